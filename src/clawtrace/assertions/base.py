@@ -1,0 +1,153 @@
+"""What an assertion is: a pydantic model that states a question, its query, and one sentence.
+
+An assertion has up to three parts (spec: architecture.md §3). `resolve` decides predicates on text once per
+distinct value; `query` is portable SQL that answers for all selected runs at once; `details` and `decide` settle
+in Python the runs that SQL could not. No assertion sees spans in another way, imports another assertion or a store.
+
+Example of a whole assertion::
+
+    class ToolNotInvoked(Assertion):
+        '''The tool `tool` was never attempted in the run. ...'''
+
+        growth = "shrinking"
+        requires = ("tool_calls.name",)
+
+        tool: Matcher
+        '''Tool name, whole and case-sensitive; or `glob:`, `re:`, `literal:`.'''
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from clawtrace.model.query import Query, Resolve
+from clawtrace.model.verdict import Severity
+
+__all__ = ["Assertion", "Growth", "Outcome", "Row"]
+
+Growth = Literal["growing", "shrinking", "exact"]
+"""growing: a pass is final. shrinking: a fail is final. exact: the query says what is final (spec: assertions.md §2)."""
+
+Row = Mapping[str, Any]
+"""One row of a query's answer, by column name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the spans received so far answer for one run, before completeness is weighed."""
+
+    run_id: str
+    holds: bool | None
+    """None: facts that decide the question are unknown."""
+    final: bool
+    """Whether no further span could change `holds`."""
+    missing: str = ""
+    """The unknown fact as ``relation.column`` (or ``relation``), empty when none is unknown."""
+    row: Row = field(default_factory=dict)
+    """Everything the query returned for the run; `explain` and `actual` read it."""
+
+
+class Assertion(BaseModel):
+    """Base of every assertion; fields that each of them accepts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    abstract: ClassVar[bool] = True
+    """Set in a class body to keep that class out of the registry."""
+    type_name: ClassVar[str] = ""
+    """The word in YAML; by default the class name in snake_case."""
+    version: ClassVar[int] = 1
+    """Raised when old verdicts stop being comparable."""
+    main_field: ClassVar[str | None] = None
+    """The field that a bare scalar fills in the short notation."""
+    growth: ClassVar[Growth] = "exact"
+    """How more spans can change the answer; override `growth_of` where it depends on a field."""
+    requires: ClassVar[tuple[str, ...]] = ()
+    """The facts the question needs, as ``relation.column``; docs and coverage read it."""
+    warns_when_missing: ClassVar[frozenset[str]] = frozenset()
+    """Missing facts that make the verdict ``warn`` and not ``inconclusive`` (spec: assertions.md §2)."""
+
+    id: str | None = Field(default=None, min_length=1)
+    """Name of the assertion in reports; by default its type and place in the file."""
+    description: str = ""
+    """A sentence for the reader of the report."""
+    severity: Severity = "error"
+    """`warn` keeps a fail, skip or inconclusive out of the exit code."""
+    on_missing: Literal["skip", "inconclusive", "fail", "pass"] | None = None
+    """The status when the question met no data at all: no trace, or a fact that the instrumentation cannot record."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "type_name" not in vars(cls):
+            cls.type_name = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
+    def growth_of(self) -> Growth:
+        """Return how more spans can change this question's answer."""
+        return self.growth
+
+    def resolve(self) -> Sequence[Resolve]:
+        """Return the predicates on text that the query needs, in the order in which they are bound."""
+        return ()
+
+    def query(self) -> Query:
+        """Return the question as SQL: exactly one row for each selected run that has a trace.
+
+        Columns: ``run_id``; ``holds`` (boolean, NULL when unknown facts decide); for exact questions ``final``;
+        optionally ``missing`` (the unknown fact, NULL when none), ``settled`` (false: `details` and `decide` must
+        answer), and whatever `explain` and `actual` need. A run has a trace when it has a row in ``run_totals``.
+        """
+        raise NotImplementedError
+
+    def details(self) -> Query | None:
+        """Return the rows that `decide` needs; ``selected_runs`` then holds only the unsettled runs."""
+        return None
+
+    def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
+        """Settle one run that SQL could not: its row of `query` and its rows of `details`, as ordered there."""
+        raise NotImplementedError
+
+    def evidence(self) -> Query | None:
+        """Return SQL for the spans that decided: ``run_id, span_id, why, rank`` for the selected runs.
+
+        ``span_id`` is NULL for a fact known only from messages; ``why`` is a short text; rank 1 is the most telling.
+        The engine adds trace id, name and start, and shows the first ranks.
+        """
+        return None
+
+    def expected(self) -> Any:
+        """Return what was asked for, as a JSON value for reports."""
+        raise NotImplementedError
+
+    def actual(self, outcome: Outcome) -> Any:
+        """Return what was found, as a JSON value for reports; None when unknown."""
+        raise NotImplementedError
+
+    def explain(self, outcome: Outcome) -> str:
+        """Return one plain sentence that says what was found against what was asked.
+
+        It is true of `outcome.holds` True, False and None alike; the engine adds why a verdict is not final.
+        """
+        raise NotImplementedError
+
+    def outcome(self, row: Row) -> Outcome:
+        """Read one row of `query` that is settled."""
+        holds = None if row["holds"] is None else bool(row["holds"])
+        growth = self.growth_of()
+        if growth == "growing":
+            final = holds is True
+        elif growth == "shrinking":
+            final = holds is False
+        else:
+            final = bool(row["final"])
+        return Outcome(row["run_id"], holds, final, row.get("missing") or "", row)
+
+
+def summary(cls: type[Assertion]) -> str:
+    """Return the sentence that is true when an assertion of this type passes: the docstring's first line."""
+    lines: Iterable[str] = (cls.__doc__ or "").strip().splitlines()
+    return next(iter(lines), "")

@@ -1,0 +1,1 @@
+"""The built-in assertions: one module an assertion, found by walking this package."""

@@ -1,0 +1,130 @@
+"""The exception tree and the exit codes.
+
+::
+
+    ClawtraceError                 whatever clawtrace itself reports; exit code 4 unless said otherwise
+    ├── UsageError                 a flag or argument that cannot be meant; exit code 2
+    ├── ConfigError                one or more problems in configuration files; exit code 2
+    ├── InputError                 a recording that was named and cannot be read; exit code 2
+    ├── StoreError                 the span store cannot do what was asked
+    │   ├── StoreLockedError       another process holds the file
+    │   └── StoreSchemaError       the file was written by another schema version
+    ├── QueryError                 SQL that the store refused (a user's own query: exit code 2)
+    ├── ReceiverError              the receiver cannot start or has failed
+    └── RunnerError                an agent could not be started or supervised
+
+Errors are mapped to text and exit code once, at the edge (`cli`). A message says what,
+where, and what to do; identifiers stand in backticks, values are shown with ``repr``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+__all__ = [
+    "ClawtraceError",
+    "ConfigError",
+    "ConfigProblem",
+    "ExitCode",
+    "InputError",
+    "QueryError",
+    "ReceiverError",
+    "RunnerError",
+    "StoreError",
+    "StoreLockedError",
+    "StoreSchemaError",
+    "UsageError",
+]
+
+
+class ExitCode(IntEnum):
+    """What `clawtrace eval` and `clawtrace run` tell the shell (spec: assertions.md §2)."""
+
+    PASSED = 0
+    """Everything that was asked was answered, and the answer was yes."""
+    FAILED = 1
+    """At least one assertion failed."""
+    USAGE = 2
+    """A flag, a configuration file or an input file is wrong; nothing was judged."""
+    UNDECIDED = 3
+    """Nothing failed, but something was skipped, inconclusive, or nothing was evaluated at all."""
+    BROKEN = 4
+    """A runner, precondition, judge, hook or store broke."""
+
+
+class ClawtraceError(Exception):
+    """Base of every error that clawtrace reports itself."""
+
+    exit_code: ExitCode = ExitCode.BROKEN
+
+
+class UsageError(ClawtraceError):
+    """A flag or argument that cannot be meant."""
+
+    exit_code = ExitCode.USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """One problem in a configuration file: where it is, what it is, what would be valid."""
+
+    file: str
+    line: int
+    """1-based; 0 when the problem belongs to the file as a whole."""
+    column: int
+    """1-based; 0 when the problem belongs to the file as a whole."""
+    message: str
+    """What was found and what would be valid, in one sentence."""
+    key: str = ""
+    """Dotted path of the key, for example ``assertions.2.mode``."""
+    hint: str = ""
+    """A nearby valid word ("did you mean …?") or the next step; empty when none is known."""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        key = f" `{self.key}`" if self.key else ""
+        hint = f" {self.hint}" if self.hint else ""
+        return f"{place}:{key} {self.message}{hint}" if key else f"{place}: {self.message}{hint}"
+
+
+class ConfigError(ClawtraceError):
+    """Problems in configuration files, all of them at once."""
+
+    exit_code = ExitCode.USAGE
+
+    def __init__(self, problems: list[ConfigProblem] | ConfigProblem) -> None:
+        self.problems = [problems] if isinstance(problems, ConfigProblem) else list(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class InputError(ClawtraceError):
+    """A recording that was named and cannot be read as OTLP."""
+
+    exit_code = ExitCode.USAGE
+
+
+class StoreError(ClawtraceError):
+    """The span store cannot do what was asked."""
+
+
+class StoreLockedError(StoreError):
+    """Another process holds the store's file; the message names it where it is known."""
+
+
+class StoreSchemaError(StoreError):
+    """The store's file was written by another schema version; the message says what to do."""
+
+
+class QueryError(ClawtraceError):
+    """SQL that the store refused. ``exit_code`` is USAGE because the text is a user's own."""
+
+    exit_code = ExitCode.USAGE
+
+
+class ReceiverError(ClawtraceError):
+    """The embedded OTLP receiver cannot start or has failed."""
+
+
+class RunnerError(ClawtraceError):
+    """An agent could not be started, supervised or stopped."""

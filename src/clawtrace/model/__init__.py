@@ -1,0 +1,1 @@
+"""The nouns every room shares: frozen, typed, without I/O."""

@@ -1,0 +1,183 @@
+"""The raw tables: what was sent. First the Collector's columns, after them ours.
+
+Column for column what the OpenTelemetry Collector's ClickHouse exporter writes
+(``clickhouseexporter`` of opentelemetry-collector-contrib v0.140 is the contract), so that a ClickHouse
+which a stock Collector fills is already a clawtrace store (spec: span-model.md §4). What that exporter
+does not write is unknown there, not guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+__all__ = ["LogBatch", "MapColumn", "NestedMap", "RawSink", "Receipt", "SpanBatch", "StrList"]
+
+
+@dataclass(slots=True)
+class MapColumn:
+    """A column of text-to-text maps, flattened: row i owns ``keys[offsets[i]:offsets[i + 1]]``."""
+
+    offsets: list[int] = field(default_factory=lambda: [0])
+    keys: list[str] = field(default_factory=list)
+    values: list[str] = field(default_factory=list)
+
+    def rows(self) -> Iterator[dict[str, str]]:
+        """Yield each row as a dict."""
+        for start, end in zip(self.offsets, self.offsets[1:], strict=False):
+            yield dict(zip(self.keys[start:end], self.values[start:end], strict=True))
+
+
+@dataclass(slots=True)
+class StrList:
+    """A column of lists, flattened; the elements are texts, or integers for times."""
+
+    offsets: list[int] = field(default_factory=lambda: [0])
+    values: list[str] | list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class NestedMap:
+    """A column of lists of maps, flattened twice: row i owns the maps ``offsets[i] .. offsets[i + 1]``."""
+
+    offsets: list[int] = field(default_factory=lambda: [0])
+    maps: MapColumn = field(default_factory=MapColumn)
+
+
+@dataclass(slots=True)
+class SpanBatch:
+    """Decoded spans as columns; every list has one entry a span.
+
+    Ids are lower-case hex text. Text is valid UTF-8 (invalid bytes replaced). An attribute's value is text:
+    integers and doubles in their shortest form, booleans ``true``/``false``, bytes base64, arrays and maps JSON;
+    `attribute_types` holds one letter an attribute in the order of the map
+    (s string, i int, d double, b bool, a array, m map, y bytes, n none).
+    """
+
+    trace_id: list[str] = field(default_factory=list)
+    span_id: list[str] = field(default_factory=list)
+    parent_span_id: list[str] = field(default_factory=list)
+    """Empty text for a root."""
+    trace_state: list[str] = field(default_factory=list)
+    name: list[str] = field(default_factory=list)
+    kind: list[str] = field(default_factory=list)
+    """Unspecified, Internal, Server, Client, Producer, Consumer."""
+    service: list[str] = field(default_factory=list)
+    resource: MapColumn = field(default_factory=MapColumn)
+    scope: list[str] = field(default_factory=list)
+    scope_version: list[str] = field(default_factory=list)
+    attributes: MapColumn = field(default_factory=MapColumn)
+    start_ns: list[int] = field(default_factory=list)
+    """As sent, unsigned 64 bit."""
+    end_ns: list[int] = field(default_factory=list)
+    """As sent, unsigned 64 bit; 0 means never ended."""
+    status_code: list[str] = field(default_factory=list)
+    """Unset, Ok, Error."""
+    status_message: list[str] = field(default_factory=list)
+    event_times: StrList = field(default_factory=StrList)
+    """Nanoseconds."""
+    event_names: StrList = field(default_factory=StrList)
+    event_attributes: NestedMap = field(default_factory=NestedMap)
+    link_trace_ids: StrList = field(default_factory=StrList)
+    link_span_ids: StrList = field(default_factory=StrList)
+    link_states: StrList = field(default_factory=StrList)
+    link_attributes: NestedMap = field(default_factory=NestedMap)
+    flags: list[int] = field(default_factory=list)
+    dropped_attributes: list[int] = field(default_factory=list)
+    dropped_events: list[int] = field(default_factory=list)
+    dropped_links: list[int] = field(default_factory=list)
+    attribute_types: list[str] = field(default_factory=list)
+    resource_types: list[str] = field(default_factory=list)
+    arrival_ns: list[int] = field(default_factory=list)
+    request_no: list[int] = field(default_factory=list)
+    protocol: list[str] = field(default_factory=list)
+    """grpc, http/protobuf, http/json, file, sdk."""
+    run_no: list[int] = field(default_factory=list)
+    run_rule: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.span_id)
+
+
+@dataclass(slots=True)
+class LogBatch:
+    """Decoded log records as columns (``otel_logs``); conventions as in `SpanBatch`."""
+
+    time_ns: list[int] = field(default_factory=list)
+    """time_unix_nano, else observed_time_unix_nano."""
+    observed_ns: list[int] = field(default_factory=list)
+    trace_id: list[str] = field(default_factory=list)
+    """Empty text when the record has none."""
+    span_id: list[str] = field(default_factory=list)
+    flags: list[int] = field(default_factory=list)
+    severity_text: list[str] = field(default_factory=list)
+    severity_number: list[int] = field(default_factory=list)
+    service: list[str] = field(default_factory=list)
+    body: list[str] = field(default_factory=list)
+    """Text; arrays and maps as JSON."""
+    event_name: list[str] = field(default_factory=list)
+    """The record's own event_name field (the attribute ``event.name`` stays an attribute)."""
+    resource: MapColumn = field(default_factory=MapColumn)
+    scope: list[str] = field(default_factory=list)
+    scope_version: list[str] = field(default_factory=list)
+    attributes: MapColumn = field(default_factory=MapColumn)
+    attribute_types: list[str] = field(default_factory=list)
+    dropped_attributes: list[int] = field(default_factory=list)
+    arrival_ns: list[int] = field(default_factory=list)
+    request_no: list[int] = field(default_factory=list)
+    protocol: list[str] = field(default_factory=list)
+    run_no: list[int] = field(default_factory=list)
+    run_rule: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.time_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What one request did for one run: the numbers that a "no trace" message is written from."""
+
+    run_no: int
+    request_no: int
+    arrival_ns: int
+    protocol: str
+    signal: str
+    """traces, logs, metrics."""
+    accepted: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+    """Items that will never be accepted (a bad id, for example)."""
+    refused: int = 0
+    """Items turned away under pressure."""
+    reason: str = ""
+    """Why items were rejected or refused; empty when none were."""
+
+
+class RawSink(Protocol):
+    """Where the receiver's writer puts what it decoded. A store MUST make a commit durable before it returns."""
+
+    def commit(
+        self,
+        spans: SpanBatch,
+        logs: LogBatch,
+        receipts: list[Receipt],
+        adopted: list[tuple[str, int, str]],
+    ) -> None:
+        """Write everything in one transaction; on return it survives ``kill -9``.
+
+        Args:
+            spans: new spans, duplicates already removed, `run_no` and `run_rule` filled in.
+            logs: new log records, likewise.
+            receipts: per request and run.
+            adopted: (trace id, run_no, rule): stored spans and logs of that trace that were unattributed
+                belong to this run (rules 5 to 8 completed later).
+
+        Raises:
+            StoreError: nothing of this commit was written.
+        """
+        ...
+
+    def run_no(self, run_id: str) -> int:
+        """Return the number of the run called `run_id`, registering it when it is new."""
+        ...

@@ -1,0 +1,293 @@
+"""The relations that assertions query: the waist between normalisation and judgement.
+
+From these definitions come the store's tables, the docs page, the conformance test that every
+store passes, and the check that an assertion's SQL names nothing else (spec: span-model.md §4).
+Unknown is NULL, never zero or an empty text. Times are nanoseconds since the Unix epoch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["RELATIONS", "Column", "ColumnType", "Relation", "relation"]
+
+ColumnType = Literal["text", "bigint", "double", "boolean"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a relation."""
+
+    name: str
+    type: ColumnType
+    meaning: str
+    """One sentence, with the unit or the allowed values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """One relation: what a row stands for and its columns, in order."""
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+
+_TYPES: dict[str, ColumnType] = {"t": "text", "i": "bigint", "d": "double", "b": "boolean"}
+
+
+def _relation(name: str, meaning: str, columns: str) -> Relation:
+    """Read a definition whose lines are ``column type meaning`` (t text, i bigint, d double, b boolean)."""
+    rows = (line.split(None, 2) for line in columns.strip().splitlines())
+    return Relation(name, meaning, tuple(Column(n, _TYPES[t], m) for n, t, m in rows))
+
+
+_TOKENS = """
+input_tokens i Input tokens, cached ones included (OpenTelemetry's definition).
+output_tokens i Output tokens, reasoning included.
+cache_read_tokens i The part of the input that was read from the provider's cache.
+cache_write_tokens i The part of the input that was written to the provider's cache.
+reasoning_tokens i The part of the output that was reasoning.
+""".strip()
+
+_DEFINITIONS: tuple[tuple[str, str, str], ...] = (
+    (
+        "runs",
+        "One row for each run: one execution of an agent on one case, or one recording.",
+        """
+run_id t The run's id, unique in the store.
+case_id t The case that was run; the run id itself for recorded input.
+model_id t The suite's model entry; NULL for recorded input.
+repetition i 1-based repetition of the same case and model.
+closed_by t Why nothing more can come: exit, end_run, settled, timeout, recording; NULL while open.
+complete b Whether no reason is known against the trace being whole; NULL while open.
+incomplete_because t JSON list of reasons, each with code, message and evidence; [] when complete.
+started_ns i When the run began (the runner's clock, else the first span's start).
+ended_ns i When the run ended (the runner's clock, else the last span's end).
+agent_exit_code i The agent process's own exit code; NULL when unknown or killed by a signal.
+run_status t success, failed, timed_out, provider_error, invalid; NULL for recorded input.
+final_output t The run's final answer, from the spans' messages or the runner's output.
+workspace t Absolute path of the run's workspace folder; NULL when there is none.
+""",
+    ),
+    (
+        "spans",
+        "One row for each distinct span of a run, whatever it stands for.",
+        f"""
+run_id t The run that the span belongs to.
+run_rule t The attribution rule that decided it (span-model.md §2): resource, span, header, path, trace, link, session, run_key, none, given.
+trace_id t Trace id, 32 lower-case hex digits.
+span_id t Span id, 16 lower-case hex digits.
+parent_span_id t Parent's span id as sent; NULL for a root.
+root_span_id t The topmost received ancestor of the span (itself for a root or orphan).
+tree_enter i Position at which a depth-first walk of the run enters the span.
+tree_leave i Position at which it leaves: d is under a when a.tree_enter < d.tree_enter and d.tree_leave < a.tree_leave.
+depth i Number of received ancestors.
+name t Span name as sent.
+start_ns i Start time.
+end_ns i End time; NULL when the span never ended.
+duration_ns i end_ns - start_ns, not below 0; NULL when the span never ended.
+ended b Whether the span has an end.
+turn i 1-based turn of the conversation (one root trace or user prompt is one turn); NULL when unknown.
+kind t llm, tool, agent, chain, retrieval, embedding, guardrail, evaluator, infra, other.
+dialect t The dialect file that read the span.
+operation t gen_ai.operation.name or the dialect's word for it.
+provider t Model provider (OpenTelemetry's names).
+request_model t Model that was asked for.
+response_model t Model that answered.
+{_TOKENS}
+cost_usd d Cost recorded on the span, in US dollars.
+tool_name t Tool name as the model calls it.
+tool_call_id t Id of the tool call.
+agent_name t For an agent span its name, otherwise the agent it says it works for.
+agent_id t Agent id, as recorded.
+session_id t Conversation or session id, as recorded.
+error t Error message; NULL when the span has no error.
+error_type t error.type or the exception's type.
+service t service.name of the resource.
+scope t Instrumentation scope name.
+source t otlp, or log for a span made from log lines or events.
+counted_as t What the span is in the ledger: call, wrapper, accounting, duplicate, none.
+counted_in t Span id of the logical call that the span belongs to; NULL for none.
+""",
+    ),
+    (
+        "llm_calls",
+        "One row for each logical model call, however many spans tell of it; outcome ok are the answered ones.",
+        f"""
+run_id t The run.
+call_no i 1-based, by start.
+span_id t The span that stands for the call.
+agent_span_id t The agent activation that made the call; NULL when none was recorded.
+turn i 1-based turn; NULL when unknown.
+start_ns i Start of the call.
+end_ns i End of the call; NULL when it never ended.
+first_token_ns i When the first token arrived; NULL when not recorded.
+provider t Model provider.
+request_model t Model that was asked for.
+response_model t Model that answered.
+model t Bare name of the responding (else requested) model: no provider prefix, region, date or latest suffix.
+{_TOKENS}
+cost_usd d Cost in US dollars; NULL when unknown.
+cost_source t recorded, model_pricing, genai-prices; NULL when unknown.
+outcome t ok (an answer came) or error.
+error t Error message of a failed call.
+attempts i Provider requests known to belong to the call, at least 1.
+finish_reason t Why the model stopped: stop, length, tool_call, content_filter, error, or the provider's word.
+""",
+    ),
+    (
+        "tool_calls",
+        "One row for each logical tool call, executed, failed, blocked or only asked for.",
+        """
+run_id t The run.
+call_no i 1-based, by start.
+span_id t The span that stands for the call; NULL when known only from messages or logs.
+call_id t The model's id of the call.
+name t Tool name as the model called it.
+agent_span_id t The agent activation that called; NULL when none was recorded.
+turn i 1-based turn; NULL when unknown.
+start_ns i Start of the execution; of the asking model call's end when nothing was executed.
+end_ns i End of the execution; NULL when it never ended or nothing was executed.
+arguments t Arguments as JSON text; NULL when not captured.
+result t Result as text; NULL when not captured.
+outcome t ok, error, blocked, requested (nothing executed it), unknown.
+error t Error message.
+source t span, message, log.
+""",
+    ),
+    (
+        "commands",
+        "One row for each shell command that a tool call ran; compound ones also as their simple commands.",
+        """
+run_id t The run.
+tool_call_no i call_no of the tool call.
+command_no i 1-based, in order.
+text t The command's text.
+argv0 t The program, without its folder.
+whole t The whole compound command that this one is part of.
+exit_code i Exit code; NULL when unknown.
+stdout t Standard output where the instrumentation tells it apart.
+stderr t Standard error where the instrumentation tells it apart.
+output t Output where the instrumentation does not tell them apart.
+simple b True for one simple command, false for a compound command as a whole.
+""",
+    ),
+    (
+        "agents",
+        "One row for each agent activation: one time that one agent was at work.",
+        """
+run_id t The run.
+activation_no i 1-based, by start.
+span_id t The activation's span; NULL when it is known only from an attribute or log.
+name t Agent name; NULL when the telemetry does not name it.
+id t Agent id, as recorded.
+parent_activation_no i The activation that delegated to this one; NULL for a root.
+via t How it came to work: root, nesting, tool, handoff, spawn, link.
+start_ns i Start.
+end_ns i End; NULL when it never ended.
+""",
+    ),
+    (
+        "messages",
+        "One row for each part of a message that a model call, agent or tool sent or received.",
+        """
+run_id t The run.
+span_id t The span that carries the message.
+direction t input or output.
+message_no i 1-based within span and direction.
+part_no i 1-based within the message.
+role t system, user, assistant, tool.
+type t text, reasoning, tool_call, tool_call_response, or the part's own word.
+call_id t Id of the tool call that the part asks for or answers.
+name t Tool name of a tool_call part.
+text t Text, arguments (JSON text) or result of the part.
+""",
+    ),
+    (
+        "errors",
+        "One row for each cause of failure in the agent's work; an error that only travels up to parents counts once.",
+        """
+run_id t The run.
+span_id t The span where the error arose.
+name t Span name, or the tool's or model's name.
+kind t The span's kind.
+message t Error message.
+recovered b Whether a later call of the same tool or model succeeded; NULL when that cannot be known.
+""",
+    ),
+    (
+        "run_totals",
+        "One row for each run that has a trace: sums and counts that budgets ask for. NULL means cannot be known.",
+        """
+run_id t The run.
+llm_calls i Answered model calls.
+failed_llm_attempts i Model calls that got no answer.
+tool_calls i Executed, failed and blocked tool calls; NULL when the instrumentation cannot record tool calls.
+input_tokens i Sum over all model calls; NULL when an answered call lacks it.
+input_tokens_known i How many calls know their input tokens.
+input_tokens_low i Sum over the calls that know it: a lower bound.
+output_tokens i Sum over all model calls; NULL when an answered call lacks it.
+output_tokens_known i How many calls know their output tokens.
+output_tokens_low i Sum over the calls that know it: a lower bound.
+cache_read_tokens i Sum; NULL when no call knows it.
+cache_read_tokens_known i How many calls know it.
+cache_write_tokens i Sum; NULL when no call knows it.
+cache_write_tokens_known i How many calls know it.
+reasoning_tokens i Sum; NULL when no call knows it.
+reasoning_tokens_known i How many calls know it.
+usage_calls i How many calls there are whose usage could be known: answered ones, and failed ones with usage.
+cost_low d Sum over the priced calls, in US dollars: a lower bound.
+cost_high d The same when every call is priced; NULL (unbounded) when any is not.
+priced_calls i How many calls have a cost.
+first_start_ns i Earliest start among spans of the agent's work (kind not infra).
+last_end_ns i Latest end among them.
+busy_ns i Length of the union of their intervals.
+errors i Rows of errors.
+unrecovered_errors i Rows of errors whose recovered is not true.
+agents i Agent activations; NULL when the instrumentation cannot record agents.
+""",
+    ),
+    (
+        "run_tools",
+        "One row for each run, tool name and outcome.",
+        """
+run_id t The run.
+name t Tool name.
+outcome t ok, error, blocked, requested, unknown.
+n i Number of calls.
+first_start_ns i Start of the first of them.
+last_end_ns i End of the last of them.
+""",
+    ),
+    (
+        "attributes",
+        "One row for each attribute of a span, its resource or its events, as text.",
+        """
+run_id t The run.
+span_id t The span.
+scope t span, resource, event.
+key t Attribute key as sent.
+value t Value as text; arrays and maps as JSON.
+type t string, int, double, bool, array, map, bytes.
+""",
+    ),
+)
+
+RELATIONS: dict[str, Relation] = {name: _relation(name, meaning, columns) for name, meaning, columns in _DEFINITIONS}
+"""Every relation by name, in the order of the documentation."""
+
+
+def relation(name: str) -> Relation:
+    """Return the relation called `name`.
+
+    Raises:
+        KeyError: when there is none of that name.
+    """
+    return RELATIONS[name]

@@ -1,0 +1,79 @@
+"""A run: one execution of an agent on one case, or one recording; and how it was closed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["ClosedBy", "IncompleteReason", "RunRecord", "RunRule"]
+
+
+class ClosedBy(StrEnum):
+    """Why nothing more can come (spec: span-model.md §3)."""
+
+    EXIT = "exit"
+    """Every process that the runner started has exited and no connection that carried its spans is open."""
+    END_RUN = "end_run"
+    """Somebody said so."""
+    SETTLED = "settled"
+    """Nothing arrived for settle_ms after the last arrival and the command's end."""
+    TIMEOUT = "timeout"
+    """trace_timeout_ms passed; a reason against completeness."""
+    RECORDING = "recording"
+    """The input is a recording."""
+
+
+class RunRule(StrEnum):
+    """Which rule decided the run of a span, in order of precedence (spec: span-model.md §2)."""
+
+    RESOURCE = "resource"
+    SPAN = "span"
+    HEADER = "header"
+    PATH = "path"
+    TRACE = "trace"
+    LINK = "link"
+    SESSION = "session"
+    RUN_KEY = "run_key"
+    NONE = "none"
+    """Unattributed: the trace stands for itself."""
+    GIVEN = "given"
+    """The user said which run a recording is (--one-run, --run-per-file, --run-per-dir)."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncompleteReason:
+    """One reason why a closed run's trace may not be whole."""
+
+    code: str
+    """missing_parent, open_span, killed, timed_out, rejected, refused, dropped, sampled, unanswered_tool_call, trace_timeout."""
+    message: str
+    """One plain sentence, with what to do where that is known."""
+    span_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What is known of a run apart from its spans: from the runner, or from whoever opened it."""
+
+    run_id: str
+    case_id: str
+    model_id: str | None = None
+    repetition: int = 1
+    trace_id: str | None = None
+    """Trace id of the injected traceparent (rule 5)."""
+    parent_span_id: str | None = None
+    """Span id of the injected traceparent: a parent that is never exported and no reason against completeness."""
+    started_ns: int | None = None
+    ended_ns: int | None = None
+    closed_by: ClosedBy | None = None
+    agent_exit_code: int | None = None
+    run_status: str | None = None
+    final_output: str | None = None
+    """The runner's view of the final answer (a command's standard output); messages in the spans go before it."""
+    workspace: str | None = None
+    ended_by_signal: int | None = None
+    """Signal number that killed the agent."""
+    timed_out: bool = False
+    """Whether our time limit ended the agent."""
+    runner_error: str | None = None
+    """What went wrong before the agent could be judged; None when nothing did."""

@@ -1,0 +1,1 @@
+"""Span stores: where raw rows and facts live and where assertions ask."""

@@ -1,0 +1,48 @@
+"""The contract between the engine and a span store, in MUST and MAY.
+
+A store holds the raw tables, the facts computed from them, and answers portable SQL over the relations of
+`clawtrace.model.relations`. Ownership: rows handed in stay the caller's; rows handed out are the caller's.
+An empty answer is an empty list, never None. Every error is a `StoreError` or, for the text of a query, a `QueryError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from clawtrace.model.query import BoundRelation, Query
+
+__all__ = ["Answer", "QueryableStore"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Columns and rows of a query."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+    def dicts(self) -> list[dict[str, Any]]:
+        """Return the rows by column name."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+class QueryableStore(Protocol):
+    """A store that can be asked.
+
+    It MUST answer every text that keeps to portable SQL with the same rows as every other store (order aside).
+    It MUST NOT let a query write, attach or read files. It MAY refuse a query (`QueryError`), never approximate it.
+    """
+
+    def ask(self, query: Query, bound: Sequence[BoundRelation] = ()) -> Answer:
+        """Answer one query over the relations, ``selected_runs`` and `bound`.
+
+        Raises:
+            QueryError: the text is not valid for this store; the message holds the engine's words.
+        """
+        ...
+
+    def select_runs(self, run_ids: Iterable[str]) -> None:
+        """Make ``selected_runs(run_id)`` hold exactly `run_ids` for the queries that follow."""
+        ...

@@ -1,0 +1,1 @@
+"""The engine: raw rows become facts, assertions become verdicts."""

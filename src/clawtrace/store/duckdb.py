@@ -1,0 +1,342 @@
+"""The embedded store: one DuckDB file (or memory), one process.
+
+Commits come from the receiver's writer thread, questions from the engine; each side has its own
+connection to the same database, so a question never waits for a commit's decode. A commit is in DuckDB's
+write-ahead log, synced, before `commit` returns.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clawtrace.errors import QueryError, StoreError, StoreLockedError, StoreSchemaError
+from clawtrace.model.query import BoundRelation, Query, Scalar
+from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
+from clawtrace.model.relations import RELATIONS
+from clawtrace.store.api import Answer
+from clawtrace.store.markers import rewrite_markers
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["MEMORY", "SCHEMA_VERSION", "DuckStore"]
+
+SCHEMA_VERSION = 1
+"""Raised when an old file cannot be read: 1 is the first."""
+
+MEMORY = ":memory:"
+
+_DUCK_TYPES = {"text": "VARCHAR", "bigint": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN"}
+
+_SPANS_INSERT = """
+INSERT INTO otel_traces BY NAME
+SELECT * REPLACE (
+           list_transform("Events.Timestamp", lambda t: make_timestamp_ns(t)) AS "Events.Timestamp"),
+       make_timestamp_ns(least(start_ns, 9223372036854775807)::BIGINT) AS "Timestamp",
+       CASE WHEN end_ns >= start_ns THEN end_ns - start_ns ELSE 0 END AS "Duration"
+FROM incoming
+"""
+
+_LOGS_INSERT = """
+INSERT INTO otel_logs BY NAME
+SELECT *, make_timestamp_ns(least(time_ns, 9223372036854775807)::BIGINT) AS "Timestamp" FROM incoming
+"""
+
+
+class DuckStore:
+    """A span store in DuckDB; see `clawtrace.store.api` for what it promises.
+
+    Args:
+        path: file of the store, created when missing; `MEMORY` keeps everything in the process.
+
+    Raises:
+        StoreLockedError: another process holds the file.
+        StoreSchemaError: the file is no clawtrace store or was written by another schema version.
+        StoreError: the file cannot be opened or created.
+    """
+
+    def __init__(self, path: str | Path = MEMORY) -> None:
+        self.path = str(path)
+        self._db = _connect(self.path)
+        try:
+            self._create()
+            # Nothing outside of the store is read or written from here on, whatever SQL is asked.
+            self._db.execute("SET enable_external_access = false")
+            self._writer = self._db.cursor()
+            self._reader = self._db.cursor()
+            self._reader.execute("CREATE TEMP TABLE selected_runs (run_id VARCHAR)")
+            self._reader_lock = threading.RLock()
+            self._writer_lock = threading.RLock()
+            self._numbers: dict[str, int] = dict(
+                self._db.execute("SELECT run_id, run_no FROM run_numbers ORDER BY run_no").fetchall()
+            )
+            self._unsaved: list[tuple[int, str]] = []
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _create(self) -> None:
+        import duckdb
+
+        db = self._db
+        try:
+            tables = {row[0] for row in db.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+            if tables and "store_meta" not in tables:
+                raise StoreSchemaError(
+                    f"{self.path!r} is a DuckDB file but no clawtrace store; name another file with --store."
+                )
+            if tables:
+                found = db.execute("SELECT max(schema_version) FROM store_meta").fetchone()
+                if found is None or found[0] != SCHEMA_VERSION:
+                    raise StoreSchemaError(
+                        f"{self.path!r} has store schema {found and found[0]}, this clawtrace reads {SCHEMA_VERSION}: "
+                        "open it with the version that wrote it, or name another file."
+                    )
+                return
+            db.execute("BEGIN")
+            db.execute(";\n".join(_ddl()))
+            from clawtrace import __version__
+
+            db.execute("INSERT INTO store_meta VALUES (?, ?)", [SCHEMA_VERSION, f"clawtrace {__version__}"])
+            db.execute("COMMIT")
+        except duckdb.Error as error:
+            raise StoreError(f"cannot set up the store {self.path!r}: {error}") from error
+
+    # Raw rows ---------------------------------------------------------------------------------
+
+    def run_no(self, run_id: str) -> int:
+        """Return the number of the run called `run_id`, giving it the next one when it is new.
+
+        A new number becomes durable with the next commit.
+        """
+        with self._writer_lock:
+            number = self._numbers.get(run_id)
+            if number is None:
+                number = len(self._numbers) + 1
+                self._numbers[run_id] = number
+                self._unsaved.append((number, run_id))
+            return number
+
+    def run_ids(self) -> list[str]:
+        """Return every run that was announced, recorded or sent spans, in the order of first sight."""
+        with self._writer_lock:
+            return list(self._numbers)
+
+    def commit(
+        self,
+        spans: SpanBatch,
+        logs: LogBatch,
+        receipts: list[Receipt],
+        adopted: list[tuple[str, int, str]],
+    ) -> None:
+        """Write one group of requests in one transaction (see `clawtrace.model.raw.RawSink`)."""
+        from clawtrace.store.arrow import logs_table, spans_table
+
+        with self._writer_lock:
+            unsaved = list(self._unsaved)
+            with _transaction(self._writer, self.path) as db:
+                self._write_numbers(db, unsaved)
+                if len(spans):
+                    db.register("incoming", spans_table(spans))
+                    db.execute(_SPANS_INSERT)
+                    db.unregister("incoming")
+                if len(logs):
+                    db.register("incoming", logs_table(logs))
+                    db.execute(_LOGS_INSERT)
+                    db.unregister("incoming")
+                _write_receipts(db, receipts)
+                for trace_id, run_no, rule in adopted:
+                    _adopt(db, trace_id, run_no, rule)
+            del self._unsaved[: len(unsaved)]
+
+    def _write_numbers(self, db: DuckDBPyConnection, unsaved: list[tuple[int, str]]) -> None:
+        if unsaved:
+            numbers, names = zip(*unsaved, strict=True)
+            db.execute("INSERT INTO run_numbers SELECT unnest(?), unnest(?), false", [list(numbers), list(names)])
+
+    def put_record(self, run_id: str, record_json: str) -> None:
+        """Store what is known of a run apart from its spans; the newest record of a run counts."""
+        with self._writer_lock:
+            self.run_no(run_id)
+            unsaved = list(self._unsaved)
+            with _transaction(self._writer, self.path) as db:
+                self._write_numbers(db, unsaved)
+                db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])
+                db.execute("INSERT INTO run_records VALUES (?, ?, ?)", [run_id, record_json, time.time_ns()])
+            del self._unsaved[: len(unsaved)]
+
+    def put_conflicts(self, run_no: int, messages: Sequence[str]) -> None:
+        """Store attribution conflicts of a run: one sentence each."""
+        with self._writer_lock, _transaction(self._writer, self.path) as db:
+            for message in messages:
+                db.execute("INSERT INTO run_conflicts VALUES (?, ?)", [run_no, message])
+
+    # Facts ------------------------------------------------------------------------------------
+
+    def script(self, sql: str, params: Mapping[str, Scalar] | None = None) -> list[tuple[Any, ...]]:
+        """Run the engine's own SQL on the question side and return the last statement's rows.
+
+        Raises:
+            StoreError: the engine's words; nothing is rolled back here (the caller owns the transaction).
+        """
+        import duckdb
+
+        with self._reader_lock:
+            try:
+                cursor = self._reader.execute(sql, dict(params) if params else None)
+                return cursor.fetchall() if cursor.description else []
+            except duckdb.Error as error:
+                raise StoreError(f"the store {self.path!r} refused a statement: {error}") from error
+
+    def load(self, name: str, columns: Mapping[str, tuple[str, Sequence[Any]]]) -> None:
+        """Make the temporary table `name` of the question side hold exactly these columns."""
+        from clawtrace.store.arrow import rows_table
+
+        with self._reader_lock:
+            self._reader.register("incoming", rows_table(columns))
+            self._reader.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" AS SELECT * FROM incoming')
+            self._reader.unregister("incoming")
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Hold it over several calls that belong together on the question side."""
+        return self._reader_lock
+
+    # Questions --------------------------------------------------------------------------------
+
+    def select_runs(self, run_ids: Iterable[str]) -> None:
+        """Make ``selected_runs`` hold exactly `run_ids`."""
+        with self._reader_lock:
+            self._reader.execute("DELETE FROM selected_runs")
+            self._reader.execute("INSERT INTO selected_runs SELECT unnest(?::VARCHAR[])", [list(run_ids)])
+
+    def ask(self, query: Query, bound: Sequence[BoundRelation] = ()) -> Answer:
+        """Answer one query over the relations, ``selected_runs`` and `bound`."""
+        import duckdb
+
+        with self._reader_lock:
+            for relation in bound:
+                self.load(
+                    relation.name,
+                    {
+                        "value": ("text", [row[0] for row in relation.rows]),
+                        "item": ("bigint", [row[1] for row in relation.rows]),
+                    },
+                )
+            try:
+                cursor = self._reader.execute(rewrite_markers(query.sql, "$"), dict(query.params) or None)
+                columns = tuple(column[0] for column in cursor.description)
+                return Answer(columns, cursor.fetchall())
+            except duckdb.Error as error:
+                raise QueryError(str(error)) from error
+
+    def ask_user(self, sql: str, params: Mapping[str, Scalar] | None = None) -> Answer:
+        """Answer a user's own SQL: exactly one SELECT, in a read-only transaction.
+
+        Raises:
+            QueryError: the text is no single SELECT, or the engine refuses it.
+        """
+        import duckdb
+
+        with self._reader_lock:
+            try:
+                statements = duckdb.extract_statements(sql)
+            except duckdb.Error as error:
+                raise QueryError(str(error)) from error
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise QueryError("only one SELECT can be asked: the store is read-only for queries.")
+            self._reader.execute("BEGIN TRANSACTION READ ONLY")
+            try:
+                return self.ask(Query(sql, dict(params or {})))
+            finally:
+                self._reader.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Write what a later open would have to replay, and let go of the file. Safe to call twice."""
+        import duckdb
+
+        with self._writer_lock, self._reader_lock:
+            for connection in (self._reader, self._writer, self._db):
+                try:
+                    connection.close()
+                except duckdb.Error as error:
+                    raise StoreError(f"cannot close the store {self.path!r}: {error}") from error
+
+
+def _connect(path: str) -> DuckDBPyConnection:
+    import duckdb
+
+    try:
+        # The default threshold of 16 MB checkpoints in the middle of a blast: a factor of four in ingest.
+        return duckdb.connect(path, config={"checkpoint_threshold": "256MB", "preserve_insertion_order": "false"})
+    except duckdb.Error as error:
+        text = str(error)
+        if "lock" in text.lower():
+            raise StoreLockedError(f"the store {path!r} is held by another process: {text}") from error
+        raise StoreError(f"cannot open the store {path!r}: {text}") from error
+
+
+def _ddl() -> list[str]:
+    folder = resources.files("clawtrace.store") / "sql"
+    names = (folder / "_order").read_text(encoding="utf-8").split()
+    files = [(folder / f"{name}.sql").read_text(encoding="utf-8").rstrip().rstrip(";") for name in names]
+    relations = [
+        f"CREATE TABLE {relation.name} ("
+        + ", ".join(f"{column.name} {_DUCK_TYPES[column.type]}" for column in relation.columns)
+        + ")"
+        for relation in RELATIONS.values()
+        if relation.name not in names
+    ]
+    return files + relations
+
+
+def _write_receipts(db: DuckDBPyConnection, receipts: list[Receipt]) -> None:
+    if not receipts:
+        return
+    fields = (
+        "run_no", "request_no", "arrival_ns", "protocol", "signal",
+        "accepted", "duplicates", "rejected", "refused", "reason",
+    )  # fmt: skip
+    columns = [[getattr(receipt, field) for receipt in receipts] for field in fields]
+    db.execute("INSERT INTO receipts SELECT " + ", ".join("unnest(?)" for _ in fields), columns)
+
+
+def _adopt(db: DuckDBPyConnection, trace_id: str, run_no: int, rule: str) -> None:
+    for table in ("otel_traces", "otel_logs"):
+        db.execute(
+            f'UPDATE {table} SET run_no = ?, run_rule = ? WHERE "TraceId" = ? AND run_rule = ?',
+            [run_no, rule, trace_id, "none"],
+        )
+
+
+class _transaction:
+    """BEGIN … COMMIT, ROLLBACK on any error; engine errors become `StoreError`."""
+
+    def __init__(self, db: DuckDBPyConnection, path: str) -> None:
+        self._db = db
+        self._path = path
+
+    def __enter__(self) -> DuckDBPyConnection:
+        self._db.execute("BEGIN")
+        return self._db
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        import duckdb
+
+        if error is not None:
+            try:
+                self._db.execute("ROLLBACK")
+            except duckdb.Error:
+                pass
+            if isinstance(error, duckdb.Error):
+                raise StoreError(f"cannot write to the store {self._path!r}: {error}") from error
+            return
+        try:
+            self._db.execute("COMMIT")
+        except duckdb.Error as failure:
+            raise StoreError(f"cannot write to the store {self._path!r}: {failure}") from failure

@@ -1,0 +1,25 @@
+-- The Collector's clickhouseexporter columns for logs, then ours (model/raw.py).
+CREATE TABLE IF NOT EXISTS otel_logs (
+    "Timestamp" TIMESTAMP_NS,
+    "TraceId" VARCHAR,
+    "SpanId" VARCHAR,
+    "TraceFlags" BIGINT,
+    "SeverityText" VARCHAR,
+    "SeverityNumber" BIGINT,
+    "ServiceName" VARCHAR,
+    "Body" VARCHAR,
+    "EventName" VARCHAR,
+    "ResourceAttributes" MAP(VARCHAR, VARCHAR),
+    "ScopeName" VARCHAR,
+    "ScopeVersion" VARCHAR,
+    "LogAttributes" MAP(VARCHAR, VARCHAR),
+    time_ns UBIGINT,
+    observed_ns UBIGINT,
+    attribute_types VARCHAR,
+    dropped_attributes BIGINT,
+    arrival_ns BIGINT,
+    request_no BIGINT,
+    protocol VARCHAR,
+    run_no BIGINT,
+    run_rule VARCHAR
+);

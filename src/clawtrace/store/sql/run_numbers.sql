@@ -1,0 +1,6 @@
+-- run_no grows with first sight, so that the raw tables' zone maps find a run's rows without an index.
+CREATE TABLE IF NOT EXISTS run_numbers (
+    run_no BIGINT NOT NULL,
+    run_id VARCHAR NOT NULL,
+    unattributed BOOLEAN NOT NULL
+);

@@ -7,16 +7,17 @@ span (`detection`), and for one dialect the row facts of its spans (`row_facts`)
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import yaml
 
 from clawtrace.dialects.load import Dialect
 from clawtrace.dialects.schema import COLUMN_TYPES, Condition, MessageRule, Rule
 
-__all__ = ["ROW_FACT_COLUMNS", "Compiler", "macros"]
+__all__ = ["ROW_FACT_COLUMNS", "Compiler", "Seen", "macros"]
 
 _SPAN_COLUMNS = {
     "span.name": '"SpanName"',
@@ -48,23 +49,44 @@ def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the spans at hand carry: a rule about anything else yields nothing, and is left out of the SQL.
+
+    Dialect files name hundreds of attributes and a client writes some twenty; planning and running the look-ups of
+    the others took ten times as long as those of the twenty.
+    """
+
+    keys: frozenset[str]
+    events: frozenset[str]
+    resource_keys: frozenset[str]
+
+
 class Compiler:
     """Compiles rules for one engine.
 
     Args:
         engine: name of a macro file.
+        seen: what the spans carry; None compiles every rule.
     """
 
-    def __init__(self, engine: str = "duckdb") -> None:
+    def __init__(self, engine: str = "duckdb", seen: Seen | None = None) -> None:
         self._macros = macros(engine)
+        self._seen = seen
+        self._atoms: dict[str, str] | None = None
 
     def _m(self, name: str, **parts: str) -> str:
         return "(" + self._macros[name].format(**parts) + ")"
 
+    def _atom(self, name: str, **parts: str) -> str:
+        """Return a name for a look-up where row facts are compiled, so that it stands once, in an inner SELECT."""
+        sql = self._m(name, **parts)
+        return sql if self._atoms is None else self._atoms.setdefault(sql, f"a{len(self._atoms)}")
+
     # Conditions -------------------------------------------------------------------------------
 
     def condition(self, test: Condition) -> str:
-        """Return SQL that is TRUE or FALSE, never NULL."""
+        """Return SQL that is TRUE or FALSE, never NULL; the words TRUE and FALSE where it is known beforehand."""
         if test.always is not None:
             return "TRUE" if test.always else "FALSE"
         if test.all is not None:
@@ -72,23 +94,31 @@ class Compiler:
         if test.any is not None:
             return self._join(test.any, "OR")
         if test.not_ is not None:
-            return f"(NOT {self.condition(test.not_)})"
+            return self._not(self.condition(test.not_))
         if test.key is not None:
             return self._comparison(test.key, test)
         return self._presence(test)
 
-    def _join(self, tests: Iterable[Condition], word: str) -> str:
-        return "(" + f" {word} ".join(self.condition(test) for test in tests) + ")"
+    def _join(self, tests: Iterable[Condition], word: Literal["AND", "OR"]) -> str:
+        neutral, decisive = ("TRUE", "FALSE") if word == "AND" else ("FALSE", "TRUE")
+        parts = [part for part in map(self.condition, tests) if part != neutral]
+        if decisive in parts:
+            return decisive
+        return "(" + f" {word} ".join(parts) + ")" if parts else neutral
+
+    def _not(self, test: str) -> str:
+        return {"TRUE": "FALSE", "FALSE": "TRUE"}.get(test, f"(NOT {test})")
 
     def _presence(self, test: Condition) -> str:
         if test.present is not None:
-            return self._m("present", map=_SPAN, key=_quote(test.present))
+            return self._present(test.present)
         if test.absent is not None:
-            return f"(NOT {self._m('present', map=_SPAN, key=_quote(test.absent))})"
+            return self._not(self._present(test.absent))
         if test.prefix is not None:
-            return self._m("has_prefix", map=_SPAN, prefix=_quote(test.prefix))
+            return self._prefixed(test.prefix)
         if test.event is not None:
-            return self._m("has_event", event=_quote(test.event))
+            known = self._seen is None or test.event in self._seen.events
+            return self._atom("has_event", event=_quote(test.event)) if known else "FALSE"
         if test.scope is not None:
             return self._m("glob", value='"ScopeName"', pattern=_quote(test.scope))
         if test.service is not None:
@@ -96,10 +126,21 @@ class Compiler:
         if test.status is not None:
             return self._m("is_in", value='"StatusCode"', values=_quote(test.status))
         assert test.json_object is not None
-        return self._m("is_json_object", value=self._attribute(test.json_object))
+        value = self._attribute(test.json_object)
+        return self._m("is_json_object", value=value) if value else "FALSE"
+
+    def _present(self, key: str) -> str:
+        known = self._seen is None or key in self._seen.keys
+        return self._atom("present", map=_SPAN, key=_quote(key)) if known else "FALSE"
+
+    def _prefixed(self, prefix: str) -> str:
+        known = self._seen is None or any(key.startswith(prefix) for key in self._seen.keys)
+        return self._atom("has_prefix", map=_SPAN, prefix=_quote(prefix)) if known else "FALSE"
 
     def _comparison(self, key: str, test: Condition) -> str:
         value = self._attribute(key)
+        if value is None:
+            return "FALSE"
         if test.in_ is not None:
             return self._m("is_in", value=value, values=", ".join(map(_quote, test.in_)))
         if test.starts_with is not None:
@@ -109,14 +150,19 @@ class Compiler:
         assert test.matches is not None
         return self._m("matches", value=value, pattern=_quote(test.matches))
 
-    def _attribute(self, key: str) -> str:
-        return _SPAN_COLUMNS.get(key) or self._m("attribute", map=_SPAN, key=_quote(key))
+    def _attribute(self, key: str) -> str | None:
+        if key in _SPAN_COLUMNS:
+            return _SPAN_COLUMNS[key]
+        known = self._seen is None or key in self._seen.keys
+        return self._atom("attribute", map=_SPAN, key=_quote(key)) if known else None
 
     # Rules ------------------------------------------------------------------------------------
 
-    def rule(self, rule: Rule, as_list: bool = False) -> str:
-        """Return SQL for the text that one rule yields, NULL when it yields none."""
+    def rule(self, rule: Rule, as_list: bool = False) -> str | None:
+        """Return SQL for the text that one rule yields, NULL when it yields none; None when it cannot yield any."""
         text = self._place(rule)
+        if text is None:
+            return None
         if rule.json_ is not None:
             text = self._m("json_list" if as_list else "json_text", value=text, path=_quote(rule.json_))
         if rule.capture is not None:
@@ -124,25 +170,31 @@ class Compiler:
         if rule.not_ is not None:
             text = self._m("without", value=text, values=", ".join(map(_quote, rule.not_)))
         if rule.when is not None:
-            text = f"(CASE WHEN {self.condition(rule.when)} THEN {text} END)"
+            test = self.condition(rule.when)
+            if test == "FALSE":
+                return None
+            text = f"(CASE WHEN {test} THEN {text} END)"
         return text
 
-    def _place(self, rule: Rule) -> str:
+    def _place(self, rule: Rule) -> str | None:
+        seen = self._seen
         if rule.const is not None:
             return _quote(rule.const)
         if rule.span is not None:
             return _SPAN_COLUMNS[f"span.{rule.span}"]
         if rule.resource is not None:
-            return self._m("attribute", map=_RESOURCE, key=_quote(rule.resource))
+            known = seen is None or rule.resource in seen.resource_keys
+            return self._atom("attribute", map=_RESOURCE, key=_quote(rule.resource)) if known else None
         assert rule.key is not None
-        if rule.event is not None:
-            return self._m("event_attribute", event=_quote(rule.event), key=_quote(rule.key))
-        return self._attribute(rule.key)
+        if rule.event is None:
+            return self._attribute(rule.key)
+        known = seen is None or rule.event in seen.events
+        return self._atom("event_attribute", event=_quote(rule.event), key=_quote(rule.key)) if known else None
 
     def column(self, name: str, rules: list[Rule]) -> str:
         """Return SQL for a column: the first rule that yields a value of the column's type."""
         kind = COLUMN_TYPES.get(name, "text")
-        values = [self.rule(rule, kind == "list") for rule in rules]
+        values = [value for value in (self.rule(rule, kind == "list") for rule in rules) if value is not None]
         if kind in ("integer", "decimal"):
             values = [self._m(kind, value=value) for value in values]
         if not values:
@@ -153,61 +205,79 @@ class Compiler:
 
     def detection(self, dialects: Iterable[Dialect]) -> str:
         """Return an expression for the name of the dialect that reads a span; `dialects` highest priority first."""
-        cases = " ".join(
-            f"WHEN {self._join(dialect.file.detect.any, 'OR')} THEN {_quote(dialect.name)}" for dialect in dialects
-        )
-        return f"CASE {cases} END"
+        return self._first((d.name, Condition(any=d.file.detect.any)) for d in dialects)
 
     def row_facts(self, dialect: Dialect, source: str) -> str:
         """Return a SELECT of `ROW_FACT_COLUMNS` after ``sid`` for the spans of `source` that `dialect` reads."""
+        self._atoms = {}
+        try:
+            parts = self._parts(dialect)
+            atoms = "".join(f",\n             {sql} AS {name}" for sql, name in self._atoms.items())
+        finally:
+            self._atoms = None
+        columns = ",\n       ".join(f"{parts[name]} AS {name}" for name in ROW_FACT_COLUMNS)
+        where = f"dialect = {_quote(dialect.name)}"
+        return (
+            f"SELECT sid,\n       {columns}\nFROM (\n      SELECT *{atoms}\n      FROM {source}\n      WHERE {where}\n)"
+        )
+
+    def _parts(self, dialect: Dialect) -> dict[str, str]:
+        """Return SQL for each column of row facts."""
         words = dialect.file
         errors = words.errors
         parts: dict[str, str] = {
             "dialect": _quote(dialect.name),
-            "kind": self._first((rule.is_, rule.when) for rule in words.kind) or "'other'",
-            "role": self._first((rule.is_, rule.when) for rule in words.roles) or "NULL::VARCHAR",
+            "kind": self._first([*((rule.is_, rule.when) for rule in words.kind), ("other", None)]),
+            "role": self._first((rule.is_, rule.when) for rule in words.roles),
         }
         parts |= {name: self.column(name, words.columns.get(name, [])) for name in COLUMN_TYPES}
         parts |= {
-            "failed": self.condition(errors.when) if errors else "FALSE",
+            "failed": self._maybe(errors.when if errors else None),
             "tool_failed": self._maybe(words.tool_failed),
             "tool_blocked": self._maybe(words.tool_blocked),
             "excludes_cache": self._maybe(words.excludes_cache),
             "excludes_reasoning": self._maybe(words.excludes_reasoning),
             "sdk": "TRUE" if words.sdk else "FALSE",
-            "error_message": self.column("error_message", errors.message) if errors else "NULL::VARCHAR",
-            "error_type": self.column("error_type", errors.type) if errors else "NULL::VARCHAR",
+            "error_message": self.column("error_message", errors.message if errors else []),
+            "error_type": self.column("error_type", errors.type if errors else []),
         }
         for direction in ("input", "output"):
             rules = [rule for rule in words.messages if rule.direction in (direction, "both")]
             parts[f"{direction}_format"], parts[f"{direction}_payload"] = self._messages(rules)
-        columns = ",\n       ".join(f"{parts[name]} AS {name}" for name in ROW_FACT_COLUMNS)
-        return f"SELECT sid,\n       {columns}\nFROM {source}\nWHERE dialect = {_quote(dialect.name)}"
+        return parts
 
     def _maybe(self, test: Condition | None) -> str:
         return self.condition(test) if test is not None else "FALSE"
 
-    def _first(self, rules: Iterable[tuple[Any, Condition | None]]) -> str:
-        cases = " ".join(
-            f"WHEN {self.condition(when) if when is not None else 'TRUE'} THEN {_quote(word)}" for word, when in rules
-        )
-        return f"CASE {cases} END" if cases else ""
+    def _first(self, rules: Iterable[tuple[str, Condition | None]]) -> str:
+        """Return SQL for the word of the first rule whose condition holds, NULL when none does."""
+        cases = []
+        for word, when in rules:
+            test = self.condition(when) if when is not None else "TRUE"
+            if test != "FALSE":
+                cases.append(f"WHEN {test} THEN {_quote(word)}")
+            if test == "TRUE":
+                break
+        return f"CASE {' '.join(cases)} END" if cases else "NULL::VARCHAR"
 
     def _messages(self, rules: list[MessageRule]) -> tuple[str, str]:
-        if not rules:
+        formats, payloads = [], []
+        for rule in rules:
+            test, text = self._payload(rule)
+            if test != "FALSE":
+                formats.append(f"WHEN {test} THEN {_quote(rule.format)}")
+                payloads.append(f"WHEN {test} THEN {text}")
+        if not formats:
             return "NULL::VARCHAR", "NULL::VARCHAR"
-        cases = [(rule.format, *self._payload(rule)) for rule in rules]
-        formats = " ".join(f"WHEN {test} THEN {_quote(name)}" for name, test, _ in cases)
-        payloads = " ".join(f"WHEN {test} THEN {text}" for _, test, text in cases)
-        return f"CASE {formats} END", f"CASE {payloads} END"
+        return f"CASE {' '.join(formats)} END", f"CASE {' '.join(payloads)} END"
 
-    def _payload(self, rule: MessageRule) -> tuple[str, str]:
+    def _payload(self, rule: MessageRule) -> tuple[str, str | None]:
         """Return the test that messages stand there, and their text."""
         if rule.prefix is not None:
-            parts = {"map": _SPAN, "prefix": _quote(rule.prefix)}
-            return self._m("has_prefix", **parts), self._m("prefixed_json", **parts)
+            return self._prefixed(rule.prefix), self._m("prefixed_json", map=_SPAN, prefix=_quote(rule.prefix))
         if rule.format == "events":
-            return self._m("has_message_events"), self._m("events_json")
+            known = self._seen is None or any(name.startswith("gen_ai.") for name in self._seen.events)
+            return (self._atom("has_message_events") if known else "FALSE"), self._m("events_json")
         assert rule.key is not None
         text = self._place(Rule(key=rule.key, event=rule.event))
-        return f"({text} IS NOT NULL)", text
+        return (f"({text} IS NOT NULL)" if text else "FALSE"), text

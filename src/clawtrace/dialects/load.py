@@ -56,7 +56,7 @@ def _load(folders: tuple[str, ...]) -> tuple[Dialect, ...]:
         for path in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
             data = path.read_bytes()
             try:
-                words = DialectFile.model_validate(yaml.load(data, Loader=_LOADER))  # noqa: S506 - a safe loader
+                words = DialectFile.model_validate(yaml.load(data, Loader=_LOADER))
             except (ValidationError, yaml.YAMLError) as error:
                 problems.extend(_problems(path, error))
                 continue

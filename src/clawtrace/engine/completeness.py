@@ -211,7 +211,9 @@ class Completeness:
                     "repetition": record.repetition,
                     "closed_by": record.closed_by.value if record.closed_by else None,
                     "complete": not reasons[run_id] if closed else None,
-                    "incomplete_because": json.dumps([asdict(reason) for reason in reasons[run_id]]) if closed else None,
+                    "incomplete_because": json.dumps([asdict(reason) for reason in reasons[run_id]])
+                    if closed
+                    else None,
                     "started_ns": record.started_ns if record.started_ns is not None else first,
                     "ended_ns": record.ended_ns if record.ended_ns is not None else last,
                     "agent_exit_code": record.agent_exit_code,
@@ -233,7 +235,9 @@ class Completeness:
         if cut:
             rows = self._store.script("SELECT run_id, count(*) FROM fact_spans WHERE cut GROUP BY run_id")
             for run_id, count in rows:
-                said.setdefault(run_id, []).append(f"{_spans(count)} named a parent below itself; the reference was cut.")
+                said.setdefault(run_id, []).append(
+                    f"{_spans(count)} named a parent below itself; the reference was cut."
+                )
         conflicts = self._store.script(
             "SELECT r.run_id, c.message FROM run_conflicts AS c JOIN fact_runs AS r ON r.run_no = c.run_no"
         )
@@ -252,6 +256,8 @@ def _from_record(record: RunRecord) -> list[IncompleteReason]:
         reasons.append(IncompleteReason("timed_out", "the agent was ended by the time limit."))
     elif record.ended_by_signal is not None:
         reasons.append(IncompleteReason("killed", f"the agent was killed by signal {record.ended_by_signal}."))
+    if record.cut_off is not None:
+        reasons.append(IncompleteReason("cut_off", record.cut_off))
     if record.closed_by is ClosedBy.TIMEOUT:
         reasons.append(IncompleteReason("trace_timeout", "spans were still arriving when trace_timeout_ms had passed."))
     return reasons

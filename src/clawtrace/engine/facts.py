@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from clawtrace.dialects import Dialect
-from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler
+from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler, Seen
 from clawtrace.dialects.messages import Part, parse_messages
 from clawtrace.dialects.schema import COLUMN_TYPES
 from clawtrace.engine.completeness import Completeness
@@ -34,6 +34,8 @@ __all__ = ["Facts"]
 
 _BATCH_SPANS = 200_000
 """Spans whose facts are computed together: bounds memory, large enough for set-based work."""
+
+_DAY_NS = 86_400_000_000_000
 
 _VERSION = "1"
 """Raised when the same raw rows give other facts for a reason outside of the dialect files."""
@@ -95,7 +97,6 @@ class Facts:
         self._store = store
         self._dialects = {dialect.name: dialect for dialect in dialects}
         self._pricing = pricing
-        self._compiler = Compiler()
         self._completeness = Completeness(store, self._dialects, parent_not_exported)
         self._prepared = False
 
@@ -130,9 +131,7 @@ class Facts:
         if self._prepared:
             return
         names = yaml.safe_load((Path(__file__).parents[1] / "dialects" / "provider_names.yaml").read_text("utf-8"))
-        self._store.load(
-            "provider_names", {"alias": ("text", list(names)), "name": ("text", list(names.values()))}
-        )
+        self._store.load("provider_names", {"alias": ("text", list(names)), "name": ("text", list(names.values()))})
         records = [(name, dialect.records("tool_calls") is not False) for name, dialect in self._dialects.items()]
         self._store.load(
             "dialect_records",
@@ -142,8 +141,10 @@ class Facts:
 
     def _compute(self, batch: Sequence[tuple[Any, ...]]) -> None:
         store = self._store
-        store.load("fact_runs", {"run_no": ("bigint", [r[0] for r in batch]), "run_id": ("text", [r[1] for r in batch])})
-        store.script(_sql("keys").format(detection=self._compiler.detection(self._dialects.values())))
+        store.load(
+            "fact_runs", {"run_no": ("bigint", [r[0] for r in batch]), "run_id": ("text", [r[1] for r in batch])}
+        )
+        store.script(_sql("keys").format(detection=Compiler().detection(self._dialects.values())))
         self._row_facts()
         cut = self._walk()
         store.script(_sql("spans"))
@@ -166,8 +167,13 @@ class Facts:
             raise
 
     def _row_facts(self) -> None:
-        present = [row[0] for row in self._store.script("SELECT DISTINCT dialect FROM fact_keys ORDER BY dialect")]
-        parts = [self._compiler.row_facts(self._dialects[name], "fact_raw") for name in present]
+        seen: dict[str, dict[str, set[str]]] = {}
+        for dialect, place, key in self._store.script(_sql("seen")):
+            seen.setdefault(dialect, {"span": set(), "event": set(), "resource": set(), "any": set()})[place].add(key)
+        parts = []
+        for name, found in sorted(seen.items()):
+            what = Seen(frozenset(found["span"]), frozenset(found["event"]), frozenset(found["resource"]))
+            parts.append(Compiler(seen=what).row_facts(self._dialects[name], "fact_raw"))
         body = "\nUNION ALL\n".join(parts) or _no_row_facts()
         self._store.script(f"CREATE OR REPLACE TEMP TABLE fact_rows AS\n{body}")
 
@@ -239,12 +245,12 @@ class Facts:
         )
         calls = store.script(
             "SELECT DISTINCT provider, coalesce(response_model, request_model) AS model, input_tokens, output_tokens,"
-            " cache_read_tokens, cache_write_tokens, reasoning_tokens, start_ns // 86400000000000 AS day"
+            f" cache_read_tokens, cache_write_tokens, reasoning_tokens, start_ns // {_DAY_NS} AS day"
             " FROM fact_llm_calls WHERE recorded_cost_usd IS NULL AND model IS NOT NULL"
             " AND (outcome = 'ok' OR input_tokens IS NOT NULL OR output_tokens IS NOT NULL)"
         )
         # Prices change by the day at most, so equal calls of one day are priced once.
-        prices = self._pricing.price_calls(ModelCall(*call[:7], at_ns=call[7] * 86_400_000_000_000) for call in calls)
+        prices = self._pricing.price_calls(ModelCall._make((*call[:7], call[7] * _DAY_NS)) for call in calls)
         names = ("provider", "model", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "day")  # fmt: skip
         store.load(
             "call_prices",
@@ -262,7 +268,7 @@ class Facts:
             " FROM fact_llm_calls AS c LEFT JOIN bare_names AS b ON b.recorded = coalesce(c.response_model, c.request_model)"
             " LEFT JOIN call_prices AS p ON c.recorded_cost_usd IS NULL AND p.provider IS NOT DISTINCT FROM c.provider"
             f" AND p.model = coalesce(c.response_model, c.request_model) AND {same}"
-            " AND p.day = c.start_ns // 86400000000000"
+            f" AND p.day = c.start_ns // {_DAY_NS}"
         )
 
     def _note_state(self, batch: Sequence[tuple[Any, ...]], diagnostics: dict[str, list[str]]) -> None:

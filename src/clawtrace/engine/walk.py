@@ -15,9 +15,7 @@ from typing import Any
 
 __all__ = ["SpanRow", "Walked", "walk"]
 
-SpanRow = tuple[
-    int | None, int, str, str, int, int | None, bool, str | None, str | None, str | None, str | None
-]
+SpanRow = tuple[int | None, int, str, str, int, int | None, bool, str | None, str | None, str | None, str | None]
 """parent_sid, run_no, kind, scope, start_ns, end_ns, failed, error message, response_id, tool_name, tool_call_id."""
 
 _CALL_KINDS = frozenset(("llm", "tool", "agent"))

@@ -45,7 +45,7 @@ class IncompleteReason:
     """One reason why a closed run's trace may not be whole."""
 
     code: str
-    """missing_parent, open_span, killed, timed_out, rejected, refused, dropped, sampled, unanswered_tool_call, trace_timeout."""
+    """missing_parent, open_span, killed, cut_off, timed_out, rejected, refused, dropped, sampled, unanswered_tool_call, trace_timeout."""
     message: str
     """One plain sentence, with what to do where that is known."""
     span_ids: tuple[str, ...] = ()
@@ -75,5 +75,7 @@ class RunRecord:
     """Signal number that killed the agent."""
     timed_out: bool = False
     """Whether our time limit ended the agent."""
+    cut_off: str | None = None
+    """Which processes beside the agent's own our signal ended while they might still have exported, in one sentence."""
     runner_error: str | None = None
     """What went wrong before the agent could be judged; None when nothing did."""

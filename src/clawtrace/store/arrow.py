@@ -64,8 +64,8 @@ def _texts(column: StrList) -> Any:
 
 
 def _times(column: StrList) -> Any:
-    # Event times are written as BIGINT: a time beyond 2262 saturates.
-    values = array("q", (min(int(value), 2**63 - 1) for value in column.values))
+    # DuckDB keeps the largest 64-bit value for infinity: a time beyond 2262 saturates just below it.
+    values = array("q", (min(int(value), 2**63 - 2) for value in column.values))
     return _list(column.offsets, na.c_array_from_buffers(na.int64(), len(values), [None, values]), na.int64())
 
 

@@ -7,6 +7,7 @@ write-ahead log, synced, before `commit` returns.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,14 +38,14 @@ _SPANS_INSERT = """
 INSERT INTO otel_traces BY NAME
 SELECT * REPLACE (
            list_transform("Events.Timestamp", lambda t: make_timestamp_ns(t)) AS "Events.Timestamp"),
-       make_timestamp_ns(least(start_ns, 9223372036854775807)::BIGINT) AS "Timestamp",
+       make_timestamp_ns(least(start_ns, 9223372036854775806)::BIGINT) AS "Timestamp",
        CASE WHEN end_ns >= start_ns THEN end_ns - start_ns ELSE 0 END AS "Duration"
 FROM incoming
 """
 
 _LOGS_INSERT = """
 INSERT INTO otel_logs BY NAME
-SELECT *, make_timestamp_ns(least(time_ns, 9223372036854775807)::BIGINT) AS "Timestamp" FROM incoming
+SELECT *, make_timestamp_ns(least(time_ns, 9223372036854775806)::BIGINT) AS "Timestamp" FROM incoming
 """
 
 
@@ -139,7 +140,7 @@ class DuckStore:
 
         with self._writer_lock:
             unsaved = list(self._unsaved)
-            with _transaction(self._writer, self.path) as db:
+            with _Transaction(self._writer, self.path) as db:
                 self._write_numbers(db, unsaved)
                 if len(spans):
                     db.register("incoming", spans_table(spans))
@@ -164,7 +165,7 @@ class DuckStore:
         with self._writer_lock:
             self.run_no(run_id)
             unsaved = list(self._unsaved)
-            with _transaction(self._writer, self.path) as db:
+            with _Transaction(self._writer, self.path) as db:
                 self._write_numbers(db, unsaved)
                 db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])
                 db.execute("INSERT INTO run_records VALUES (?, ?, ?)", [run_id, record_json, time.time_ns()])
@@ -172,7 +173,7 @@ class DuckStore:
 
     def put_conflicts(self, run_no: int, messages: Sequence[str]) -> None:
         """Store attribution conflicts of a run: one sentence each."""
-        with self._writer_lock, _transaction(self._writer, self.path) as db:
+        with self._writer_lock, _Transaction(self._writer, self.path) as db:
             for message in messages:
                 db.execute("INSERT INTO run_conflicts VALUES (?, ?)", [run_no, message])
 
@@ -314,7 +315,7 @@ def _adopt(db: DuckDBPyConnection, trace_id: str, run_no: int, rule: str) -> Non
         )
 
 
-class _transaction:
+class _Transaction:
     """BEGIN … COMMIT, ROLLBACK on any error; engine errors become `StoreError`."""
 
     def __init__(self, db: DuckDBPyConnection, path: str) -> None:
@@ -329,10 +330,8 @@ class _transaction:
         import duckdb
 
         if error is not None:
-            try:
+            with contextlib.suppress(duckdb.Error):
                 self._db.execute("ROLLBACK")
-            except duckdb.Error:
-                pass
             if isinstance(error, duckdb.Error):
                 raise StoreError(f"cannot write to the store {self._path!r}: {error}") from error
             return

@@ -1,0 +1,100 @@
+"""Dialect files: loading, extending, errors, and that compiled SQL means what the rules say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clawtrace.dialects import load_dialects
+from clawtrace.dialects.compile import Compiler, Seen
+from clawtrace.dialects.schema import COLUMN_TYPES, RECORDABLE, Condition, Rule
+from clawtrace.errors import ConfigError
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / f"{name}.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+MINE = """
+dialect: mine
+title: Mine
+source: tests
+about: A dialect of a project's own.
+extends: otel-genai
+detect: {priority: 90, any: [{scope: "mine.*"}]}
+columns: {tool_name: [my.tool]}
+records: {cost: yes}
+"""
+
+
+class TestLoading:
+    def test_built_in_files_are_valid_and_ordered(self) -> None:
+        dialects = load_dialects()
+        priorities = [dialect.file.detect.priority for dialect in dialects]
+
+        assert priorities == sorted(priorities, reverse=True)
+        assert dialects[-1].name == "opentelemetry", "the last resort reads what no other dialect does"
+
+    def test_each_built_in_says_what_it_can_record_and_where_its_facts_come_from(self) -> None:
+        for dialect in load_dialects():
+            assert set(dialect.file.records) == set(RECORDABLE)
+            assert dialect.file.source
+            assert dialect.file.about
+
+    def test_a_projects_own_folder(self, tmp_path: Path) -> None:
+        write(tmp_path, "mine", MINE)
+        mine = load_dialects([tmp_path])[0]
+
+        assert mine.name == "mine"
+        assert mine.file.columns["tool_name"][0].key == "my.tool"
+        assert mine.file.columns["input_tokens"], "what it does not say comes from what it extends"
+        assert (mine.records("cost"), mine.records("tool_calls")) == (True, True)
+
+    @pytest.mark.parametrize(
+        ("text", "says"),
+        [
+            ("dialect: [", "mine.yaml"),
+            (MINE.replace("otel-genai", "nothing"), "extends 'nothing'"),
+            (MINE.replace("tool_name", "tool_nome"), "tool_nome"),
+            (MINE.replace("{scope:", "{skope:"), "skope"),
+            (MINE.replace('[{scope: "mine.*"}]', "[{key: a}]"), "exactly one of"),
+        ],
+    )
+    def test_mistakes_name_the_file(self, tmp_path: Path, text: str, says: str) -> None:
+        path = write(tmp_path, "mine", text)
+        with pytest.raises(ConfigError) as caught:
+            load_dialects([tmp_path])
+
+        assert says in str(caught.value)
+        assert str(path) in str(caught.value)
+
+    def test_a_missing_folder_is_an_error(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="is not a folder"):
+            load_dialects([tmp_path / "nowhere"])
+
+
+class TestCompiling:
+    def test_rules_about_absent_attributes_leave_no_sql(self) -> None:
+        """What no span carries costs nothing: neither planning nor a look-up."""
+        compiler = Compiler(seen=Seen(frozenset({"a"}), frozenset(), frozenset()))
+
+        assert compiler.rule(Rule(key="b")) is None
+        assert compiler.condition(Condition(present="b")) == "FALSE"
+        assert compiler.condition(Condition.model_validate({"not": {"present": "b"}})) == "TRUE"
+        assert compiler.condition(Condition.model_validate({"all": [{"present": "a"}, {"present": "b"}]})) == "FALSE"
+        assert compiler.column("input_tokens", [Rule(key="b")]) == "NULL::BIGINT"
+
+    def test_quotes_in_rules_are_text(self) -> None:
+        sql = Compiler().condition(Condition.model_validate({"key": "k'); DROP TABLE runs; --", "in": ["it's"]}))
+
+        assert "'k''); DROP TABLE runs; --'" in sql
+        assert "'it''s'" in sql
+
+    @pytest.mark.parametrize("dialect", load_dialects(), ids=lambda dialect: dialect.name)
+    def test_every_column_is_compiled(self, dialect) -> None:
+        sql = Compiler().row_facts(dialect, "source")
+
+        assert all(f" AS {column}" in sql for column in COLUMN_TYPES)

@@ -1,0 +1,147 @@
+"""A closed run is complete when no reason against it is known; each reason of span-model.md §3, and what is none."""
+
+from __future__ import annotations
+
+import json
+
+from building import Lab, S, agent, asks, chat, hex_id, tool
+
+from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
+from clawtrace.model.run import ClosedBy, RunRecord
+
+
+def test_a_whole_trace_is_complete(lab: Lab) -> None:
+    lab.put(agent("a"), chat("m", "a", at=1))
+
+    assert lab.rows("SELECT complete, incomplete_because, closed_by FROM runs") == [(True, "[]", "recording")]
+
+
+class TestMissingParents:
+    def test_a_local_parent_that_never_came(self, lab: Lab) -> None:
+        lab.put(agent("a"), chat("m", "lost", at=1))
+        (text,) = lab.rows("SELECT incomplete_because FROM runs")[0]
+        (reason,) = json.loads(text)
+
+        assert reason["code"] == "missing_parent"
+        assert reason["span_ids"] == [hex_id("m")]
+        assert 'trace: {parent_not_exported: ["chat m"]}' in reason["message"]
+
+    def test_a_remote_parent_is_no_reason(self, lab: Lab) -> None:
+        root = agent("a", "far")
+        root.flags = 0x300
+        lab.put(root, chat("m", "a", at=1))
+
+        assert lab.reasons() == []
+
+    def test_the_injected_parent_is_no_reason(self, lab: Lab) -> None:
+        record = RunRecord("r", "r", parent_span_id=hex_id("ours"), closed_by=ClosedBy.EXIT)
+        lab.put(agent("a", "ours"), record=record)
+
+        assert lab.reasons() == []
+
+    def test_a_project_exempts_by_name_and_every_run_says_so(self) -> None:
+        lab = Lab(globs=["invoke_*"])
+        lab.put(agent("a", "lost"))
+
+        assert lab.reasons() == []
+        assert "invoke_*" in lab.rows("SELECT diagnostics FROM fact_state")[0][0]
+
+    def test_another_name_is_not_exempt(self) -> None:
+        lab = Lab(globs=["invoke_*"])
+        lab.put(agent("a"), tool("t", "lost", at=1))
+
+        assert lab.reasons() == ["missing_parent"]
+
+    def test_a_cycle_is_cut_and_no_reason(self, lab: Lab) -> None:
+        """T16: two spans that name each other as parent, and one that names itself."""
+        lab.put(agent("a"), S("x", "y", 1), S("y", "x", 2), S("z", "z", 3))
+
+        assert lab.reasons() == []
+        assert "2 spans named a parent below itself" in lab.rows("SELECT diagnostics FROM fact_state")[0][0]
+        assert lab.rows("SELECT count(*) FROM spans") == [(4,)]
+
+
+def test_an_open_span(lab: Lab) -> None:
+    lab.put(agent("a", to=0))
+
+    assert lab.reasons() == ["open_span"]
+
+
+def test_killed_and_timed_out(lab: Lab) -> None:
+    lab.put(agent("a"), run="k", record=RunRecord("k", "k", closed_by=ClosedBy.EXIT, ended_by_signal=9))
+    lab.put(
+        agent("a"), run="t", record=RunRecord("t", "t", closed_by=ClosedBy.EXIT, ended_by_signal=15, timed_out=True)
+    )
+
+    assert lab.reasons("k") == ["killed"]
+    assert lab.reasons("t") == ["timed_out"]
+
+
+def test_rejected_and_refused_items(lab: Lab) -> None:
+    lab.put(agent("a"))
+    no = lab.store.run_no("r")
+    receipts = [
+        Receipt(no, 1, 1, "grpc", "traces", rejected=1, reason="span id of 3 bytes"),
+        Receipt(no, 2, 1, "grpc", "traces", refused=4),
+    ]
+    lab.store.commit(SpanBatch(), LogBatch(), receipts, [])
+
+    assert lab.reasons() == ["rejected", "refused"]
+
+
+def test_dropped_attributes(lab: Lab) -> None:
+    span = agent("a")
+    span.dropped = 3
+    lab.put(span)
+
+    assert lab.reasons() == ["dropped"]
+
+
+class TestSampling:
+    def test_a_threshold_says_that_others_are_missing(self, lab: Lab) -> None:
+        span = agent("a")
+        span.state = "vendor=x,ot=th:8;rv:abcdef01234567"
+        lab.put(span)
+
+        assert lab.reasons() == ["sampled"]
+
+    def test_a_threshold_of_zero_keeps_everything(self, lab: Lab) -> None:
+        span = agent("a")
+        span.state = "ot=th:0"
+        lab.put(span)
+
+        assert lab.reasons() == []
+
+
+class TestUnansweredToolCall:
+    def test_a_last_request_that_nothing_followed(self, lab: Lab) -> None:
+        lab.put(chat("m", at=1, **{"gen_ai.output.messages": asks(("c", "rm", {}))}))
+
+        assert lab.reasons() == ["unanswered_tool_call"]
+
+    def test_told_by_the_finish_reason_alone(self, lab: Lab) -> None:
+        lab.put(chat("m", at=1, **{"gen_ai.response.finish_reasons": ["tool_calls"]}))
+
+        assert lab.reasons() == ["unanswered_tool_call"]
+
+    def test_the_end_of_an_enclosing_agent_says_that_nothing_was_lost(self, lab: Lab) -> None:
+        lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.output.messages": asks(("c", "rm", {}))}))
+
+        assert lab.reasons() == []
+
+    def test_an_execution_says_so_too(self, lab: Lab) -> None:
+        lab.put(chat("m", at=1, **{"gen_ai.output.messages": asks(("call_t", "rm", {}))}), tool("t", at=9, tool="rm"))
+
+        assert lab.reasons() == []
+
+
+def test_closed_by_the_trace_timeout(lab: Lab) -> None:
+    lab.put(agent("a"), record=RunRecord("r", "r", closed_by=ClosedBy.TIMEOUT))
+
+    assert lab.reasons() == ["trace_timeout"]
+
+
+def test_an_open_run_is_neither(lab: Lab) -> None:
+    lab.put(agent("a"), record=RunRecord("r", "r"))
+
+    assert lab.rows("SELECT complete, incomplete_because FROM runs") == [(None, None)]

@@ -1,0 +1,225 @@
+"""The embedded store: durable before it returns, read-only for queries, honest about foreign files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from clawtrace.errors import QueryError, StoreError, StoreLockedError, StoreSchemaError
+from clawtrace.model.query import BoundRelation, Query
+from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
+from clawtrace.model.relations import RELATIONS
+from clawtrace.store.duckdb import DuckStore
+
+TRACE = "0" * 31 + "1"
+
+
+def batch(run_no: int, count: int = 1, start_ns: int = 10, end_ns: int = 20, rule: str = "resource") -> SpanBatch:
+    spans = SpanBatch()
+    for n in range(count):
+        spans.trace_id.append(TRACE)
+        spans.span_id.append(f"{n + 1:016x}")
+        for column in (spans.parent_span_id, spans.trace_state, spans.scope_version, spans.status_message):
+            column.append("")
+        spans.name.append("chat")
+        spans.kind.append("Client")
+        spans.service.append("agent")
+        spans.scope.append("scope")
+        spans.status_code.append("Unset")
+        spans.attributes.keys.extend(["gen_ai.operation.name", "n"])
+        spans.attributes.values.extend(["chat", str(n)])
+        spans.attributes.offsets.append(len(spans.attributes.keys))
+        spans.attribute_types.append("si")
+        spans.resource_types.append("")
+        spans.resource.offsets.append(0)
+        spans.start_ns.append(start_ns)
+        spans.end_ns.append(end_ns)
+        for column in (
+            spans.event_times,
+            spans.event_names,
+            spans.link_trace_ids,
+            spans.link_span_ids,
+            spans.link_states,
+        ):
+            column.offsets.append(0)
+        spans.event_attributes.offsets.append(0)
+        spans.link_attributes.offsets.append(0)
+        for column in (spans.flags, spans.dropped_attributes, spans.dropped_events, spans.dropped_links):
+            column.append(0)
+        spans.arrival_ns.append(1)
+        spans.request_no.append(1)
+        spans.protocol.append("grpc")
+        spans.run_no.append(run_no)
+        spans.run_rule.append(rule)
+    return spans
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    with_file = DuckStore(tmp_path / "spans.duckdb")
+    yield with_file
+    with_file.close()
+
+
+class TestCommit:
+    def test_raw_columns_come_back_as_sent(self, store: DuckStore) -> None:
+        store.commit(batch(store.run_no("r")), LogBatch(), [Receipt(1, 1, 1, "grpc", "traces", accepted=1)], [])
+        row = store.script('SELECT "SpanId", "Duration", "SpanAttributes"[\'n\'], run_no FROM otel_traces')
+
+        assert row == [("0000000000000001", 10, "0", 1)]
+
+    def test_the_largest_time_saturates_and_is_kept(self, store: DuckStore) -> None:
+        """Timestamp is derived and saturates; the unsigned original stays what was sent."""
+        largest = 2**64 - 1
+        store.commit(batch(store.run_no("r"), start_ns=largest, end_ns=largest), LogBatch(), [], [])
+
+        assert store.script("SELECT start_ns, end_ns FROM otel_traces") == [(largest, largest)]
+
+    def test_adoption_moves_only_what_named_no_run(self, store: DuckStore) -> None:
+        alone, run = store.run_no(TRACE), store.run_no("r")
+        store.commit(batch(alone, rule="none"), LogBatch(), [], [])
+        store.commit(batch(run), LogBatch(), [], [(TRACE, run, "trace")])
+
+        assert store.script("SELECT run_no, run_rule FROM otel_traces ORDER BY run_rule") == [
+            (run, "resource"),
+            (run, "trace"),
+        ]
+
+    def test_a_failed_commit_writes_nothing(self, store: DuckStore) -> None:
+        broken = batch(store.run_no("r"))
+        broken.run_no[0] = None  # type: ignore[call-overload]
+        broken.attributes.offsets[-1] = 10**6
+        with pytest.raises((StoreError, ValueError)):
+            store.commit(broken, LogBatch(), [], [])
+
+        assert store.script("SELECT count(*) FROM otel_traces") == [(0,)]
+        store.commit(batch(store.run_no("r")), LogBatch(), [], [])
+        assert store.script("SELECT count(*) FROM otel_traces") == [(1,)]
+
+    def test_what_commit_returned_for_survives_kill_9(self, tmp_path: Path) -> None:
+        """A process that is killed the instant after a commit has lost nothing of it."""
+        path = tmp_path / "spans.duckdb"
+        code = (
+            "import sys, os, signal; sys.path.insert(0, sys.argv[2])\n"
+            "from test_duckdb import *\n"
+            "store = DuckStore(sys.argv[1])\n"
+            "for n in range(3):\n"
+            "    store.commit(batch(store.run_no(f'r{n}'), 50), LogBatch(), [], [])\n"
+            "os.kill(os.getpid(), signal.SIGKILL)\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code, str(path), str(Path(__file__).parent)], check=False)
+
+        assert done.returncode == -signal.SIGKILL
+        store = DuckStore(path)
+        assert store.script("SELECT count(*) FROM otel_traces") == [(150,)]
+        assert store.run_ids() == ["r0", "r1", "r2"]
+        store.close()
+
+    def test_commits_and_questions_side_by_side(self, store: DuckStore) -> None:
+        """The writer's thread and the engine's do not disturb each other."""
+        failures: list[BaseException] = []
+
+        def write() -> None:
+            try:
+                for n in range(20):
+                    store.commit(batch(store.run_no(f"r{n}"), 20), LogBatch(), [], [])
+            except BaseException as error:
+                failures.append(error)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        while writer.is_alive():
+            assert store.ask(Query("SELECT count(*) AS n FROM otel_traces")).rows[0][0] % 20 == 0
+        writer.join()
+
+        assert failures == []
+        assert store.script("SELECT count(*) FROM otel_traces") == [(400,)]
+
+
+class TestRelations:
+    @pytest.mark.parametrize("relation", RELATIONS.values(), ids=lambda relation: relation.name)
+    def test_the_store_has_each_relation_with_exactly_its_columns(self, store: DuckStore, relation) -> None:
+        types = {"VARCHAR": "text", "BIGINT": "bigint", "DOUBLE": "double", "BOOLEAN": "boolean"}
+        found = store.script(f"DESCRIBE SELECT * FROM {relation.name}")
+
+        assert [(row[0], types[row[1]]) for row in found] == [(c.name, c.type) for c in relation.columns]
+
+
+class TestQueries:
+    def test_parameters_and_bound_relations(self, store: DuckStore) -> None:
+        store.select_runs(["r1"])
+        query = Query(
+            "SELECT s.run_id AS run_id, b.value AS v, ':not a marker' AS t FROM selected_runs AS s "
+            "CROSS JOIN names AS b WHERE b.item >= :least",
+            {"least": 1},
+        )
+        answer = store.ask(query, [BoundRelation("names", (("a", 0), ("b", 1)))])
+
+        assert answer.dicts() == [{"run_id": "r1", "v": "b", "t": ":not a marker"}]
+
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "DROP TABLE runs",
+            "INSERT INTO runs (run_id) VALUES ('x')",
+            "SELECT 1; SELECT 2",
+            "SELECT * FROM read_text('/etc/hostname')",
+            "SELECT * FROM '/etc/hostname'",
+            "COPY runs TO '/tmp/x.csv'",
+            "ATTACH '/tmp/x.duckdb'",
+            "SET enable_external_access = true",
+            "SELECT * FROM store",
+            "SELEC 1",
+            "",
+        ],
+    )
+    def test_a_users_query_can_only_read_the_store(self, store: DuckStore, sql: str) -> None:
+        with pytest.raises(QueryError):
+            store.ask_user(sql)
+
+
+class TestFiles:
+    def test_another_databases_file_is_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "other.duckdb"
+        with duckdb.connect(str(path)) as db:
+            db.execute("CREATE TABLE t (a INT)")
+        with pytest.raises(StoreSchemaError, match="no clawtrace store"):
+            DuckStore(path)
+
+    def test_another_schema_version_is_refused_by_name(self, tmp_path: Path) -> None:
+        path = tmp_path / "old.duckdb"
+        DuckStore(path).close()
+        with duckdb.connect(str(path)) as db:
+            db.execute("UPDATE store_meta SET schema_version = 999")
+        with pytest.raises(StoreSchemaError, match="schema 999"):
+            DuckStore(path)
+
+    def test_a_text_file_is_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "notes.txt"
+        path.write_text("hello")
+        with pytest.raises(StoreError, match=r"notes\.txt"):
+            DuckStore(path)
+
+    def test_a_held_file_names_its_holder(self, tmp_path: Path) -> None:
+        path = tmp_path / "spans.duckdb"
+        code = "import sys; from clawtrace.store.duckdb import DuckStore; s = DuckStore(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
+        with subprocess.Popen(
+            [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as holder:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"open\n"
+            with pytest.raises(StoreLockedError, match=str(holder.pid)):
+                DuckStore(path)
+            holder.communicate()
+
+    @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
+    def test_a_folder_that_does_not_exist(self, tmp_path: Path) -> None:
+        with pytest.raises(StoreError, match="cannot open"):
+            DuckStore(tmp_path / "no" / "spans.duckdb")

@@ -17,6 +17,20 @@ from clawtrace.store.api import QueryableStore
 
 __all__ = ["Asked", "ask"]
 
+_SHOWN = 10
+"""Ranks of evidence shown for a verdict."""
+
+_EVIDENCE = """
+SELECT e.run_id AS run_id, e.span_id AS span_id, e.why AS why, e.rank AS rank,
+       p.trace_id AS trace_id, p.name AS name, p.start_ns AS start_ns
+FROM (
+{sql}
+) AS e
+LEFT JOIN spans AS p ON p.run_id = e.run_id AND p.span_id = e.span_id
+WHERE e.rank <= {shown}
+ORDER BY e.run_id, e.rank, e.span_id
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -31,18 +45,23 @@ class Asked:
     assertion: Assertion
     store: QueryableStore
 
-    def evidence(self, run_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-        """Return ``span_id, why, rank`` rows by run id for `run_ids`, the most telling first.
+    @property
+    def params(self) -> dict[str, Any]:
+        """What was bound: parameters by name, and resolved relations as lists of (value, item)."""
+        return {**self.query.params, **{one.name: [list(row) for row in one.rows] for one in self.bound}}
 
-        ``selected_runs`` holds `run_ids` afterwards.
+    def evidence(self, run_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+        """Return the spans that decided, by run id, the most telling first: ``span_id, why, rank, trace_id, name, start_ns``.
+
+        At most `_SHOWN` ranks a run; ``selected_runs`` holds `run_ids` afterwards.
         """
         query = self.assertion.evidence()
         found: dict[str, list[dict[str, Any]]] = {run_id: [] for run_id in run_ids}
         if query is None or not run_ids:
             return found
         self.store.select_runs(run_ids)
-        rows = self.store.ask(query, self.bound).dicts()
-        for row in sorted(rows, key=lambda row: (row["rank"], row["span_id"] or "")):
+        sql = _EVIDENCE.format(sql=query.sql.strip(), shown=_SHOWN)
+        for row in self.store.ask(Query(sql, query.params), self.bound).dicts():
             found[row["run_id"]].append(row)
         return found
 

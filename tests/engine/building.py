@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from clawtrace.dialects import load_dialects
@@ -152,7 +152,7 @@ class Lab:
 
     def put(self, *spans: S, run: str = "r", record: RunRecord | None = None, arrival: int = 1) -> Lab:
         record = record or RunRecord(run, run, closed_by=ClosedBy.RECORDING)
-        self.store.put_record(run, json.dumps(asdict(record)))
+        self.store.put_record(record)
         self.store.commit(batch_of(spans, self.store.run_no(run), arrival), LogBatch(), [], [])
         return self
 

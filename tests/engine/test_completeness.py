@@ -145,3 +145,12 @@ def test_an_open_run_is_neither(lab: Lab) -> None:
     lab.put(agent("a"), record=RunRecord("r", "r"))
 
     assert lab.rows("SELECT complete, incomplete_because FROM runs") == [(None, None)]
+
+
+def test_a_later_model_call_says_that_the_tool_was_answered(lab: Lab) -> None:
+    """Even one that failed: its request could only be written with the tool's result."""
+    failed = chat("n", at=9)
+    failed.error = "400"
+    lab.put(chat("m", at=1, **{"gen_ai.response.finish_reasons": ["tool_calls"]}), failed)
+
+    assert lab.reasons() == []

@@ -13,31 +13,24 @@ from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.model.query import BoundRelation, Query, Resolve
+from clawtrace.model.verdict import Evidence
 from clawtrace.store.api import QueryableStore
 
-__all__ = ["Asked", "ask"]
+__all__ = ["EVIDENCE_ROWS", "WHY_LENGTH", "Asked", "ask"]
 
-_SHOWN = 10
-"""Ranks of evidence shown for a verdict."""
+EVIDENCE_ROWS = 10
+"""How many evidence rows a verdict carries; every further one stays a query away."""
 
-_EVIDENCE = """
-SELECT e.run_id AS run_id, e.span_id AS span_id, e.why AS why, e.rank AS rank,
-       p.trace_id AS trace_id, p.name AS name, p.start_ns AS start_ns
-FROM (
-{sql}
-) AS e
-LEFT JOIN spans AS p ON p.run_id = e.run_id AND p.span_id = e.span_id
-WHERE e.rank <= {shown}
-ORDER BY e.run_id, e.rank, e.span_id
-"""
+WHY_LENGTH = 300
+"""Characters to which a piece of evidence is cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The answer of one assertion for many runs."""
 
-    outcomes: dict[str, Outcome]
-    """By run id, for the runs that have a trace; a run that is not in it has none."""
+    outcomes: tuple[Outcome, ...]
+    """One for each of the runs that has a trace; a run that is not among them has none."""
     query: Query
     """The query as it ran."""
     bound: tuple[BoundRelation, ...]
@@ -45,25 +38,38 @@ class Asked:
     assertion: Assertion
     store: QueryableStore
 
-    @property
     def params(self) -> dict[str, Any]:
-        """What was bound: parameters by name, and resolved relations as lists of (value, item)."""
-        return {**self.query.params, **{one.name: [list(row) for row in one.rows] for one in self.bound}}
+        """Return what was bound: the parameters, and each resolved relation as a list of rows."""
+        return dict(self.query.params) | {
+            relation.name: [list(row) for row in relation.rows] for relation in self.bound
+        }
 
-    def evidence(self, run_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-        """Return the spans that decided, by run id, the most telling first: ``span_id, why, rank, trace_id, name, start_ns``.
-
-        At most `_SHOWN` ranks a run; ``selected_runs`` holds `run_ids` afterwards.
-        """
+    def evidence(self, run_ids: Sequence[str]) -> dict[str, list[Evidence]]:
+        """Return the spans that decided, by run id, the most telling first; ``selected_runs`` is changed."""
         query = self.assertion.evidence()
-        found: dict[str, list[dict[str, Any]]] = {run_id: [] for run_id in run_ids}
+        found: dict[str, list[Evidence]] = {run_id: [] for run_id in run_ids}
         if query is None or not run_ids:
             return found
         self.store.select_runs(run_ids)
-        sql = _EVIDENCE.format(sql=query.sql.strip(), shown=_SHOWN)
-        for row in self.store.ask(Query(sql, query.params), self.bound).dicts():
-            found[row["run_id"]].append(row)
+        for row in self.store.ask(Query(_EVIDENCE.format(query.sql), query.params), self.bound).dicts():
+            why = row["why"] if len(row["why"]) <= WHY_LENGTH else row["why"][: WHY_LENGTH - 1] + "…"
+            evidence = Evidence(row["trace_id"], row["span_id"], row["name"] or "", why, row["start_ns"])
+            found[row["run_id"]].append(evidence)
         return found
+
+
+_EVIDENCE = f"""
+SELECT e.run_id AS run_id, e.span_id AS span_id, e.why AS why, e.rank AS rank,
+       p.trace_id AS trace_id, p.name AS name, p.start_ns AS start_ns
+FROM ({{}}) AS e
+LEFT JOIN (
+  SELECT z.run_id AS run_id, z.span_id AS span_id, z.trace_id AS trace_id, z.name AS name, z.start_ns AS start_ns
+  FROM spans AS z
+  JOIN selected_runs AS y ON y.run_id = z.run_id
+) AS p ON p.run_id = e.run_id AND p.span_id = e.span_id
+WHERE e.rank <= {EVIDENCE_ROWS}
+ORDER BY run_id, rank, span_id
+"""
 
 
 def ask(store: QueryableStore, assertion: Assertion, run_ids: Sequence[str]) -> Asked:
@@ -79,11 +85,11 @@ def ask(store: QueryableStore, assertion: Assertion, run_ids: Sequence[str]) -> 
         bound.append(_resolve(store, predicate, bound))
     query = assertion.query()
     rows = store.ask(query, bound).dicts()
-    left = {row["run_id"]: row for row in rows if not row.get("settled", True)}
-    outcomes = {row["run_id"]: assertion.outcome(row) for row in rows if row["run_id"] not in left}
-    if left:
-        outcomes |= _decide(store, assertion, left, bound)
-    return Asked(outcomes, query, tuple(bound), assertion, store)
+    settled = [row for row in rows if row.get("settled", True)]
+    outcomes = [assertion.outcome(row) for row in settled]
+    if len(settled) < len(rows):
+        outcomes += _decide(store, assertion, [row for row in rows if not row.get("settled", True)], bound)
+    return Asked(tuple(outcomes), query, tuple(bound), assertion, store)
 
 
 def _resolve(store: QueryableStore, predicate: Resolve, bound: Sequence[BoundRelation]) -> BoundRelation:
@@ -94,18 +100,18 @@ def _resolve(store: QueryableStore, predicate: Resolve, bound: Sequence[BoundRel
         f"SELECT DISTINCT {column} AS value FROM {predicate.relation} AS r "
         f"JOIN selected_runs AS s ON s.run_id = r.run_id WHERE {column} IS NOT NULL{condition}"
     )
-    values = [row[0] for row in store.ask(Query(sql), bound).rows]
+    values = sorted(row[0] for row in store.ask(Query(sql), bound).rows)
     return BoundRelation(predicate.name, tuple((value, item) for value in values for item in predicate.items(value)))
 
 
 def _decide(
-    store: QueryableStore, assertion: Assertion, left: dict[str, dict[str, Any]], bound: Sequence[BoundRelation]
-) -> dict[str, Outcome]:
+    store: QueryableStore, assertion: Assertion, rows: Sequence[Row], bound: Sequence[BoundRelation]
+) -> list[Outcome]:
     """Settle in Python the runs that SQL left open."""
     query = assertion.details()
     details: dict[str, list[Row]] = defaultdict(list)
     if query is not None:
-        store.select_runs(list(left))
+        store.select_runs([row["run_id"] for row in rows])
         for row in store.ask(query, bound).dicts():
             details[row["run_id"]].append(row)
-    return {run_id: assertion.decide(row, details[run_id]) for run_id, row in left.items()}
+    return [assertion.decide(row, details[row["run_id"]]) for row in rows]

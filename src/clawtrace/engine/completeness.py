@@ -14,9 +14,9 @@ from typing import Any
 
 from clawtrace.dialects import Dialect
 from clawtrace.model.run import ClosedBy, IncompleteReason, RunRecord
-from clawtrace.store.duckdb import DuckStore
+from clawtrace.store.duckdb import DuckStore, read_record
 
-__all__ = ["Completeness", "read_record"]
+__all__ = ["Completeness"]
 
 _SHOWN = 5
 """Spans named in a reason; the count is always whole."""
@@ -43,19 +43,21 @@ WHERE regexp_matches(trace_state, '(^|,)ot=([^,]*;)?th:0*[1-9a-fA-F]')
 ORDER BY sid
 """
 
-# The last model call below each root asked for tools: then something must have come of it, or an agent have ended.
+# The last model call below each root (bare ones are one conversation) asked for tools: then something must have come
+# of it, or an agent have ended.
 _UNANSWERED = """
 WITH last_calls AS (
     SELECT c.*, s.root_sid AS root_sid,
-           row_number() OVER (PARTITION BY c.run_no, s.root_sid ORDER BY c.start_ns DESC, c.sid DESC) AS nth
+           row_number() OVER (
+               PARTITION BY c.run_no, CASE WHEN s.depth = 0 THEN -1 ELSE s.root_sid END ORDER BY c.start_ns DESC, c.sid DESC
+           ) AS nth
     FROM fact_llm_calls AS c
     JOIN fact_spans AS s ON s.sid = c.sid
-    WHERE c.outcome = 'ok'
 )
 SELECT c.run_id, c.span_id, s.name
 FROM last_calls AS c
 JOIN fact_spans AS s ON s.sid = c.sid
-WHERE c.nth = 1
+WHERE c.nth = 1 AND c.outcome = 'ok'
   AND (EXISTS (SELECT 1 FROM fact_requests AS r WHERE r.run_no = c.run_no AND r.grp = c.grp)
        OR (lower(c.finish_reason) IN ('tool_calls', 'tool_call', 'tool_use', 'function_call')
            AND NOT EXISTS (SELECT 1 FROM fact_llm_voices AS v WHERE v.run_no = c.run_no AND v.grp = c.grp AND v.sid IS NOT NULL)))
@@ -112,15 +114,6 @@ WHERE l.nth = 1
 """
 
 
-def read_record(run_id: str, text: str | None) -> RunRecord:
-    """Return the record stored as JSON `text`; a run that nobody announced has only its id."""
-    if text is None:
-        return RunRecord(run_id, run_id)
-    fields = json.loads(text)
-    closed_by = fields.pop("closed_by")
-    return RunRecord(**fields, closed_by=ClosedBy(closed_by) if closed_by else None)
-
-
 class Completeness:
     """Writes the relation `runs`: how each run of the batch was closed, and the reasons against its completeness."""
 
@@ -137,7 +130,7 @@ class Completeness:
             " LEFT JOIN run_records AS c ON c.run_id = r.run_id LEFT JOIN run_totals AS t ON t.run_id = r.run_id"
             " ORDER BY r.run_no"
         )
-        records = {row[0]: read_record(row[0], row[1]) for row in rows}
+        records = {row[0]: read_record(row[1]) if row[1] else RunRecord(row[0], row[0]) for row in rows}
         times = {row[0]: (row[2], row[3]) for row in rows}
         reasons = self._reasons(records)
         answers = dict(store.script(_ANSWERS))

@@ -14,13 +14,10 @@ from clawtrace.engine.ask import Asked, ask
 from clawtrace.engine.coverage import hint_for, no_trace_hint
 from clawtrace.errors import ClawtraceError
 from clawtrace.model.query import Query
-from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict, run_status_of
+from clawtrace.model.verdict import RunResult, Status, Verdict, run_status_of
 from clawtrace.store.api import QueryableStore
 
 __all__ = ["evaluate"]
-
-_WHY = 300
-"""Characters of an evidence text that are shown."""
 
 _RUNS = """
 SELECT s.run_id, r.case_id, r.model_id, r.repetition, r.closed_by, r.complete, r.incomplete_because, r.run_status,
@@ -129,25 +126,20 @@ def _judge(store: QueryableStore, assertion: Assertion, runs: Mapping[str, _Run]
     began = time.perf_counter()
     try:
         asked = ask(store, assertion, traced)
+        outcomes = {outcome.run_id: outcome for outcome in asked.outcomes}
         evidence = asked.evidence(traced)
     except ClawtraceError as error:
         return verdicts + [_broken(assertion, run_id, str(error)) for run_id in traced]
     spent = (time.perf_counter() - began) * 1000 / len(traced)
     for run_id in traced:
-        outcome = asked.outcomes.get(run_id)
+        outcome = outcomes.get(run_id)
         if outcome is None:
             # A query that forgets a run must never look like a pass.
             verdicts.append(_broken(assertion, run_id, "its query returned no row for a run that has a trace."))
             continue
         verdict = _verdict(assertion, runs[run_id], outcome, asked)
-        verdicts.append(replace(verdict, evidence=tuple(map(_evidence, evidence[run_id])), duration_ms=spent))
+        verdicts.append(replace(verdict, evidence=tuple(evidence[run_id]), duration_ms=spent))
     return verdicts
-
-
-def _evidence(row: Mapping[str, Any]) -> Evidence:
-    why = row["why"] or ""
-    name = row["name"] or "(no span of its own)"
-    return Evidence(row["trace_id"], row["span_id"], name, why if len(why) <= _WHY else why[:_WHY] + "…", row["start_ns"])
 
 
 def _base(assertion: Assertion, run_id: str, status: Status, message: str, **more: Any) -> Verdict:
@@ -206,6 +198,6 @@ def _verdict(assertion: Assertion, run: _Run, outcome: Outcome, asked: Asked) ->
     return _base(
         assertion, run.run_id, status, message,
         final=outcome.holds is not None and (outcome.final or not unfinished),
-        actual=assertion.actual(outcome), sql=asked.query.sql, params=asked.params,
+        actual=assertion.actual(outcome), sql=asked.query.sql, params=asked.params(),
         hint=hint, missing=outcome.missing, missing_data=missing_data,
     )  # fmt: skip

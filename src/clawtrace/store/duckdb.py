@@ -8,9 +8,11 @@ write-ahead log, synced, before `commit` returns.
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +21,14 @@ from clawtrace.errors import QueryError, StoreError, StoreLockedError, StoreSche
 from clawtrace.model.query import BoundRelation, Query, Scalar
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.relations import RELATIONS
+from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.store.api import Answer
 from clawtrace.store.markers import rewrite_markers
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["MEMORY", "SCHEMA_VERSION", "DuckStore"]
+__all__ = ["MEMORY", "SCHEMA_VERSION", "DuckStore", "read_record"]
 
 SCHEMA_VERSION = 1
 """Raised when an old file cannot be read: 1 is the first."""
@@ -128,6 +131,26 @@ class DuckStore:
         with self._writer_lock:
             return list(self._numbers)
 
+    def known_runs(self) -> tuple[list[tuple[str, int]], list[tuple[str, int, str]]]:
+        """Return what attribution starts from: (run id, number) of every run, and (trace id, number, rule) of every trace.
+
+        The strongest rule of a trace is the least of its spans' rules that is not ``none``.
+        """
+        with self._writer_lock:
+            traces = self._db.execute(
+                'SELECT "TraceId", arg_min(run_no, unattributed), '
+                "CASE WHEN min(unattributed) = 1 THEN 'none' ELSE 'trace' END FROM ("
+                'SELECT DISTINCT "TraceId", run_no, CASE WHEN run_rule = \'none\' THEN 1 ELSE 0 END AS unattributed '
+                'FROM otel_traces) GROUP BY "TraceId"'
+            ).fetchall()
+            return list(self._numbers.items()), traces
+
+    def record(self, run_id: str) -> RunRecord | None:
+        """Return what is known of a run apart from its spans; None when nothing was recorded."""
+        with self._writer_lock:
+            row = self._db.execute("SELECT record FROM run_records WHERE run_id = ?", [run_id]).fetchone()
+        return read_record(row[0]) if row else None
+
     def commit(
         self,
         spans: SpanBatch,
@@ -160,15 +183,16 @@ class DuckStore:
             numbers, names = zip(*unsaved, strict=True)
             db.execute("INSERT INTO run_numbers SELECT unnest(?), unnest(?), false", [list(numbers), list(names)])
 
-    def put_record(self, run_id: str, record_json: str) -> None:
+    def put_record(self, record: RunRecord) -> None:
         """Store what is known of a run apart from its spans; the newest record of a run counts."""
+        run_id = record.run_id
         with self._writer_lock:
             self.run_no(run_id)
             unsaved = list(self._unsaved)
             with _Transaction(self._writer, self.path) as db:
                 self._write_numbers(db, unsaved)
                 db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])
-                db.execute("INSERT INTO run_records VALUES (?, ?, ?)", [run_id, record_json, time.time_ns()])
+                db.execute("INSERT INTO run_records VALUES (?, ?, ?)", [run_id, json.dumps(asdict(record)), time.time_ns()])
             del self._unsaved[: len(unsaved)]
 
     def put_conflicts(self, run_no: int, messages: Sequence[str]) -> None:
@@ -267,6 +291,13 @@ class DuckStore:
                     connection.close()
                 except duckdb.Error as error:
                     raise StoreError(f"cannot close the store {self.path!r}: {error}") from error
+
+
+def read_record(text: str) -> RunRecord:
+    """Return the record that was stored as JSON `text`."""
+    fields = json.loads(text)
+    closed_by = fields.pop("closed_by")
+    return RunRecord(**fields, closed_by=ClosedBy(closed_by) if closed_by else None)
 
 
 def _connect(path: str) -> DuckDBPyConnection:

@@ -1,0 +1,265 @@
+"""The composition root: receiver, store and engine, from start to stop.
+
+::
+
+    with Session.open(receive=True) as session:
+        session.open_run(RunRecord("r1", "case"))
+        ...                                     # an agent exports to session.endpoints
+        session.close_run(record, processes_gone=True)
+        results = session.evaluate(["r1"], assertions)
+
+One session owns one store. Everything on it may be called from any thread; questions take turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from clawtrace.errors import ReceiverError, UsageError
+from clawtrace.model.run import ClosedBy, RunRecord
+from clawtrace.receiver.limits import Endpoints
+from clawtrace.receiver.redact import RedactionSettings
+from clawtrace.store.duckdb import MEMORY, DuckStore
+
+if TYPE_CHECKING:
+    from clawtrace.assertions.base import Assertion
+    from clawtrace.dialects import Dialect
+    from clawtrace.engine.tree_view import SpanNode
+    from clawtrace.model.verdict import RunResult
+    from clawtrace.pricing import Pricing
+    from clawtrace.receiver.receiver import Receiver
+    from clawtrace.receiver.recording import Grouping, LoadReport
+    from clawtrace.store.api import Answer
+
+__all__ = ["Session", "SessionSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSettings:
+    """What a project may say about receiving, closing, normalising and pricing."""
+
+    host: str = "127.0.0.1"
+    """Address the receiver listens on."""
+    grpc_port: int = 0
+    """0 takes a free port."""
+    http_port: int = 0
+    """0 takes a free port."""
+    settle_ms: int = 2_000
+    """How long nothing may arrive before a run is closed that its processes' exit cannot close, in milliseconds."""
+    trace_timeout_ms: int = 60_000
+    """Longest wait after the command's end, in milliseconds."""
+    parent_not_exported: tuple[str, ...] = ()
+    """Globs of span names whose parent is never exported."""
+    model_pricing: Pricing | None = None
+    """Prices of the project; None leaves the genai-prices tables."""
+    run_key: str | None = None
+    """Attribute that carries the run id in foreign data."""
+    redaction: RedactionSettings = field(default_factory=RedactionSettings)
+    dialects: tuple[Path, ...] = ()
+    """Folders of the project's own dialect files."""
+
+
+class Session:
+    """Receives, stores and judges; see the module's docstring."""
+
+    def __init__(self, store: DuckStore, settings: SessionSettings) -> None:
+        """Use `open`; a session made here owns `store` and does not receive."""
+        self.settings = settings
+        self._store = store
+        self._receiver: Receiver | None = None
+        self._engine: _Engine | None = None
+
+    @classmethod
+    def open(
+        cls, store: str | Path = MEMORY, *, receive: bool = False, settings: SessionSettings | None = None
+    ) -> Session:
+        """Open the store, and with `receive` start a receiver that writes to it.
+
+        Raises:
+            StoreError: the store cannot be opened (held by another process, another schema, no permission).
+            ReceiverError: a port is taken.
+        """
+        session = cls(DuckStore(store), settings or SessionSettings())
+        try:
+            if receive:
+                session._start_receiver()
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _start_receiver(self) -> None:
+        from clawtrace.receiver.limits import ReceiverSettings
+        from clawtrace.receiver.receiver import Receiver
+
+        said = self.settings
+        settings = ReceiverSettings(
+            host=said.host,
+            grpc_port=said.grpc_port,
+            http_port=said.http_port,
+            run_key=said.run_key,
+            redaction=said.redaction,
+        )
+        runs, traces = self._store.known_runs()
+        self._receiver = Receiver(self._store, settings, runs=runs, traces=traces)
+        self._receiver.start()
+
+    def close(self) -> None:
+        """Stop the receiver (what it took in is committed), then let go of the store. Safe to call twice."""
+        if self._receiver is not None:
+            self._receiver.stop()
+            self._receiver = None
+        self._store.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Runs -------------------------------------------------------------------------------------
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """Where agents export to.
+
+        Raises:
+            ReceiverError: the session does not receive.
+        """
+        return self._receiving().endpoints
+
+    def _receiving(self) -> Receiver:
+        if self._receiver is None:
+            raise ReceiverError("this session does not receive; open it with `receive=True`.")
+        return self._receiver
+
+    def open_run(self, record: RunRecord) -> None:
+        """Announce a run before its agent starts, so that its spans find it from the first one on."""
+        self._store.put_record(record)
+        if self._receiver is not None:
+            self._receiver.open_run(record.run_id, record.trace_id)
+
+    def close_run(self, record: RunRecord, *, processes_gone: bool) -> RunRecord:
+        """Wait until nothing more of the run can come, and store how it ended (spec: span-model.md §3).
+
+        Args:
+            record: what the runner knows of the run's end.
+            processes_gone: whether every process that the runner started has exited, descendants included.
+
+        Returns:
+            The record with `closed_by`.
+        """
+        from clawtrace.receiver.close import wait_closed
+
+        receiver = self._receiving()
+        closed_by = wait_closed(
+            receiver,
+            record.run_id,
+            processes_gone=processes_gone,
+            ended_ns=record.ended_ns,
+            settle_ms=self.settings.settle_ms,
+            trace_timeout_ms=self.settings.trace_timeout_ms,
+        )
+        conflicts = receiver.conflicts(record.run_id)
+        self._store.put_conflicts(
+            self._store.run_no(record.run_id),
+            [
+                f"spans of trace {one.trace_id} name two runs: {one.run_id!r} by {one.rule}, which decided, and "
+                f"{one.other_run_id!r} by {one.other_rule}."
+                for one in conflicts
+            ],
+        )
+        closed = replace(record, closed_by=closed_by)
+        self._store.put_record(closed)
+        return closed
+
+    def load_recordings(self, paths: Sequence[Path], grouping: Grouping) -> LoadReport:
+        """Store recorded OTLP and close the runs it makes: a recording is whole by itself.
+
+        Raises:
+            InputError: a file cannot be read as OTLP; the message names file and line.
+        """
+        from clawtrace.receiver.recording import load_recordings
+
+        report = load_recordings(
+            paths, grouping, self._store, redaction=self.settings.redaction, run_key=self.settings.run_key
+        )
+        for run_id in report.run_ids:
+            known = self._store.record(run_id) or RunRecord(run_id, run_id)
+            self._store.put_record(replace(known, closed_by=ClosedBy.RECORDING))
+        return report
+
+    def run_ids(self) -> list[str]:
+        """Return every run of the store, in the order of first sight."""
+        return self._store.run_ids()
+
+    # Questions --------------------------------------------------------------------------------
+
+    def evaluate(self, run_ids: Sequence[str], assertions: Sequence[Assertion]) -> list[RunResult]:
+        """Judge runs: one result a run, in the order of `run_ids`, its verdicts in the order of `assertions`."""
+        from clawtrace.engine.evaluate import evaluate
+
+        with self._store.lock:
+            engine = self._current(run_ids)
+            return evaluate(self._store, assertions, run_ids, engine.dialects)
+
+    def inspect(self, run_ids: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return the facts of runs as ``clawtrace.inspect/1`` (spec: cli.md); of all runs when None."""
+        from clawtrace.engine.inspect import inspect_runs
+
+        wanted = self.run_ids() if run_ids is None else list(run_ids)
+        with self._store.lock:
+            self._current(wanted)
+            return inspect_runs(self._store, wanted)
+
+    def tree(self, run_id: str) -> list[SpanNode]:
+        """Return the spans of a run, depth first."""
+        from clawtrace.engine.tree_view import span_tree
+
+        with self._store.lock:
+            self._current([run_id])
+            return span_tree(self._store, run_id)
+
+    def query(self, sql: str) -> Answer:
+        """Answer a user's own read-only SELECT over the relations of all runs.
+
+        Raises:
+            QueryError: the text is no single SELECT, or the engine refuses it.
+        """
+        with self._store.lock:
+            self._current(self.run_ids())
+            return self._store.ask_user(sql)
+
+    def _current(self, run_ids: Sequence[str]) -> _Engine:
+        """Return the engine after bringing the facts of `run_ids` up to date.
+
+        Raises:
+            UsageError: the store knows no run of that id.
+        """
+        known = set(self.run_ids())
+        unknown = [run_id for run_id in run_ids if run_id not in known]
+        if unknown:
+            raise UsageError(f"the store {self._store.path!r} has no run {unknown[0]!r}.")
+        if self._engine is None:
+            self._engine = _Engine(self._store, self.settings)
+        self._engine.facts.ensure(run_ids)
+        return self._engine
+
+
+class _Engine:
+    """The engine of one session, made when it is first asked: recording alone needs none of it."""
+
+    def __init__(self, store: DuckStore, settings: SessionSettings) -> None:
+        from clawtrace.dialects import load_dialects
+        from clawtrace.engine.facts import Facts
+        from clawtrace.pricing import Pricing
+
+        dialects = load_dialects(settings.dialects)
+        self.dialects: dict[str, Dialect] = {dialect.name: dialect for dialect in dialects}
+        self.facts = Facts(store, dialects, settings.model_pricing or Pricing(), settings.parent_not_exported)

@@ -1,0 +1,72 @@
+"""Files of a campaign: written whole or not at all, and by one process at a time (spec: config.md §5)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from clawtrace.errors import StoreLockedError
+
+__all__ = ["campaign_lock", "fresh_folder", "write_json"]
+
+
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Write `data` so that a reader sees the old file or the new one, never a part: temporary, fsync, rename."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            json.dump(data, stream, indent=1, ensure_ascii=False, default=str)
+            stream.write("\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def fresh_folder(path: Path) -> Path:
+    """Return `path` as an empty folder; what was there before is removed."""
+    if path.exists():
+        for folder, inner, _ in os.walk(path):
+            for name in inner:  # an agent may have left folders without write permission
+                if not Path(folder, name).is_symlink():
+                    Path(folder, name).chmod(0o700)
+        shutil.rmtree(path)
+    path.mkdir(parents=True)
+    return path
+
+
+@contextlib.contextmanager
+def campaign_lock(folder: Path) -> Iterator[None]:
+    """Hold the campaign for this process; the system lets go of it when the process ends, however it ends.
+
+    Raises:
+        StoreLockedError: another process holds it; the message names it.
+    """
+    import fcntl
+
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "campaign.lock"
+    with path.open("a+", encoding="utf-8") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            stream.seek(0)
+            holder = stream.read().strip() or "unknown"
+            raise StoreLockedError(
+                f"the campaign in {str(folder)!r} is being run by process {holder}; wait for its end, or use another "
+                "`--out` folder or run profile"
+            ) from None
+        stream.truncate(0)
+        stream.write(f"{os.getpid()}\n")
+        stream.flush()
+        yield

@@ -1,0 +1,265 @@
+"""One run from its announcement to its verdicts."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from clawtrace.assertions.base import Assertion
+from clawtrace.campaign.expand import PlannedRun
+from clawtrace.campaign.layout import fresh_folder, write_json
+from clawtrace.errors import ConfigError, RunnerError
+from clawtrace.model.run import RunRecord
+from clawtrace.model.verdict import RunResult, Status
+from clawtrace.runners.base import Message, Runner, RunOutcome, RunRequest, StopSignal, TelemetryTarget
+from clawtrace.runners.templates import RunValues, render
+
+if TYPE_CHECKING:
+    from clawtrace.receiver.recording import Grouping
+
+__all__ = ["CampaignSession", "Endpoints", "RunContext", "RunInterruptedError", "failed_result", "run_one"]
+
+
+class Endpoints(Protocol):
+    """Where the session's receiver listens."""
+
+    @property
+    def grpc(self) -> str:
+        """Base URL of OTLP/gRPC."""
+        ...
+
+    @property
+    def http(self) -> str:
+        """Base URL of OTLP/HTTP."""
+        ...
+
+
+class CampaignSession(Protocol):
+    """What a campaign needs of `clawtrace.session.Session`; `evaluate` is called by one thread at a time."""
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """Where agents export to."""
+        ...
+
+    def open_run(self, record: RunRecord) -> None:
+        """Announce a run before its agent starts."""
+        ...
+
+    def close_run(self, record: RunRecord, *, processes_gone: bool) -> RunRecord:
+        """Wait until nothing more can come."""
+        ...
+
+    def load_recordings(self, paths: Sequence[Path], grouping: Grouping) -> Any:
+        """Store recorded spans as a closed run."""
+        ...
+
+    def evaluate(self, run_ids: Sequence[str], assertions: Sequence[Assertion]) -> list[RunResult]:
+        """Judge runs."""
+        ...
+
+
+class RunInterruptedError(Exception):
+    """The run was ended by the user before it could be judged."""
+
+
+@dataclass(slots=True)
+class RunContext:
+    """What the runs of a campaign share."""
+
+    session: CampaignSession
+    runners: Mapping[str, Runner]
+    """One instance of each runner type in use."""
+    stop: StopSignal
+    env: Mapping[str, str]
+    """The caller's environment."""
+    switches: Mapping[str, bool | str]
+    """`telemetry_env` of the project."""
+    folder: Path
+    """Of the campaign, absolute."""
+    judging: threading.Lock
+    """Held while assertions are asked: one set of selected runs at a time."""
+
+
+def run_one(planned: PlannedRun, context: RunContext, judging: Any) -> RunResult:
+    """Run `planned` and judge it.
+
+    Args:
+        planned: what to run.
+        context: what the runs of the campaign share.
+        judging: called without arguments when the agent has ended.
+
+    Raises:
+        RunInterruptedError: it was ended from outside.
+        RunnerError: the agent could not be run.
+        ClawtraceError: the store or the receiver failed.
+    """
+    runner = context.runners[planned.case.config.runner.type]
+    folder = fresh_folder(context.folder / planned.folder)
+    started_at = time.time()
+    record = RunRecord(
+        run_id=planned.run_id,
+        case_id=planned.case.config.case_id,
+        model_id=planned.model_id,
+        repetition=planned.repetition,
+        trace_id=secrets.token_hex(16),
+        parent_span_id=secrets.token_hex(8),
+    )
+    values = _values(planned, context, folder / "workspace", started_at)
+    request = _request(planned, context, folder, values)
+    if runner.starts_agent:
+        record, outcome = _live(record, runner, request, context)
+        judging()
+        record = context.session.close_run(record, processes_gone=outcome.processes_gone)
+    else:
+        outcome = runner.run(request, None, context.stop)
+        record = _with_outcome(record, outcome)
+        context.session.open_run(record)
+        judging()
+        _load(context.session, outcome.recordings, planned.run_id)
+    assertions = planned.case.assertions.for_run(values)
+    with context.judging:
+        (found,) = context.session.evaluate([planned.run_id], assertions)
+    result = replace(
+        found,
+        case_id=record.case_id,
+        model_id=record.model_id,
+        repetition=record.repetition,
+        diagnostics=(*found.diagnostics, *outcome.notes),
+    )
+    _keep(folder, planned, record, outcome, result)
+    return result
+
+
+def _load(session: CampaignSession, recordings: Sequence[Path], run_id: str) -> None:
+    from clawtrace.receiver.recording import Grouping
+
+    session.load_recordings(recordings, Grouping.one_run(run_id))
+
+
+def failed_result(planned: PlannedRun, error: str) -> RunResult:
+    """Return the result of a run that broke before it could be judged."""
+    return RunResult(
+        run_id=planned.run_id,
+        case_id=planned.case.config.case_id,
+        model_id=planned.model_id,
+        repetition=planned.repetition,
+        status=Status.ERROR,
+        verdicts=(),
+        run_status="invalid",
+        has_trace=False,
+        error=error,
+    )
+
+
+def _live(record: RunRecord, runner: Runner, request: RunRequest, context: RunContext) -> tuple[RunRecord, RunOutcome]:
+    """Announce the run, run the agent, and note how it ended; a run that broke is closed as well."""
+    assert record.trace_id is not None
+    assert record.parent_span_id is not None
+    endpoints = context.session.endpoints
+    target = TelemetryTarget(endpoints.grpc, endpoints.http, record.trace_id, record.parent_span_id, context.switches)
+    context.session.open_run(record)
+    try:
+        outcome = runner.run(request, target, context.stop)
+    except RunnerError as error:
+        context.session.close_run(replace(record, run_status="invalid", runner_error=str(error)), processes_gone=True)
+        if context.stop.is_set:
+            raise RunInterruptedError from error
+        raise
+    record = _with_outcome(record, outcome)
+    if context.stop.is_set and outcome.runner_error is not None:
+        context.session.close_run(record, processes_gone=outcome.processes_gone)
+        raise RunInterruptedError
+    return record, outcome
+
+
+def _with_outcome(record: RunRecord, outcome: RunOutcome) -> RunRecord:
+    return replace(
+        record,
+        started_ns=outcome.started_ns,
+        ended_ns=outcome.ended_ns,
+        agent_exit_code=outcome.exit_code,
+        run_status=outcome.run_status,
+        final_output=outcome.final_output,
+        workspace=str(outcome.workspace) if outcome.workspace else None,
+        ended_by_signal=outcome.ended_by_signal,
+        timed_out=outcome.timed_out,
+        cut_off=outcome.cut_off,
+        runner_error=outcome.runner_error,
+    )
+
+
+def _values(planned: PlannedRun, context: RunContext, workspace: Path, started_at: float) -> RunValues:
+    return RunValues(
+        run_id=planned.run_id,
+        case_id=planned.case.config.case_id,
+        case_dir=str(planned.case.path.parent),
+        model_id=planned.model_id,
+        workspace=str(workspace),
+        started_at=started_at,
+        env=context.env,
+        extra={},
+    )
+
+
+def _request(planned: PlannedRun, context: RunContext, folder: Path, values: RunValues) -> RunRequest:
+    case, model = planned.case, planned.model
+    return RunRequest(
+        run_id=planned.run_id,
+        case_id=case.config.case_id,
+        model_id=planned.model_id,
+        requested_model=model.requested_model if model else None,
+        repetition=planned.repetition,
+        messages=tuple(
+            Message(message.role, render(message.content, values.value), message.name) for message in case.messages
+        ),
+        settings=planned.settings,
+        folder=folder,
+        case_dir=case.path.parent,
+        started_at=values.started_at,
+        model_settings=(model.model_extra or {}) if model else {},
+        base_env=context.env,
+    )
+
+
+def _keep(folder: Path, planned: PlannedRun, record: RunRecord, outcome: RunOutcome, result: RunResult) -> None:
+    """Write ``run.json`` and ``workspace.diff`` of a finished run; paths in them are relative to the run's folder."""
+    if outcome.workspace is not None:
+        write_json(folder / "workspace.diff", {"schema": "clawtrace.workspace/1", **outcome.changes})
+    write_json(
+        folder / "run.json",
+        {
+            "schema": "clawtrace.run/1",
+            "run_id": record.run_id,
+            "case_id": record.case_id,
+            "model_id": record.model_id,
+            "requested_model": planned.model.requested_model if planned.model else None,
+            "repetition": record.repetition,
+            "runner": {"type": planned.case.config.runner.type, **planned.settings.model_dump(mode="json")},
+            "run_status": record.run_status,
+            "exit_code": record.agent_exit_code,
+            "ended_by_signal": record.ended_by_signal,
+            "timed_out": record.timed_out,
+            "started_ns": record.started_ns,
+            "ended_ns": record.ended_ns,
+            "closed_by": result.closed_by,
+            "complete": result.complete,
+            "incomplete_because": list(result.incomplete_because),
+            "notes": list(outcome.notes),
+            "status": result.status,
+            "assertions": [
+                {"id": verdict.id, "type": verdict.type, "status": verdict.status, "message": verdict.message}
+                for verdict in result.verdicts
+            ],
+        },
+    )
+
+
+def assertion_problem(error: ConfigError) -> str:
+    """Return why the assertions of a run could not be read once its templates were filled in."""
+    return "the assertions could not be read with this run's values: " + "; ".join(map(str, error.problems))

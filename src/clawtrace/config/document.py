@@ -1,0 +1,199 @@
+"""A YAML file as data and as positions: each value knows its line and column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from clawtrace.errors import ConfigError, ConfigProblem
+
+__all__ = ["Document", "KeyPath", "display", "parse_document", "problem_at", "read_document"]
+
+KeyPath = tuple[str | int, ...]
+"""Keys and list indexes from the root of a document."""
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+MAX_NODES = 200_000
+"""Values a file may hold once its anchors are expanded; a file beyond it is an attack or a mistake."""
+
+
+class Document:
+    """One YAML file, composed."""
+
+    def __init__(self, file: str, path: Path | None, root: yaml.Node, data: Any) -> None:
+        self.file = file
+        """As problems name it."""
+        self.path = path
+        self.data = data
+        self._root = root
+
+    def locate(self, path: KeyPath, *, key: bool = False) -> tuple[int, int]:
+        """Return line and column (1-based) of the value at `path`, or of its key.
+
+        The position of the nearest enclosing value is returned where the path does not exist.
+        """
+        mark = self._root.start_mark
+        for depth, node_key, node in self._descend(path):
+            wanted = node_key if key and depth == len(path) and node_key is not None else node
+            mark = wanted.start_mark
+        return mark.line + 1, mark.column + 1
+
+    def existing(self, path: KeyPath) -> KeyPath:
+        """Return `path` without the steps that the document does not have (pydantic names the branches of a union)."""
+        found: KeyPath = ()
+        for step in path:
+            if any(depth > len(found) for depth, _, _ in self._descend((*found, step))):
+                found = (*found, step)
+        return found
+
+    def problem(self, path: KeyPath, message: str, hint: str = "", *, key: bool = False) -> ConfigProblem:
+        """Return a problem of the value (or key) at `path`."""
+        line, column = self.locate(path, key=key)
+        return problem_at(self.file, line, column, message, hint, key=".".join(map(str, path)))
+
+    def _descend(self, path: KeyPath) -> Iterator[tuple[int, yaml.Node | None, yaml.Node]]:
+        node = self._root
+        for depth, step in enumerate(path, start=1):
+            found: tuple[yaml.Node | None, yaml.Node] | None = None
+            if isinstance(node, yaml.MappingNode):
+                for key_node, value_node in node.value:
+                    if key_node.value == step:
+                        found = (key_node, value_node)
+            elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+                found = (None, node.value[step])
+            if found is None:
+                return
+            node = found[1]
+            yield depth, found[0], node
+
+
+def problem_at(file: str, line: int, column: int, message: str, hint: str = "", key: str = "") -> ConfigProblem:
+    """Return a problem; a message before a hint ends like a sentence."""
+    if hint:
+        message, hint = message.rstrip(".") + ".", hint[0].upper() + hint[1:]
+    return ConfigProblem(file, line, column, message, key, hint)
+
+
+def display(path: Path) -> str:
+    """Return `path` as a user would write it: relative to the working folder where it is below it."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def read_document(path: Path, *, mapping: bool = True) -> Document:
+    """Read and compose one file.
+
+    Args:
+        path: the file.
+        mapping: whether the root must be a mapping.
+
+    Raises:
+        ConfigError: it cannot be read, is no YAML, holds no mapping, or repeats a key; all such problems at once.
+    """
+    file = display(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(ConfigProblem(file, 0, 0, f"is not UTF-8 text (byte {error.start})")) from error
+    except OSError as error:
+        raise ConfigError(ConfigProblem(file, 0, 0, f"cannot be read: {error.strerror}")) from error
+    return parse_document(text, file, path, mapping=mapping)
+
+
+def parse_document(text: str, file: str, path: Path | None = None, *, mapping: bool = True) -> Document:
+    """Compose YAML text.
+
+    Raises:
+        ConfigError: as `read_document`.
+    """
+    loader = _Loader(text)
+    try:
+        root = loader.get_single_node()
+        if root is None:
+            raise ConfigError(ConfigProblem(file, 1, 1, "is empty; a mapping of keys was expected"))
+        builder = _Builder(loader, file)
+        data = builder.build(root)
+        if mapping and not builder.problems and not isinstance(data, dict):
+            builder.add(root, "a mapping of keys was expected, found " + _kind(root))
+    except yaml.YAMLError as error:
+        raise ConfigError(_yaml_problem(file, error)) from error
+    finally:
+        loader.dispose()
+    if builder.problems:
+        raise ConfigError(builder.problems)
+    return Document(file, path, root, data)
+
+
+class _Builder:
+    """Turns nodes into data, noting repeated keys, keys that are no text, and anchors that explode."""
+
+    def __init__(self, loader: Any, file: str) -> None:
+        self._loader = loader
+        self._file = file
+        self._left = MAX_NODES
+        self._open: set[int] = set()
+        self.problems: list[ConfigProblem] = []
+
+    def add(self, node: yaml.Node, message: str, hint: str = "") -> None:
+        mark = node.start_mark
+        self.problems.append(problem_at(self._file, mark.line + 1, mark.column + 1, message, hint))
+
+    def build(self, node: yaml.Node) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            self._refuse(node, f"the file holds more than {MAX_NODES} values once its anchors are expanded")
+        if isinstance(node, yaml.ScalarNode):
+            return self._loader.construct_object(node)
+        if id(node) in self._open:
+            self._refuse(node, "an anchor contains itself")
+        self._open.add(id(node))
+        built: Any = [self.build(item) for item in node.value] if isinstance(node, yaml.SequenceNode) else None
+        if isinstance(node, yaml.MappingNode):
+            built = self._mapping(node)
+        self._open.discard(id(node))
+        return built
+
+    def _mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
+        seen: dict[str, int] = {}
+        for key, _ in node.value:
+            name = key.value
+            if key.tag == "tag:yaml.org,2002:merge":
+                continue
+            if key.tag != "tag:yaml.org,2002:str" or not isinstance(name, str):
+                shown = name if isinstance(name, str) else _kind(key)
+                self.add(key, f"a key must be text, found {shown}", f'Write "{shown}": in quotes.')
+            elif name in seen:
+                self.add(key, f"the key `{name}` is there twice, first in line {seen[name]}")
+            else:
+                seen[name] = key.start_mark.line + 1
+        if self.problems:
+            return {}
+        self._loader.flatten_mapping(node)
+        return {str(key.value): self.build(value) for key, value in node.value}
+
+    def _refuse(self, node: yaml.Node, message: str) -> None:
+        self.add(node, message)
+        raise ConfigError(self.problems)
+
+
+def _kind(node: yaml.Node) -> str:
+    if isinstance(node, yaml.MappingNode):
+        return "a mapping"
+    return "a list" if isinstance(node, yaml.SequenceNode) else repr(node.value)
+
+
+def _yaml_problem(file: str, error: yaml.YAMLError) -> ConfigProblem:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    words = [getattr(error, "context", None), getattr(error, "problem", None)]
+    message = "is not valid YAML: " + (", ".join(word for word in words if word) or str(error))
+    hint = ""
+    if "cannot start any token" in message or "mapping values are not allowed" in message:
+        hint = "Put text that holds `: `, `{`, `@` or a tab in quotes."
+    if mark is None:
+        return problem_at(file, 0, 0, message, hint)
+    return problem_at(file, mark.line + 1, mark.column + 1, message, hint)

@@ -1,0 +1,132 @@
+"""`clawtrace.yaml`: what holds for a whole project (spec: config.md §1)."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field, field_validator
+
+from clawtrace.config.base import ConfigModel, SchemaVersion
+
+__all__ = ["ProjectConfig", "ReceiverSection", "RedactionSection", "StoreSection", "TraceSection"]
+
+
+class ReceiverSection(ConfigModel):
+    """Where the embedded receiver listens."""
+
+    not_supported_yet: ClassVar[Mapping[str, str]] = {
+        "limits": "the receiver's limits are fixed in this version",
+        "auth_token": "the receiver listens on loopback addresses only, which need no token",
+        "tee": "forwarding to a second endpoint comes with a later version",
+    }
+
+    host: str = "127.0.0.1"
+    """Loopback address to listen on."""
+    grpc_port: int = Field(default=0, ge=0, le=65535)
+    """Port of OTLP/gRPC; 0 takes a free one."""
+    http_port: int = Field(default=0, ge=0, le=65535)
+    """Port of OTLP/HTTP; 0 takes a free one."""
+
+    @field_validator("host")
+    @classmethod
+    def _loopback(cls, host: str) -> str:
+        try:
+            loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            loopback = False
+        if not loopback:
+            raise ValueError(f"only loopback addresses are supported yet (127.0.0.1, ::1, localhost), found {host!r}")
+        return host
+
+
+class StoreSection(ConfigModel):
+    """Where `inspect`, `query` and `eval --run-id` look for spans when no flag says so."""
+
+    url: str | None = None
+    """Path of a DuckDB file, relative to `clawtrace.yaml`."""
+
+    @field_validator("url")
+    @classmethod
+    def _known(cls, url: str | None) -> str | None:
+        if url is not None and "://" in url and not url.startswith("duckdb://"):
+            raise ValueError(f"only DuckDB files are supported yet (a path, or duckdb:///path), found {url!r}")
+        return url
+
+
+class TraceSection(ConfigModel):
+    """What is known of this project's traces."""
+
+    parent_not_exported: list[str] = Field(default_factory=list)
+    """Globs over names of spans whose parent is never exported by design; every verdict then says so."""
+
+
+class RedactionSection(ConfigModel):
+    """How secrets are taken out of what is received."""
+
+    enabled: bool = True
+    """False stores what was sent as it was sent."""
+    environment: bool = True
+    """Whether the values of secret-looking variables of clawtrace's own environment are secrets."""
+    kinds_off: list[str] = Field(default_factory=list)
+    """Built-in kinds of secrets that are not redacted."""
+    patterns: dict[str, str] = Field(default_factory=dict)
+    """Further secrets: a kind (shown in the mark) to a regular expression."""
+
+    @field_validator("kinds_off")
+    @classmethod
+    def _kinds(cls, kinds: list[str]) -> list[str]:
+        from clawtrace.receiver.secret_kinds import SECRET_KINDS
+
+        known = {kind.name for kind in SECRET_KINDS}
+        for kind in kinds:
+            if kind not in known:
+                raise ValueError(f"{kind!r} is no built-in kind of secret; known are {', '.join(sorted(known))}")
+        return kinds
+
+    @field_validator("patterns")
+    @classmethod
+    def _compiles(cls, patterns: dict[str, str]) -> dict[str, str]:
+        import regex
+
+        for kind, pattern in patterns.items():
+            try:
+                regex.compile(pattern)
+            except regex.error as error:
+                raise ValueError(f"the pattern `{kind}` is no regular expression: {error}") from error
+        return patterns
+
+
+class ProjectConfig(ConfigModel):
+    """The file `clawtrace.yaml`."""
+
+    not_supported_yet: ClassVar[Mapping[str, str]] = {
+        "log_adapters": "reading agents' own logs comes with a later version",
+        "gateway": "checks of a gateway come with a later version",
+    }
+
+    schema_version: SchemaVersion = 1
+    """Version of this file's format."""
+    receiver: ReceiverSection = ReceiverSection()
+    """Where the embedded receiver listens."""
+    store: StoreSection = StoreSection()
+    """Where stored spans are looked for."""
+    model_pricing: dict[str, Any] | None = None
+    """Prices of models: a bare model name, `provider/name` or `glob:…` to `input_per_1m`, `output_per_1m`, …."""
+    settle_ms: int = Field(default=2000, ge=0, le=600_000)
+    """Silence after which a run whose processes are not known to have ended is closed, in milliseconds."""
+    trace_timeout_ms: int = Field(default=60_000, ge=1, le=86_400_000)
+    """The longest wait for a run's spans after its command ended, in milliseconds."""
+    trace: TraceSection = TraceSection()
+    """What is known of this project's traces."""
+    telemetry_env: dict[str, bool | str] = Field(default_factory=dict)
+    """Telemetry variables, or groups of them, switched `off` or given another value; `clawtrace env` lists them."""
+    redaction: RedactionSection = RedactionSection()
+    """How secrets are taken out of what is received."""
+    run_key: str | None = Field(default=None, min_length=1)
+    """The attribute that carries the run id in data which clawtrace did not start."""
+    dialects: list[str] = Field(default_factory=list)
+    """Folders with dialect files of the project's own, relative to this file."""
+    outputs: str = Field(default="outputs", min_length=1)
+    """Folder of campaign results, relative to this file."""

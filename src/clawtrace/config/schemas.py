@@ -1,0 +1,61 @@
+"""JSON Schemas of every kind of configuration file, for editors and for `clawtrace schema` (spec: config.md §1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from clawtrace.assertions.reference import json_schema as assertions_schema
+from clawtrace.config.assertions_file import AssertionsFile
+from clawtrace.config.case import CaseConfig
+from clawtrace.config.project import ProjectConfig
+from clawtrace.config.suite import EvaluationProfile, RunProfile, SuiteConfig
+from clawtrace.runners.base import runner_types
+
+__all__ = ["FILE_KINDS", "schemas"]
+
+FILE_KINDS: dict[str, type[BaseModel]] = {
+    "project": ProjectConfig,
+    "case": CaseConfig,
+    "suite": SuiteConfig,
+    "run_profile": RunProfile,
+    "evaluation_profile": EvaluationProfile,
+    "assertions": AssertionsFile,
+}
+"""Every kind of file with the model that reads it."""
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Return the JSON Schema of each kind of file, by its name in `FILE_KINDS`."""
+    entries = assertions_schema()
+    return {kind: _schema(kind, model, entries) for kind, model in FILE_KINDS.items()}
+
+
+def _schema(kind: str, model: type[BaseModel], entries: dict[str, Any]) -> dict[str, Any]:
+    schema = model.model_json_schema()
+    definitions: dict[str, Any] = schema.pop("$defs", {})
+    if "assertions" in schema["properties"]:
+        definitions |= entries["$defs"]
+        schema["properties"]["assertions"]["items"] = entries["properties"]["assertions"]["items"]
+    if kind == "case":
+        schema["properties"]["runner"] = {"oneOf": _runners(definitions)}
+        definitions.pop("RunnerSection", None)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"clawtrace {kind.replace('_', ' ')}",
+        **{key: value for key, value in schema.items() if key != "title"},
+        **({"$defs": dict(sorted(definitions.items()))} if definitions else {}),
+    }
+
+
+def _runners(definitions: dict[str, Any]) -> list[dict[str, str]]:
+    """Put each runner type's settings into `definitions`; nothing is required, for a profile may give it."""
+    found = []
+    for name, runner in runner_types().items():
+        settings = runner.Settings.model_json_schema(ref_template="#/$defs/{model}")
+        definitions |= settings.pop("$defs", {})
+        properties = {"type": {"const": name}, **settings["properties"]}
+        definitions[f"runner_{name}"] = settings | {"title": name, "properties": properties, "required": ["type"]}
+        found.append({"$ref": f"#/$defs/runner_{name}"})
+    return found

@@ -1,0 +1,89 @@
+"""Which cases a suite selects, before any of them is validated (spec: config.md §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from clawtrace.assertions.problems import did_you_mean
+from clawtrace.config.document import Document, display, read_document
+from clawtrace.config.suite import CaseSelection
+from clawtrace.errors import ConfigError, ConfigProblem
+
+__all__ = ["select_cases"]
+
+
+def select_cases(
+    selection: CaseSelection, files: Mapping[str, list[Path]], suite: Document, problems: list[ConfigProblem]
+) -> list[tuple[Path, Document | None]]:
+    """Return the files of the selected cases, in the order in which they run, with those already read.
+
+    Listed cases first, as listed; then the others by case id. A file that is no YAML cannot show its tags: it
+    counts as selected wherever its tags would decide, so that no case is left out by a typing error.
+
+    Args:
+        selection: the suite's `case_selection`.
+        files: case files by the name of their folder.
+        suite: the suite's document, for positions.
+        problems: unknown ids, ids with two files, and an empty selection are added here.
+    """
+    for key in ("include_case_ids", "exclude_case_ids"):
+        for index, case_id in enumerate(getattr(selection, key)):
+            if case_id not in files:
+                message = f"there is no case {case_id!r}"
+                hint = did_you_mean(case_id, files)
+                problems.append(suite.problem(("case_selection", key, index), message, hint))
+    read: dict[str, Document | None] = {}
+    listed = [case_id for case_id in dict.fromkeys(selection.include_case_ids) if case_id in files]
+    chosen = listed + [
+        case_id
+        for case_id in sorted(files)
+        if case_id not in listed and _selected(case_id, selection, files[case_id][0], read)
+    ]
+    for case_id in chosen:
+        if len(files[case_id]) > 1:
+            where = " and ".join(display(path) for path in files[case_id])
+            problems.append(
+                ConfigProblem(display(files[case_id][1]), 0, 0, f"the case {case_id!r} is there twice: {where}")
+            )
+    if not chosen and not problems:
+        message = "the suite selects no case"
+        problems.append(suite.problem(("case_selection",), message, _why_none(selection, files)))
+    return [(files[case_id][0], read.get(case_id)) for case_id in chosen]
+
+
+def _selected(case_id: str, selection: CaseSelection, path: Path, read: dict[str, Document | None]) -> bool:
+    if case_id in selection.exclude_case_ids:
+        return False
+    by_list_only = bool(selection.include_case_ids) and not selection.include_tags
+    if by_list_only:
+        return False
+    if not selection.include_tags and not selection.exclude_tags:
+        return True
+    tags = _tags(case_id, path, read)
+    if tags is None:
+        return True
+    included = not selection.include_tags or bool(tags & set(selection.include_tags))
+    return included and not tags & set(selection.exclude_tags)
+
+
+def _tags(case_id: str, path: Path, read: dict[str, Document | None]) -> set[str] | None:
+    """Return a case's tags; None when they cannot be read."""
+    try:
+        document = read_document(path)
+    except ConfigError:
+        return None
+    read[case_id] = document
+    tags: Any = document.data.get("tags", [])
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        return None
+    return set(tags)
+
+
+def _why_none(selection: CaseSelection, files: Mapping[str, list[Path]]) -> str:
+    if not files:
+        return "There is no case below `configs/cases`."
+    if selection.include_tags:
+        return "No case that is not excluded has one of the tags " + ", ".join(selection.include_tags) + "."
+    return "Every case is excluded."

@@ -1,0 +1,135 @@
+"""Suites and the two profiles: what is run, how, and how it is judged (spec: config.md §1, §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import ConfigDict, Field, field_validator
+
+from clawtrace.config.base import ConfigModel, Metadata, SchemaVersion, Slug
+
+__all__ = [
+    "CaseSelection",
+    "EvaluationProfile",
+    "ExecutionPolicy",
+    "ModelConfig",
+    "RunProfile",
+    "SuiteConfig",
+]
+
+
+class ModelConfig(ConfigModel):
+    """A model that the cases are run against; unknown keys are passed through to the agent's runner."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, use_attribute_docstrings=True)
+
+    model_id: Slug
+    """Name in run ids, folders and reports."""
+    label: str | None = None
+    """A label for people."""
+    requested_model: str | None = None
+    """What the agent is told to use, for example `openai/gpt-4o-mini`; by default the `model_id`."""
+
+
+class CaseSelection(ConfigModel):
+    """Which cases belong to the suite."""
+
+    include_case_ids: list[Slug] = Field(default_factory=list)
+    """Always in, in this order; exclusions do not remove them."""
+    exclude_case_ids: list[Slug] = Field(default_factory=list)
+    """Out, unless listed above."""
+    include_tags: list[str] = Field(default_factory=list)
+    """Cases with at least one of these tags are in; without any inclusion, all cases are."""
+    exclude_tags: list[str] = Field(default_factory=list)
+    """Cases with one of these tags are out, unless their id is included."""
+
+
+class SuiteConfig(ConfigModel):
+    """The file `configs/suites/<suite_id>.yaml`."""
+
+    not_supported_yet: ClassVar[Mapping[str, str]] = {
+        "openclaw": "the openclaw runner and its agents come with a later version",
+        "thresholds": "thresholds over repetitions come with a later version",
+    }
+
+    schema_version: SchemaVersion
+    """Version of this file's format."""
+    suite_id: Slug
+    """The same as the file's name."""
+    title: str
+    """A label for people."""
+    models: list[ModelConfig] = Field(default_factory=list)
+    """Each case runs once for each model; without any, once."""
+    case_selection: CaseSelection = CaseSelection()
+    """Which cases belong to the suite; by default all."""
+    metadata: Metadata = Field(default_factory=dict)
+    """Arbitrary keys and values, shown in reports."""
+
+    @field_validator("models")
+    @classmethod
+    def _distinct(cls, models: list[ModelConfig]) -> list[ModelConfig]:
+        ids = [model.model_id for model in models]
+        twice = sorted({model_id for model_id in ids if ids.count(model_id) > 1})
+        if twice:
+            raise ValueError(f"the model_id {twice[0]!r} is there twice")
+        return models
+
+
+class ExecutionPolicy(ConfigModel):
+    """How the runs are scheduled."""
+
+    max_concurrency: int = Field(default=1, ge=1, le=1024)
+    """Runs at the same time, on one receiver."""
+    run_repetitions: int = Field(default=1, ge=1, le=10_000)
+    """Runs of each case with each model; they share nothing."""
+    fail_fast: bool = False
+    """Start nothing new after the first run that fails."""
+    stop_on_runner_error: bool = True
+    """Start nothing new after the first run whose agent could not be run at all."""
+
+
+class RunProfile(ConfigModel):
+    """The file `configs/run_profiles/<run_profile_id>.yaml`."""
+
+    not_supported_yet: ClassVar[Mapping[str, str]] = {
+        "openclaw": "the openclaw runner comes with a later version",
+    }
+
+    schema_version: SchemaVersion
+    """Version of this file's format."""
+    run_profile_id: Slug
+    """The same as the file's name."""
+    title: str
+    """A label for people."""
+    runner_defaults: dict[str, Any] = Field(default_factory=dict)
+    """Runner settings of every case; a setting that a case's runner type does not have is not applied to that case."""
+    model_overrides: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Runner settings by `model_id`, over `runner_defaults`; a case's own settings go before both."""
+    execution_policy: ExecutionPolicy = ExecutionPolicy()
+    """How the runs are scheduled."""
+
+
+class EvaluationProfile(ConfigModel):
+    """The file `configs/evaluation_profiles/<evaluation_profile_id>.yaml`: deterministic only in this version."""
+
+    not_supported_yet: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("judge_runs", "aggregation", "anchors", "security_policy", "judge_system_prompt", "judge_system_prompt_path"),
+        "judges and hooks come with a later version; `judges: []` is a deterministic profile",
+    )
+
+    schema_version: SchemaVersion
+    """Version of this file's format."""
+    evaluation_profile_id: Slug
+    """The same as the file's name."""
+    title: str
+    """A label for people."""
+    judges: list[dict[str, Any]] = Field(default_factory=list)
+    """Empty: only assertions decide."""
+
+    @field_validator("judges")
+    @classmethod
+    def _none_yet(cls, judges: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if judges:
+            raise ValueError("judges are not supported yet; `judges: []` is a deterministic profile")
+        return judges

@@ -1,0 +1,211 @@
+"""What a runner is given, what it gives back, and how it is found.
+
+A runner starts an agent for one run, waits until nothing of it is left, and says how it ended. It knows
+nothing of stores, sessions or verdicts (spec: config.md §3).
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from clawtrace._discover import subclasses_in
+
+__all__ = [
+    "Message",
+    "Protocol",
+    "RunOutcome",
+    "RunRequest",
+    "RunStatus",
+    "Runner",
+    "RunnerSettings",
+    "StopSignal",
+    "TelemetryTarget",
+    "runner_types",
+]
+
+Protocol = Literal["grpc", "http/protobuf", "http/json"]
+"""A value of ``OTEL_EXPORTER_OTLP_PROTOCOL``."""
+
+RunStatus = Literal["success", "failed", "timed_out", "provider_error", "invalid"]
+"""How the agent ended. ``invalid``: it could not be run, or was interrupted, so nothing can be said of it."""
+
+
+class RunnerSettings(BaseModel):
+    """Settings that every runner accepts; a runner type adds its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True, defer_build=True)
+
+    not_supported_yet: ClassVar[Mapping[str, str]] = {}
+    """Keys of the documented format that this version refuses, with the sentence to show."""
+
+    timeout_seconds: float = Field(default=600.0, gt=0, le=86400)
+    """Time limit of the agent, in seconds; then its process group and all its descendants are ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of the conversation that the agent is given."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """One run, ready to be started."""
+
+    run_id: str
+    case_id: str
+    model_id: str | None
+    requested_model: str | None
+    repetition: int
+    """Counted from 1."""
+    messages: tuple[Message, ...]
+    settings: RunnerSettings
+    """Of the runner's own `Settings` type, merged and validated."""
+    folder: Path
+    """Absolute; the runner may write stdout, stderr and workspace/ into it. It exists and is empty."""
+    case_dir: Path
+    """Absolute; paths in the settings are relative to it."""
+    started_at: float
+    """Seconds since the epoch: the clock that every template of this run reads."""
+    model_settings: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of the suite's model entry that clawtrace does not know, passed through."""
+    base_env: Mapping[str, str] = field(default_factory=dict)
+    """The environment of the caller; a runner takes from it what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryTarget:
+    """Where the agent's spans go, and the context they are born in."""
+
+    grpc: str
+    """Base URL of the gRPC endpoint, for example ``http://127.0.0.1:4317``."""
+    http: str
+    """Base URL of the HTTP endpoint."""
+    trace_id: str
+    """32 hex digits: the injected ``traceparent``'s."""
+    parent_span_id: str
+    """16 hex digits: a span that is never exported."""
+    switches: Mapping[str, bool | str] = field(default_factory=dict)
+    """`telemetry_env` of the project: groups or variables switched off, or given another value."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How a run ended, as seen by its runner."""
+
+    run_status: RunStatus
+    started_ns: int | None = None
+    ended_ns: int | None = None
+    """When the agent's own process ended, not its last descendant."""
+    exit_code: int | None = None
+    ended_by_signal: int | None = None
+    timed_out: bool = False
+    processes_gone: bool = True
+    """Whether everything that the runner started is known to have ended (spec: span-model.md §3 (a))."""
+    cut_off: str | None = None
+    """Which processes a signal of ours ended while they might still have exported; a reason against completeness."""
+    stdout: Path | None = None
+    stderr: Path | None = None
+    workspace: Path | None = None
+    final_output: str | None = None
+    """The runner's view of the final answer; None when it has none."""
+    runner_error: str | None = None
+    """What kept the agent from being judged, and what to do about it; None when nothing did."""
+    notes: tuple[str, ...] = ()
+    """What happened beside the run: processes that outlived the command, and how they ended."""
+    changes: Mapping[str, list[str]] = field(default_factory=dict)
+    """Files of the workspace: ``created``, ``modified``, ``deleted``, ``unchanged``."""
+    recordings: tuple[Path, ...] = ()
+    """OTLP files that are the run's spans, when no agent was started."""
+
+
+class StopSignal:
+    """Tells runners that are at work to end their agents: set once, from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._set = False
+        self._callbacks: dict[int, Callable[[], None]] = {}
+
+    @property
+    def is_set(self) -> bool:
+        """Whether stopping was asked for."""
+        return self._set
+
+    def set(self) -> None:
+        """Ask for the end; every subscriber is called once."""
+        with self._lock:
+            self._set = True
+            callbacks = list(self._callbacks.values())
+            self._callbacks.clear()
+        for callback in callbacks:
+            callback()
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` on `set`, at once when it was set before; return what ends the subscription."""
+        with self._lock:
+            if not self._set:
+                self._callbacks[id(callback)] = callback
+                return lambda: self._forget(callback)
+        callback()
+        return lambda: None
+
+    def _forget(self, callback: Callable[[], None]) -> None:
+        with self._lock:
+            self._callbacks.pop(id(callback), None)
+
+
+class Runner(ABC):
+    """Base of every runner type. One instance serves one campaign and is used from several threads."""
+
+    abstract: ClassVar[bool] = True
+    """Set in a class body to keep that class out of the registry."""
+    type_name: ClassVar[str]
+    """The word after ``runner: {type: …}``."""
+    Settings: ClassVar[type[RunnerSettings]] = RunnerSettings
+    starts_agent: ClassVar[bool] = True
+    """False for a runner that only reads recordings."""
+
+    template_names: ClassVar[frozenset[str]] = frozenset()
+    """Template names that only this runner's settings know."""
+
+    @classmethod
+    def needs_user_message(cls, settings: RunnerSettings) -> bool:
+        """Whether these settings use the last user message, so that a case without one is a mistake."""
+        del settings
+        return False
+
+    def missing(self, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]) -> str | None:
+        """Return what must be installed or set before this run can start; None when nothing is known to be."""
+        del settings, case_dir, env
+        return None
+
+    @abstractmethod
+    def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
+        """Run the agent to its end and to the end of everything it started.
+
+        Args:
+            request: what to run.
+            target: where its spans go; None when `starts_agent` is False.
+            stop: set from outside to end the agent early (Ctrl-C, a campaign that stops).
+
+        Raises:
+            RunnerError: the agent could not be started or supervised; the message says what to do.
+        """
+
+
+@cache
+def runner_types() -> Mapping[str, type[Runner]]:
+    """Return every runner type by its word in YAML."""
+    return {cls.type_name: cls for cls in subclasses_in("clawtrace.runners", Runner)}  # type: ignore[type-abstract]

@@ -1,0 +1,164 @@
+"""Run one command under its own supervisor process, and wait for its last descendant (spec: span-model.md §3).
+
+The supervisor (`clawtrace.runners._supervisor`) is the child subreaper of exactly one command; this module
+starts it, gives it its order, and reads its events.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from clawtrace.errors import RunnerError
+from clawtrace.runners.base import StopSignal
+
+__all__ = ["ProcessEnd", "ProcessSpec", "supervise"]
+
+_SUPERVISOR = Path(__file__).with_name("_supervisor.py")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec:
+    """What to execute, where its streams go, and how long it may take."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    """The whole environment."""
+    cwd: str
+    stdin: str | int
+    """A path to read from, or an open file descriptor to inherit."""
+    stdout: str | int
+    """A path to append to, or an open file descriptor to inherit."""
+    stderr: str | int
+    limit_s: float | None
+    """Time limit of the command; None for none."""
+    grace_s: float
+    """Between SIGTERM and SIGKILL."""
+    leftover_s: float
+    """How long processes may outlive the command before they are ended."""
+    own_group: bool = True
+    """Whether the command leads a new session and process group; False keeps it on the caller's terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessEnd:
+    """How a command and everything it started ended."""
+
+    started_ns: int
+    ended_ns: int | None
+    """When the command itself ended; None when it outlived SIGKILL."""
+    exit_code: int | None
+    signal: int | None
+    timed_out: bool
+    stopped: bool
+    gone: bool
+    """Whether every process is known to have ended (where orphans cannot be adopted: the process group)."""
+    leftovers: tuple[str, ...]
+    """Command lines of processes that outlived the command for too long and were ended."""
+    killed: int
+    """Processes beside the command that a signal ended when we ended things."""
+    stuck: tuple[str, ...]
+    """Command lines of processes that survived SIGKILL."""
+
+
+def supervise(spec: ProcessSpec, stop: StopSignal) -> ProcessEnd:
+    """Run `spec` to the end of its last descendant.
+
+    Raises:
+        RunnerError: the program or its folder could not be used, or the supervisor itself ended.
+    """
+    if any("\0" in text for text in (*spec.argv, *spec.env, *spec.env.values())):
+        raise RunnerError(
+            f"`{spec.argv[0]}` cannot be given a text that holds a NUL character; give the message on stdin"
+        )
+    streams = {name: _own_copy(getattr(spec, name)) for name in ("stdin", "stdout", "stderr")}
+    copies = [stream for stream in streams.values() if isinstance(stream, int)]
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-E", str(_SUPERVISOR)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=copies,
+            start_new_session=spec.own_group,
+            cwd="/",
+        )
+    finally:
+        for fd in copies:
+            os.close(fd)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    control, report = process.stdin, process.stdout
+    try:
+        _send(control, json.dumps(asdict(spec) | streams) + "\n")
+        unsubscribe = stop.subscribe(lambda: _send(control, "stop\n"))
+        events = {event.pop("event"): event for event in map(json.loads, report)}
+        unsubscribe()
+    finally:
+        with contextlib.suppress(OSError):
+            control.close()
+        process.wait()
+        report.close()
+    return _end(spec, events)
+
+
+def _own_copy(stream: str | int) -> str | int:
+    """Return a descriptor that collides with none of the supervisor's own three; a closed one reads and writes nothing."""
+    if isinstance(stream, str):
+        return stream
+    try:
+        return fcntl.fcntl(stream, fcntl.F_DUPFD_CLOEXEC, 3)
+    except OSError:
+        return os.devnull
+
+
+def _send(control: IO[bytes], line: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        control.write(line.encode())
+        control.flush()
+
+
+def _end(spec: ProcessSpec, events: dict[str, dict[str, Any]]) -> ProcessEnd:
+    if "not_started" in events:
+        raise RunnerError(_not_started(spec, events["not_started"]))
+    if "started" not in events or "gone" not in events:
+        reason = events.get("broken", {}).get("reason", "it ended without a report")
+        raise RunnerError(f"the supervisor of `{spec.argv[0]}` failed: {reason}")
+    exited, gone = events.get("exited", {}), events["gone"]
+    return ProcessEnd(
+        started_ns=events["started"]["ns"],
+        ended_ns=exited.get("ns"),
+        exit_code=exited.get("exit_code"),
+        signal=exited.get("signal"),
+        timed_out="timed_out" in events,
+        stopped="stopped" in events,
+        gone=gone["certain"],
+        leftovers=tuple(events.get("leftover", {}).get("processes", ())),
+        killed=gone["killed"],
+        stuck=tuple(events.get("stuck", {}).get("processes", ())),
+    )
+
+
+def _not_started(spec: ProcessSpec, failure: dict[str, Any]) -> str:
+    program, reason = spec.argv[0], failure["reason"]
+    if failure["step"] == "cwd":
+        return f"the working folder {spec.cwd!r} cannot be entered: {reason}"
+    if failure["step"] != "program":
+        return f"`{program}` could not be started: {reason} ({failure['step']})"
+    if failure["errno"] == errno.ENOENT and os.sep not in program:
+        path = spec.env.get("PATH", os.defpath)
+        return f"the program `{program}` is not on PATH ({path}): install it, or give its full path in `command`"
+    if failure["errno"] == errno.ENOENT:
+        return f"the program {program!r} (or the interpreter in its first line) does not exist"
+    if failure["errno"] == errno.E2BIG:
+        return f"`{program}` could not be started: its arguments are too long; give the message on stdin"
+    return f"`{program}` could not be started: {reason}"

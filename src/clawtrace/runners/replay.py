@@ -1,0 +1,57 @@
+"""The `replay` runner: no agent, recorded spans instead (spec: config.md §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from pydantic import Field, StrictStr
+
+from clawtrace.errors import RunnerError
+from clawtrace.runners.base import (
+    Runner,
+    RunnerSettings,
+    RunOutcome,
+    RunRequest,
+    StopSignal,
+    TelemetryTarget,
+)
+
+__all__ = ["ReplayRunner", "ReplaySettings"]
+
+
+class ReplaySettings(RunnerSettings):
+    """Settings of `runner: {type: replay}`."""
+
+    not_supported_yet: ClassVar[Mapping[str, str]] = {
+        "run_id": "the spans of a stored run cannot be replayed yet; give the recorded files in `traces`",
+    }
+
+    traces: Annotated[list[StrictStr], Field(min_length=1)]
+    """OTLP files or folders (JSON, JSON lines, protobuf, each maybe gzipped), relative to the case file; together they
+    are one run."""
+
+
+class ReplayRunner(Runner):
+    """Hands recorded files to the session; the run is closed because its input is a recording."""
+
+    type_name = "replay"
+    Settings = ReplaySettings
+    starts_agent = False
+
+    def missing(self, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]) -> str | None:
+        """Return which recording does not exist."""
+        del env
+        assert isinstance(settings, ReplaySettings)
+        absent = [str(case_dir / trace) for trace in settings.traces if not (case_dir / trace).exists()]
+        return f"the recording {absent[0]!r} does not exist" if absent else None
+
+    def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
+        """Return the recordings of this run."""
+        del target
+        assert isinstance(request.settings, ReplaySettings)
+        if stop.is_set:
+            raise RunnerError("interrupted before the recording was read")
+        paths = tuple(request.case_dir / trace for trace in request.settings.traces)
+        return RunOutcome(run_status="success", recordings=paths)

@@ -1,0 +1,89 @@
+r"""The ``{{name}}`` templates of strings in configuration files (spec: config.md §1).
+
+One pass, no logic: what is inserted is never read again. ``\{{name}}`` writes the braces themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+__all__ = ["NAMES", "RunValues", "names_in", "render", "render_tree"]
+
+NAMES: Mapping[str, str] = {
+    "today": "local date on which the run started, `2026-11-20`",
+    "now": "local time at which the run started with its offset, `2026-11-20T11:00:00+01:00`",
+    "run_id": "id of the run",
+    "case_id": "id of the case",
+    "case_dir": "absolute path of the folder that holds the case file",
+    "model_id": "id of the model, empty when the suite lists none",
+    "workspace": "absolute path of the run's workspace",
+    "run_started_at": "time at which the run started in UTC, `2026-11-20T10:00:00.000Z`",
+    "env.NAME": "the environment variable NAME of the shell that started clawtrace",
+}
+"""Every name that a template may hold, with what it stands for."""
+
+_TEMPLATE = re.compile(r"(\\?)\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}")
+
+
+@dataclass(frozen=True, slots=True)
+class RunValues:
+    """What the templates of one run stand for: one clock, so that a prompt and an assertion agree on the day."""
+
+    run_id: str
+    case_id: str
+    case_dir: str
+    model_id: str | None
+    workspace: str
+    started_at: float
+    """Seconds since the epoch."""
+    env: Mapping[str, str]
+    extra: Mapping[str, str]
+    """Names that only the runner knows, such as ``message``."""
+
+    def value(self, name: str) -> str:
+        """Return what `name` stands for.
+
+        Raises:
+            KeyError: an unknown name, or an environment variable that is not set.
+        """
+        if name.startswith("env."):
+            return self.env[name.removeprefix("env.")]
+        if name in self.extra:
+            return self.extra[name]
+        local = datetime.fromtimestamp(self.started_at).astimezone()
+        utc = datetime.fromtimestamp(self.started_at, UTC)
+        return {
+            "today": local.date().isoformat(),
+            "now": local.isoformat(timespec="seconds"),
+            "run_id": self.run_id,
+            "case_id": self.case_id,
+            "case_dir": self.case_dir,
+            "model_id": self.model_id or "",
+            "workspace": self.workspace,
+            "run_started_at": utc.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        }[name]
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names of all templates in `text`, in order."""
+    return [match[2] for match in _TEMPLATE.finditer(text) if not match[1]]
+
+
+def render(text: str, value: Callable[[str], str]) -> str:
+    """Replace each template in `text` by what `value` returns for its name."""
+    return _TEMPLATE.sub(lambda match: match[0][1:] if match[1] else value(match[2]), text)
+
+
+def render_tree(data: Any, value: Callable[[str], str]) -> Any:
+    """Render every text in a JSON-like value; keys stay as they are."""
+    if isinstance(data, str):
+        return render(data, value)
+    if isinstance(data, dict):
+        return {key: render_tree(item, value) for key, item in data.items()}
+    if isinstance(data, list):
+        return [render_tree(item, value) for item in data]
+    return data

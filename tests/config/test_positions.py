@@ -1,0 +1,217 @@
+"""Every problem names file, line, column and key, all problems at once (spec: config.md §1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from clawtrace.config.document import parse_document
+from clawtrace.errors import ConfigError
+
+
+def yaml_problems(text: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        parse_document(text, "f.yaml")
+    return [str(problem) for problem in caught.value.problems]
+
+
+class TestYaml:
+    def test_a_syntax_error_is_at_its_place(self):
+        """What YAML itself refuses has line and column."""
+        (problem,) = yaml_problems("a: 1\nb: [1, 2\nc: 3\n")
+
+        assert problem == (
+            "f.yaml:3:2: is not valid YAML: while parsing a flow sequence, did not find expected ',' or ']'"
+        )
+
+    def test_repeated_keys_are_errors(self):
+        """A key that is there twice is refused, wherever it is, with the line of the first."""
+        assert yaml_problems("a: 1\nb:\n  c: 1\n  c: 2\na: 3\n") == [
+            "f.yaml:5:1: the key `a` is there twice, first in line 1",
+        ]
+        assert yaml_problems("b:\n  c: 1\n  c: 2\n") == ["f.yaml:3:3: the key `c` is there twice, first in line 2"]
+
+    def test_keys_are_text(self):
+        """YAML 1.1 reads `on` and `1` as no text: a key is said to need quotes, never silently renamed."""
+        assert yaml_problems("on: 1\n") == ['f.yaml:1:1: a key must be text, found on. Write "on": in quotes.']
+        assert yaml_problems("1: x\n") == ['f.yaml:1:1: a key must be text, found 1. Write "1": in quotes.']
+
+    def test_an_empty_file_and_a_list_are_named(self):
+        """A file without a mapping is an error and no empty configuration."""
+        assert yaml_problems("") == ["f.yaml:1:1: is empty; a mapping of keys was expected"]
+        assert yaml_problems("- 1\n") == ["f.yaml:1:1: a mapping of keys was expected, found a list"]
+
+    def test_anchors_and_merges_work(self):
+        """Anchors, aliases and merge keys are fine; a key that is merged may be overridden once."""
+        document = parse_document("base: &b {x: 1, y: 2}\nmine:\n  <<: *b\n  y: 3\nagain: *b\n", "f.yaml")
+
+        assert document.data == {"base": {"x": 1, "y": 2}, "mine": {"x": 1, "y": 3}, "again": {"x": 1, "y": 2}}
+        assert document.locate(("mine", "y")) == (4, 6)
+
+    def test_anchors_that_explode_are_refused(self):
+        """A few lines that expand to millions of values are an error, and quickly so."""
+        lines = ["a0: &a0 [1,1,1,1,1,1,1,1,1,1]"]
+        lines += [f"a{n}: &a{n} [" + ",".join([f"*a{n - 1}"] * 10) + "]" for n in range(1, 9)]
+        (problem,) = yaml_problems("\n".join(lines))
+
+        assert "the file holds more than 200000 values once its anchors are expanded" in problem
+        assert "an anchor contains itself" in yaml_problems("a: &a [*a]\n")[0]
+
+    def test_other_encodings_and_documents_are_refused(self, files):
+        """A file that is no UTF-8, or holds two documents, is named."""
+        path = files.root / "latin.yaml"
+        path.write_bytes(b"a: \xe9\n")
+        from clawtrace.config.document import read_document
+
+        with pytest.raises(ConfigError, match=r"latin\.yaml: is not UTF-8 text \(byte 3\)"):
+            read_document(path)
+        assert "but found another document" in yaml_problems("a: 1\n---\nb: 2\n")[0]
+
+
+class TestCaseProblems:
+    def test_all_problems_of_all_files_at_once(self, files):
+        """Suite, profile and two cases are read to their ends before the first complaint."""
+        files.suite("titel: x\n")
+        files.write(
+            "configs/run_profiles/p.yaml",
+            """\
+            schema_version: 2
+            run_profile_id: p
+            title: P
+            runner_defaults: {timeout_second: 3}
+            execution_policy: {max_concurrency: 0}
+            """,
+        )
+        files.suite("case_selection:\n  include_case_ids: [a, b, zz]\n")
+        files.case("a", text="schema_version: 1\ncase_id: a\ntitle: 3\nrunner: {type: comand}\ninput: {}\n")
+        files.case("b", text="schema_version: 1\ncase_id: bb\nrunner: {type: command}\ninput: {turns: []}\n")
+
+        assert files.problems(run_profile="p") == [
+            "configs/run_profiles/p.yaml:1:17: `schema_version` found 2, valid is 1",
+            "configs/run_profiles/p.yaml:5:37: `execution_policy.max_concurrency` must be greater than or equal to 1, "
+            "found 0",
+            "configs/suites/main.yaml:5:28: `case_selection.include_case_ids.2` there is no case 'zz'",
+            "configs/cases/a/test.yaml:3:8: `title` must be text, found 3. Put it in quotes.",
+            "configs/cases/b/test.yaml:1:1: `title` is required",
+            "configs/cases/b/test.yaml:4:9: `input.turns` is not supported yet: several turns in one session come with "
+            "a later version",
+        ]
+
+    def test_an_unknown_key_suggests_the_nearest(self, files):
+        """A misspelt key points at the key itself and lists what is known there."""
+        files.suite("case_selections: {}\n")
+        files.case("a")
+
+        assert files.problems() == [
+            "configs/suites/main.yaml:4:1: `case_selections` is not a known key; known are `schema_version`, `suite_id`, "
+            "`title`, `models`, `case_selection`, `metadata`. Did you mean `case_selection`?"
+        ]
+
+    def test_runner_settings_are_checked_where_they_are_written(self, files):
+        """A wrong setting is reported in the file and line that gave it: profile, override or case."""
+        files.suite("models: [{model_id: m}]\n")
+        files.write(
+            "configs/run_profiles/p.yaml",
+            """\
+            schema_version: 1
+            run_profile_id: p
+            title: P
+            runner_defaults: {telemetry: htp}
+            model_overrides:
+              m: {grace_seconds: soon, timeout_secs: 3}
+            """,
+        )
+        files.case("a", text=CASE_WITH.format(runner="type: command\n  comand: [x]\n  env: {A: yes}"))
+
+        assert files.problems(run_profile="p") == [
+            "configs/run_profiles/p.yaml:4:30: `runner_defaults.telemetry` found 'htp', valid is 'grpc', 'http/protobuf' "
+            "or 'http/json'",
+            "configs/run_profiles/p.yaml:6:22: `model_overrides.m.grace_seconds` must be a number, found 'soon'",
+            "configs/run_profiles/p.yaml:6:28: `model_overrides.m.timeout_secs` is a setting of no runner type; known are "
+            "`command`, `cwd`, `env`, `grace_seconds`, `input`, `leftover_may_be_killed`, `leftover_seconds`, `pass_env`, "
+            "`scaffold`, `setup`, `setup_timeout_seconds`, `stdin`, `telemetry`, `timeout_seconds`, `traces`. Did you mean "
+            "`timeout_seconds`?",
+            "configs/cases/a/test.yaml:6:3: `runner.command` is required",
+            "configs/cases/a/test.yaml:7:3: `runner.comand` is not a known key; known are `timeout_seconds`, `command`, "
+            "`env`, `pass_env`, `cwd`, `stdin`, `input`, `setup`, `setup_timeout_seconds`, `scaffold`, `telemetry`, "
+            "`grace_seconds`, `leftover_seconds`, `leftover_may_be_killed`. Did you mean `command`?",
+            "configs/cases/a/test.yaml:8:12: `runner.env.A` must be text, found true. Put it in quotes.",
+        ]
+
+    def test_assertions_are_checked_in_place(self, files):
+        """An assertion's problem is at its own line, with the path inside the list."""
+        text = CASE_WITH.format(runner="type: command\n  command: [x]")
+        text += (
+            "assertions:\n  - type: tool_sequnce\n  - type: llm_call_count\n    mim: 1\n  - just text\n  - type: [x]\n"
+        )
+        files.suite()
+        files.case("a", text=text)
+        problems = files.problems()
+
+        assert problems[0].startswith(
+            "configs/cases/a/test.yaml:13:11: `assertions.0.type` unknown assertion type 'tool_sequnce'; valid: "
+        )
+        assert problems[0].endswith("Did you mean `tool_sequence`?")
+        assert any(
+            problem.startswith("configs/cases/a/test.yaml:15:5: `assertions.1.mim` unknown field `mim`; valid: ")
+            for problem in problems
+        )
+        assert problems[-2:] == [
+            "configs/cases/a/test.yaml:16:5: `assertions.2` must be a mapping, found 'just text'",
+            "configs/cases/a/test.yaml:17:11: `assertions.3.type` must be the name of an assertion type",
+        ]
+
+    @pytest.mark.parametrize(
+        ("key", "sentence"),
+        [
+            ("assert", "the short notation comes with a later version"),
+            ("deterministic_checks", "the check notation comes with a later version"),
+            ("preconditions", "preconditions come with a later version"),
+            ("expectations", "judges come with a later version"),
+            ("rubric", "judges come with a later version"),
+        ],
+    )
+    def test_what_is_not_supported_yet_says_so(self, files, key, sentence):
+        """A key of the documented format that has no behaviour yet is refused, never ignored."""
+        files.suite()
+        files.case("a", text=CASE_WITH.format(runner="type: command\n  command: [x]") + f"{key}: []\n")
+
+        (problem,) = files.problems()
+        assert problem.startswith(f"configs/cases/a/test.yaml:12:1: `{key}` is not supported yet: {sentence}")
+
+    def test_other_runners_are_not_supported_yet(self, files):
+        """A runner type of the documented format that does not exist yet is told apart from a typing error."""
+        files.suite()
+        files.case("a", text=CASE_WITH.format(runner="type: openclaw"))
+
+        assert files.problems() == [
+            "configs/cases/a/test.yaml:6:9: `runner.type` the runner 'openclaw' is not supported yet, valid is `command` "
+            "or `replay`"
+        ]
+
+    def test_a_judge_is_not_supported_yet(self, files):
+        """An evaluation profile with a judge is refused; an empty list of judges is a deterministic profile."""
+        files.suite()
+        files.case("a")
+        profile = "schema_version: 1\nevaluation_profile_id: e\ntitle: E\njudges: {}\n"
+        files.write("configs/evaluation_profiles/e.yaml", profile.format("[{judge_id: j}]"))
+
+        assert files.problems(evaluation_profile="e") == [
+            "configs/evaluation_profiles/e.yaml:4:9: `judges` judges are not supported yet; `judges: []` is a "
+            "deterministic profile"
+        ]
+        files.write("configs/evaluation_profiles/e.yaml", profile.format("[]"))
+        assert files.load(evaluation_profile="e").evaluation_profile.evaluation_profile_id == "e"
+
+
+CASE_WITH = """\
+schema_version: 1
+case_id: a
+title: A case
+description: x
+runner:
+  {runner}
+input:
+  messages:
+    - role: user
+      content: hello
+"""

@@ -1,0 +1,144 @@
+"""`clawtrace.yaml` and the environment variables before it (spec: config.md §1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from clawtrace.config.project_file import environment_names
+from clawtrace.errors import ConfigError, UsageError
+
+FULL = """\
+receiver: {host: 127.0.0.1, grpc_port: 14317, http_port: 14318}
+store: {url: data/spans.duckdb}
+model_pricing:
+  mine: {input_per_1m: 1, output_per_1m: 2}
+settle_ms: 100
+trace_timeout_ms: 900
+trace: {parent_not_exported: ["infra.*"]}
+telemetry_env: {langsmith: off, OTEL_METRICS_EXPORTER: otlp}
+redaction: {environment: false, kinds_off: [jwt], patterns: {employee: "E[0-9]{5}"}}
+run_key: session.id
+outputs: results
+"""
+
+
+def problems(files, env=None) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        files.project(env)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_without_a_file_everything_has_its_default(files):
+    """A project file is optional."""
+    project = files.project()
+
+    assert (project.path, project.root, project.pricing, project.store) == (None, files.root, None, None)
+    assert (project.config.settle_ms, project.config.trace_timeout_ms) == (2000, 60_000)
+    assert project.outputs == files.root / "outputs"
+
+
+def test_every_key(files):
+    """Each key of the file arrives, paths are relative to the file."""
+    files.write("clawtrace.yaml", FULL)
+    project = files.project()
+    config = project.config
+
+    assert (config.receiver.grpc_port, config.receiver.http_port) == (14317, 14318)
+    assert project.store == files.root / "data/spans.duckdb"
+    assert project.pricing.price_call(None, "mine", 1_000_000, 0).usd == 1.0
+    assert (config.settle_ms, config.trace_timeout_ms, config.run_key) == (100, 900, "session.id")
+    assert config.trace.parent_not_exported == ["infra.*"]
+    assert config.telemetry_env == {"langsmith": False, "OTEL_METRICS_EXPORTER": "otlp"}
+    assert (config.redaction.environment, config.redaction.kinds_off) == (False, ["jwt"])
+    assert project.outputs == files.root / "results"
+
+
+def test_problems_have_their_places(files):
+    """Everything wrong with the file is reported at once; what is not supported yet says so."""
+    files.write(
+        "clawtrace.yaml",
+        """\
+        receiver: {host: 0.0.0.0, tee: x, grpc_port: 99999}
+        store: {url: "clickhouse://h/db"}
+        trace_timeout: 3
+        gateway: {}
+        redaction: {patterns: {x: "("}}
+        """,
+    )
+
+    assert problems(files) == [
+        "clawtrace.yaml:1:18: `receiver.host` only loopback addresses are supported yet (127.0.0.1, ::1, localhost), found "
+        "'0.0.0.0'",
+        "clawtrace.yaml:1:27: `receiver.tee` is not supported yet: forwarding to a second endpoint comes with a later version",
+        "clawtrace.yaml:1:46: `receiver.grpc_port` must be less than or equal to 65535, found 99999",
+        "clawtrace.yaml:2:14: `store.url` only DuckDB files are supported yet (a path, or duckdb:///path), found "
+        "'clickhouse://h/db'",
+        "clawtrace.yaml:3:1: `trace_timeout` is not a known key; known are `schema_version`, `receiver`, `store`, "
+        "`model_pricing`, `settle_ms`, `trace_timeout_ms`, `trace`, `telemetry_env`, `redaction`, `run_key`, `dialects`, "
+        "`outputs`. Did you mean `trace_timeout_ms`?",
+        "clawtrace.yaml:4:1: `gateway` is not supported yet: checks of a gateway come with a later version",
+        "clawtrace.yaml:5:23: `redaction.patterns` the pattern `x` is no regular expression: missing ) at position 1",
+    ]
+
+
+def test_a_switch_that_switches_nothing_is_an_error(files):
+    """A misspelt group or variable under `telemetry_env` would leave it on unnoticed."""
+    files.write("clawtrace.yaml", "telemetry_env:\n  langsmit: off\n")
+
+    assert problems(files) == [
+        "clawtrace.yaml:2:3: `telemetry_env.langsmit` is neither a telemetry variable nor a group of them; `clawtrace env` "
+        "lists both. Did you mean `langsmith`?"
+    ]
+
+
+def test_folders_of_dialects_exist(files):
+    """A folder that is not there is named with its place; one that is there is resolved."""
+    files.write("clawtrace.yaml", "dialects: [mine, absent]\n")
+    (files.root / "mine").mkdir()
+
+    assert problems(files) == ["clawtrace.yaml:1:18: `dialects.1` the folder 'absent' does not exist"]
+    files.write("clawtrace.yaml", "dialects: [mine]\n")
+    assert files.project().dialect_folders == (files.root / "mine",)
+
+
+def test_variables_go_before_the_file(files):
+    """`CLAWTRACE_<SECTION>_<FIELD>` overrides a field, also where two names look alike."""
+    files.write("clawtrace.yaml", FULL)
+    env = {
+        "CLAWTRACE_RECEIVER_GRPC_PORT": "0",
+        "CLAWTRACE_TRACE_TIMEOUT_MS": "77",
+        "CLAWTRACE_TRACE_PARENT_NOT_EXPORTED": "[a, b]",
+        "CLAWTRACE_OUTPUTS": "elsewhere",
+        "CLAWTRACE_RUN_ID": "not ours",
+    }
+    config = files.project(env).config
+
+    assert (config.receiver.grpc_port, config.receiver.http_port) == (0, 14318)
+    assert (config.trace_timeout_ms, config.trace.parent_not_exported) == (77, ["a", "b"])
+    assert config.outputs == "elsewhere"
+
+
+def test_a_variables_problem_names_the_variable(files):
+    """A bad value or a misspelt name is reported as the variable's, not as the file's."""
+    assert problems(files, {"CLAWTRACE_RECEIVER_HTTP_PORT": "many", "CLAWTRACE_RECEIVER_GRPC": "1"}) == [
+        "environment variable CLAWTRACE_RECEIVER_GRPC: overrides no setting of clawtrace.yaml. Did you mean "
+        "`CLAWTRACE_RECEIVER_GRPC_PORT`?",
+        "environment variable CLAWTRACE_RECEIVER_HTTP_PORT:1:1: must be a whole number, found 'many'",
+    ]
+
+
+def test_every_field_has_a_variable():
+    """No field of the file is without its variable, and no two share one."""
+    names = environment_names()
+
+    assert names["CLAWTRACE_STORE_URL"] == ("store", "url")
+    assert len(set(names.values())) == len(names)
+
+
+def test_both_suffixes_are_an_error(files):
+    """Two project files cannot both hold."""
+    files.write("clawtrace.yaml", "{}\n")
+    files.write("clawtrace.yml", "{}\n")
+
+    with pytest.raises(UsageError, match=r"both clawtrace\.yaml and clawtrace\.yml exist; remove one of them"):
+        files.project()

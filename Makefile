@@ -1,0 +1,93 @@
+# Everything is done inside this folder: the environment in .venv, downloads in .venv/cache, results in outputs.
+# PYTHON chooses the interpreter (3.11 or newer): make eval PYTHON=python3.13
+
+PYTHON ?= python3
+SUITE ?= quickstart
+FAULT ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The interpreter behind PYTHON, also when that one is .venv's own because .venv is activated.
+BASE := $(shell $(PYTHON) -c 'import sys; print(sys._base_executable)')
+VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')
+MADE := $(VENV)/.python-$(VERSION)
+RUNTIME := $(VENV)/.runtime
+DEV := $(VENV)/.dev
+INSTALL := $(BIN)/python -m pip install --quiet --quiet --compile
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	--no-emit-index-url --no-emit-find-links
+
+export PIP_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Makes this environment's programs the first that agents and tests find.
+IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
+
+.DEFAULT_GOAL := help
+.PHONY: help setup eval test lint types imports pytest coverage format docs lock clean
+
+help: ## Show this list
+	@echo "make TARGET [PYTHON=python3.x]"
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+
+setup: $(DEV) ## Set up .venv with everything for running and for developing
+
+eval: $(RUNTIME) ## Run the bundled suite (SUITE=name; FAULT=wrong_tool, lost_spans or no_delegation plants a fault)
+	@$(BIN)/python -m compileall -q src
+	@mkdir -p outputs
+	@$(IN_VENV) CLAWTRACE_DEMO_FAULT="$(FAULT)" clawtrace eval --suite $(SUITE) \
+		--report json=outputs/$(SUITE).json --report junit=outputs/$(SUITE).xml
+
+test: lint types imports pytest ## Check everything: style, types, layers, and all tests
+
+lint: $(DEV) ## Check style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(DEV) ## Check types
+	$(BIN)/mypy
+
+imports: $(DEV) ## Check that imports point downward only
+	$(IN_VENV) lint-imports
+
+pytest: $(DEV) ## Run all tests
+	@$(BIN)/python -m compileall -q src
+	$(IN_VENV) pytest -n auto
+
+coverage: $(DEV) ## Run all tests and show which lines they did not reach
+	$(IN_VENV) coverage run -m pytest
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered --show-missing
+
+format: $(DEV) ## Put the code into the house's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(DEV) ## Write the generated pages of docs/reference and the JSON Schemas again
+	$(BIN)/python docs/generate.py
+
+lock: $(DEV) ## Choose the newest allowed versions and write the lock files again
+	$(INSTALL) uv
+	printf 'hatchling>=1.27\neditables>=0.5\n' | $(BIN)/$(COMPILE) pyproject.toml - --extra agents \
+		--upgrade --output-file requirements.lock
+	$(BIN)/$(COMPILE) --group dev --constraints requirements.lock --upgrade --output-file requirements-dev.lock
+
+clean: ## Remove the environment, caches and results
+	rm -rf $(VENV) outputs .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* dist
+
+$(MADE):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed; '$(PYTHON)' is $(VERSION). Try: make PYTHON=python3.13" >&2; exit 1; }
+	@echo "Setting up $(VENV) with Python $(VERSION) ..."
+	@$(BASE) -m venv --clear $(VENV)
+	@touch $@
+
+$(RUNTIME): $(MADE) requirements.lock pyproject.toml
+	@$(INSTALL) --require-hashes -r requirements.lock
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): $(RUNTIME) requirements-dev.lock
+	@echo "Installing what developing needs ..."
+	@$(INSTALL) --require-hashes -r requirements-dev.lock
+	@touch $@

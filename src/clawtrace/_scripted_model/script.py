@@ -1,0 +1,206 @@
+"""What a scripted model says: steps, their conditions, and the order in which they are used."""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from clawtrace.errors import ConfigError, ConfigProblem
+
+__all__ = ["Asked", "Failure", "Play", "Script", "Step", "ToolCall", "Usage", "When", "load_script"]
+
+Api = Literal["chat", "responses", "anthropic"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class ToolCall(_Part):
+    """A tool call that the model asks for."""
+
+    name: str
+    """Name of the tool."""
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    """Arguments as a JSON object."""
+    id: str | None = None
+    """Id of the call; by default `call_0001`, `call_0002` …"""
+
+
+class Usage(_Part):
+    """Token counts of one reply, in OpenTelemetry's meaning."""
+
+    input: int = Field(default=10, ge=0)
+    """All input tokens, cached and cache-written ones included."""
+    output: int = Field(default=5, ge=0)
+    """All output tokens, reasoning included."""
+    cached: int = Field(default=0, ge=0)
+    """Input tokens read from a cache."""
+    cache_write: int = Field(default=0, ge=0)
+    """Input tokens written to a cache."""
+    reasoning: int = Field(default=0, ge=0)
+    """Output tokens that were reasoning."""
+
+
+class Failure(_Part):
+    """An HTTP error in place of a reply."""
+
+    status: int = Field(default=500, ge=400, le=599)
+    """HTTP status."""
+    type: str = "server_error"
+    """Error type in the body."""
+    message: str = "scripted failure"
+    """Error message in the body."""
+    retry_after: float | None = None
+    """Value of the `Retry-After` header, seconds."""
+
+
+class When(_Part):
+    """Conditions on a request; all that are given must hold."""
+
+    model: str | None = None
+    """Regular expression that the whole requested model name matches."""
+    system: str | None = None
+    """Regular expression found in the system prompt."""
+    user: str | None = None
+    """Regular expression found in the last user text."""
+    tools: tuple[str, ...] = ()
+    """Tools that must all be offered."""
+    no_tools: bool = False
+    """No tool is offered at all."""
+    last: Literal["user", "tool", "assistant"] | None = None
+    """Role of the last message."""
+    api: Api | None = None
+    """Protocol of the request."""
+
+    @field_validator("model", "system", "user")
+    @classmethod
+    def _compiles(cls, value: str | None) -> str | None:
+        if value is not None:
+            try:
+                re.compile(value)
+            except re.error as error:
+                raise ValueError(f"{value!r} is not a regular expression: {error}") from None
+        return value
+
+    def holds(self, asked: Asked) -> bool:
+        """Return whether `asked` meets every condition."""
+        return (
+            (self.model is None or re.fullmatch(self.model, asked.model) is not None)
+            and (self.system is None or re.search(self.system, asked.system, re.DOTALL) is not None)
+            and (self.user is None or re.search(self.user, asked.user, re.DOTALL) is not None)
+            and set(self.tools) <= set(asked.tools)
+            and not (self.no_tools and asked.tools)
+            and (self.last is None or self.last == asked.last)
+            and (self.api is None or self.api == asked.api)
+        )
+
+
+class Step(_Part):
+    """One thing that the model says."""
+
+    when: When = Field(default_factory=When)
+    """When this step may answer; by default always."""
+    text: str | None = None
+    """Assistant text."""
+    reasoning: str | None = None
+    """Reasoning text."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Tool calls asked for, more than one in parallel."""
+    usage: Usage = Field(default_factory=Usage)
+    """Token counts that the reply reports."""
+    model: str | None = None
+    """Model name that the reply reports; by default the one asked for."""
+    finish: Literal["stop", "length", "tool_calls"] | None = None
+    """Why the model stopped, in OpenAI's words; by default derived."""
+    delay_ms: float = Field(default=0, ge=0)
+    """Time before the answer, milliseconds."""
+    repeat: bool = False
+    """Whether this step answers again and again."""
+    error: Failure | None = None
+    """An HTTP error in place of a reply."""
+
+
+class Script(_Part):
+    """Everything that a scripted model will say."""
+
+    description: str = ""
+    """A sentence for the reader."""
+    steps: tuple[Step, ...] = ()
+    """Steps in order; the first unused one whose `when` holds answers."""
+    default: Step | None = None
+    """The answer when no step is left; by default HTTP 400 `script_exhausted`, which no client retries."""
+
+
+def load_script(source: Path) -> Script:
+    """Read a script file (YAML).
+
+    Raises:
+        ConfigError: the file cannot be read or is no script.
+    """
+    import yaml
+
+    try:
+        return Script.model_validate(yaml.safe_load(source.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ConfigError(ConfigProblem(str(source), 0, 0, f"cannot be read: {error.strerror}")) from None
+    except yaml.YAMLError as error:
+        raise ConfigError(ConfigProblem(str(source), 0, 0, f"is not YAML: {error}")) from None
+    except ValidationError as error:
+        raise ConfigError(
+            [
+                ConfigProblem(str(source), 0, 0, item["msg"], ".".join(str(part) for part in item["loc"]))
+                for item in error.errors(include_url=False)
+            ]
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, seen apart from its protocol."""
+
+    api: Api
+    path: str
+    body: dict[str, Any]
+    model: str
+    system: str
+    user: str
+    last: str
+    tools: tuple[str, ...]
+
+    @property
+    def stream(self) -> bool:
+        """Whether the client wants server-sent events."""
+        return bool(self.body.get("stream"))
+
+
+@dataclass(slots=True)
+class Play:
+    """A script being played: which steps are used up, and the ids given out. Safe for threads."""
+
+    script: Script
+    _used: set[int] = field(default_factory=set)
+    _ids: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def answer(self, asked: Asked) -> tuple[int | None, Step]:
+        """Return the number of the step that answers (None for the default) and the step."""
+        with self._lock:
+            for number, step in enumerate(self.script.steps):
+                if number not in self._used and step.when.holds(asked):
+                    if not step.repeat:
+                        self._used.add(number)
+                    return number, step
+        exhausted = Failure(status=400, type="script_exhausted", message="the script has no step for this request")
+        return None, self.script.default or Step(error=exhausted)
+
+    def new_id(self, prefix: str) -> str:
+        """Return the next id with `prefix`: deterministic, unique for this play."""
+        with self._lock:
+            self._ids += 1
+            return f"{prefix}{self._ids:04d}"

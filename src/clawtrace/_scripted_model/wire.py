@@ -1,0 +1,87 @@
+"""What the three protocols share: the reply to render, text inside message contents, pieces of a stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from clawtrace._scripted_model.script import Asked, Failure, Step, Usage
+
+__all__ = ["Event", "Reply", "Wire", "openai_error", "pieces", "text_of"]
+
+Event = tuple[str | None, dict[str, Any] | str]
+"""One server-sent event: its name, if any, and its data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the model says to one request, apart from any protocol."""
+
+    step: Step
+    calls: tuple[tuple[str, str, dict[str, Any]], ...]
+    """Tool calls as (id, name, arguments)."""
+    model: str
+    created: int
+    """Unix seconds."""
+    body: dict[str, Any]
+    """The request's body."""
+    new_id: Callable[[str], str]
+
+    @property
+    def usage(self) -> Usage:
+        """Token counts of the reply."""
+        return self.step.usage
+
+    @property
+    def finish(self) -> str:
+        """Why the model stopped, in OpenAI's words."""
+        return self.step.finish or ("tool_calls" if self.calls else "stop")
+
+
+class Wire(Protocol):
+    """One protocol: a module of this package."""
+
+    def read(self, path: str, body: dict[str, Any]) -> Asked:
+        """Return the request apart from its protocol."""
+        ...
+
+    def whole(self, reply: Reply) -> dict[str, Any]:
+        """Return the body of a plain reply."""
+        ...
+
+    def stream(self, reply: Reply) -> Iterator[Event]:
+        """Yield the events of a streamed reply."""
+        ...
+
+    def error(self, failure: Failure) -> dict[str, Any]:
+        """Return the body of an HTTP error."""
+        ...
+
+
+def text_of(content: Any) -> str:
+    """Return the plain text inside a message content of any shape."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(filter(None, map(text_of, content)))
+    if isinstance(content, dict) and content.get("type") not in ("tool_result", "function_call_output"):
+        return text_of(content.get("text") or content.get("content"))
+    return ""
+
+
+def pieces(text: str | None, size: int = 16) -> Iterator[str]:
+    """Yield `text` in pieces of `size` characters."""
+    for start in range(0, len(text or ""), size):
+        yield (text or "")[start : start + size]
+
+
+def compact(value: Any) -> str:
+    """Return `value` as JSON text."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def openai_error(failure: Failure) -> dict[str, Any]:
+    """Return an error body in OpenAI's form."""
+    return {"error": {"message": failure.message, "type": failure.type, "code": failure.type, "param": None}}

@@ -1,0 +1,245 @@
+"""The price of a model call: `Pricing` and its answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple
+
+from pydantic import ValidationError
+
+from clawtrace.errors import ConfigError, ConfigProblem
+from clawtrace.model.model_names import model_name
+from clawtrace.pricing.entry import PriceEntry, Rates
+from clawtrace.pricing.genai import genai_cost
+from clawtrace.pricing.globs import can_both_match, compile_glob, literal_length
+from clawtrace.pricing.providers import provider_names
+
+__all__ = ["Locate", "ModelCall", "Price", "Pricing"]
+
+Locate = Callable[[tuple[str | int, ...]], tuple[str, int, int]]
+"""Where a key of the mapping stands: path below `model_pricing` → file, line, column (1-based; 0 when unknown)."""
+
+_GLOB = "glob:"
+
+
+class ModelCall(NamedTuple):
+    """What the price of a call depends on. Input includes cached tokens, output includes reasoning; None is unknown."""
+
+    provider: str | None
+    model: str | None
+    """The answering (else requested) model's name as recorded, with whatever prefix and date it has."""
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    reasoning: int | None = None
+    at_ns: int | None = None
+    """Start of the call, nanoseconds since the epoch."""
+
+
+class Price(NamedTuple):
+    """A price and where it comes from; both None when nobody can say."""
+
+    usd: float | None
+    source: Literal["model_pricing", "genai-prices"] | None
+
+
+_UNPRICED = Price(None, None)
+
+
+def _fold(name: str) -> str:
+    """Write a name as keys are compared: in lower case, a dot between two digits as a dash (providers write both)."""
+    return re.sub(r"(?<=\d)\.(?=\d)", "-", name.strip().lower())
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The names under which one model's price may be stated, the most particular first."""
+
+    with_provider: tuple[str, ...]
+    plain: tuple[str, ...]
+
+    @classmethod
+    def of(cls, provider: str | None, model: str) -> _Names:
+        prefix, _, rest = model.strip().lower().rpartition("/")
+        name = model_name(model)
+        plain = tuple(dict.fromkeys(map(_fold, (rest, name.dated, name.bare))))
+        providers = provider_names(provider) if provider else ()
+        if prefix:
+            providers += (prefix, *provider_names(prefix))
+        owned = tuple(dict.fromkeys(f"{owner}/{name}" for owner in providers for name in plain))
+        return cls(owned, plain)
+
+
+@dataclass(frozen=True, slots=True)
+class Pricing:
+    """Prices of one project; without any, only the `genai-prices` tables answer.
+
+    A key of `model_pricing` is a whole model name (``gpt-4o``), a provider and a name (``openai/gpt-4o``) or a glob
+    (``glob:claude-*``). A name is compared with the bare name of the model and with its name as recorded, never with
+    a part of it: a price for ``gpt-4o`` says nothing about ``gpt-4o-mini``. Exact with provider goes before exact
+    goes before the glob with the longest literal part.
+    """
+
+    exact: Mapping[str, PriceEntry] = field(default_factory=dict)
+    globs: tuple[tuple[str, PriceEntry], ...] = ()
+    """Patterns without the ``glob:`` prefix, the longest literal part first."""
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[Any, Any] | None, locate: Locate | None = None) -> Pricing:
+        """Read the `model_pricing` mapping of a configuration file.
+
+        Args:
+            mapping: The mapping as YAML gives it; None is the empty mapping.
+            locate: Where a key stands, for error messages.
+
+        Raises:
+            ConfigError: keys or prices that cannot be meant, all of them at once.
+        """
+        problems = _Problems(locate)
+        exact: dict[str, PriceEntry] = {}
+        globs: dict[str, PriceEntry] = {}
+        if mapping is not None and not isinstance(mapping, Mapping):
+            problems.add((), "must be a mapping from model names to prices")
+            mapping = None
+        for key, value in (mapping or {}).items():
+            if not isinstance(key, str) or not key.strip():
+                problems.add((str(key),), f"is not a model name: found {key!r}", "Put the name in quotes.")
+                continue
+            is_glob = key.startswith(_GLOB)
+            name = _fold(key.removeprefix(_GLOB))
+            if not is_glob and name.startswith(("re:", "literal:")):
+                problems.add((key,), "is not a model name", "Use a whole name, `provider/name` or `glob:…`.")
+                continue
+            target = globs if is_glob else exact
+            if name in target:
+                problems.add((key,), f"states the price of {name!r} a second time", "Keep one of them.")
+                continue
+            entry = problems.entry(key, value)
+            if entry is not None:
+                target[name] = entry
+        problems.compare(globs)
+        problems.raise_any()
+        return cls(exact, tuple(sorted(globs.items(), key=lambda item: -literal_length(item[0]))))
+
+    def price_call(
+        self,
+        provider: str | None,
+        model: str | None,
+        input_tokens: int | None,
+        output_tokens: int | None,
+        cache_read: int | None = None,
+        cache_write: int | None = None,
+        reasoning: int | None = None,
+        at_ns: int | None = None,
+    ) -> Price:
+        """Return what one call cost in US dollars and who says so; the arguments are those of `ModelCall`.
+
+        A call whose input or output tokens are unknown has no price, unless its price does not depend on them
+        (`per_request` only, or a price of 0). Cached and reasoning tokens that are unknown count as the plain input
+        and output that they are part of. Counts that contradict each other (more cached tokens than input) have no
+        price. An entry of the project that names the model is never passed over for the tables.
+        """
+        call = ModelCall(provider, model, input_tokens, output_tokens, cache_read, cache_write, reasoning, at_ns)
+        counts = (input_tokens, output_tokens, cache_read, cache_write, reasoning)
+        if not model or not model.strip() or any(count is not None and count < 0 for count in counts):
+            return _UNPRICED
+        entry = self._entry(_Names.of(provider, model))
+        if entry is not None:
+            rates = entry.rates(input_tokens)
+            cost = _cost(rates, call) if rates is not None else None
+            return _UNPRICED if cost is None else Price(float(cost), "model_pricing")
+        if input_tokens is None or output_tokens is None:
+            return _UNPRICED
+        tokens = {
+            "input": input_tokens,
+            "output": output_tokens,
+            "cache_read": cache_read,
+            "cache_write": cache_write,
+            "reasoning": reasoning,
+        }
+        cost = genai_cost(provider, model, tokens, at_ns)
+        return _UNPRICED if cost is None else Price(float(cost), "genai-prices")
+
+    def price_calls(self, calls: Iterable[tuple[Any, ...]]) -> list[Price]:
+        """Return the price of each call, in order; `calls` are `ModelCall` tuples, best distinct ones."""
+        return [self.price_call(*call) for call in calls]
+
+    def _entry(self, names: _Names) -> PriceEntry | None:
+        for name in (*names.with_provider, *names.plain):
+            if name in self.exact:
+                return self.exact[name]
+        for pattern, entry in self.globs:
+            subjects = names.with_provider if "/" in pattern else names.plain
+            glob = compile_glob(pattern)
+            if any(glob.match(subject) for subject in subjects):
+                return entry
+        return None
+
+
+class _Problems:
+    """The problems of one mapping, gathered so that all of them are reported at once."""
+
+    def __init__(self, locate: Locate | None) -> None:
+        self._locate = locate
+        self._found: list[ConfigProblem] = []
+
+    def add(self, path: tuple[str | int, ...], message: str, hint: str = "") -> None:
+        file, line, column = self._locate(path) if self._locate else ("model_pricing", 0, 0)
+        key = ".".join(str(part) for part in ("model_pricing", *path))
+        self._found.append(ConfigProblem(file, line, column, message, key, hint))
+
+    def entry(self, key: str, value: Any) -> PriceEntry | None:
+        try:
+            return PriceEntry.model_validate(value)
+        except ValidationError as error:
+            for item in error.errors(include_url=False):
+                self.add((key, *item["loc"]), item["msg"].removeprefix("Value error, "))
+        return None
+
+    def compare(self, globs: Mapping[str, PriceEntry]) -> None:
+        """Refuse two globs that are equally particular, can match the same model and state other prices."""
+        items = list(globs.items())
+        for at, (left, entry) in enumerate(items):
+            for right, other in items[:at]:
+                equal = literal_length(left) == literal_length(right) and ("/" in left) == ("/" in right)
+                if equal and entry != other and can_both_match(left, right):
+                    self.add(
+                        (_GLOB + left,),
+                        f"and `{_GLOB}{right}` can name the same model and are equally particular",
+                        "Make one of them longer.",
+                    )
+
+    def raise_any(self) -> None:
+        if self._found:
+            raise ConfigError(self._found)
+
+
+def _cost(rates: Rates, call: ModelCall) -> Decimal | None:
+    """Return the cost of `call` at `rates`; None when an unknown or contradictory count decides."""
+    if rates.input is None or rates.output is None:
+        return rates.per_request
+    sides = (
+        (call.input_tokens, rates.input, ((call.cache_read, rates.cache_read), (call.cache_write, rates.cache_write))),
+        (call.output_tokens, rates.output, ((call.reasoning, rates.reasoning),)),
+    )
+    total = rates.per_request
+    for tokens, rate, parts in sides:
+        side = _side(tokens, rate, parts)
+        if side is None:
+            return None
+        total += side
+    return total
+
+
+def _side(tokens: int | None, rate: Decimal, parts: Iterable[tuple[int | None, Decimal | None]]) -> Decimal | None:
+    """Return the cost of one side of a call: the parts with a price of their own, then the rest at `rate`."""
+    priced = [(count, price) for count, price in parts if price is not None and count is not None]
+    separate = sum((count * price for count, price in priced), Decimal(0))
+    if tokens is None:
+        return separate if rate == 0 else None
+    rest = tokens - sum(count for count, _ in priced)
+    return None if rest < 0 else separate + rest * rate

@@ -1,0 +1,65 @@
+"""What every test may use, and the table of what this machine could not run.
+
+A test that needs something which not every machine has is marked ``@pytest.mark.needs("openclaw")``. Where it is
+missing the test is skipped and listed at the end; what ``CLAWTRACE_REQUIRE`` names (comma-separated) must be there,
+and its tests fail instead.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+PROBES: dict[str, tuple[Callable[[], bool], str]] = {
+    "chdb": (lambda: importlib.util.find_spec("chdb") is not None, "ClickHouse's engine (pip install chdb)"),
+    "corpus": (lambda: (ROOT.parent / "shared" / "corpus").is_dir(), "the corpus of recordings in ../shared/corpus"),
+    "docker": (lambda: shutil.which("docker") is not None, "a container runtime"),
+    "make": (lambda: shutil.which("make") is not None, "make"),
+    "node": (lambda: shutil.which("node") is not None, "Node.js"),
+    "openclaw": (lambda: shutil.which("openclaw") is not None, "the OpenClaw command line"),
+    "root": (lambda: getattr(os, "geteuid", lambda: 1)() == 0, "the rights of root"),
+}
+"""What a test may need: how to know whether it is there, and what it is."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker."""
+    config.addinivalue_line("markers", "needs(name, …): what the machine must have; names are in tests/conftest.py")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose needs are not met, or fail it where they are required."""
+    required = {name.strip() for name in os.environ.get("CLAWTRACE_REQUIRE", "").split(",")}
+    for name in (name for marker in item.iter_markers("needs") for name in marker.args):
+        present, what = PROBES[name]
+        if not present():
+            if name in required:
+                pytest.fail(f"CLAWTRACE_REQUIRE names {name!r}, and this machine lacks {what}")
+            pytest.skip(f"this machine lacks {what}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what could not run here, by reason; nothing is skipped silently."""
+    reasons: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reasons[reason.removeprefix("Skipped: ")] += 1
+    terminalreporter.section("What this machine could not run")
+    if not reasons:
+        terminalreporter.write_line("Nothing: every test ran.")
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"{count:5d}  {reason}")
+
+
+@pytest.fixture(scope="session")
+def recordings() -> Path:
+    """The folder of small recordings with known truth that lies beside the tests."""
+    return ROOT / "tests" / "recordings"

@@ -1,0 +1,109 @@
+"""Documents: their links lead somewhere, the generated ones are as the code says, the README's commands run."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")])
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
+RUN = re.compile(r"<!-- (run(?: in the checkout)?) -->\n```sh\n(.*?)```", re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and GitLab make them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {"#" + re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path):
+    """Every relative link names a file that exists, and its anchor a heading of that page."""
+    broken = []
+    for target, anchor in LINK.findall(page.read_text()):
+        file = (page.parent / target).resolve()
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(target + anchor)
+
+    assert broken == []
+
+
+def test_every_page_is_linked():
+    """No page of docs/ is an orphan: the index, or its own folder's, names each."""
+    orphans = []
+    for page in (page for page in PAGES if page.is_relative_to(ROOT / "docs") and page.name != "README.md"):
+        indexes = [index for index in (ROOT / "docs" / "README.md", page.parent / "README.md") if index.is_file()]
+        links = [
+            (index.parent / target).resolve() for index in indexes for target, _ in LINK.findall(index.read_text())
+        ]
+        if page not in links:
+            orphans.append(page.name)
+
+    assert orphans == []
+
+
+def test_generated_documents_are_as_the_code_says():
+    """`make docs` would change nothing: reference pages and JSON Schemas have not drifted from the code."""
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+
+    pages = dict(generate.pages())
+    drifted = [name for name, text in pages.items() if not (ROOT / name).is_file() or (ROOT / name).read_text() != text]
+    kept = {
+        path.relative_to(ROOT).as_posix()
+        for folder in ("docs/reference", "configs/schemas")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file()
+    }
+
+    assert drifted == []
+    assert kept - pages.keys() == set()
+
+
+def test_the_readmes_commands_run(tmp_path: Path):
+    """A reader who pastes the README's commands, one block after the other, sees each succeed."""
+    blocks = RUN.findall((ROOT / "README.md").read_text())
+    assert len(blocks) >= 4
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "HOME": str(tmp_path), "CI": "1"}
+    folder = tmp_path
+    for kind, block in blocks:
+        if kind == "run":
+            where = folder
+            script = f"set -e\n{block}\npwd > {tmp_path}/folder\n"
+        else:
+            where, script = ROOT, f"set -e\n{block}"
+        done = subprocess.run(
+            ["sh", "-c", script], cwd=where, env=environment, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, f"{block}\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}"
+        if kind == "run":
+            folder = Path((tmp_path / "folder").read_text().strip())
+
+
+def test_no_document_names_this_machine():
+    """No file of the project holds the path of a checkout or a home folder."""
+    done = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        pytest.skip("not a git checkout")
+    found = []
+    for name in done.stdout.splitlines():
+        path = ROOT / name
+        if path.is_file() and path != Path(__file__):
+            text = path.read_bytes()
+            if str(ROOT).encode() in text or str(Path.home()).encode() + b"/" in text:
+                found.append(name)
+
+    assert found == []

@@ -1,0 +1,211 @@
+"""The scripted model server, spoken to by real HTTP clients and by the openai SDK."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from clawtrace.errors import ConfigError
+from clawtrace.testing import load_script, main, scripted_model
+
+WEATHER = {"name": "get_weather", "arguments": {"city": "Paris"}}
+STEPS = [
+    {"tool_calls": [WEATHER], "usage": {"input": 812, "output": 19, "cached": 100}},
+    {"text": "It is sunny in Paris today.", "usage": {"input": 850, "output": 9}, "model": "gpt-4o-2024-08-06"},
+]
+
+
+def post(url: str, body: object) -> dict:
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)
+
+
+def test_steps_are_used_in_order_and_usage_is_reported():
+    """Each step answers once, in order, with its own tool calls, usage and model name."""
+    with scripted_model(STEPS) as model:
+        first = post(model.url + "/v1/chat/completions", {"model": "gpt-4o", "messages": []})
+        second = post(model.url + "/v1/chat/completions", {"model": "gpt-4o", "messages": []})
+
+    call = first["choices"][0]["message"]["tool_calls"][0]
+    assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == ("get_weather", {"city": "Paris"})
+    assert first["usage"]["prompt_tokens"] == 812
+    assert first["usage"]["prompt_tokens_details"]["cached_tokens"] == 100
+    assert first["model"] == "gpt-4o"
+    assert second["choices"][0]["message"]["content"] == "It is sunny in Paris today."
+    assert second["model"] == "gpt-4o-2024-08-06"
+    assert [exchange.step for exchange in model.log] == [0, 1]
+    assert model.log[0].tool_calls == [{"id": call["id"], **WEATHER}]
+
+
+def test_a_request_without_a_step_is_refused_and_logged():
+    """A script that is used up answers 400 `script_exhausted`: an unexpected call cannot look like a good one."""
+    with scripted_model([]) as model, pytest.raises(urllib.error.HTTPError) as raised:
+        post(model.url + "/v1/chat/completions", {"model": "gpt-4o", "messages": []})
+
+    assert raised.value.code == 400
+    assert json.load(raised.value)["error"]["type"] == "script_exhausted"
+    assert model.log[0].status == 400
+
+
+def test_conditions_choose_the_step():
+    """A step with `when` answers only a request that meets every condition, whatever its place."""
+    steps = [
+        {"when": {"tools": ["search"]}, "text": "researcher"},
+        {"when": {"system": "^You are terse", "last": "user"}, "text": "terse", "repeat": True},
+    ]
+    terse = {
+        "model": "m",
+        "messages": [{"role": "system", "content": "You are terse."}, {"role": "user", "content": "?"}],
+    }
+    armed = {**terse, "tools": [{"type": "function", "function": {"name": "search"}}]}
+    with scripted_model(steps) as model:
+        answers = [
+            post(model.url + "/chat/completions", body)["choices"][0]["message"]["content"]
+            for body in (terse, armed, armed, terse)
+        ]
+
+    assert answers == ["terse", "researcher", "terse", "terse"]
+
+
+def test_scripted_errors_keep_status_type_and_retry_header():
+    """An `error` step answers with that HTTP status, the error type and the Retry-After header."""
+    steps = [{"error": {"status": 429, "type": "rate_limit_error", "message": "slow down", "retry_after": 0}}]
+    with scripted_model(steps) as model, pytest.raises(urllib.error.HTTPError) as raised:
+        post(model.url + "/v1/messages", {"model": "claude", "messages": []})
+
+    assert raised.value.code == 429
+    assert raised.value.headers["retry-after"] == "0"
+    assert json.load(raised.value) == {"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}}
+
+
+def test_anthropic_input_tokens_leave_cached_ones_out():
+    """Anthropic's own convention: input_tokens excludes what was read from or written to the cache."""
+    steps = [{"text": "hi", "usage": {"input": 1000, "output": 5, "cached": 600, "cache_write": 100}}]
+    with scripted_model(steps) as model:
+        reply = post(model.url + "/v1/messages", {"model": "claude", "messages": [{"role": "user", "content": "x"}]})
+
+    assert reply["usage"] == {
+        "input_tokens": 300,
+        "cache_creation_input_tokens": 100,
+        "cache_read_input_tokens": 600,
+        "output_tokens": 5,
+    }
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_the_openai_sdk_reads_plain_and_streamed_replies_alike(api):
+    """The official client gets the same text, tool call and usage from a plain and from a streamed reply."""
+    from openai import OpenAI
+
+    steps = [{**STEPS[0], "text": "Let me look that up for you."}] * 2
+    with scripted_model(steps) as model, OpenAI(base_url=model.url + "/v1", api_key="any") as client:
+        if api == "chat":
+            asked = {"model": "gpt-4o", "messages": [{"role": "user", "content": "weather?"}]}
+            plain = client.chat.completions.create(**asked)
+            with client.chat.completions.stream(**asked, stream_options={"include_usage": True}) as stream:
+                streamed = stream.get_final_completion()
+            seen = [
+                (c.choices[0].message.content, c.choices[0].message.tool_calls[0].function.name, c.usage.prompt_tokens)
+                for c in (plain, streamed)
+            ]
+        else:
+            asked = {"model": "gpt-4o", "input": "weather?"}
+            plain = client.responses.create(**asked)
+            with client.responses.stream(**asked) as stream:
+                streamed = stream.get_final_response()
+            seen = [(r.output_text, r.output[1].name, r.usage.input_tokens) for r in (plain, streamed)]
+
+    assert seen == [("Let me look that up for you.", "get_weather", 812)] * 2
+    assert [exchange.stream for exchange in model.log] == [False, True]
+
+
+def test_anthropic_stream_holds_the_whole_reply():
+    """The events of a streamed Anthropic reply add up to the plain one's text and tool input."""
+    steps = [{"text": "Looking it up, one moment.", "tool_calls": [WEATHER]}]
+    body = {"model": "claude", "stream": True, "messages": [{"role": "user", "content": "x"}]}
+    with scripted_model(steps) as model:
+        request = urllib.request.Request(model.url + "/v1/messages", json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            events = [json.loads(line[6:]) for line in answer if line.startswith(b"data: ")]
+
+    deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]
+    assert "".join(d["text"] for d in deltas if d["type"] == "text_delta") == "Looking it up, one moment."
+    assert json.loads("".join(d["partial_json"] for d in deltas if d["type"] == "input_json_delta")) == {
+        "city": "Paris"
+    }
+    assert events[-1]["type"] == "message_stop"
+
+
+@pytest.mark.parametrize("body", [b"[1]", b"not json", b""])
+def test_a_body_that_is_no_object_is_a_client_error(body):
+    """A broken request is answered with 400 and does not use a step up."""
+    with scripted_model(STEPS) as model:
+        with pytest.raises(urllib.error.HTTPError) as raised:
+            urllib.request.urlopen(urllib.request.Request(model.url + "/v1/messages", body), timeout=10)
+        assert raised.value.code == 400
+        assert model.log == []
+
+
+def test_command_line_runs_a_command_against_the_script(tmp_path: Path):
+    """`python -m clawtrace.testing --script F -- CMD` gives CMD the server's address and returns CMD's exit code."""
+    script = tmp_path / "script.yaml"
+    script.write_text("steps:\n- text: hello\n")
+    program = (
+        "import json, os, sys, urllib.request as u\n"
+        "r = u.Request(os.environ['OPENAI_BASE_URL'] + '/chat/completions', b'{}')\n"
+        "print(json.load(u.urlopen(r))['choices'][0]['message']['content']); sys.exit(7)\n"
+    )
+    log = tmp_path / "log.jsonl"
+    command = [sys.executable, "-m", "clawtrace.testing", "--script", str(script), "--log", str(log), "--"]
+    done = subprocess.run([*command, sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+
+    assert (done.returncode, done.stdout) == (7, "hello\n")
+    assert json.loads(log.read_text())["text"] == "hello"
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="POSIX signals")
+def test_command_line_tells_a_killed_command(tmp_path: Path):
+    """A command that a signal ended exits with 128 + the signal's number, as a shell says it."""
+    script = tmp_path / "script.yaml"
+    script.write_text("steps: []\n")
+    command = [sys.executable, "-m", "clawtrace.testing", "--script", str(script), "--"]
+    done = subprocess.run([*command, "sh", "-c", "kill -9 $$"], timeout=60)
+
+    assert done.returncode == 128 + signal.SIGKILL
+
+
+def test_command_line_serves_until_it_is_told_to_stop(tmp_path: Path):
+    """As a server it writes its URL to standard output and to the ready file, answers, and ends on SIGTERM with 0."""
+    script, ready = tmp_path / "script.yaml", tmp_path / "ready"
+    script.write_text("steps:\n- text: hello\n")
+    command = [sys.executable, "-m", "clawtrace.testing", "--script", str(script), "--ready-file", str(ready)]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
+        assert server.stdout is not None
+        url = server.stdout.readline().strip()
+        reply = post(url + "/v1/chat/completions", {})
+        server.terminate()
+        code = server.wait(timeout=30)
+
+    assert reply["choices"][0]["message"]["content"] == "hello"
+    assert (code, ready.read_text().strip()) == (0, url)
+
+
+def test_a_wrong_script_is_an_error_that_names_the_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """A misspelt key is a configuration error with its path, and exit code 2 on the command line."""
+    script = tmp_path / "script.yaml"
+    script.write_text("steps:\n- txt: hello\n")
+
+    with pytest.raises(ConfigError, match=r"steps\.0\.txt"):
+        load_script(script)
+    assert main(["--script", str(script), "--", "true"]) == 2
+    assert "steps.0.txt" in capsys.readouterr().err

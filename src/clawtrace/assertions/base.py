@@ -119,8 +119,8 @@ class Assertion(BaseModel):
         """
         return None
 
-    def expected(self) -> Any:
-        """Return what was asked for, as a JSON value for reports."""
+    def expectation(self) -> Any:
+        """Return what was asked for, as a JSON value for reports (not `expected`: that is a field of several types)."""
         raise NotImplementedError
 
     def actual(self, outcome: Outcome) -> Any:
@@ -133,6 +133,10 @@ class Assertion(BaseModel):
         It is true of `outcome.holds` True, False and None alike; the engine adds why a verdict is not final.
         """
         raise NotImplementedError
+
+    def no_trace_hint(self) -> str:
+        """Return a sentence to add to the message when the run has no trace; empty when there is none."""
+        return ""
 
     def outcome(self, row: Row) -> Outcome:
         """Read one row of `query` that is settled."""

@@ -194,8 +194,9 @@ class Completeness:
     ) -> None:
         runs: list[dict[str, Any]] = []
         for run_id, record in records.items():
-            closed = record.closed_by is not None
             first, last = times[run_id]
+            # A run without any span is neither whole nor broken: there is no trace to say it of.
+            closed = record.closed_by is not None and first is not None
             runs.append(
                 {
                     "run_id": run_id,

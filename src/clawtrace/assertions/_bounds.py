@@ -1,0 +1,82 @@
+"""Bounds: the numbers that limit a count or a sum, checked when loaded and decided on intervals in SQL.
+
+An unknown part makes a sum an interval ``[low, high]`` (``high`` NULL: unbounded); a bound is decided only when
+the whole interval lies on one side of it (spec: assertions.md §2).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+__all__ = ["Amount", "Bounds", "Count", "check_bounds", "decide_sql", "need_one_of", "plural", "words"]
+
+Count = Annotated[int, Field(strict=True, ge=0)]
+"""A whole number from 0; text and booleans are refused."""
+
+Amount = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+"""A number from 0; text and booleans are refused."""
+
+
+def need_one_of(model: BaseModel, *names: str) -> None:
+    """Refuse a model that sets none of `names`."""
+    if all(getattr(model, name) is None for name in names):
+        listed = " or ".join(f"`{name}`" for name in names)
+        raise PydanticCustomError(
+            "bounds", "needs at least one of {names}: without it nothing is asked", {"names": listed}
+        )
+
+
+def check_bounds(minimum: int | None, maximum: int | None) -> None:
+    """Refuse bounds that no number can meet."""
+    if minimum is not None and maximum is not None and minimum > maximum:
+        raise PydanticCustomError(
+            "bounds",
+            "`min` ({min}) is greater than `max` ({max}): no number can meet both",
+            {"min": minimum, "max": maximum, "field": "min"},
+        )
+
+
+class Bounds(BaseModel):
+    """A count's lower and upper bound, both inclusive."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    min: Count | None = None
+    """The smallest count that is right."""
+    max: Count | None = None
+    """The largest count that is right."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Bounds:
+        need_one_of(self, "min", "max")
+        check_bounds(self.min, self.max)
+        return self
+
+
+def decide_sql(low: str, high: str, minimum: Any, maximum: Any) -> str:
+    """Return a CASE that decides the interval [low, high] against ``:min`` and ``:max``, where they are given."""
+    wrong, right = [], []
+    if minimum is not None:
+        wrong.append(f"{high} < :min")
+        right.append(f"{low} >= :min")
+    if maximum is not None:
+        wrong.append(f"{low} > :max")
+        right.append(f"{high} <= :max")
+    return f"CASE WHEN {' OR '.join(wrong)} THEN FALSE WHEN {' AND '.join(right)} THEN TRUE ELSE NULL END"
+
+
+def words(minimum: int | None, maximum: int | None) -> str:
+    """Say bounds in words: "at least 1", "at most 4", "1 to 4", "exactly 2"."""
+    if minimum is None:
+        return f"at most {maximum}"
+    if maximum is None:
+        return f"at least {minimum}"
+    return f"exactly {minimum}" if minimum == maximum else f"{minimum} to {maximum}"
+
+
+def plural(count: int, noun: str) -> str:
+    """Say a count with its noun: "1 call", "2 calls"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,40 @@
+"""The seeds' log fields: which log stands in when a run has no trace, and which run is meant.
+
+Reading the log comes with the log adapters; until then a run without a trace is skipped, and the message says so.
+"""
+
+from __future__ import annotations
+
+from clawtrace.assertions.base import Assertion, Outcome, Row
+
+__all__ = ["LogSource"]
+
+
+class LogSource(Assertion):
+    """Base of the assertions whose fields the seeds share with log files."""
+
+    abstract = True
+
+    log_path: str | None = None
+    """Log file that stands in when the run has no trace. It is not read in this version: such a run is skipped."""
+    run_id: str | None = None
+    """Ask only about the run of exactly this id; by default the current run. For any other run the answer is unknown."""
+
+    def outcome(self, row: Row) -> Outcome:
+        """Read one row; the answer is unknown for a run that was not asked about."""
+        if self._asks_another_run(row["run_id"]):
+            return Outcome(row["run_id"], None, False, "runs.run_id", row)
+        return super().outcome(row)
+
+    def no_trace_hint(self) -> str:
+        """Say that the log was not read."""
+        return f"The log {self.log_path!r} was not read: this version judges spans only." if self.log_path else ""
+
+    def other_run(self, outcome: Outcome) -> str:
+        """Return the sentence for a run that was not asked about, empty for the one that was."""
+        if not self._asks_another_run(outcome.run_id):
+            return ""
+        return f"The assertion asks about run {self.run_id!r}, and this is run {outcome.run_id!r}."
+
+    def _asks_another_run(self, run_id: str) -> bool:
+        return self.run_id is not None and self.run_id != run_id

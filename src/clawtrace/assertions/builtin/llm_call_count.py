@@ -1,0 +1,116 @@
+"""`llm_call_count`: how often the model was called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import model_validator
+
+from clawtrace.assertions._bounds import Count, check_bounds, decide_sql, need_one_of, plural, words
+from clawtrace.assertions.base import Assertion, Growth, Outcome
+from clawtrace.model.query import Query, Scalar
+
+__all__ = ["LlmCallCount"]
+
+
+class LlmCallCount(Assertion):
+    """The number of answered model calls lies within the bounds.
+
+    Too many calls are a loop that costs money, too few an agent that did not work. A logical call counts once, however
+    many spans tell of it; the evidence says how spans became calls. More calls can only come: a passed maximum is final.
+
+    Example:
+        - type: llm_call_count
+          min: 1
+          max: 4
+    """
+
+    growth = "exact"
+    requires = ("llm_calls.outcome",)
+
+    min: Count | None = None
+    """Smallest number of calls."""
+    max: Count | None = None
+    """Largest number of calls."""
+    include_failed: bool = False
+    """Whether attempts that got no answer count too."""
+
+    @model_validator(mode="after")
+    def _check(self) -> LlmCallCount:
+        need_one_of(self, "min", "max")
+        check_bounds(self.min, self.max)
+        return self
+
+    def growth_of(self) -> Growth:
+        """A lone minimum is a growing question, a lone maximum a shrinking one."""
+        return "growing" if self.max is None else "shrinking" if self.min is None else "exact"
+
+    def query(self) -> Query:
+        """Compare the count of the run; where it is unknown, at least 0."""
+        failed = " + t.failed_llm_attempts" if self.include_failed else ""
+        final = "FALSE" if self.max is None else "CASE WHEN g.low > :max THEN TRUE ELSE FALSE END"
+        return Query(
+            f"""
+SELECT g.run_id AS run_id, {decide_sql("g.low", "g.high", self.min, self.max)} AS holds, {final} AS final,
+       CASE WHEN g.high IS NULL THEN 'llm_calls' ELSE NULL END AS missing,
+       g.answered AS answered, g.failed AS failed, g.low AS low, g.high AS high
+FROM (
+  SELECT t.run_id AS run_id, t.llm_calls AS answered, t.failed_llm_attempts AS failed,
+         coalesce(t.llm_calls, 0){failed} AS low, t.llm_calls{failed} AS high
+  FROM run_totals AS t
+  JOIN selected_runs AS s ON s.run_id = t.run_id
+) AS g
+""",
+            self._bounds(),
+        )
+
+    def _bounds(self) -> dict[str, Scalar]:
+        return {name: value for name, value in (("min", self.min), ("max", self.max)) if value is not None}
+
+    def evidence(self) -> Query:
+        """Return the calls, those beyond the maximum first, and the line that reconciles spans with calls."""
+        beyond = "0" if self.max is None else "CASE WHEN g.place > :max THEN 0 ELSE 1 END"
+        outcomes = "" if self.include_failed else " WHERE c.outcome = 'ok'"
+        return Query(
+            f"""
+SELECT g.run_id AS run_id, g.span_id AS span_id,
+       'model call ' || g.place || ': ' || coalesce(g.model, 'unknown model') || ', ' || g.outcome AS why,
+       row_number() OVER (PARTITION BY g.run_id ORDER BY {beyond}, g.place) AS rank
+FROM (
+  SELECT c.run_id AS run_id, c.span_id AS span_id, c.model AS model, c.outcome AS outcome,
+         row_number() OVER (PARTITION BY c.run_id ORDER BY c.call_no) AS place
+  FROM llm_calls AS c
+  JOIN selected_runs AS s ON s.run_id = c.run_id{outcomes}
+) AS g
+UNION ALL
+SELECT p.run_id AS run_id, NULL AS span_id,
+       count(*) || ' model spans: call ' || count(CASE WHEN p.counted_as = 'call' THEN 1 END)
+         || ', wrapper ' || count(CASE WHEN p.counted_as = 'wrapper' THEN 1 END)
+         || ', accounting ' || count(CASE WHEN p.counted_as = 'accounting' THEN 1 END)
+         || ', duplicate ' || count(CASE WHEN p.counted_as = 'duplicate' THEN 1 END) AS why,
+       1 AS rank
+FROM spans AS p
+JOIN selected_runs AS q ON q.run_id = p.run_id
+WHERE p.kind = 'llm'
+GROUP BY p.run_id
+""",
+            {} if self.max is None else {"max": self.max},
+        )
+
+    def expectation(self) -> Any:
+        """Return the bounds."""
+        return self._bounds()
+
+    def actual(self, outcome: Outcome) -> Any:
+        """Return the count; None when unknown."""
+        return outcome.row["high"]
+
+    def explain(self, outcome: Outcome) -> str:
+        """Say the count against the bounds."""
+        row = outcome.row
+        asked = f"{words(self.min, self.max)} asked for"
+        if row["answered"] is None:
+            return f"The number of model calls is unknown, {asked}."
+        failed = f" and {plural(row['failed'], 'failed attempt')}" if row["failed"] else ""
+        noted = "" if self.include_failed or not failed else " (failed attempts are not counted)"
+        return f"{plural(row['answered'], 'answered model call')}{failed}{noted}, {asked}."

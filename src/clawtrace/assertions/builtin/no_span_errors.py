@@ -1,0 +1,115 @@
+"""`no_span_errors`: nothing failed on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clawtrace.assertions._bounds import plural
+from clawtrace.assertions.base import Assertion, Growth, Outcome
+from clawtrace.assertions.matchers import Matcher
+from clawtrace.model.query import Query, Resolve
+
+__all__ = ["NoSpanErrors"]
+
+_IGNORED = "e.name IN (SELECT m.value FROM ignored_errors AS m)"
+
+
+class NoSpanErrors(Assertion):
+    """Nothing failed in the agent's work.
+
+    An error that an agent swallows leaves no trace in its answer. Each cause counts once, however far it travels up to
+    parent spans; infrastructure spans such as HTTP clients do not count. With `unrecovered: true` an error is tolerated
+    when a later call of the same tool or model succeeded; such a call may still come, so that a fail is not final.
+
+    Example:
+        - type: no_span_errors
+          ignore: ["glob:memory.*"]
+    """
+
+    growth = "shrinking"
+    requires = ("errors.name", "errors.recovered")
+
+    ignore: tuple[Matcher, ...] = ()
+    """Names of spans, tools or models whose errors do not count, whole, or `glob:`, `re:`, `literal:`."""
+    unrecovered: bool = False
+    """Whether only errors count after which the same tool or model did not succeed."""
+
+    def growth_of(self) -> Growth:
+        """A later span can recover an error, or show its cause to be an ignored one: then nothing is final."""
+        return "exact" if self.unrecovered or self.ignore else "shrinking"
+
+    def resolve(self) -> tuple[Resolve, ...]:
+        """Decide once per distinct name whether its errors are ignored."""
+        return (Resolve("ignored_errors", "errors", "name", self._ignored),)
+
+    def _ignored(self, name: str) -> tuple[int, ...]:
+        return (0,) if any(matcher(name) for matcher in self.ignore) else ()
+
+    def query(self) -> Query:
+        """Count the errors that count."""
+        sure = "e.recovered = FALSE" if self.unrecovered else "TRUE"
+        doubt = "e.recovered IS NULL" if self.unrecovered else "FALSE"
+        return Query(f"""
+SELECT g.run_id AS run_id, g.counted AS counted, g.doubtful AS doubtful, g.total AS total, FALSE AS final,
+       g.first_name AS first_name, g.last_name AS last_name,
+       CASE WHEN g.counted > 0 THEN FALSE WHEN g.recordable = 0 OR g.doubtful > 0 THEN NULL ELSE TRUE END AS holds,
+       CASE WHEN g.counted > 0 THEN NULL WHEN g.recordable = 0 THEN 'errors'
+            WHEN g.doubtful > 0 THEN 'errors.recovered' ELSE NULL END AS missing
+FROM (
+  SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.recordable) AS recordable,
+         count(CASE WHEN f.counted = 1 THEN 1 END) AS counted,
+         count(CASE WHEN f.doubtful = 1 THEN 1 END) AS doubtful,
+         count(CASE WHEN f.has_trace = 0 THEN 1 END) AS total,
+         min(f.name) AS first_name, max(f.name) AS last_name
+  FROM (
+    SELECT t.run_id AS run_id, 1 AS has_trace, CASE WHEN t.errors IS NULL THEN 0 ELSE 1 END AS recordable,
+           0 AS counted, 0 AS doubtful, NULL AS name
+    FROM run_totals AS t
+    UNION ALL
+    SELECT e.run_id AS run_id, 0 AS has_trace, 0 AS recordable,
+           CASE WHEN {_IGNORED} THEN 0 WHEN {sure} THEN 1 ELSE 0 END AS counted,
+           CASE WHEN {_IGNORED} THEN 0 WHEN {doubt} THEN 1 ELSE 0 END AS doubtful,
+           CASE WHEN {_IGNORED} THEN NULL WHEN {sure} THEN coalesce(e.name, '(no name)') ELSE NULL END AS name
+    FROM errors AS e
+  ) AS f
+  JOIN selected_runs AS s ON s.run_id = f.run_id
+  GROUP BY f.run_id
+) AS g
+WHERE g.has_trace = 1
+""")
+
+    def evidence(self) -> Query:
+        """Return the errors, those that count first."""
+        counts = "e.recovered IS NULL OR e.recovered = FALSE" if self.unrecovered else "TRUE"
+        return Query(f"""
+SELECT e.run_id AS run_id, e.span_id AS span_id,
+       coalesce(e.kind, 'span') || ' ' || coalesce(e.name, '(no name)') || ': ' || coalesce(e.message, 'error') AS why,
+       row_number() OVER (
+         PARTITION BY e.run_id
+         ORDER BY CASE WHEN {_IGNORED} THEN 2 WHEN {counts} THEN 0 ELSE 1 END, e.span_id) AS rank
+FROM errors AS e
+JOIN selected_runs AS s ON s.run_id = e.run_id
+""")
+
+    def expectation(self) -> Any:
+        """Return that no error may count, and what is tolerated."""
+        return {"errors": 0, "ignore": [matcher.text for matcher in self.ignore], "unrecovered": self.unrecovered}
+
+    def actual(self, outcome: Outcome) -> Any:
+        """Return the errors that count, those in doubt, and all."""
+        return {name: outcome.row[name] for name in ("counted", "doubtful", "total")}
+
+    def explain(self, outcome: Outcome) -> str:
+        """Name what failed."""
+        row = outcome.row
+        which = "unrecovered error" if self.unrecovered else "error"
+        if outcome.holds is None and not row["doubtful"]:
+            return "Whether anything failed is unknown: no error is recorded."
+        if outcome.holds is None:
+            return f"{plural(row['doubtful'], 'error')} may have been recovered; whether a retry succeeded is unknown."
+        if outcome.holds:
+            tolerated = f"; {plural(row['total'], 'error')} tolerated" if row["total"] else ""
+            return f"No {which} in the agent's work{tolerated}."
+        names = " and ".join(f"`{name}`" for name in sorted({row["first_name"], row["last_name"]}))
+        among = "among them " if row["counted"] > 2 else ""
+        return f"{plural(row['counted'], which)} in the agent's work: {among}{names}."

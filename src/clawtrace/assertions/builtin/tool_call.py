@@ -1,0 +1,206 @@
+"""`tool_call`: a tool was called with certain arguments, outcome, result or by a certain agent."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from clawtrace.assertions._bounds import Bounds, decide_sql, plural, words
+from clawtrace.assertions.arguments import ArgumentMode, check_arguments, check_path, match_arguments
+from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.matchers import Matcher
+from clawtrace.model.query import Query, Resolve
+
+__all__ = ["ToolCall"]
+
+_NAMED = "c.name IN (SELECT m.value FROM asked_tool AS m)"
+# What each further condition says of a call: 1 it is met, 0 it is not, 2 nobody recorded it.
+_ARGUMENTS = """CASE WHEN c.arguments IS NULL THEN 2
+              WHEN c.arguments IN (SELECT x.value FROM asked_arguments AS x WHERE x.item = 0) THEN 1
+              WHEN c.arguments IN (SELECT y.value FROM asked_arguments AS y WHERE y.item = 1) THEN 2 ELSE 0 END"""
+_STATUS = "CASE WHEN c.outcome = :status THEN 1 WHEN c.outcome = 'unknown' THEN 2 ELSE 0 END"
+_RESULT = """CASE WHEN c.result IS NULL THEN 2
+              WHEN c.result IN (SELECT z.value FROM asked_result AS z) THEN 1 ELSE 0 END"""
+_AGENT = "CASE WHEN coalesce(w.known, 0) = 0 THEN 2 WHEN w.fits = 1 THEN 1 WHEN w.nameless = 1 THEN 2 ELSE 0 END"
+_AGENTS = """LEFT JOIN (
+    SELECT a.run_id AS run_id, a.span_id AS span_id, 1 AS known,
+           max(CASE WHEN a.name IN (SELECT v.value FROM asked_agent AS v) THEN 1 ELSE 0 END) AS fits,
+           max(CASE WHEN a.name IS NULL THEN 1 ELSE 0 END) AS nameless
+    FROM agents AS a WHERE a.span_id IS NOT NULL
+    GROUP BY a.run_id, a.span_id
+  ) AS w ON w.run_id = c.run_id AND w.span_id = c.agent_span_id"""
+
+
+class ToolCall(Assertion):
+    """The tool was called as described: with these arguments, this outcome, this result, by this agent.
+
+    That a tool ran says little when it ran on the wrong file. All that is given must hold of one call; `count` says how
+    many such calls are right (by default at least one). Executed, failed and blocked calls are looked at, calls that
+    nothing executed are not. Where arguments, outcome, result or agent were not captured, such a call counts as possible.
+
+    Example:
+        - type: tool_call
+          tool: write_file
+          args: {path: "glob:/workspace/*.md", overwrite: any}
+          ignore: ["$.overwrite"]
+          status: ok
+          count: {min: 1, max: 3}
+    """
+
+    growth = "exact"
+    requires = ("tool_calls.name", "tool_calls.arguments", "tool_calls.outcome")
+
+    tool: Matcher
+    """Name of the tool, whole and case-sensitive; or `glob:`, `re:`, `literal:`."""
+    args: Annotated[dict[str, Any], AfterValidator(check_arguments)] | None = None
+    """Expected arguments by name: literals, `re:`, `glob:`, `literal:`, comparisons such as `">=3"`, or `any`."""
+    match: ArgumentMode = "subset"
+    """`subset`: others are allowed; `exact`: no others; `superset`: no others, and given ones may be absent."""
+    ignore: tuple[Annotated[str, AfterValidator(check_path)], ...] = ()
+    """JSONPaths left out of the comparison: `$.a.b`, `$['a']`, `$.list[0]`, `$.list[*]`, `$..name`."""
+    count: Bounds = Bounds(min=1)
+    """How many such calls are right: `min`, `max` or both."""
+    status: Literal["ok", "error", "blocked"] | None = None
+    """How the call ended."""
+    result_contains: Annotated[str, Field(min_length=1)] | None = None
+    """Text that the result contains, case-sensitively."""
+    by_agent: Matcher | None = None
+    """Name of the agent that made the call itself (not through another agent)."""
+
+    @model_validator(mode="after")
+    def _check(self) -> ToolCall:
+        for name in ("match", "ignore"):
+            if name in self.model_fields_set and self.args is None:
+                raise PydanticCustomError(
+                    "dead_key", "`{field}` says how to compare `args`, which are not given", {"field": name}
+                )
+        return self
+
+    @property
+    def _asks_arguments(self) -> bool:
+        return self.args is not None and (bool(self.args) or self.match != "subset")
+
+    def resolve(self) -> tuple[Resolve, ...]:
+        """Decide names, arguments, results and agents once per distinct value."""
+        asked = [Resolve("asked_tool", "run_tools", "name", self.tool.items)]
+        narrowed = "r.name IS NULL OR r.name IN (SELECT m.value FROM asked_tool AS m)"
+        if self._asks_arguments:
+            asked.append(Resolve("asked_arguments", "tool_calls", "arguments", self._arguments, narrowed))
+        if self.result_contains is not None:
+            asked.append(Resolve("asked_result", "tool_calls", "result", self._result, narrowed))
+        if self.by_agent is not None:
+            asked.append(Resolve("asked_agent", "agents", "name", self.by_agent.items))
+        return tuple(asked)
+
+    def _arguments(self, recorded: str) -> tuple[int, ...]:
+        answer = match_arguments(self.args or {}, recorded, self.match, self.ignore)
+        return () if answer is False else (0,) if answer else (1,)
+
+    def _result(self, recorded: str) -> tuple[int, ...]:
+        return (0,) if self.result_contains is not None and self.result_contains in recorded else ()
+
+    @property
+    def _conditions(self) -> dict[str, str]:
+        """The fact that each further condition needs, and its SQL."""
+        given = {
+            "tool_calls.arguments": _ARGUMENTS if self._asks_arguments else "",
+            "tool_calls.outcome": _STATUS if self.status else "",
+            "tool_calls.result": _RESULT if self.result_contains is not None else "",
+            "tool_calls.agent_span_id": _AGENT if self.by_agent else "",
+        }
+        return {fact: sql for fact, sql in given.items() if sql}
+
+    def _judged(self) -> str:
+        """SQL of one row a call: 1 it is as described, 0 it is not, 2 it may be; and the fact that is unknown."""
+        columns = {fact: f"fact_{number}" for number, fact in enumerate(self._conditions)}
+        facts = "".join(f",\n         {sql} AS {columns[fact]}" for fact, sql in self._conditions.items())
+        unmet = "".join(f" WHEN j.{column} = 0 THEN 0" for column in columns.values())
+        unknown = "".join(f" OR j.{column} = 2" for column in columns.values())
+        missing = "".join(f" WHEN j.{column} = 2 THEN '{fact}'" for fact, column in columns.items())
+        return f"""
+  SELECT j.run_id AS run_id, j.call_no AS call_no,
+         CASE WHEN 1 = 0 THEN 0{unmet} WHEN j.nameless = 1{unknown} THEN 2 ELSE 1 END AS fit,
+         CASE WHEN j.nameless = 1 THEN 'tool_calls.name'{missing} ELSE NULL END AS unknown
+  FROM (
+  SELECT c.run_id AS run_id, c.call_no AS call_no, CASE WHEN c.name IS NULL THEN 1 ELSE 0 END AS nameless{facts}
+  FROM tool_calls AS c
+  JOIN selected_runs AS s ON s.run_id = c.run_id
+  {_AGENTS if self.by_agent else ""}
+  WHERE c.outcome <> 'requested' AND (c.name IS NULL OR {_NAMED})
+  ) AS j"""
+
+    @property
+    def _params(self) -> dict[str, str | int]:
+        given = {"status": self.status, "min": self.count.min, "max": self.count.max}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def query(self) -> Query:
+        """Count the calls that are as described for sure, and those that may be."""
+        minimum, maximum = self.count.min, self.count.max
+        final = "FALSE"  # a layer that arrives late can turn an ok call into a failed one
+        if self.status != "ok":
+            over = "" if maximum is None else " WHEN g.low > :max THEN TRUE"
+            enough = " WHEN g.low >= :min THEN TRUE" if maximum is None else ""
+            final = f"CASE WHEN 1 = 0 THEN FALSE{over}{enough} ELSE FALSE END"
+        return Query(
+            f"""
+SELECT g.run_id AS run_id, {decide_sql("g.low", "g.high", minimum, maximum)} AS holds, {final} AS final,
+       CASE WHEN g.recordable = 0 THEN 'tool_calls' ELSE g.unknown END AS missing,
+       g.low AS low, g.high AS high, g.calls AS calls
+FROM (
+  SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.recordable) AS recordable, 
+         count(CASE WHEN f.fit = 1 THEN 1 END) AS low,
+         CASE WHEN max(f.recordable) = 0 THEN NULL ELSE count(CASE WHEN f.fit > 0 THEN 1 END) END AS high,
+         max(CASE WHEN f.fit = 2 THEN f.unknown END) AS unknown, count(f.fit) AS calls
+  FROM (
+    SELECT t.run_id AS run_id, 1 AS has_trace, CASE WHEN t.tool_calls IS NULL THEN 0 ELSE 1 END AS recordable,
+           NULL AS fit, NULL AS unknown
+    FROM run_totals AS t
+    JOIN selected_runs AS q ON q.run_id = t.run_id
+    UNION ALL
+    SELECT h.run_id AS run_id, 0 AS has_trace, 0 AS recordable, h.fit AS fit, h.unknown AS unknown
+    FROM ({self._judged()}
+    ) AS h
+  ) AS f
+  GROUP BY f.run_id
+) AS g
+WHERE g.has_trace = 1
+""",
+            self._params,
+        )
+
+    def evidence(self) -> Query:
+        """Return the calls of the tool: those as described first, then those that may be, then the others."""
+        return Query(
+            f"""
+SELECT k.run_id AS run_id, k.span_id AS span_id,
+       coalesce(k.name, '(tool without a name)') || ': ' || k.outcome || ', arguments '
+         || coalesce(k.arguments, 'not captured') AS why,
+       row_number() OVER (
+         PARTITION BY k.run_id ORDER BY CASE WHEN h.fit = 1 THEN 0 WHEN h.fit = 2 THEN 1 ELSE 2 END, k.call_no) AS rank
+FROM tool_calls AS k
+JOIN ({self._judged()}
+) AS h ON h.run_id = k.run_id AND h.call_no = k.call_no
+""",
+            {"status": self.status} if self.status else {},
+        )
+
+    def expectation(self) -> Any:
+        """Return the description and the count."""
+        given = self.model_dump(mode="json", include={"tool", "args", "status", "result_contains", "by_agent", "count"})
+        return {name: value for name, value in given.items() if value is not None}
+
+    def actual(self, outcome: Outcome) -> Any:
+        """Return how many calls are as described, as an interval, and how many calls of the tool there were."""
+        return {"matching": [outcome.row["low"], outcome.row["high"]], "calls": outcome.row["calls"]}
+
+    def explain(self, outcome: Outcome) -> str:
+        """Say how many calls were as described."""
+        row = outcome.row
+        low, high, calls = row["low"], row["high"], plural(row["calls"], "call")
+        asked = f"{words(self.count.min, self.count.max)} asked for"
+        found = f"{low}" if low == high else f"at least {low}" if high is None else f"{low} to {high}"
+        described = " as described" if self._conditions else ""
+        return f"{found} of {calls} of `{self.tool}`{described}, {asked}."

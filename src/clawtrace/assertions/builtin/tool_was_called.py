@@ -1,0 +1,66 @@
+"""`tool_was_called`: a tool was used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clawtrace.assertions._attempts import attempts_evidence, attempts_query, describe_attempts
+from clawtrace.assertions._log_source import LogSource
+from clawtrace.assertions.base import Outcome
+from clawtrace.assertions.matchers import Matcher
+from clawtrace.model.query import Query, Resolve
+
+__all__ = ["ToolWasCalled"]
+
+_MATCHING = "r.name IN (SELECT m.value FROM asked_tool AS m)"
+
+
+class ToolWasCalled(LogSource):
+    """The tool was called at least once: executed, failed or blocked.
+
+    It shows that the agent reached for the tool, not that the tool did its work: the message counts what failed or was
+    blocked, and `tool_call` with `status: ok` asks for success. A call that nothing executed is no call.
+
+    Example:
+        - type: tool_was_called
+          tool: sessions_spawn
+    """
+
+    growth = "growing"
+    main_field = "tool"
+    requires = ("tool_calls.name", "tool_calls.outcome")
+
+    tool: Matcher
+    """Name of the tool, whole and case-sensitive; or `glob:`, `re:`, `literal:`."""
+
+    def resolve(self) -> tuple[Resolve, ...]:
+        """Decide the tool's name once per distinct name."""
+        return (Resolve("asked_tool", "run_tools", "name", self.tool.items),)
+
+    def query(self) -> Query:
+        """Count the calls."""
+        return Query(attempts_query(_MATCHING, found=True))
+
+    def evidence(self) -> Query:
+        """Return the calls, by start."""
+        return Query(attempts_evidence(_MATCHING))
+
+    def expectation(self) -> Any:
+        """Return the tool."""
+        return {"tool": self.tool.text}
+
+    def actual(self, outcome: Outcome) -> Any:
+        """Return the calls by outcome."""
+        return {name: outcome.row[name] for name in ("ok", "failed", "blocked", "unclear")}
+
+    def explain(self, outcome: Outcome) -> str:
+        """Say how often the tool was called."""
+        if self.other_run(outcome):
+            return self.other_run(outcome)
+        if outcome.holds is None:
+            return f"Whether `{self.tool}` was called is unknown: no call of that name is recorded."
+        return (
+            f"`{self.tool}` was called {describe_attempts(outcome)}."
+            if outcome.holds
+            else (f"`{self.tool}` was never called.")
+        )

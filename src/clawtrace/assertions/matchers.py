@@ -1,0 +1,158 @@
+"""Matchers: how a value in YAML names tools, agents and texts (spec: assertions.md §4).
+
+A plain text names one thing whole and case-sensitively. ``glob:``, ``re:`` and ``literal:`` say otherwise. Regular
+expressions are compiled when the file is loaded (an invalid one is an error there, with its position) and searched
+anywhere in the value, at most `TIME_LIMIT_S` seconds a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from clawtrace.errors import ClawtraceError
+from clawtrace.model.model_names import bare_model_name, model_matches, model_mentioned
+
+__all__ = ["TIME_LIMIT_S", "Matcher", "ModelMatcher", "PatternTimeoutError", "compile_matcher", "compile_regex"]
+
+TIME_LIMIT_S = 1.0
+"""How long one regular expression may look at one value, in seconds."""
+
+Predicate = Callable[[str], bool]
+
+
+class PatternTimeoutError(ClawtraceError):
+    """A regular expression took too long on one value; the assertion ends as ``error``, never as pass or fail."""
+
+
+@lru_cache(maxsize=4096)
+def compile_regex(pattern: str) -> Predicate:
+    """Compile a regular expression of Python's `re` into a time-limited search.
+
+    Raises:
+        ValueError: the pattern is empty or invalid; the text says what is wrong and at which character.
+    """
+    import regex
+
+    if not pattern:
+        raise ValueError("the regular expression is empty: it would match everything")
+    try:
+        re.compile(pattern)
+        compiled = regex.compile(pattern)
+    except (re.error, regex.error) as error:
+        position = f" at character {error.pos + 1}" if error.pos is not None else ""
+        raise ValueError(f"invalid regular expression {pattern!r}: {error.msg}{position}") from None
+
+    def search(value: str) -> bool:
+        try:
+            return compiled.search(value, timeout=TIME_LIMIT_S) is not None
+        except TimeoutError:
+            raise PatternTimeoutError(
+                f"the regular expression {pattern!r} took longer than {TIME_LIMIT_S:g} s on the value {value[:60]!r}: "
+                "rewrite its nested repetitions"
+            ) from None
+
+    return search
+
+
+def _compile_glob(pattern: str) -> Predicate:
+    import fnmatch
+
+    if not pattern:
+        raise ValueError("the glob is empty: write what it should match, for example 'glob:memory.*'")
+    compiled = re.compile(fnmatch.translate(pattern))
+    return lambda value: compiled.match(value) is not None
+
+
+@lru_cache(maxsize=4096)
+def compile_matcher(text: str) -> Predicate:
+    """Compile a matcher's text.
+
+    Raises:
+        ValueError: the text is empty or its pattern is invalid; the message is for the author of the file.
+    """
+    kind, separator, rest = text.partition(":")
+    if separator and kind == "re":
+        return compile_regex(rest)
+    if separator and kind == "glob":
+        return _compile_glob(rest)
+    whole = rest if separator and kind == "literal" else text
+    if not whole:
+        raise ValueError("an empty text names nothing")
+    return lambda value: value == whole
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """One name as written in YAML: whole and case-sensitive, or `glob:`, `re:`, `literal:`."""
+
+    text: str
+
+    def __call__(self, value: str) -> bool:
+        """Return whether `value` is meant.
+
+        Raises:
+            PatternTimeoutError: the regular expression took too long.
+        """
+        return compile_matcher(self.text)(value)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def literal(self) -> str | None:
+        """The one name that is meant; None for a pattern."""
+        kind, separator, rest = self.text.partition(":")
+        if separator and kind in ("re", "glob"):
+            return None
+        return rest if separator and kind == "literal" else self.text
+
+    def items(self, value: str) -> tuple[int, ...]:
+        """Return ``(0,)`` when `value` is meant, else ``()``: the form that `Resolve` wants."""
+        return (0,) if self(value) else ()
+
+    @classmethod
+    def check(cls, text: str) -> Matcher:
+        """Read a matcher, refusing an invalid pattern as a validation error."""
+        try:
+            compile_matcher(text)
+        except ValueError as error:
+            raise PydanticCustomError("pattern", "{problem}", {"problem": str(error)}) from None
+        return cls(text)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
+        """Validate from text, serialise to text."""
+        text = core_schema.str_schema(strict=True)
+        return core_schema.no_info_after_validator_function(
+            cls.check, text, serialization=core_schema.to_string_ser_schema(when_used="always")
+        )
+
+
+class ModelMatcher(Matcher):
+    """A model as written in YAML: a version or a family (`clawtrace.model.model_names`), or `glob:`, `re:`, `literal:`.
+
+    A pattern is tried on the name as recorded and on its bare name.
+    """
+
+    __slots__ = ()
+
+    def named(self, recorded: str) -> bool:
+        """Return whether `recorded` is the model that is meant: the rule of `expected` and `only`."""
+        return self._pattern(recorded) if self._is_pattern else model_matches(self.text, recorded)
+
+    def mentioned(self, recorded: str) -> bool:
+        """Return whether `recorded` may be the model that is meant: the wide rule of `not_expected`."""
+        return self._pattern(recorded) if self._is_pattern else model_mentioned(self.text, recorded)
+
+    @property
+    def _is_pattern(self) -> bool:
+        return self.text.startswith(("re:", "glob:", "literal:"))
+
+    def _pattern(self, recorded: str) -> bool:
+        return self(recorded) or self(bare_model_name(recorded))

@@ -1,0 +1,157 @@
+"""Readable problems: what is wrong with an assertion as written, where in it, and what would be valid.
+
+The loader of configuration files adds file, line and column; nothing here knows of files.
+"""
+
+from __future__ import annotations
+
+import difflib
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from clawtrace.errors import ClawtraceError, ExitCode
+
+__all__ = ["AssertionProblem", "InvalidAssertionError", "did_you_mean", "problems_of"]
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AssertionProblem:
+    """One thing that is wrong with one assertion."""
+
+    path: Path
+    """Keys and indexes from the assertion's mapping down; the last one need not exist there (a missing field)."""
+    message: str
+    """What was found and what would be valid."""
+    hint: str = ""
+    """A nearby valid word ("did you mean …?"); empty when there is none."""
+
+    def __str__(self) -> str:
+        where = ".".join(str(part) for part in self.path)
+        return " ".join(part for part in (f"`{where}`:" if where else "", self.message, self.hint) if part)
+
+
+class InvalidAssertionError(ClawtraceError):
+    """An assertion cannot be meant as written; `problems` holds all that is wrong with it."""
+
+    exit_code = ExitCode.USAGE
+
+    def __init__(self, problems: Sequence[AssertionProblem]) -> None:
+        self.problems = list(problems)
+        super().__init__("; ".join(str(problem) for problem in self.problems))
+
+
+def did_you_mean(word: Any, choices: Iterable[str]) -> str:
+    """Return "did you mean `x`?" for the choice nearest to `word`; empty when none is near."""
+    near = difflib.get_close_matches(str(word), list(choices), n=1, cutoff=0.6)
+    return f"did you mean `{near[0]}`?" if near else ""
+
+
+def problems_of(error: ValidationError, model: type[BaseModel], written: Mapping[str, Any]) -> list[AssertionProblem]:
+    """Return pydantic's errors about `model` in readable words, with paths into what was `written`."""
+    return [_problem(detail, model, written) for detail in error.errors(include_url=False)]
+
+
+_WORDS = {
+    "string_type": "must be text, found {found}; put it in quotes",
+    "int_type": "must be a whole number, found {found}",
+    "int_from_float": "must be a whole number, found {found}",
+    "float_type": "must be a number, found {found}",
+    "finite_number": "must be a finite number, found {found}",
+    "bool_type": "must be true or false, found {found}",
+    "bool_parsing": "must be true or false, found {found}",
+    "list_type": "must be a list, found {found}",
+    "tuple_type": "must be a list, found {found}",
+    "dict_type": "must be a mapping, found {found}",
+    "model_type": "must be a mapping, found {found}",
+    "greater_than_equal": "must be at least {ge}, found {found}",
+    "greater_than": "must be more than {gt}, found {found}",
+    "less_than_equal": "must be at most {le}, found {found}",
+    "too_short": "needs at least {min_length} entry, found {actual_length}",
+    "string_too_short": "must not be empty",
+}
+
+
+def _problem(detail: ErrorDetails, model: type[BaseModel], written: Mapping[str, Any]) -> AssertionProblem:
+    context = detail.get("ctx") or {}
+    path = _path(detail["loc"], written)
+    if "field" in context:
+        path = (*path, str(context["field"]))
+    kind = detail["type"]
+    if kind == "missing":
+        return AssertionProblem(path, f"`{path[-1]}` is missing")
+    if kind == "extra_forbidden":
+        fields = _fields_at(model, path[:-1])
+        message = f"unknown field `{path[-1]}`; valid: {', '.join(fields)}"
+        return AssertionProblem(path, message, did_you_mean(path[-1], fields))
+    if kind == "literal_error":
+        choices = _choices(model, path)
+        message = f"{detail['input']!r} is not valid; valid: {', '.join(choices) or context['expected']}"
+        return AssertionProblem(path, message, did_you_mean(detail["input"], choices))
+    if kind in _WORDS:
+        return AssertionProblem(path, _WORDS[kind].format(found=_found(detail["input"]), **context))
+    return AssertionProblem(path, detail["msg"])
+
+
+def _found(value: Any) -> str:
+    """Say a value and its kind, cut to a readable length."""
+    kinds = {
+        "str": "text",
+        "bool": "boolean",
+        "int": "number",
+        "float": "number",
+        "NoneType": "null",
+        "dict": "mapping",
+    }
+    name = type(value).__name__
+    text = repr(value)
+    return f"the {kinds.get(name, name)} {text if len(text) <= 60 else text[:60] + '…'}"
+
+
+def _path(loc: tuple[int | str, ...], written: Any) -> Path:
+    """Return the keys of `loc` that exist in what was written, and the last one; pydantic adds names of its own."""
+    path: list[str | int] = []
+    for place, part in enumerate(loc):
+        inside = isinstance(written, Mapping) and part in written
+        indexed = isinstance(written, list | tuple) and isinstance(part, int) and part < len(written)
+        if inside or indexed:
+            written = written[part]
+        elif place < len(loc) - 1 or not isinstance(written, Mapping):
+            continue
+        path.append(part)
+    return tuple(path)
+
+
+def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel]:
+    """Return the model that reads the mapping at `path`."""
+    for part in path:
+        field = model.model_fields.get(str(part))
+        inner = field and next(
+            (t for t in _types(field.annotation) if isinstance(t, type) and issubclass(t, BaseModel)), None
+        )
+        if inner:
+            model = inner
+    return model
+
+
+def _fields_at(model: type[BaseModel], path: Path) -> list[str]:
+    return list(_model_at(model, path).model_fields)
+
+
+def _choices(model: type[BaseModel], path: Path) -> list[str]:
+    """Return the words that a field with a fixed set of them takes."""
+    names = [part for part in path if isinstance(part, str)]
+    field = _model_at(model, path[:-1]).model_fields.get(names[-1]) if names else None
+    return [str(word) for word in _types(field.annotation) if isinstance(word, str)] if field else []
+
+
+def _types(annotation: Any) -> list[Any]:
+    """Return the types and literal words in an annotation, unions and containers taken apart."""
+    inner = typing.get_args(annotation)
+    return [leaf for part in inner for leaf in _types(part)] if inner else [annotation]

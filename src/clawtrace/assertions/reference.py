@@ -1,0 +1,157 @@
+"""What documentation says of an assertion type, derived from its class: nothing is written twice."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+from clawtrace.assertions.base import Assertion, Growth
+from clawtrace.assertions.registry import all_types, parse_assertion
+
+__all__ = ["FieldReference", "Reference", "json_schema", "reference"]
+
+_EXAMPLE = "Example:"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldReference:
+    """One field of a type."""
+
+    name: str
+    type: str
+    """In words: "text", "whole number", "list of text", "ordered or path"."""
+    required: bool
+    default: Any
+    """JSON value; None when the field is required or empty by default."""
+    meaning: str
+    common: bool
+    """Whether every assertion has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Everything that a docs page and `clawtrace explain` say of a type."""
+
+    type: str
+    sentence: str
+    """True when the assertion passes."""
+    why: str
+    """Why it matters and what to know, as paragraphs."""
+    example: str
+    """YAML: a list with one entry in the long notation."""
+    growth: Growth
+    requires: tuple[str, ...]
+    warns_when_missing: tuple[str, ...]
+    main_field: str | None
+    version: int
+    fields: tuple[FieldReference, ...]
+    """The type's own fields first, then the common ones."""
+    sql: str
+    """The query of the example."""
+
+
+def reference(cls: type[Assertion]) -> Reference:
+    """Return what the class says of itself.
+
+    Raises:
+        ValueError: the docstring lacks its sentence, its reason or its example.
+    """
+    sentence, why, example = _docstring(cls)
+    return Reference(
+        type=cls.type_name,
+        sentence=sentence,
+        why=why,
+        example=example,
+        growth=cls.growth,
+        requires=cls.requires,
+        warns_when_missing=tuple(sorted(cls.warns_when_missing)),
+        main_field=cls.main_field,
+        version=cls.version,
+        fields=_fields(cls),
+        sql=_example_assertion(example).query().sql.strip(),
+    )
+
+
+def _docstring(cls: type[Assertion]) -> tuple[str, str, str]:
+    text = inspect.cleandoc(cls.__doc__ or "")
+    head, found, example = text.partition(f"\n{_EXAMPLE}\n")
+    sentence, _, why = head.partition("\n")
+    if not (found and sentence and why.strip()):
+        raise ValueError(f"the docstring of {cls.__name__} needs a sentence, a reason and an example")
+    return sentence, " ".join(why.split()), textwrap.dedent(example).strip() + "\n"
+
+
+def _example_assertion(example: str) -> Assertion:
+    import yaml
+
+    return parse_assertion(yaml.safe_load(example)[0])
+
+
+def _fields(cls: type[Assertion]) -> tuple[FieldReference, ...]:
+    schema = cls.model_json_schema()
+    properties, definitions = schema["properties"], schema.get("$defs", {})
+    found = [
+        FieldReference(
+            name=name,
+            type=_words(properties[name], definitions),
+            required=field.is_required(),
+            default=properties[name].get("default"),
+            meaning=field.description or "",
+            common=name in Assertion.model_fields,
+        )
+        for name, field in cls.model_fields.items()
+    ]
+    return tuple(sorted(found, key=lambda field: field.common))
+
+
+def _words(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
+    """Say a JSON Schema in words."""
+    if "$ref" in schema:
+        return _words(definitions[schema["$ref"].rsplit("/", 1)[-1]], definitions)
+    if "enum" in schema or "const" in schema:
+        return " or ".join(str(word) for word in schema.get("enum", [schema.get("const")]))
+    if "anyOf" in schema:
+        parts = [_words(part, definitions) for part in schema["anyOf"] if part.get("type") != "null"]
+        return " or ".join(dict.fromkeys(parts))
+    kind = schema.get("type", "any value")
+    if kind == "array":
+        return f"list of {_words(schema.get('items', {}), definitions)}"
+    if kind == "object" and "properties" in schema:
+        return f"mapping of {', '.join(schema['properties'])}"
+    words = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
+    return words.get(kind, "mapping" if kind == "object" else kind)
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of an assertions file, for editors; every installed type is in it.
+
+    An entry is one of the types in the long notation: `type` and its fields.
+    """
+    definitions: dict[str, Any] = {}
+    entries = [_entry_schema(cls, definitions) for cls in all_types().values()]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "clawtrace assertions",
+        "type": "object",
+        "properties": {
+            "schema_version": {"type": "integer", "description": "Version of this file's form."},
+            "assertions": {"type": "array", "items": {"oneOf": entries}},
+        },
+        "required": ["assertions"],
+        "additionalProperties": False,
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def _entry_schema(cls: type[Assertion], definitions: dict[str, Any]) -> dict[str, str]:
+    """Put the schema of one type, in the long notation, into `definitions`, and return a reference to it."""
+    schema = cls.model_json_schema(ref_template="#/$defs/{model}")
+    definitions.update(schema.pop("$defs", {}))
+    schema["title"] = cls.type_name
+    schema["description"] = _docstring(cls)[0]
+    schema["properties"] = {"type": {"const": cls.type_name}, **schema["properties"]}
+    schema["required"] = ["type", *schema.get("required", [])]
+    definitions[cls.type_name] = schema
+    return {"$ref": f"#/$defs/{cls.type_name}"}

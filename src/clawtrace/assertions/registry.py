@@ -1,0 +1,124 @@
+"""The registry of assertion types: built-in ones by module name, others through the entry point group.
+
+No list is kept. A built-in type is the module of its name in `clawtrace.assertions.builtin`; only the modules of types
+that are used are imported, which is what keeps start-up short. Third parties register a class under the entry point group
+``clawtrace.assertions``, the entry's name being the type.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from pydantic import ValidationError
+
+from clawtrace._discover import subclasses_in
+from clawtrace.assertions.base import Assertion
+from clawtrace.assertions.problems import AssertionProblem, InvalidAssertionError, did_you_mean, problems_of
+from clawtrace.errors import ClawtraceError
+
+__all__ = ["ENTRY_POINTS", "PluginError", "UnknownTypeError", "all_types", "get", "names", "parse_assertion"]
+
+BUILTIN = "clawtrace.assertions.builtin"
+ENTRY_POINTS = "clawtrace.assertions"
+"""Entry point group in which other distributions register assertion types."""
+
+
+class UnknownTypeError(ClawtraceError):
+    """No assertion type has this name."""
+
+    def __init__(self, name: Any) -> None:
+        self.hint = did_you_mean(name, names())
+        self.problem = f"unknown assertion type {name!r}; valid: {', '.join(names())}"
+        super().__init__(f"{self.problem}. {self.hint}".rstrip())
+
+
+class PluginError(ClawtraceError):
+    """An assertion type of another distribution cannot be loaded."""
+
+
+@cache
+def _builtin_names() -> frozenset[str]:
+    package = importlib.import_module(BUILTIN)
+    return frozenset(info.name for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_"))
+
+
+@cache
+def _plugins() -> dict[str, metadata.EntryPoint]:
+    return {entry.name: entry for entry in metadata.entry_points(group=ENTRY_POINTS)}
+
+
+def names() -> list[str]:
+    """Return every type name in alphabetical order, without importing any type."""
+    return sorted(_builtin_names() | _plugins().keys())
+
+
+def all_types() -> dict[str, type[Assertion]]:
+    """Return every type by name, in alphabetical order, importing all of them.
+
+    Raises:
+        PluginError: a registered type cannot be loaded, or takes the name of a built-in one.
+    """
+    found = {cls.type_name: cls for cls in subclasses_in(BUILTIN, Assertion)}
+    for name in _plugins():
+        if name in found:
+            raise PluginError(f"{_origin(name)} registers the assertion type {name!r}, which is built in: rename it")
+        found[name] = _load(name)
+    return dict(sorted(found.items()))
+
+
+def get(name: str) -> type[Assertion]:
+    """Return the type called `name`, importing only its module.
+
+    Raises:
+        UnknownTypeError: there is none of that name; the error suggests the nearest.
+        PluginError: the distribution that registers it cannot be loaded.
+    """
+    if name in _builtin_names():
+        module = importlib.import_module(f"{BUILTIN}.{name}")
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, Assertion) and value.type_name == name:
+                return value
+    elif name in _plugins():
+        return _load(name)
+    raise UnknownTypeError(name)
+
+
+def _origin(name: str) -> str:
+    entry = _plugins()[name]
+    distribution = f"the distribution {entry.dist.name!r}" if entry.dist else "an installed distribution"
+    return f"{distribution} ({entry.value})"
+
+
+def _load(name: str) -> type[Assertion]:
+    try:
+        found = _plugins()[name].load()
+    except Exception as error:  # whatever a third party's module raises while it is imported
+        raise PluginError(f"the assertion type {name!r} of {_origin(name)} cannot be loaded: {error!r}") from error
+    if not (isinstance(found, type) and issubclass(found, Assertion) and found.type_name == name):
+        raise PluginError(f"{_origin(name)} is no assertion class whose type is {name!r}")
+    return found
+
+
+def parse_assertion(written: Mapping[str, Any]) -> Assertion:
+    """Read one assertion in the long notation: `type` and its fields.
+
+    Raises:
+        InvalidAssertionError: every problem with it, each with its path inside `written`.
+        PluginError: its type is registered by a distribution that cannot be loaded.
+    """
+    if "type" not in written:
+        raise InvalidAssertionError([AssertionProblem(("type",), "`type` is missing: an assertion names its type")])
+    try:
+        cls = get(written["type"])
+    except UnknownTypeError as error:
+        raise InvalidAssertionError([AssertionProblem(("type",), error.problem, error.hint)]) from None
+    fields = {key: value for key, value in written.items() if key != "type"}
+    try:
+        return cls.model_validate(fields)
+    except ValidationError as error:
+        raise InvalidAssertionError(problems_of(error, cls, written)) from None

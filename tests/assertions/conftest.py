@@ -1,0 +1,32 @@
+"""Two stores that answer every assertion of these tests: DuckDB in the process, ClickHouse's engine beside it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+
+from assertion_facts import DuckFacts  # noqa: E402
+
+from chdb_store import ChdbStore  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def chdb():
+    store = ChdbStore()
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def duck():
+    store = DuckFacts()
+    yield store
+    store.close()
+
+
+@pytest.fixture(params=["duckdb", pytest.param("clickhouse", marks=pytest.mark.needs("chdb"))])
+def facts(request):
+    """A store whose relations a test fills with `load`."""
+    return request.getfixturevalue("duck" if request.param == "duckdb" else "chdb")

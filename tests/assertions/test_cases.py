@@ -1,0 +1,119 @@
+"""Every assertion type answers its cases, on DuckDB and on ClickHouse's engine, with one SQL text.
+
+A case is one run and one assertion; the runs of a file are in the store together and asked about together, so that
+every case also shows that an answer takes nothing from another run.
+"""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from assertion_facts import join, rows_of
+
+from clawtrace.assertions import registry
+from clawtrace.engine.ask import ask
+
+FILES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
+CASES = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in FILES}
+
+
+def run_id(place):
+    return f"r{place}"
+
+
+@pytest.mark.parametrize("type_name", registry.names())
+def test_every_type_has_a_passing_a_failing_and_an_unknown_case(type_name):
+    """No type is without cases of each answer."""
+    assert {case.get("holds") for case in CASES[type_name]} >= {True, False, None}
+
+
+@pytest.mark.parametrize("type_name", list(CASES))
+def test_each_case_is_answered_as_written(facts, type_name):
+    """`holds`, `final`, `missing`, the message and the evidence are what the case says, set-based over all runs."""
+    cases = CASES[type_name]
+    # r1 to r9 come before r10 and so on; a thousand more would change nothing, a prefix that matches would.
+    ids = [run_id(place) for place in range(2, len(cases) + 2)]
+    facts.load(join(rows_of(one, case["run"]) for one, case in zip(ids, cases, strict=True)))
+    wrong = []
+    for one, case in zip(ids, cases, strict=True):
+        assertion = registry.parse_assertion({"type": type_name} | case["assert"])
+        asked = ask(facts, assertion, ids)
+        found = seen(asked, one, case)
+        wanted = {key: case[key] for key in case if key not in ("case", "run", "assert")}
+        if found != wanted:
+            wrong.append(
+                (case["case"], {key: (wanted[key], found.get(key)) for key in wanted if found.get(key) != wanted[key]})
+            )
+
+    assert not wrong
+
+
+def seen(asked, one, case):
+    """What was found, in the words of the case."""
+    outcomes = {outcome.run_id: outcome for outcome in asked.outcomes}
+    if one not in outcomes:
+        return {"answers": False}
+    assertion, outcome = asked.assertion, outcomes[one]
+    said = assertion.explain(outcome)
+    evidence = asked.evidence([one])[one]
+    missing = outcome.missing if outcome.holds is None or "missing" in case else ""
+    found = {"holds": outcome.holds, "final": outcome.final}
+    if missing:
+        found["missing"] = missing
+    if missing in assertion.warns_when_missing:
+        found["warns"] = True
+    if "says" in case:
+        found["says"] = case["says"] if case["says"] in said else said
+    if "evidence" in case:
+        found["evidence"] = [row.span_id for row in evidence if row.span_id is not None][: len(case["evidence"])]
+    if "why" in case:
+        whys = [row.why for row in evidence]
+        found["why"] = case["why"] if case["why"] in whys else whys
+    assert said.endswith(".")
+    assert assertion.expectation() is not None
+    assertion.actual(outcome)
+    return found
+
+
+@pytest.mark.parametrize("type_name", list(CASES))
+def test_one_row_for_each_selected_run_with_a_trace(facts, type_name):
+    """A query answers for exactly the selected runs that have a row in `run_totals`, once each."""
+    cases = CASES[type_name]
+    ids = [run_id(place) for place in range(2, len(cases) + 2)]
+    facts.load(join(rows_of(one, case["run"]) for one, case in zip(ids, cases, strict=True)))
+    selected = ids[::2]
+    traced = {one for one, case in zip(ids, cases, strict=True) if case["run"].get("trace", True)} & set(selected)
+    for case in cases:
+        asked = ask(facts, registry.parse_assertion({"type": type_name} | case["assert"]), selected)
+        rows = facts.ask(asked.query, asked.bound).dicts() if not asked.assertion.details() else None
+
+        assert sorted(outcome.run_id for outcome in asked.outcomes) == sorted(traced)
+        if rows is not None:
+            assert sorted(row["run_id"] for row in rows) == sorted(traced)
+
+
+def variants():
+    """Every assertion that the cases ask, once."""
+    for type_name, cases in CASES.items():
+        for case in cases:
+            yield type_name, case["assert"]
+
+
+def test_every_query_runs_against_the_contracts_tables_alone(facts):
+    """Against empty tables with exactly the contract's columns each text is valid, and answers nothing."""
+    facts.load({})
+    for type_name, fields in variants():
+        asked = ask(facts, registry.parse_assertion({"type": type_name} | fields), ["r2"])
+
+        assert asked.outcomes == ()
+        assert asked.evidence(["r2"]) == {"r2": []}
+
+
+def test_what_a_type_requires_is_in_the_contract():
+    """`requires` names columns of the relations, or a relation."""
+    from clawtrace.model.relations import RELATIONS
+
+    for cls in registry.all_types().values():
+        for fact in cls.requires:
+            relation, _, column = fact.partition(".")
+            assert column in RELATIONS[relation].column_names

@@ -1,0 +1,240 @@
+"""Ordered, strict and multiset expectations agree with their literal definition on every small input."""
+
+import itertools
+
+import pytest
+from assertion_facts import DuckFacts, join, rows_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clawtrace.assertions import _order, registry
+from clawtrace.engine.ask import ask
+
+NAMES = "ab"
+
+
+def spans(calls):
+    """The calls as (name, start, end); one without length is a nanosecond long."""
+    return [(name, start, max(end, start + 1)) for name, start, end in calls]
+
+
+def ordered(expected, calls):
+    """Some choice of distinct calls, in the order of the expectations, with start(ci) < end(cj) for all i < j."""
+    return any(
+        all(call[0] == name for call, name in zip(choice, expected, strict=True))
+        and all(early[1] < late[2] for early, late in itertools.combinations(choice, 2))
+        for choice in itertools.permutations(spans(calls), len(expected))
+    )
+
+
+def ordered_by_linearisation(expected, calls):
+    """Some order of all calls that respects "ended before started" has the expectations as a subsequence."""
+    return any(is_subsequence(expected, [call[0] for call in order]) for order in linearisations(calls))
+
+
+def is_subsequence(expected, names):
+    rest = iter(names)
+    return all(name in rest for name in expected)
+
+
+def linearisations(calls):
+    for order in itertools.permutations(spans(calls)):
+        if all(not late[2] <= early[1] for early, late in itertools.combinations(order, 2)):
+            yield order
+
+
+def strict(expected, calls):
+    """One linearisation equals the list."""
+    return any([call[0] for call in order] == list(expected) for order in linearisations(calls))
+
+
+def contains(expected, calls):
+    """Every expectation has a call of its own."""
+    names = [name for name, _, _ in calls]
+    return all(names.count(name) >= expected.count(name) for name in expected)
+
+
+CALLS = st.lists(
+    st.tuples(st.sampled_from(NAMES), st.integers(0, 8), st.integers(0, 5)).map(
+        lambda call: (call[0], call[1], call[1] + call[2])
+    ),
+    max_size=5,
+)
+EXPECTED = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4)
+
+
+def search_calls(expected, calls):
+    return [
+        _order.Call(frozenset(i for i, name in enumerate(expected) if name == tool), start, end)
+        for tool, start, end in spans(calls)
+    ]
+
+
+@settings(max_examples=500, deadline=None)
+@given(EXPECTED, CALLS)
+def test_the_two_definitions_of_order_are_one(expected, calls):
+    """The condition on starts and ends means the same as "some order that respects ended-before-started"."""
+    assert ordered(expected, calls) == ordered_by_linearisation(expected, calls)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(EXPECTED, CALLS)
+def test_the_search_for_an_order_is_exact(expected, calls):
+    """`reach` gets to the longest prefix of the expectations that the literal definition allows."""
+    longest = max(n for n in range(len(expected) + 1) if ordered(expected[:n], calls))
+
+    assert _order.reach(search_calls(expected, calls), len(expected)) == longest
+
+
+@settings(max_examples=1000, deadline=None)
+@given(EXPECTED, CALLS)
+def test_the_search_for_a_linearisation_is_exact(expected, calls):
+    """`linearises` says yes exactly where one permutation that respects the order equals the list."""
+    assert _order.linearises(search_calls(expected, calls), len(expected)) == strict(expected, calls)
+
+
+PATTERNS = st.lists(st.frozensets(st.integers(0, 3)), max_size=5)
+
+
+@settings(max_examples=300, deadline=None)
+@given(PATTERNS, st.integers(1, 4))
+def test_competing_patterns_are_shared_out_as_well_as_possible(names, wanted):
+    """`matched` finds as many expectations at once as the best of all assignments."""
+    best = 0
+    for size in range(min(len(names), wanted) + 1):
+        for items in itertools.combinations(range(wanted), size):
+            for calls in itertools.permutations(names, size):
+                if all(item in call for item, call in zip(items, calls, strict=True)):
+                    best = size
+
+    assert _order.matched([(items, 1) for items in names], wanted) == best
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.frozensets(st.integers(0, 2), min_size=1), min_size=1, max_size=4), st.data())
+def test_patterns_that_meet_several_expectations_are_searched_exactly(names, data):
+    """With names that meet several expectations, order and linearisation still agree with brute force."""
+    calls = [
+        _order.Call(items, *data.draw(st.sampled_from([(0, 2), (1, 4), (3, 5), (4, 9), (6, 7)]))) for items in names
+    ]
+    orders = [
+        order
+        for order in itertools.permutations(calls)
+        if all(not late.end <= early.start for early, late in itertools.combinations(order, 2))
+    ]
+    lines = any(len(order) == 3 and all(i in call.items for i, call in enumerate(order)) for order in orders)
+    longest = max(longest_prefix(order) for order in orders)
+
+    assert _order.linearises(calls, 3) == lines
+    assert _order.reach(calls, 3) == longest
+
+
+def longest_prefix(order):
+    """The longest prefix of 0, 1, 2 that the calls of one order meet (earliest first is best for a subsequence)."""
+    met = 0
+    for call in order:
+        met += met < 3 and met in call.items
+    return met
+
+
+def test_a_search_beyond_its_limit_is_given_up(monkeypatch):
+    """Beyond `STEP_LIMIT` states there is an error, never a guess; the assertion then answers unknown."""
+    monkeypatch.setattr(_order, "STEP_LIMIT", 3)
+    calls = [_order.Call(frozenset({0, 1, 2, 3}), start, 100 + start) for start in range(8)]
+    with pytest.raises(_order.SearchLimitError):
+        _order.reach([*calls, _order.Call(frozenset(), 0, 1000)], 9)
+    tools = [{"name": "a", "start_ns": start, "end_ns": 100 + start} for start in range(6)]
+    store = DuckFacts()
+    store.load(rows_of("r", {"tools": [tools[0], {"name": "b", "start_ns": 0, "end_ns": 2}, *tools[1:]]}))
+    assertion = registry.parse_assertion({"type": "tool_sequence", "expected": ["a", "a", "a", "a", "b"]})
+    (outcome,) = ask(store, assertion, ["r"]).outcomes
+
+    assert (outcome.holds, outcome.final) == (None, False)
+    assert assertion.explain(outcome).startswith("Too many overlapping calls")
+
+
+STORE = DuckFacts()
+ORACLES = {"ordered": ordered, "strict": strict, "contains": contains}
+RUNS = st.lists(CALLS, min_size=1, max_size=6)
+
+
+def answers(assertion, runs):
+    """The outcome of each run, in order; calls are numbered by start, ties by end."""
+    ids = [f"run{place}" for place in range(len(runs))]
+    rows = []
+    for run_id, calls in zip(ids, runs, strict=True):
+        by_start = sorted(calls, key=lambda call: (call[1] is None, call[1] or 0, call[2] or 0))
+        tools = [{"name": name, "start_ns": start, "end_ns": end} for name, start, end in by_start]
+        rows.append(rows_of(run_id, {"tools": tools}))
+    STORE.load(join(rows))
+    outcomes = {outcome.run_id: outcome for outcome in ask(STORE, registry.parse_assertion(assertion), ids).outcomes}
+    return [outcomes[run_id] for run_id in ids]
+
+
+@pytest.mark.parametrize("mode", list(ORACLES))
+@settings(max_examples=100, deadline=None)
+@given(expected=EXPECTED, runs=RUNS, pattern=st.booleans())
+def test_tool_sequence_answers_as_its_definition_says(mode, expected, runs, pattern):
+    """SQL and search together give for every run what the literal definition gives, for literals and for patterns."""
+    written = [f"re:^{name}$" for name in expected] if pattern else expected
+    found = answers({"type": "tool_sequence", "mode": mode, "expected": written}, runs)
+
+    assert [outcome.holds for outcome in found] == [ORACLES[mode](expected, calls) for calls in runs]
+
+
+@settings(max_examples=100, deadline=None)
+@given(expected=EXPECTED, runs=RUNS)
+def test_the_order_of_starts_is_a_plain_subsequence(expected, runs):
+    """`order: start_time` ignores ends."""
+    found = answers({"type": "tool_sequence", "order": "start_time", "expected": expected}, runs)
+    wanted = [is_subsequence(expected, [c[0] for c in sorted(calls, key=lambda c: (c[1], c[2]))]) for calls in runs]
+
+    assert [outcome.holds for outcome in found] == wanted
+
+
+FAR = 1_000
+UNKNOWN = st.sampled_from(["name", "end", "start"])
+
+
+def completions(call, unknown):
+    """What a call may have been when one of its facts is unknown."""
+    name, start, end = call
+    if unknown == "name":
+        return [(other, start, end) for other in "abz"]
+    if unknown == "end":
+        return [(name, start, later) for later in (start, start + 1, start + 3, FAR)]
+    return [(name, earlier, later) for earlier in (-FAR, 0, 4, FAR) for later in (earlier, earlier + 3, 2 * FAR)]
+
+
+def forget(call, unknown):
+    name, start, end = call
+    forgotten = {"name": (None, start, end), "end": (name, start, None), "start": (name, None, None)}
+    return forgotten[unknown]
+
+
+@pytest.mark.parametrize("mode", list(ORACLES))
+@settings(max_examples=150, deadline=None)
+@given(expected=EXPECTED, calls=CALLS.filter(bool), unknown=UNKNOWN)
+def test_unknown_facts_are_decided_only_where_every_completion_agrees(mode, expected, calls, unknown):
+    """With one fact unknown the answer is yes or no only where every value that it may have had gives that answer."""
+    possible = {ORACLES[mode](expected, [*calls[:-1], whole]) for whole in completions(calls[-1], unknown)}
+    (found,) = answers(
+        {"type": "tool_sequence", "mode": mode, "expected": expected}, [[*calls[:-1], forget(calls[-1], unknown)]]
+    )
+
+    if found.holds is not None:
+        assert possible == {found.holds}
+    else:
+        assert found.missing in ("tool_calls.name", "tool_calls.start_ns", "tool_calls.end_ns")
+
+
+@pytest.mark.parametrize("mode", ["ordered", "contains", "strict"])
+@settings(max_examples=100, deadline=None)
+@given(expected=EXPECTED, calls=CALLS, later=CALLS)
+def test_a_final_answer_is_never_contradicted_by_more_calls(mode, expected, calls, later):
+    """Whatever calls arrive later, a verdict that was final stays."""
+    assertion = {"type": "tool_sequence", "mode": mode, "expected": expected}
+    before, after = answers(assertion, [calls, calls + later])
+
+    if before.final:
+        assert (after.holds, after.final) == (before.holds, True)

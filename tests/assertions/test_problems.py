@@ -1,0 +1,84 @@
+"""What is wrong with an assertion as written is said in words, with the path and the nearest valid word."""
+
+import pytest
+
+from clawtrace.assertions.problems import InvalidAssertionError
+from clawtrace.assertions.registry import parse_assertion
+
+SEQUENCE = {"type": "tool_sequence", "expected": ["a"]}
+BAD = {
+    "no type": ({"expected": ["a"]}, ("type",), "`type` is missing", ""),
+    "unknown type": ({"type": "tool_sequense"}, ("type",), "unknown assertion type 'tool_sequense'; valid: ", "did you mean `tool_sequence`?"),
+    "type is no text": ({"type": 3}, ("type",), "unknown assertion type 3", ""),
+    "unknown field": (SEQUENCE | {"mod": "strict"}, ("mod",), "unknown field `mod`; valid: ", "did you mean `mode`?"),
+    "missing field": ({"type": "tool_sequence"}, ("expected",), "`expected` is missing", ""),
+    "t8 unknown mode": (SEQUENCE | {"mode": "stric"}, ("mode",), "'stric' is not valid; valid: ordered, strict, contains", "did you mean `strict`?"),
+    "mode far off": (SEQUENCE | {"mode": "xyz"}, ("mode",), "'xyz' is not valid; valid: ordered, strict, contains", ""),
+    "t8 missing bound": ({"type": "llm_call_count"}, (), "needs at least one of `min` or `max`", ""),
+    "t8 missing budget": ({"type": "trace_token_budget"}, (), "needs at least one of `max_input_tokens`", ""),
+    "t8 inverted bounds": ({"type": "llm_call_count", "min": 3, "max": 1}, ("min",), "`min` (3) is greater than `max` (1)", ""),
+    "t8 inverted inner bounds": ({"type": "tool_call", "tool": "a", "count": {"min": 3, "max": 1}}, ("count", "min"), "greater than", ""),
+    "inner unknown field": ({"type": "tool_call", "tool": "a", "count": {"mni": 3}}, ("count", "mni"), "unknown field `mni`; valid: min, max", "did you mean `min`?"),
+    "inner not a mapping": ({"type": "tool_call", "tool": "a", "count": 3}, ("count",), "must be a mapping, found the number 3", ""),
+    "t7 both": ({"type": "model_used", "expected": "a", "not_expected": "b"}, (), "takes exactly one of `expected`, `not_expected`, `only`; found `expected` and `not_expected`", ""),
+    "t7 none": ({"type": "model_used"}, (), "found none", ""),
+    "t9 regex": (SEQUENCE | {"expected": ["a", "re:("]}, ("expected", 1), "invalid regular expression '('", ""),
+    "t9 regex of a model": ({"type": "model_used", "expected": "re:["}, ("expected",), "invalid regular expression '['", ""),
+    "t9 regex in arguments": ({"type": "tool_call", "tool": "a", "args": {"x": {"y": ["re:*"]}}}, ("args",), "`x.y[0]`: invalid regular expression '*'", ""),
+    "not a list": (SEQUENCE | {"expected": "a"}, ("expected",), "must be a list, found the text 'a'", ""),
+    "not text": (SEQUENCE | {"expected": [3]}, ("expected", 0), "must be text, found the number 3; put it in quotes", ""),
+    "empty list": (SEQUENCE | {"expected": []}, ("expected",), "an empty list asks nothing", ""),
+    "empty path": ({"type": "delegation_path", "expected": []}, ("expected",), "needs at least 1 entry, found 0", ""),
+    "text for a number": ({"type": "trace_duration", "max_ms": "30"}, ("max_ms",), "must be a number, found the text '30'", ""),
+    "boolean for a number": ({"type": "llm_call_count", "max": True}, ("max",), "must be a whole number, found the boolean True", ""),
+    "negative": ({"type": "trace_cost", "max_usd": -1}, ("max_usd",), "must be at least 0", ""),
+    "infinite": ({"type": "trace_cost", "max_usd": float("inf")}, ("max_usd",), "must be a finite number", ""),
+    "boolean": ({"type": "tool_not_invoked", "tool": "a", "count_blocked": "x"}, ("count_blocked",), "must be true or false, found the text 'x'", ""),
+    "dead order": ({"type": "tool_sequence", "mode": "contains", "expected": ["a"], "order": "start_time"}, ("order",), "`mode: contains` ignores the order", ""),
+    "dead match": ({"type": "tool_call", "tool": "a", "match": "exact"}, ("match",), "`match` says how to compare `args`, which are not given", ""),
+    "json path": ({"type": "tool_call", "tool": "a", "args": {}, "ignore": ["$.a[?]"]}, ("ignore", 0), "cannot be read at character 4", ""),
+    "severity": (SEQUENCE | {"severity": "warning"}, ("severity",), "'warning' is not valid; valid: error, warn", "did you mean `warn`?"),
+    "on_missing": (SEQUENCE | {"on_missing": "ignore"}, ("on_missing",), "valid: skip, inconclusive, fail, pass", ""),
+    "empty id": (SEQUENCE | {"id": ""}, ("id",), "must not be empty", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("written", "path", "message", "hint"), BAD.values(), ids=BAD)
+def test_a_problem_names_its_place_what_was_found_and_what_is_valid(written, path, message, hint):
+    """One problem each, with path, message and "did you mean"."""
+    with pytest.raises(InvalidAssertionError) as caught:
+        parse_assertion(written)
+    (problem,) = caught.value.problems
+
+    assert (problem.path, problem.hint) == (path, hint)
+    assert message in problem.message
+
+
+def test_all_problems_of_an_assertion_are_told_at_once():
+    """A file is repaired in one go."""
+    with pytest.raises(InvalidAssertionError) as caught:
+        parse_assertion({"type": "tool_sequence", "mode": "x", "extra": 1})
+
+    assert {problem.path for problem in caught.value.problems} == {("mode",), ("extra",), ("expected",)}
+
+
+def test_the_seeds_spellings_are_accepted():
+    """The examples of the seeds for these types load as they are."""
+    for written in (
+        {"type": "tool_was_called", "tool": "a", "log_path": "/tmp/x.log", "run_id": "r"},
+        {"type": "tool_not_permitted", "allowed_tools": ["read"], "log_path": "/tmp/x.log", "run_id": "r"},
+        {"type": "llm_call_count", "min": 1, "max": 4},
+        {"type": "model_used", "not_expected": "claude-opus-4-6"},
+        {"type": "trace_duration", "max_ms": 30000},
+        {"type": "trace_cost", "max_usd": 0.05},
+        {"type": "no_span_errors"},
+    ):
+        assert parse_assertion(written).type_name == written["type"]
+
+
+def test_a_log_that_was_not_read_is_said():
+    """With `log_path`, a run without a trace is told that the log was not read."""
+    written = {"type": "tool_was_called", "tool": "a", "log_path": "run.log"}
+
+    assert "The log 'run.log' was not read" in parse_assertion(written).no_trace_hint()
+    assert parse_assertion({"type": "tool_was_called", "tool": "a"}).no_trace_hint() == ""

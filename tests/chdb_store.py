@@ -1,0 +1,97 @@
+"""The relations on ClickHouse's engine (chDB), as a `QueryableStore`: the second store that every assertion runs on."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from clawtrace.errors import QueryError
+from clawtrace.model.relations import RELATIONS
+from clawtrace.store.api import Answer
+from clawtrace.store.markers import rewrite_markers
+
+TYPES = {"text": "String", "bigint": "Int64", "double": "Float64", "boolean": "Bool"}
+WORKER = Path(__file__).with_name("chdb_worker.py")
+
+
+class ChdbStore:
+    """Memory tables of the relations; `load` replaces the rows of one."""
+
+    def __init__(self):
+        self._process = subprocess.Popen(
+            [sys.executable, str(WORKER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._filled = set()
+        statements = [
+            f"CREATE TABLE {relation.name} ({self._columns(relation)}) ENGINE = Memory"
+            for relation in RELATIONS.values()
+        ]
+        self._run([*statements, "CREATE TABLE selected_runs (run_id String) ENGINE = Memory"])
+
+    @staticmethod
+    def _columns(relation):
+        return ", ".join(
+            f"{column.name} {TYPES[column.type] if column.name == 'run_id' else f'Nullable({TYPES[column.type]})'}"
+            for column in relation.columns
+        )
+
+    def _send(self, command):
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline())
+        if "error" in answer:
+            raise QueryError(answer["error"])
+        return answer
+
+    def _run(self, statements):
+        self._send({"statements": statements})
+
+    @staticmethod
+    def _insert(table, rows):
+        lines = "\n".join(json.dumps(row) for row in rows)
+        return [f"INSERT INTO {table} FORMAT JSONEachRow {lines}"] if rows else []
+
+    def load(self, rows_by_relation):
+        """Make every relation hold exactly the rows given for it, as mappings; a column left out is NULL."""
+        statements = [f"TRUNCATE TABLE {name}" for name in sorted(self._filled)]
+        self._filled = {name for name, rows in rows_by_relation.items() if rows}
+        for name, rows in rows_by_relation.items():
+            statements += self._insert(name, rows)
+        self._run(statements)
+
+    def select_runs(self, run_ids):
+        """Make `selected_runs` hold exactly `run_ids`."""
+        rows = [{"run_id": run_id} for run_id in run_ids]
+        self._run(["TRUNCATE TABLE selected_runs", *self._insert("selected_runs", rows)])
+
+    def ask(self, query, bound=()):
+        """Answer one query."""
+        for relation in bound:
+            rows = [{"value": value, "item": item} for value, item in relation.rows]
+            self._run(
+                [
+                    f"CREATE OR REPLACE TABLE {relation.name} (value String, item Int64) ENGINE = Memory",
+                    *self._insert(relation.name, rows),
+                ]
+            )
+        sql = rewrite_markers(query.sql, "{", ":?}")
+        sql = re.sub(r"\{(\w+):\?\}", lambda found: f"{{{found[1]}:{_type(query.params[found[1]])}}}", sql)
+        params = {name: _text(value) for name, value in query.params.items()}
+        answer = self._send({"query": sql, "params": params})
+        return Answer(tuple(column["name"] for column in answer["meta"]), [tuple(row) for row in answer["data"]])
+
+    def close(self):
+        """End the process."""
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+
+
+def _type(value):
+    kinds = {bool: "Bool", int: "Int64", float: "Float64", str: "String"}
+    return kinds[type(value)]
+
+
+def _text(value):
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -27,6 +27,7 @@ from clawtrace.store.duckdb import MEMORY, DuckStore
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
+    from clawtrace.config.project_file import Project
     from clawtrace.dialects import Dialect
     from clawtrace.engine.tree_view import SpanNode
     from clawtrace.model.verdict import RunResult
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from clawtrace.receiver.recording import Grouping, LoadReport
     from clawtrace.store.api import Answer
 
-__all__ = ["Session", "SessionSettings"]
+__all__ = ["Session", "SessionSettings", "session_settings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,29 @@ class SessionSettings:
     redaction: RedactionSettings = field(default_factory=RedactionSettings)
     dialects: tuple[Path, ...] = ()
     """Folders of the project's own dialect files."""
+
+
+def session_settings(project: Project) -> SessionSettings:
+    """Return what a project says about receiving, closing, normalising, pricing and redaction."""
+    config = project.config
+    redaction = config.redaction
+    return SessionSettings(
+        host=config.receiver.host,
+        grpc_port=config.receiver.grpc_port,
+        http_port=config.receiver.http_port,
+        settle_ms=config.settle_ms,
+        trace_timeout_ms=config.trace_timeout_ms,
+        parent_not_exported=tuple(config.trace.parent_not_exported),
+        model_pricing=project.pricing,
+        run_key=config.run_key,
+        redaction=RedactionSettings(
+            enabled=redaction.enabled,
+            environment=redaction.environment,
+            kinds_off=tuple(redaction.kinds_off),
+            patterns=tuple(redaction.patterns.items()),
+        ),
+        dialects=project.dialect_folders,
+    )
 
 
 class Session:
@@ -201,13 +225,18 @@ class Session:
 
     # Questions --------------------------------------------------------------------------------
 
-    def evaluate(self, run_ids: Sequence[str], assertions: Sequence[Assertion]) -> list[RunResult]:
-        """Judge runs: one result a run, in the order of `run_ids`, its verdicts in the order of `assertions`."""
+    def evaluate(
+        self, run_ids: Sequence[str], assertions: Sequence[Assertion], *, evidence_of_passes: bool = True
+    ) -> list[RunResult]:
+        """Judge runs: one result a run, in the order of `run_ids`, its verdicts in the order of `assertions`.
+
+        With `evidence_of_passes` off, only verdicts that did not pass carry their spans (and half of the time is saved).
+        """
         from clawtrace.engine.evaluate import evaluate
 
         with self._store.lock:
             engine = self._current(run_ids)
-            return evaluate(self._store, assertions, run_ids, engine.dialects)
+            return evaluate(self._store, assertions, run_ids, engine.dialects, evidence_of_passes=evidence_of_passes)
 
     def inspect(self, run_ids: Sequence[str] | None = None) -> dict[str, Any]:
         """Return the facts of runs as ``clawtrace.inspect/1`` (spec: cli.md); of all runs when None."""

@@ -43,31 +43,38 @@ WHERE regexp_matches(trace_state, '(^|,)ot=([^,]*;)?th:0*[1-9a-fA-F]')
 ORDER BY sid
 """
 
-# The last model call below each root (bare ones are one conversation) asked for tools: then something must have come
-# of it, or an agent have ended.
-_UNANSWERED = """
+# The last model call below each root (bare ones are one conversation), where it asked for tools.
+_LAST_ASKED = """
+CREATE OR REPLACE TEMP TABLE fact_last_asked AS
 WITH last_calls AS (
-    SELECT c.*, s.root_sid AS root_sid,
+    SELECT c.run_no AS run_no, c.run_id AS run_id, c.grp AS grp, c.span_id AS span_id, c.start_ns AS start_ns,
+           c.outcome AS outcome, c.finish_reason AS finish_reason, s.name AS name, s.tree_enter AS tree_enter, s.tree_leave AS tree_leave,
            row_number() OVER (
                PARTITION BY c.run_no, CASE WHEN s.depth = 0 THEN -1 ELSE s.root_sid END ORDER BY c.start_ns DESC, c.sid DESC
            ) AS nth
     FROM fact_llm_calls AS c
     JOIN fact_spans AS s ON s.sid = c.sid
 )
-SELECT c.run_id, c.span_id, s.name
-FROM last_calls AS c
-JOIN fact_spans AS s ON s.sid = c.sid
-WHERE c.nth = 1 AND c.outcome = 'ok'
-  AND (EXISTS (SELECT 1 FROM fact_requests AS r WHERE r.run_no = c.run_no AND r.grp = c.grp)
-       OR (lower(c.finish_reason) IN ('tool_calls', 'tool_call', 'tool_use', 'function_call')
-           AND NOT EXISTS (SELECT 1 FROM fact_llm_voices AS v WHERE v.run_no = c.run_no AND v.grp = c.grp AND v.sid IS NOT NULL)))
-  AND NOT EXISTS (SELECT 1 FROM fact_executions AS e WHERE e.run_no = c.run_no AND e.start_ns >= c.start_ns)
+SELECT l.*
+FROM last_calls AS l
+LEFT JOIN (SELECT DISTINCT run_no, grp FROM fact_requests) AS r ON r.run_no = l.run_no AND r.grp = l.grp
+LEFT JOIN fact_llm_voices AS v ON v.run_no = l.run_no AND v.grp = l.grp
+WHERE l.nth = 1 AND l.outcome = 'ok'
+  AND (r.grp IS NOT NULL
+       OR (v.sid IS NULL AND lower(l.finish_reason) IN ('tool_calls', 'tool_call', 'tool_use', 'function_call')))
+"""
+
+# Then something must have come of it, or an agent around it have ended.
+_UNANSWERED = """
+SELECT c.run_id, c.span_id, c.name
+FROM fact_last_asked AS c
+WHERE NOT EXISTS (SELECT 1 FROM fact_executions AS e WHERE e.run_no = c.run_no AND e.start_ns >= c.start_ns)
   AND NOT EXISTS (SELECT 1 FROM fact_spans AS h WHERE h.run_no = c.run_no AND h.role = 'handoff' AND h.start_ns >= c.start_ns)
   AND NOT EXISTS (
       SELECT 1 FROM fact_spans AS a
       WHERE a.run_no = c.run_no AND a.kind = 'agent' AND a.ended
-        AND a.tree_enter < s.tree_enter AND s.tree_leave < a.tree_leave)
-ORDER BY c.sid
+        AND a.tree_enter < c.tree_enter AND c.tree_leave < a.tree_leave)
+ORDER BY c.tree_enter
 """
 
 _COUNTERS = """
@@ -145,10 +152,10 @@ class Completeness:
             _DROPPED, "dropped", "{n} lost attributes, events or links before export (SDK limits): {names}.", found
         )
         self._from_spans(_SAMPLED, "sampled", "{n} were sampled: others of the run were not exported ({names}).", found)
-        self._from_spans(
-            _UNANSWERED, "unanswered_tool_call",
-            "the last model call asked for a tool, and nothing that followed it was received ({names}).", found,
-        )  # fmt: skip
+        self._store.script(_LAST_ASKED)
+        if self._store.script("SELECT 1 FROM fact_last_asked LIMIT 1"):
+            sentence = "the last model call asked for a tool, and nothing that followed it was received ({names})."
+            self._from_spans(_UNANSWERED, "unanswered_tool_call", sentence, found)
         for run_id, rejected, refused, why in self._store.script(_COUNTERS):
             for code, count in (("rejected", rejected), ("refused", refused)):
                 if count:

@@ -155,9 +155,13 @@ class Facts:
         self._prices()
         store.script(_sql("errors"))
         store.script(_sql("ledger"))
+        alone = store.script("SELECT 1 FROM fact_runs WHERE run_no NOT IN (SELECT run_no FROM fact_llm_calls) LIMIT 1")
+        store.script(_sql("rollups" if alone else "no_rollups"))
         store.script(_sql("totals"))
         store.script("BEGIN")
         try:
+            if store.script("SELECT 1 FROM fact_state WHERE run_id IN (SELECT run_id FROM fact_runs) LIMIT 1"):
+                store.script(_sql("unpublish"))
             store.script(_sql("publish"))
             diagnostics = self._completeness.publish(cut)
             self._note_state(batch, diagnostics)

@@ -6,6 +6,7 @@ One pass, no logic: what is inserted is never read again. ``\{{name}}`` writes t
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ NAMES: Mapping[str, str] = {
     "model_id": "id of the model, empty when the suite lists none",
     "workspace": "absolute path of the run's workspace",
     "run_started_at": "time at which the run started in UTC, `2026-11-20T10:00:00.000Z`",
+    "python": "absolute path of the Python that runs clawtrace",
     "env.NAME": "the environment variable NAME of the shell that started clawtrace",
 }
 """Every name that a template may hold, with what it stands for."""
@@ -64,6 +66,7 @@ class RunValues:
             "case_dir": self.case_dir,
             "model_id": self.model_id or "",
             "workspace": self.workspace,
+            "python": sys.executable,
             "run_started_at": utc.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         }[name]
 

@@ -74,6 +74,7 @@ class DuckStore:
             self._writer = self._db.cursor()
             self._reader = self._db.cursor()
             self._reader.execute("CREATE TEMP TABLE selected_runs (run_id VARCHAR)")
+            self._selected: list[str] = []
             self._reader_lock = threading.RLock()
             self._writer_lock = threading.RLock()
             self._numbers: dict[str, int] = dict(
@@ -140,7 +141,7 @@ class DuckStore:
             traces = self._db.execute(
                 'SELECT "TraceId", arg_min(run_no, unattributed), '
                 "CASE WHEN min(unattributed) = 1 THEN 'none' ELSE 'trace' END FROM ("
-                'SELECT DISTINCT "TraceId", run_no, CASE WHEN run_rule = \'none\' THEN 1 ELSE 0 END AS unattributed '
+                "SELECT DISTINCT \"TraceId\", run_no, CASE WHEN run_rule = 'none' THEN 1 ELSE 0 END AS unattributed "
                 'FROM otel_traces) GROUP BY "TraceId"'
             ).fetchall()
             return list(self._numbers.items()), traces
@@ -192,7 +193,9 @@ class DuckStore:
             with _Transaction(self._writer, self.path) as db:
                 self._write_numbers(db, unsaved)
                 db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])
-                db.execute("INSERT INTO run_records VALUES (?, ?, ?)", [run_id, json.dumps(asdict(record)), time.time_ns()])
+                db.execute(
+                    "INSERT INTO run_records VALUES (?, ?, ?)", [run_id, json.dumps(asdict(record)), time.time_ns()]
+                )
             del self._unsaved[: len(unsaved)]
 
     def put_conflicts(self, run_no: int, messages: Sequence[str]) -> None:
@@ -236,9 +239,14 @@ class DuckStore:
 
     def select_runs(self, run_ids: Iterable[str]) -> None:
         """Make ``selected_runs`` hold exactly `run_ids`."""
+        wanted = list(run_ids)
         with self._reader_lock:
+            if wanted == self._selected:
+                return
+            self._selected = []
             self._reader.execute("DELETE FROM selected_runs")
-            self._reader.execute("INSERT INTO selected_runs SELECT unnest(?::VARCHAR[])", [list(run_ids)])
+            self._reader.execute("INSERT INTO selected_runs SELECT unnest(?::VARCHAR[])", [wanted])
+            self._selected = wanted
 
     def ask(self, query: Query, bound: Sequence[BoundRelation] = ()) -> Answer:
         """Answer one query over the relations, ``selected_runs`` and `bound`."""

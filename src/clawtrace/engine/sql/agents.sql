@@ -1,7 +1,8 @@
 -- Agent activations and who delegated to whom. A named source (a handoff) goes before nesting.
 CREATE OR REPLACE TEMP TABLE fact_agents AS
 WITH activations AS (
-    SELECT *, row_number() OVER (PARTITION BY run_no ORDER BY start_ns, tree_enter) AS activation_no
+    SELECT sid, run_no, run_id, trace_id, span_id, agent_name, agent_id, parent_agent, agent_sid, tool_sid, start_ns, end_ns,
+           row_number() OVER (PARTITION BY run_no ORDER BY start_ns, tree_enter) AS activation_no
     FROM fact_spans
     WHERE kind = 'agent' AND coalesce(role, '') NOT IN ('wrapper', 'accounting')
 ),

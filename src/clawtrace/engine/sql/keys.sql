@@ -12,6 +12,13 @@ WITH narrow AS MATERIALIZED (
            least(t.start_ns, 9223372036854775807)::BIGINT AS start_ns,
            CASE WHEN t.end_ns > 0 THEN least(t.end_ns, 9223372036854775807)::BIGINT END AS end_ns,
            t.arrival_ns AS arrival_ns,
+           t.run_rule AS run_rule,
+           t."SpanName" AS name,
+           t."ServiceName" AS service,
+           t."ScopeName" AS scope,
+           t.flags AS flags,
+           t."TraceState" AS trace_state,
+           t.dropped_attributes + t.dropped_events + t.dropped_links AS dropped,
            {detection} AS dialect
     FROM otel_traces AS t
     JOIN fact_runs AS r ON r.run_no = t.run_no

@@ -1,7 +1,9 @@
 -- One row for each logical model call. Each fact comes from the best span that has it: a model SDK's own span before
 -- an instrumentation's, the innermost before its wrappers.
 CREATE OR REPLACE TEMP TABLE fact_llm_spans AS
-SELECT *,
+SELECT sid, run_no, run_id, grp, span_id, agent_sid, turn, start_ns, end_ns, ended, first_token_ns, provider, request_model,
+       response_model, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_usd,
+       finish_reason, failed, error, has_output,
        row_number() OVER (PARTITION BY run_no, grp ORDER BY sdk DESC, depth DESC, sid) AS rank,
        NOT failed AND (response_id IS NOT NULL OR response_model IS NOT NULL OR output_tokens IS NOT NULL
                        OR finish_reason IS NOT NULL OR has_output) AS answered

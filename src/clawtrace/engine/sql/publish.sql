@@ -1,14 +1,4 @@
--- Replace the facts of the batch's runs, in one transaction.
-DELETE FROM spans WHERE run_id IN (SELECT run_id FROM fact_runs);
-DELETE FROM llm_calls WHERE run_id IN (SELECT run_id FROM fact_runs);
-DELETE FROM tool_calls WHERE run_id IN (SELECT run_id FROM fact_runs);
-DELETE FROM commands WHERE run_id IN (SELECT run_id FROM fact_runs);
-DELETE FROM agents WHERE run_id IN (SELECT run_id FROM fact_runs);
-DELETE FROM messages WHERE run_id IN (SELECT run_id FROM fact_runs);
-DELETE FROM errors WHERE run_id IN (SELECT run_id FROM fact_runs);
-DELETE FROM run_totals WHERE run_id IN (SELECT run_id FROM fact_runs);
-DELETE FROM run_tools WHERE run_id IN (SELECT run_id FROM fact_runs);
-
+-- Publish the facts of the batch's runs, in the transaction that took back older ones.
 INSERT INTO spans BY NAME
 SELECT s.run_id, s.run_rule, s.trace_id, s.span_id, s.parent_span_id, s.root_span_id, s.tree_enter, s.tree_leave, s.depth,
        s.name, s.start_ns, s.end_ns, s.duration_ns, s.ended, s.turn, s.kind, s.dialect, s.operation, s.provider,

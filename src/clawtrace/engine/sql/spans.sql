@@ -18,7 +18,7 @@ corrected AS (
 SELECT k.sid AS sid,
        k.run_no AS run_no,
        k.run_id AS run_id,
-       t.run_rule AS run_rule,
+       k.run_rule AS run_rule,
        k.trace_id AS trace_id,
        k.span_id AS span_id,
        k.parent_span_id AS parent_span_id,
@@ -32,7 +32,7 @@ SELECT k.sid AS sid,
        w.grp AS grp,
        w.cause AS cause,
        w.cut AS cut,
-       t."SpanName" AS name,
+       k.name AS name,
        k.start_ns AS start_ns,
        k.end_ns AS end_ns,
        CASE WHEN k.end_ns IS NOT NULL THEN greatest(k.end_ns - k.start_ns, 0) END AS duration_ns,
@@ -82,16 +82,14 @@ SELECT k.sid AS sid,
        f.input_format AS input_format,
        f.output_format AS output_format,
        f.output_payload IS NOT NULL AS has_output,
-       t."ServiceName" AS service,
-       t."ScopeName" AS scope,
-       t.flags AS flags,
-       t."TraceState" AS trace_state,
-       t.dropped_attributes + t.dropped_events + t.dropped_links AS dropped
+       k.service AS service,
+       k.scope AS scope,
+       k.flags AS flags,
+       k.trace_state AS trace_state,
+       k.dropped AS dropped
 FROM fact_keys AS k
 JOIN corrected AS f ON f.sid = k.sid
 JOIN fact_walk AS w ON w.sid = k.sid
-JOIN otel_traces AS t ON t.rowid = k.row_id
 JOIN fact_keys AS root ON root.sid = w.root
 LEFT JOIN turns ON turns.run_no = k.run_no AND turns.trace_id = k.trace_id
-LEFT JOIN provider_names AS alias ON alias.alias = lower(f.provider)
-WHERE t.run_no IN (SELECT run_no FROM fact_runs);
+LEFT JOIN provider_names AS alias ON alias.alias = lower(f.provider);

@@ -1,6 +1,8 @@
 -- Logical tool calls: executions first, then what the model asked for and nothing executed.
 CREATE OR REPLACE TEMP TABLE fact_tool_spans AS
-SELECT *, row_number() OVER (PARTITION BY run_no, grp ORDER BY depth, sid) AS rank
+SELECT sid, run_no, run_id, grp, span_id, tool_name, tool_call_id, agent_sid, turn, start_ns, end_ns, ended, tool_arguments,
+       tool_result, failed, tool_failed, tool_blocked, error,
+       row_number() OVER (PARTITION BY run_no, grp ORDER BY depth, sid) AS rank
 FROM fact_spans
 WHERE kind = 'tool' AND coalesce(role, '') <> 'handoff';
 

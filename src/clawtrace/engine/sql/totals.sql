@@ -1,49 +1,36 @@
 -- Sums, counts and times of each run. NULL means that it cannot be known (span-model.md §4).
 CREATE OR REPLACE TEMP TABLE fact_coverage AS
-WITH asked AS (
-    -- What each answered model call says of the tools it asked for: a number, or NULL when it does not say.
-    SELECT c.run_no AS run_no,
-           CASE WHEN v.sid IS NOT NULL THEN
-                    (SELECT count(*) FROM fact_messages AS m WHERE m.sid = v.sid AND m.direction = 'output' AND m.type = 'tool_call')
-                WHEN lower(c.finish_reason) IN ('tool_calls', 'tool_call', 'tool_use', 'function_call') THEN 1
-                WHEN lower(c.finish_reason) IN ('stop', 'end_turn', 'length', 'max_tokens', 'stop_sequence') THEN 0
-           END AS tools_asked,
-           v.sid IS NOT NULL AS has_output
-    FROM fact_llm_calls AS c
-    LEFT JOIN fact_llm_voices AS v ON v.run_no = c.run_no AND v.grp = c.grp AND v.sid IS NOT NULL
-    WHERE c.outcome = 'ok'
+WITH told AS (
+    -- Model calls whose output was captured, and how many tools each asked for.
+    SELECT v.run_no AS run_no, v.grp AS grp, count(m.sid) AS tools
+    FROM fact_llm_voices AS v
+    LEFT JOIN fact_messages AS m ON m.sid = v.sid AND m.direction = 'output' AND m.type = 'tool_call'
+    WHERE v.sid IS NOT NULL
+    GROUP BY v.run_no, v.grp
 ),
 models AS (
-    SELECT run_no,
-           bool_and(coalesce(tools_asked, -1) = 0) AS none_asked,
-           bool_and(has_output) AS all_told
-    FROM asked GROUP BY run_no
+    SELECT c.run_no AS run_no,
+           bool_and(coalesce(t.tools, CASE lower(c.finish_reason) WHEN 'stop' THEN 0 WHEN 'end_turn' THEN 0 WHEN 'length' THEN 0
+               WHEN 'max_tokens' THEN 0 WHEN 'stop_sequence' THEN 0 ELSE -1 END) = 0) AS none_asked,
+           bool_and(t.grp IS NOT NULL) AS all_told
+    FROM fact_llm_calls AS c
+    LEFT JOIN told AS t ON t.run_no = c.run_no AND t.grp = c.grp
+    WHERE c.outcome = 'ok'
+    GROUP BY c.run_no
+),
+kinds AS (
+    SELECT s.run_no AS run_no, bool_or(s.kind = 'agent') AS agents,
+           bool_or(s.kind IN ('tool', 'agent') AND d.tool_calls) AS records_tools
+    FROM fact_spans AS s
+    LEFT JOIN dialect_records AS d ON d.dialect = s.dialect
+    GROUP BY s.run_no
 )
-SELECT r.run_no AS run_no,
+SELECT k.run_no AS run_no,
        -- Tool calls are known when the instrumentation at work records them, or the model calls tell of all of them.
-       (bool_or(d.tool_calls AND s.kind IN ('tool', 'agent')) OR coalesce(bool_and(m.none_asked), false) OR coalesce(bool_and(m.all_told), false)) AS knows_tools,
-       bool_or(s.kind = 'agent') AS knows_agents
-FROM fact_runs AS r
-JOIN fact_spans AS s ON s.run_no = r.run_no
-LEFT JOIN dialect_records AS d ON d.dialect = s.dialect
-LEFT JOIN models AS m ON m.run_no = r.run_no
-GROUP BY r.run_no;
-
--- Without any model call a run may take its totals from the topmost roll-up spans.
-CREATE OR REPLACE TEMP TABLE fact_rollups AS
-WITH candidates AS (
-    SELECT s.* FROM fact_spans AS s
-    WHERE s.kind IN ('agent', 'chain') AND s.rollup_input_tokens IS NOT NULL
-      AND NOT EXISTS (SELECT 1 FROM fact_llm_calls AS c WHERE c.run_no = s.run_no)
-)
-SELECT c.run_no AS run_no, sum(c.rollup_input_tokens)::BIGINT AS input_tokens, sum(c.rollup_output_tokens)::BIGINT AS output_tokens,
-       CASE WHEN bool_and(c.rollup_llm_calls IS NOT NULL) THEN sum(c.rollup_llm_calls)::BIGINT END AS llm_calls,
-       CASE WHEN bool_and(c.cost_usd IS NOT NULL) THEN sum(c.cost_usd) END AS cost_usd
-FROM candidates AS c
-WHERE NOT EXISTS (
-    SELECT 1 FROM candidates AS above
-    WHERE above.run_no = c.run_no AND above.tree_enter < c.tree_enter AND c.tree_leave < above.tree_leave)
-GROUP BY c.run_no;
+       coalesce(k.records_tools, false) OR coalesce(m.none_asked, false) OR coalesce(m.all_told, false) AS knows_tools,
+       k.agents AS knows_agents
+FROM kinds AS k
+LEFT JOIN models AS m ON m.run_no = k.run_no;
 
 CREATE OR REPLACE TEMP TABLE fact_busy AS
 WITH work AS (

@@ -1,0 +1,10 @@
+-- Take back the facts of those runs of the batch that have any.
+DELETE FROM spans WHERE run_id IN (SELECT run_id FROM fact_runs);
+DELETE FROM llm_calls WHERE run_id IN (SELECT run_id FROM fact_runs);
+DELETE FROM tool_calls WHERE run_id IN (SELECT run_id FROM fact_runs);
+DELETE FROM commands WHERE run_id IN (SELECT run_id FROM fact_runs);
+DELETE FROM agents WHERE run_id IN (SELECT run_id FROM fact_runs);
+DELETE FROM messages WHERE run_id IN (SELECT run_id FROM fact_runs);
+DELETE FROM errors WHERE run_id IN (SELECT run_id FROM fact_runs);
+DELETE FROM run_totals WHERE run_id IN (SELECT run_id FROM fact_runs);
+DELETE FROM run_tools WHERE run_id IN (SELECT run_id FROM fact_runs);

@@ -1,0 +1,45 @@
+"""Data on standard output: JSON, CSV, and lists for people."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from clawtrace.report.paper import Paper
+
+__all__ = ["json_option", "print_json", "print_table", "stdout_paper"]
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def print_json(value: Any) -> None:
+    """Write `value` as indented JSON, valid in UTF-8 whatever texts it holds."""
+    from clawtrace.report.json_report import json_text
+
+    sys.stdout.write(json_text(value) + "\n")
+
+
+def stdout_paper() -> Paper:
+    """Return what to write on: a terminal's colours, or plain text for pipes, files and CI."""
+    from clawtrace.report.paper import paper_for
+
+    return paper_for(sys.stdout)
+
+
+def print_table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table of texts and numbers; NULL is an empty cell, numbers stand to the right."""
+    from clawtrace.report.paper import Column
+
+    data = [list(row) for row in rows]
+    numeric = [_is_numeric(row[i] for row in data) for i in range(len(titles))]
+    columns = [Column(title, "right" if right else "left") for title, right in zip(titles, numeric, strict=True)]
+    stdout_paper().table(columns, [[("" if cell is None else str(cell), "") for cell in row] for row in data])
+
+
+def _is_numeric(cells: Iterable[Any]) -> bool:
+    known = [cell for cell in cells if cell is not None]
+    return bool(known) and all(isinstance(cell, (int, float)) and not isinstance(cell, bool) for cell in known)

@@ -1,0 +1,110 @@
+"""How an evaluation ends: reports are written, people are told, and the exit code follows."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import click
+
+from clawtrace.cli._reports import ReportTarget, report_option, write_reports, writes_to_stdout
+
+if TYPE_CHECKING:
+    from clawtrace.engine.tree_view import SpanNode
+    from clawtrace.errors import ExitCode
+    from clawtrace.model.verdict import RunResult
+    from clawtrace.report.base import CampaignReport
+    from clawtrace.session import Session
+
+__all__ = ["Output", "finish", "gate_options", "output_options", "trees_of"]
+
+_MOST_TREES = 100
+
+
+class Output(NamedTuple):
+    """Where results go besides the exit code."""
+
+    reports: Sequence[ReportTarget]
+    quiet: bool
+    verbose: bool
+
+
+def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--report`, `--quiet` and `--verbose`; the command gets them as `output`."""
+
+    @functools.wraps(function)
+    def wrapper(reports: Sequence[ReportTarget], quiet: bool, verbose: bool, **rest: Any) -> Any:
+        return function(output=Output(reports, quiet, verbose), **rest)
+
+    for option in (
+        click.option("-v", "--verbose", is_flag=True, help="Also show what passed, and the SQL of each verdict."),
+        click.option("-q", "--quiet", is_flag=True, help="Print the summary only."),
+        report_option,
+    ):
+        wrapper = option(wrapper)
+    return wrapper
+
+
+def gate_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags that decide what passes; the command gets them as `gate`."""
+
+    @functools.wraps(function)
+    def wrapper(
+        strict: bool,
+        allow_missing_trace: bool,
+        allow_missing_data: bool,
+        gate_incomplete: Literal["error", "warn"],
+        **rest: Any,
+    ) -> Any:
+        from clawtrace.engine.gate import Gate
+
+        return function(gate=Gate(strict, allow_missing_trace, allow_missing_data, gate_incomplete), **rest)
+
+    for option in (
+        click.option(
+            "--gate-incomplete",
+            type=click.Choice(["error", "warn"]),
+            default="error",
+            show_default=True,
+            help="warn: inconclusive verdicts pass.",
+        ),
+        click.option("--allow-missing-data", is_flag=True, help="Warnings for missing data pass."),
+        click.option("--allow-missing-trace", is_flag=True, help="Runs without a trace (skipped) pass."),
+        click.option(
+            "--strict",
+            is_flag=True,
+            help="Every warning fails, every skip and inconclusive exits 3; wins over the three flags below.",
+        ),
+    ):
+        wrapper = option(wrapper)
+    return wrapper
+
+
+def trees_of(session: Session, results: Sequence[RunResult]) -> dict[str, list[SpanNode]]:
+    """Return the span trees that failures are shown in: of the first runs with something that did not pass."""
+    from clawtrace.model.verdict import Status
+
+    shown = [
+        result.run_id
+        for result in results
+        if any(verdict.evidence and verdict.status is not Status.PASS for verdict in result.verdicts)
+    ]
+    if len(shown) > _MOST_TREES:
+        click.echo(
+            f"note: the trees of the first {_MOST_TREES} of {len(shown)} runs are shown; `clawtrace inspect` shows any",
+            err=True,
+        )
+    return {run_id: session.tree(run_id) for run_id in shown[:_MOST_TREES]}
+
+
+def finish(report: CampaignReport, output: Output, *, to_stderr: bool = False) -> ExitCode:
+    """Write the reports, then tell people; return the exit code."""
+    from clawtrace.report.paper import paper_for
+    from clawtrace.report.terminal import print_campaign
+
+    write_reports(output.reports, report)
+    stream = sys.stderr if to_stderr or writes_to_stdout(output.reports) else sys.stdout
+    print_campaign(report, paper_for(stream), verbose=output.verbose, quiet=output.quiet)
+    return report.exit_code

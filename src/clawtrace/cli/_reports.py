@@ -1,0 +1,96 @@
+"""`--report FORMAT=PATH`: read the option, and write the files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from clawtrace.errors import ClawtraceError
+
+if TYPE_CHECKING:
+    from clawtrace.report.base import CampaignReport
+
+__all__ = ["ReportTarget", "report_option", "write_reports", "writes_to_stdout"]
+
+ReportTarget = tuple[str, str]
+"""Format and path; the path `-` is standard output."""
+
+
+def _targets(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[ReportTarget]:
+    """Read `--report` options; a mistake is told before anything runs."""
+    del ctx, param
+    return [_target(value) for value in values]
+
+
+def _target(value: str) -> ReportTarget:
+    from clawtrace.report.base import formats
+
+    word, separator, path = value.partition("=")
+    if not separator or not path:
+        raise click.BadParameter(f"{value!r} is not FORMAT=PATH, for example json=results.json.")
+    if word not in formats():
+        raise click.BadParameter(f"there is no report format {word!r}; there are: {', '.join(formats())}.")
+    if path != "-" and Path(path).is_dir():
+        raise click.BadParameter(f"{path!r} is a folder; name a file in it.")
+    return word, path
+
+
+class _ReportOption(click.Option):
+    """An option whose help names the formats that exist, found when the help is asked for."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from clawtrace.report.base import formats
+
+        self.help = f"Also write the results to a file, as {' or '.join(formats())}; `-` is stdout. Repeatable."
+        return super().get_help_record(ctx)
+
+
+report_option = click.option(
+    "--report", "reports", metavar="FORMAT=PATH", multiple=True, callback=_targets, cls=_ReportOption
+)
+
+
+def writes_to_stdout(targets: Sequence[ReportTarget]) -> bool:
+    """Whether standard output carries a report, so that what people read must go to standard error."""
+    return any(path == "-" for _, path in targets)
+
+
+def write_reports(targets: Sequence[ReportTarget], report: CampaignReport) -> None:
+    """Write each report; a file appears whole or not at all.
+
+    Raises:
+        ClawtraceError: a file cannot be written.
+    """
+    for word, path in targets:
+        if path == "-":
+            _write(word, report, sys.stdout)
+            continue
+        try:
+            _write_file(word, report, Path(path))
+        except OSError as error:
+            raise ClawtraceError(f"The report {path!r} cannot be written: {error.strerror}.") from error
+
+
+def _write_file(word: str, report: CampaignReport, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = path.is_file() or not path.exists()
+    place = path.with_name(f".{path.name}.{os.getpid()}.part") if whole else path
+    try:
+        with place.open("w", encoding="utf-8") as stream:
+            _write(word, report, stream)
+        if whole:
+            place.replace(path)
+    finally:
+        if whole:
+            place.unlink(missing_ok=True)
+
+
+def _write(word: str, report: CampaignReport, stream: TextIO) -> None:
+    from clawtrace.report.base import formats
+
+    formats()[word]().write(report, stream)

@@ -1,0 +1,160 @@
+"""Where runs come from that are not started now: recordings, or a store. The same flags for every command that reads."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from clawtrace.config.project_file import Project
+    from clawtrace.receiver.recording import Grouping
+    from clawtrace.session import Session
+
+__all__ = ["Recordings", "Source", "load_recordings", "recordings_options", "source_options"]
+
+_NO_ID = "\0"
+"""Stands for `--one-run` without an id; nobody can type it."""
+
+_RECORDING_OPTIONS = (
+    click.option(
+        "--traces",
+        type=click.Path(exists=True, allow_dash=True, path_type=Path),
+        multiple=True,
+        help="Recorded OTLP: a file, a folder (read recursively), or - for standard input. Repeatable.",
+    ),
+    click.option(
+        "--one-run", is_flag=False, flag_value=_NO_ID, metavar="[ID]", help="Everything given is one run, of this id."
+    ),
+    click.option("--run-per-file", is_flag=True, help="Each file is one run."),
+    click.option("--run-per-dir", is_flag=True, help="Each folder that holds recordings is one run."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Recordings:
+    """`--traces`, and how what they hold is told apart into runs."""
+
+    paths: tuple[Path, ...]
+    mode: Literal["rules", "one", "file", "dir"]
+    run_id: str | None = None
+    """Of mode `one`; None when none was given."""
+
+    def grouping(self) -> Grouping:
+        """Return the grouping for the session."""
+        from clawtrace.receiver.recording import Grouping
+
+        if self.mode == "one":
+            return Grouping.one_run(self.run_id)
+        return {
+            "rules": Grouping.by_attribution,
+            "file": Grouping.run_per_file,
+            "dir": Grouping.run_per_dir,
+        }[self.mode]()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Recordings or a store."""
+
+    recordings: Recordings
+    store: Path | None
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Session, list[str]]]:
+        """Open a session and yield it with the ids of its runs, in order.
+
+        Raises:
+            UsageError: there is nothing to read.
+            InputError: a file that was named is not OTLP.
+        """
+        from clawtrace.config.project_file import load_project
+        from clawtrace.session import Session, session_settings
+
+        project = load_project(Path.cwd(), os.environ)
+        store = None if self.recordings.paths else _existing(self.store, project)
+        with Session.open(store or ":memory:", settings=session_settings(project)) as session:
+            yield session, load_recordings(session, self.recordings) if store is None else session.run_ids()
+
+
+def load_recordings(session: Session, recordings: Recordings) -> list[str]:
+    """Load recordings and say on stderr what is not in the runs; return the run ids, in order."""
+    loaded = session.load_recordings(recordings.paths, recordings.grouping())
+    if loaded.passed_over:
+        name, found = loaded.passed_over[0]
+        number = len(loaded.passed_over)
+        which = f"{number} files that are not OTLP, such as {name}" if number > 1 else f"{name}: {found}"
+        click.echo(f"note: passed over {which}", err=True)
+    for reason, number in loaded.rejected.items():
+        click.echo(f"note: rejected {number} spans or log records: {reason}", err=True)
+    if loaded.unattributed_logs:
+        click.echo(f"note: {loaded.unattributed_logs} log records belong to no run", err=True)
+    return loaded.run_ids
+
+
+def recordings_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--traces` and the flags that tell runs apart; the command gets them as `recordings`."""
+
+    @functools.wraps(function)
+    def wrapper(
+        traces: tuple[Path, ...], one_run: str | None, run_per_file: bool, run_per_dir: bool, **rest: Any
+    ) -> Any:
+        return function(recordings=_recordings(traces, one_run, run_per_file, run_per_dir), **rest)
+
+    for option in reversed(_RECORDING_OPTIONS):
+        wrapper = option(wrapper)
+    return wrapper
+
+
+def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags of recordings, and `--store`; the command gets them as `source`."""
+
+    @functools.wraps(function)
+    def wrapper(recordings: Recordings, store: Path | None, **rest: Any) -> Any:
+        if recordings.paths and store is not None:
+            raise click.UsageError("--traces and --store are two sources; give one of them.")
+        return function(source=Source(recordings, store), **rest)
+
+    option = click.option(
+        "--store", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A span store (DuckDB file)."
+    )
+    return recordings_options(option(wrapper))
+
+
+def _recordings(traces: tuple[Path, ...], one_run: str | None, per_file: bool, per_dir: bool) -> Recordings:
+    given = [
+        name
+        for name, is_given in (
+            ("--one-run", one_run is not None),
+            ("--run-per-file", per_file),
+            ("--run-per-dir", per_dir),
+        )
+        if is_given
+    ]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} contradict each other.")
+    if given and not traces:
+        raise click.UsageError(f"{given[0]} says how recordings are told apart, and needs --traces.")
+    if one_run is not None:
+        return Recordings(traces, "one", None if one_run == _NO_ID else one_run)
+    return Recordings(traces, "file" if per_file else "dir" if per_dir else "rules")
+
+
+def _existing(store: Path | None, project: Project) -> Path:
+    """Return the store to read: the flag's, else the project's."""
+    from clawtrace.errors import UsageError
+
+    path = store or project.store
+    if path is None:
+        raise UsageError(
+            "There is nothing to read: give --traces or --store, or set `store: {url: …}` in clawtrace.yaml."
+        )
+    if not path.is_file():
+        raise UsageError(f"The store {str(path)!r} of clawtrace.yaml does not exist yet.")
+    return path

@@ -1,0 +1,66 @@
+"""`clawtrace dialects`: the instrumentations that clawtrace reads, from their dialect files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from clawtrace.cli._data import json_option
+
+if TYPE_CHECKING:
+    from clawtrace.dialects import Dialect
+    from clawtrace.report.paper import Paper
+
+__all__ = ["command"]
+
+
+@click.command(
+    short_help="List the instrumentations that clawtrace reads, and what each can record.",
+    epilog="Example: clawtrace dialects --json",
+)
+@json_option
+def command(as_json: bool) -> None:
+    """List the dialects, what each can record, and where the facts come from.
+
+    `yes` and `no` are facts about the instrumentation; any other word is the setting that makes it record that fact.
+    """
+    from clawtrace.cli._data import print_json, stdout_paper
+    from clawtrace.dialects import load_dialects
+
+    dialects = load_dialects()
+    if as_json:
+        print_json([_facts(dialect) for dialect in dialects])
+        return
+    paper = stdout_paper()
+    for dialect in dialects:
+        _print(dialect, paper)
+
+
+def _facts(dialect: Dialect) -> dict[str, object]:
+    from clawtrace.dialects.schema import RECORDABLE
+
+    return {
+        "dialect": dialect.name,
+        "title": dialect.file.title,
+        "extends": dialect.file.extends,
+        "about": dialect.file.about,
+        "source": dialect.file.source,
+        "versions": [str(version) for version in dialect.file.versions],
+        "records": {fact: dialect.records(fact) for fact in RECORDABLE},
+    }
+
+
+def _print(dialect: Dialect, paper: Paper) -> None:
+    from clawtrace.dialects.schema import RECORDABLE
+
+    paper.line((dialect.name, "bold"), (f"  {dialect.file.title}", ""))
+    paper.paragraph(dialect.file.about.strip(), indent="  ")
+    for fact in RECORDABLE:
+        records = dialect.records(fact)
+        word = records if isinstance(records, str) else "yes" if records else "no"
+        paper.line((f"  {fact:<11}", "cyan"), (f" {word}", ""))
+    if dialect.file.versions:
+        paper.paragraph(f"seen: {', '.join(map(str, dialect.file.versions))}", indent="  ", style="dim")
+    paper.paragraph(f"source: {dialect.file.source}", indent="  ", style="dim")
+    paper.line()

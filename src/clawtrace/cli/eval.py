@@ -1,0 +1,172 @@
+"""`clawtrace eval`: run a suite and judge it, or judge what was recorded."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from clawtrace.cli._outcome import Output, finish, gate_options, output_options, trees_of
+from clawtrace.cli._source import Recordings, load_recordings, recordings_options
+
+if TYPE_CHECKING:
+    from clawtrace.campaign.execute import CampaignResult
+    from clawtrace.campaign.expand import Plan
+    from clawtrace.engine.gate import Gate
+    from clawtrace.report.base import CampaignReport
+
+__all__ = ["command"]
+
+_INTERRUPTED = 130
+
+
+class _SuiteFlags(NamedTuple):
+    """The flags that belong to a suite, by their names."""
+
+    run_profile: str | None
+    evaluation_profile: str | None
+    case: tuple[str, ...]
+    tag: tuple[str, ...]
+    model: tuple[str, ...]
+    repeat: int | None
+    concurrency: int | None
+
+    def given(self) -> list[str]:
+        return [f"--{name.replace('_', '-')}" for name, value in self._asdict().items() if value not in (None, ())]
+
+
+@click.command(
+    short_help="Judge agents: run a suite of cases, or judge recorded traces.",
+    epilog="Examples: clawtrace eval --suite smoke --report junit=results.xml; "
+    "clawtrace eval --traces recordings/ --run-per-dir --assertions checks.yaml",
+)
+@click.option("--suite", metavar="ID|PATH", help="Run this suite: configs/suites/<ID>.yaml, or a path.")
+@click.option("--run-profile", metavar="ID|PATH", help="How the suite's agents are run.")
+@click.option("--evaluation-profile", metavar="ID|PATH", help="How the suite's runs are judged.")
+@click.option("--case", multiple=True, metavar="ID", help="Only this case of the suite. Repeatable.")
+@click.option("--tag", multiple=True, help="Only cases with this tag. Repeatable.")
+@click.option("--model", multiple=True, metavar="ID", help="Only this model of the suite. Repeatable.")
+@click.option("--repeat", type=click.IntRange(1), help="How often each case is run.")
+@click.option("--concurrency", type=click.IntRange(1), help="How many runs at a time.")
+@recordings_options
+@click.option("--assertions", metavar="FILE", help="What must be true of the recorded runs.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of results.  [default for a suite: the project's outputs/]",
+)
+@output_options
+@gate_options
+def command(
+    suite: str | None,
+    recordings: Recordings,
+    assertions: str | None,
+    out: Path | None,
+    output: Output,
+    gate: Gate,
+    **flags: Any,
+) -> int:
+    """Judge agents by their traces.
+
+    With --suite every case is run, its spans are received, and its assertions are asked. With --traces the runs are
+    recordings, and --assertions says what must be true of each.
+
+    Exit codes: 0 everything passed; 1 something failed; 2 usage or configuration, nothing was judged; 3 nothing
+    failed, but something was skipped, inconclusive or not asked; 4 an agent, a precondition, a hook or the store broke.
+    """
+    suite_flags = _SuiteFlags(**flags)
+    if suite is not None:
+        if recordings.paths or assertions is not None:
+            raise click.UsageError(
+                "--suite runs agents, --traces with --assertions judges recordings; give one of them."
+            )
+        return _eval_suite(suite, suite_flags, out, output, gate)
+    if not recordings.paths:
+        raise click.UsageError("Give --suite to run agents, or --traces with --assertions to judge recordings.")
+    if assertions is None:
+        raise click.UsageError("--traces needs --assertions: what must be true of the recorded runs?")
+    if suite_flags.given():
+        raise click.UsageError(f"{', '.join(suite_flags.given())} belongs to --suite; recordings have no such thing.")
+    return _eval_recordings(recordings, assertions, out, output, gate)
+
+
+def _eval_recordings(recordings: Recordings, assertions: str, out: Path | None, output: Output, gate: Gate) -> int:
+    from clawtrace.config.assertions_file import load_assertions_file
+    from clawtrace.config.project_file import load_project
+    from clawtrace.report.base import CampaignReport
+    from clawtrace.session import Session, session_settings
+
+    started, began = datetime.now(UTC), time.perf_counter()
+    asked = load_assertions_file(assertions, load_project(Path.cwd(), os.environ), os.environ)
+    with Session.open(settings=session_settings(asked.project)) as session:
+        run_ids = load_recordings(session, recordings)
+        results = session.evaluate(run_ids, asked.assertions.parsed)
+        trees = trees_of(session, results)
+    spent = (time.perf_counter() - began) * 1000
+    report = CampaignReport.gated(None, started, results, gate, trees=trees, duration_ms=spent)
+    if out is not None:
+        _write_all(report, out)
+    return finish(report, output)
+
+
+def _eval_suite(suite: str, flags: _SuiteFlags, out: Path | None, output: Output, gate: Gate) -> int:
+    from clawtrace.campaign.execute import execute
+    from clawtrace.campaign.expand import expand
+    from clawtrace.campaign.opening import open_campaign
+    from clawtrace.cli._progress import progress
+    from clawtrace.config.project_file import load_project
+    from clawtrace.config.suite_file import load_suite
+
+    project = load_project(Path.cwd(), os.environ)
+    loaded = load_suite(
+        suite, project, os.environ, run_profile=flags.run_profile, evaluation_profile=flags.evaluation_profile
+    )
+    for warning in loaded.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    plan = expand(
+        loaded,
+        cases=flags.case,
+        tags=flags.tag,
+        models=flags.model,
+        repetitions=flags.repeat,
+        concurrency=flags.concurrency,
+        outputs=out,
+    )
+    with open_campaign(plan) as session:
+        with progress() as listener:
+            done = execute(plan, session, os.environ, listener)
+        trees = trees_of(session, done.results)
+    report = _report_of(plan, done, gate, trees)
+    _write_all(report, plan.folder)
+    code = finish(report, output)
+    return _INTERRUPTED if done.interrupted else code
+
+
+def _report_of(plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, Any]) -> CampaignReport:
+    from clawtrace.report.base import CampaignReport, LeftOut
+
+    left_out = [
+        LeftOut(left.run.run_id, left.run.case.config.case_id, left.run.model_id, left.run.repetition, left.reason)
+        for left in done.not_run
+    ]
+    return CampaignReport.gated(
+        plan.suite.config.suite_id,
+        datetime.fromtimestamp(done.started_at, UTC),
+        done.results,
+        gate,
+        left_out=left_out,
+        trees=trees,
+        duration_ms=(done.ended_at - done.started_at) * 1000,
+    )
+
+
+def _write_all(report: CampaignReport, folder: Path) -> None:
+    """Write the report in every format into the folder of results."""
+    from clawtrace.cli._reports import write_reports
+    from clawtrace.report.base import formats
+
+    write_reports([(name, str(folder / cls.file_name)) for name, cls in formats().items()], report)

@@ -1,0 +1,106 @@
+"""`clawtrace inspect`: what runs did, as facts: the tree, totals, reconciliation, and why a trace is incomplete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clawtrace.cli._data import json_option
+from clawtrace.cli._source import Source, source_options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clawtrace.engine.tree_view import SpanNode
+    from clawtrace.report.paper import Paper
+
+__all__ = ["command", "print_run"]
+
+
+@click.command(
+    short_help="Show what recorded or stored runs did: calls, tools, agents, tokens, cost.",
+    epilog="Example: clawtrace inspect --traces recording.otlp.jsonl --json",
+)
+@source_options
+@click.option("--run-id", "wanted", multiple=True, help="Only this run. Repeatable.")
+@json_option
+def command(source: Source, wanted: tuple[str, ...], as_json: bool) -> None:
+    """Show the normalised facts of each run: its spans as a tree with tokens, cost and time, and its totals.
+
+    Unknown is shown as `?`, and as null in JSON (`clawtrace.inspect/1`), never as 0.
+    """
+    from clawtrace.cli._data import print_json, stdout_paper
+
+    with source.opened() as (session, known):
+        facts = session.inspect(_selected(wanted, known))
+        if as_json:
+            print_json(facts)
+            return
+        paper = stdout_paper()
+        for number, run in enumerate(facts["runs"]):
+            if number:
+                paper.line()
+            print_run(run, session.tree(run["run_id"]), paper)
+    if not facts["runs"]:
+        click.echo("There is no run.", err=True)
+
+
+def _selected(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
+    for run_id in wanted:
+        if run_id not in known:
+            from difflib import get_close_matches
+
+            near = get_close_matches(run_id, known, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"There are {len(known)} runs."
+            raise click.UsageError(f"There is no run {run_id!r}. {hint}")
+    return list(dict.fromkeys(wanted)) or list(known)
+
+
+def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], paper: Paper) -> None:
+    """Print one run of `clawtrace.inspect/1` with its tree."""
+    from clawtrace.report.figures import count, duration
+    from clawtrace.report.tree import tree_lines
+
+    traces = f"{count(run['spans'])} spans in {count(run['traces'])} trace{'s' if run['traces'] != 1 else ''}"
+    dialects = ", ".join(run["dialects"] or []) or "no known instrumentation"
+    paper.line((run["run_id"], "bold"), (f"  {traces}, {duration(run['duration_ms'])}, {dialects}", ""))
+    for line in tree_lines(nodes, width=paper.width):
+        paper.line(*line)
+    _print_totals(run, paper)
+    for line in run["reconciliation"] or ():
+        paper.paragraph(line, first="  counted: ", indent="    ", style="dim")
+    if run["closed_by"] is None:
+        paper.paragraph("open: more spans may come", indent="  ", style="yellow")
+    for reason in run["incomplete_because"] or ():
+        paper.paragraph(_sentence(reason), first="  incomplete: ", indent="    ", style="yellow")
+
+
+def _print_totals(run: Mapping[str, Any], paper: Paper) -> None:
+    from clawtrace.report.figures import count, dollars
+
+    totals: Mapping[str, Any] = run["totals"]
+    calls = count(totals["llm_calls"])
+    if totals["failed_llm_attempts"]:
+        calls += f" (+{count(totals['failed_llm_attempts'])} failed)"
+    tokens = f"{count(totals['input_tokens'])} in, {count(totals['output_tokens'])} out"
+    parts = [
+        f"{count(totals[key])} {word}"
+        for key, word in (
+            ("cache_read_tokens", "read from cache"),
+            ("cache_write_tokens", "written to cache"),
+            ("reasoning_tokens", "reasoning"),
+        )
+        if totals[key]
+    ]
+    tokens += f" ({', '.join(parts)})" if parts else ""
+    cost = dollars(totals["cost_usd"])
+    paper.line((f"  llm calls {calls} · tool calls {count(totals['tool_calls'])} · tokens {tokens} · cost {cost}", ""))
+    if run["errors"]:
+        paper.line((f"  errors {count(len(run['errors']))}", "red"))
+    if run["delegations"]:
+        paper.line(("  delegations " + ", ".join(f"{a or '?'} → {b or '?'}" for a, b in run["delegations"]), ""))
+
+
+def _sentence(reason: Any) -> str:
+    return str(reason["message"]) if isinstance(reason, dict) else str(reason)

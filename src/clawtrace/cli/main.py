@@ -1,0 +1,194 @@
+"""The `clawtrace` program: finds the command, and is the one edge where errors become text and exit codes.
+
+Nothing heavy is imported here: `clawtrace --help` needs click and this file. A command lives in
+`clawtrace/cli/<name>.py` as `command`; the table below carries its one sentence, so that the list of commands can be
+shown without loading them (a test keeps the table and the commands alike).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.exceptions import NoArgsIsHelpError
+
+from clawtrace import __version__
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+__all__ = ["COMMANDS", "cli", "main"]
+
+COMMANDS = {
+    "eval": "Judge agents: run a suite of cases, or judge recorded traces.",
+    "run": "Run any command with telemetry, show its trace, and judge it.",
+    "inspect": "Show what recorded or stored runs did: calls, tools, agents, tokens, cost.",
+    "query": "Ask recorded or stored runs in SQL.",
+    "assertions": "List the assertion types.",
+    "explain": "Explain one assertion type: meaning, fields, example.",
+    "dialects": "List the instrumentations that clawtrace reads, and what each can record.",
+    "env": "Show the environment that makes an agent export to clawtrace.",
+    "schema": "Export the JSON Schemas of files and results.",
+}
+
+_INTERRUPTED = 130
+_TERMINATED = 143
+_BROKEN_PIPE = 141
+"""128 + the signal's number, as shells report it."""
+
+
+class _ReaderGoneError(Exception):
+    """Nobody reads standard output any more."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called, and the edge that maps errors."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, the main job first."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one command."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        from importlib import import_module
+
+        command: click.Command = import_module(f"clawtrace.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which one may have been meant."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, COMMANDS, 1)
+            hint = f" Did you mean `{near[0]}`?" if near else f" There are: {', '.join(COMMANDS)}."
+            raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands from the table, without importing any."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a reader of stdout that has gone is told to the edge, before click makes it an exit code 1."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _ReaderGoneError from error
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        """Run the program and exit with the code that the command returns, or that its error stands for."""
+        run: Callable[..., Any] = partial(super().main, *args, **extra, standalone_mode=False)
+        if not standalone_mode:
+            return run()
+        sys.exit(_at_the_edge(run))
+
+
+def _at_the_edge(run: Callable[[], Any]) -> int:
+    """Run and return an exit code, whatever happens: one line on stderr for a mistake, no traceback."""
+    try:
+        code = run()
+        sys.stdout.flush()
+        return int(code or 0)
+    except click.ClickException as error:
+        _debug()
+        _show_usage(error)
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        _debug()
+        click.echo("interrupted", err=True)
+        return _INTERRUPTED
+    except (BrokenPipeError, _ReaderGoneError):
+        _forget_stdout()
+        return _BROKEN_PIPE
+    except Exception as error:
+        _debug()
+        return _report(error)
+
+
+def _show_usage(error: click.ClickException) -> None:
+    """Say what is wrong with the command line, and where its help is."""
+    if isinstance(error, NoArgsIsHelpError):
+        error.show()
+        return
+    click.echo(f"error: {error.format_message()}", err=True)
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        click.echo(f"`{context.command_path} --help` explains the command.", err=True)
+
+
+def _report(error: Exception) -> int:
+    from clawtrace.errors import ClawtraceError, ConfigError, ExitCode
+
+    code = ExitCode.BROKEN
+    if isinstance(error, ConfigError):
+        texts, code = [str(problem) for problem in error.problems], error.exit_code
+    elif isinstance(error, ClawtraceError):
+        texts, code = [str(error) or type(error).__name__], error.exit_code
+    elif isinstance(error, OSError):
+        texts = [f"{error.strerror or error}: {error.filename!r}" if error.filename else str(error)]
+    else:
+        texts = [f"{type(error).__name__}: {error}", "This is a fault of clawtrace; CLAWTRACE_DEBUG=1 shows where."]
+    for text in texts:
+        click.echo(f"error: {text}", err=True)
+    return int(code)
+
+
+def _debug() -> None:
+    """Show the traceback of the exception at hand when CLAWTRACE_DEBUG asks for it."""
+    if os.environ.get("CLAWTRACE_DEBUG", "0") not in ("", "0"):
+        import traceback
+
+        traceback.print_exc()
+
+
+def _forget_stdout() -> None:
+    """Point stdout at nothing: its reader has gone, and Python would complain when it flushes at exit."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Example: clawtrace eval --traces recording.otlp.jsonl --assertions checks.yaml",
+)
+@click.version_option(__version__, prog_name="clawtrace")
+def cli() -> None:
+    """Judge AI agents by their OpenTelemetry traces.
+
+    `clawtrace COMMAND --help` explains a command. Results go to standard output, everything else to standard error.
+    Exit codes: 0 passed, 1 something failed, 2 usage or configuration, 3 undecided, 4 something broke.
+    """
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    import signal
+
+    signal.signal(signal.SIGTERM, _terminate)
+    for stream in (sys.stdout, sys.stderr):
+        # What a narrow encoding cannot write is shown as an escape; a report must not fail on a name.
+        with suppress(AttributeError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    cli(prog_name="clawtrace")
+
+
+def _terminate(signum: int, frame: FrameType | None) -> None:
+    """End through the normal way out, so that agents are ended and the store is closed."""
+    del signum, frame
+    raise SystemExit(_TERMINATED)

@@ -1,0 +1,96 @@
+"""`clawtrace run -- CMD…`: any command as a run: telemetry set, spans received, trace shown, judged when asked."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from clawtrace.cli._outcome import Output, finish, output_options, trees_of
+
+if TYPE_CHECKING:
+    from clawtrace.campaign.wrap import WrappedRun
+    from clawtrace.session import Session
+
+__all__ = ["command"]
+
+
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    short_help="Run any command with telemetry, show its trace, and judge it.",
+    epilog="Example: clawtrace run --assertions checks.yaml -- python agent.py 'What is the weather?'",
+)
+@click.argument("cmd", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--assertions", metavar="FILE", help="What must be true of the run.")
+@click.option(
+    "--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Time limit of the command."
+)
+@click.option("--passthrough", is_flag=True, help="Exit with the command's own exit code, not the verdict's.")
+@output_options
+def command(
+    cmd: tuple[str, ...], assertions: str | None, timeout: float | None, passthrough: bool, output: Output
+) -> int:
+    """Run a command with its telemetry sent here, and show its trace; with --assertions judge it.
+
+    The command keeps its terminal, and standard output is its own: trace and verdicts go to standard error. The exit
+    code is the verdict's (see `clawtrace eval --help`), or the command's own without --assertions.
+    """
+    if any(path == "-" for _, path in output.reports):
+        raise click.UsageError("Standard output belongs to the command; give --report a file.")
+    if output.reports and assertions is None:
+        raise click.UsageError("--report needs --assertions: without them there are no results.")
+    from clawtrace.campaign.wrap import run_command
+    from clawtrace.config.assertions_file import load_assertions_file
+    from clawtrace.config.project_file import load_project
+    from clawtrace.session import Session, session_settings
+
+    project = load_project(Path.cwd(), os.environ)
+    asked = load_assertions_file(assertions, project, os.environ) if assertions is not None else None
+    settings = session_settings(asked.project if asked else project)
+    with Session.open(receive=True, settings=settings) as session:
+        started, began = datetime.now(UTC), time.perf_counter()
+        wrapped = run_command(
+            cmd,
+            session,
+            os.environ,
+            assertions=asked.assertions if asked else None,
+            switches=project.config.telemetry_env,
+            timeout_seconds=timeout,
+        )
+        if not output.quiet:
+            _show(session, wrapped, judged=asked is not None)
+        code = _judge(session, wrapped, started, (time.perf_counter() - began) * 1000, output) if asked else None
+    return wrapped.exit_code if passthrough or code is None else code
+
+
+def _show(session: Session, wrapped: WrappedRun, *, judged: bool) -> None:
+    """Print the trace of the run; the report that follows a judged one says what else happened."""
+    from clawtrace.cli.inspect import print_run
+    from clawtrace.report.paper import paper_for
+
+    paper = paper_for(sys.stderr)
+    run_id = wrapped.record.run_id
+    (facts,) = session.inspect([run_id])["runs"]
+    paper.line()
+    print_run(facts, session.tree(run_id), paper)
+    if wrapped.record.timed_out:
+        paper.paragraph("The command was ended by the time limit.", indent="  ", style="yellow")
+    if not facts["spans"]:
+        paper.paragraph("No span of this run arrived. `clawtrace env` shows what the command was told.", indent="  ")
+    for note in () if judged else wrapped.result.diagnostics:
+        paper.paragraph(note, first="  note: ", indent="    ", style="dim")
+
+
+def _judge(session: Session, wrapped: WrappedRun, started: datetime, spent: float, output: Output) -> int:
+    from clawtrace.engine.gate import Gate
+    from clawtrace.report.base import CampaignReport
+
+    results = [wrapped.result]
+    trees = trees_of(session, results)
+    report = CampaignReport.gated(None, started, results, Gate(), trees=trees, duration_ms=spent)
+    return finish(report, output, to_stderr=True)

@@ -1,0 +1,94 @@
+"""What a report is written from, what a format is, and the registry of formats."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
+
+from clawtrace._discover import subclasses_in
+from clawtrace.engine.gate import Gate
+from clawtrace.errors import ExitCode
+from clawtrace.model.verdict import RunResult, Status
+
+if TYPE_CHECKING:
+    from clawtrace.engine.tree_view import SpanNode
+
+__all__ = ["CampaignReport", "LeftOut", "Report", "cases_of", "formats", "status_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A planned run without a result: it was not started, or ended before it could be judged."""
+
+    run_id: str
+    case_id: str
+    model_id: str | None
+    repetition: int
+    reason: str
+    """One sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignReport:
+    """Everything that a report shows: the runs with their verdicts, and what follows from them."""
+
+    suite_id: str | None
+    """None for recorded input and for a single command."""
+    started_at: datetime
+    """When the evaluation began; aware of its time zone."""
+    results: Sequence[RunResult]
+    exit_code: ExitCode
+    gate: Gate = field(default_factory=Gate)
+    """What the user let pass; `exit_code` follows from it, `results` and `left_out`."""
+    left_out: Sequence[LeftOut] = ()
+    """Planned runs without a result; with any of them a campaign has not passed."""
+    trees: Mapping[str, Sequence[SpanNode]] = field(default_factory=dict)
+    """Spans of a run, depth first, by run id, for display; a run may be left out."""
+    duration_ms: float | None = None
+    """From start to the last verdict; None when it was not measured."""
+
+    @classmethod
+    def gated(
+        cls, suite_id: str | None, started_at: datetime, results: Sequence[RunResult], gate: Gate, **more: Any
+    ) -> CampaignReport:
+        """Return a report whose exit code follows from the gate; runs that were left out are undecided."""
+        code = gate.of_results(results)
+        if code is ExitCode.PASSED and more.get("left_out"):
+            code = ExitCode.UNDECIDED
+        return cls(suite_id, started_at, results, code, gate, **more)
+
+
+class Report(ABC):
+    """One format of `--report FORMAT=PATH`."""
+
+    abstract: ClassVar[bool] = True
+    format: ClassVar[str]
+    """The word before the equals sign."""
+    file_name: ClassVar[str]
+    """Name of the report in a campaign's folder."""
+
+    @abstractmethod
+    def write(self, report: CampaignReport, stream: TextIO) -> None:
+        """Write `report` to `stream`, a text stream in UTF-8 that stays open."""
+
+
+def formats() -> dict[str, type[Report]]:
+    """Return every report format by its name, in alphabetical order."""
+    found = {cls.format: cls for cls in subclasses_in("clawtrace.report", Report)}  # type: ignore[type-abstract]
+    return dict(sorted(found.items()))
+
+
+def cases_of(results: Iterable[RunResult]) -> dict[tuple[str, str | None], list[RunResult]]:
+    """Group runs by case and model, both in the order of their first run."""
+    cases: dict[tuple[str, str | None], list[RunResult]] = {}
+    for result in results:
+        cases.setdefault((result.case_id, result.model_id), []).append(result)
+    return cases
+
+
+def status_of(result: RunResult) -> Status | None:
+    """Return the status to show for a run: `error` for one that broke, else its own; None when nothing was asked."""
+    return Status.ERROR if result.error else result.status

@@ -1,0 +1,352 @@
+"""`--report json=PATH`: the machine-readable results, `clawtrace.results/1` (spec: cli.md).
+
+The structs below are the contract, apart from the engine's own on purpose: keys may be added, never changed.
+Their JSON Schema is exported by `clawtrace schema`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Literal, TextIO
+
+from clawtrace import __version__
+from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
+from clawtrace.report.base import CampaignReport, Report, cases_of, status_of
+
+__all__ = ["JsonReport", "Results", "json_schema", "json_text", "results_of"]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+StatusWord = Literal["pass", "fail", "warn", "skip", "inconclusive", "error"]
+
+
+class _Struct:
+    """What the structs share; pydantic, which writes their schema, is not needed to write results."""
+
+    __pydantic_config__: ClassVar = {"use_attribute_docstrings": True}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvidenceSpan(_Struct):
+    """One span that decided a verdict."""
+
+    trace_id: str | None
+    """32 hexadecimal digits; null when the fact is known only from a message or a log line."""
+    span_id: str | None
+    """16 hexadecimal digits; null when the fact is known only from a message or a log line."""
+    name: str
+    """Name of the span, or of what stands for it."""
+    why: str
+    """What about the span mattered."""
+    start_ns: int | None
+    """Start of the span in nanoseconds since the Unix epoch; null when unknown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssertionResult(_Struct):
+    """The answer of one assertion for one run."""
+
+    id: str
+    """The assertion's id, unique within its file."""
+    type: str
+    """The assertion's type, for example `tool_sequence`."""
+    status: StatusWord
+    """How the question was answered."""
+    severity: Literal["error", "warn"]
+    """`warn` keeps a fail, skip or inconclusive out of the exit code."""
+    final: bool
+    """Whether no further span could have changed the answer."""
+    message: str
+    """One plain sentence: what was asked, what was found, why the status is what it is."""
+    description: str
+    """The author's own words about the assertion; empty when none were given."""
+    expected: Any
+    """What was asked for, as a JSON value."""
+    actual: Any
+    """What was found, as a JSON value; null when unknown."""
+    evidence: list[EvidenceSpan]
+    """The spans that decided, the most telling first."""
+    missing: str
+    """The fact that was unknown, as relation and column; empty when none was."""
+    hint: str
+    """The next step, where one is known; else empty."""
+    stale: bool
+    """Whether spans of the run arrived after this verdict."""
+    sql: str
+    """The SQL text that ran; empty for a probe of the world."""
+    params: dict[str, Any]
+    """The parameters and relations that were bound to the SQL."""
+    duration_ms: float
+    """Time of the query divided by the number of runs that it answered for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace(_Struct):
+    """What was received of a run."""
+
+    complete: bool | None
+    """Whether no reason is known against the trace being whole; null while the run is open or has no trace."""
+    incomplete_because: list[str]
+    """The reasons against it, one plain sentence each."""
+    closed_by: str | None
+    """Why nothing more can come: exit, end_run, settled, timeout, recording; null while open."""
+    spans: int
+    """Distinct spans."""
+    traces: int
+    """Distinct trace ids."""
+    duration_ms: float | None
+    """From the first start to the last end; null when unknown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(_Struct):
+    """One repetition of one case with one model."""
+
+    run_id: str
+    """The run's id, unique in its store."""
+    repetition: int
+    """1-based repetition of the same case and model."""
+    status: StatusWord | None
+    """The heaviest of its assertions: error, fail, inconclusive, skip, warn, pass; null when nothing was asked."""
+    reused: bool
+    """Whether the run was taken over from an earlier campaign."""
+    run_status: Literal["success", "failed", "timed_out", "provider_error", "invalid"] | None
+    """How the agent's process ended; null for recorded input."""
+    error: str
+    """What broke before or while the agent ran; empty when nothing did."""
+    trace: Trace
+    """What was received."""
+    final_score: float | None
+    """A judge's score from 0 to 10; null where no judge was asked (this version asks none)."""
+    totals: dict[str, Any]
+    """The run's row of the relation `run_totals`; null values are unknown, never zero."""
+    diagnostics: list[str]
+    """What receiving and normalising the run had to say: conflicts, rejected spans, cut cycles."""
+    assertions: list[AssertionResult]
+    """Every assertion's answer, in the order of the file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case(_Struct):
+    """All repetitions of one case with one model."""
+
+    case_id: str
+    """The case; for recorded input the run's id."""
+    model_id: str | None
+    """The suite's model entry; null for recorded input."""
+    pass_rate: float | None
+    """Runs with status `pass` divided by the runs that ran and were judged; null when none was."""
+    interval: tuple[float, float] | None
+    """Confidence interval of the pass rate; null in this version, which computes no statistics over repetitions."""
+    stability: Literal["stable-pass", "flaky", "stable-fail"] | None
+    """How alike the repetitions are; null in this version, which computes no statistics over repetitions."""
+    runs: list[Run]
+    """The repetitions, in order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Totals(_Struct):
+    """Numbers of runs, by status; runs of which nothing was asked are in `runs` alone."""
+
+    runs: int
+    """All runs."""
+    passed: int
+    """Runs with status `pass`."""
+    failed: int
+    """Runs with status `fail`."""
+    warned: int
+    """Runs with status `warn`."""
+    skipped: int
+    """Runs with status `skip`."""
+    inconclusive: int
+    """Runs with status `inconclusive`."""
+    errored: int
+    """Runs with status `error`, and runs that broke before anything could be asked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotRun(_Struct):
+    """A planned run without a result."""
+
+    run_id: str
+    """The id that it would have had."""
+    case_id: str
+    """The case."""
+    model_id: str | None
+    """The suite's model entry."""
+    repetition: int
+    """1-based repetition of the same case and model."""
+    reason: str
+    """Why it was not run, or not judged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results(_Struct):
+    """The results of one `clawtrace eval` or `clawtrace run`."""
+
+    schema: Literal["clawtrace.results/1"]
+    """Name and version of this format: keys may be added, never changed."""
+    clawtrace: str
+    """Version of clawtrace that judged."""
+    suite_id: str | None
+    """The suite; null for recorded input and for a single command."""
+    started_at: str
+    """When the evaluation began, ISO 8601 in UTC."""
+    exit_code: Literal[0, 1, 2, 3, 4]
+    """0 passed, 1 failed, 2 usage, 3 undecided, 4 broken."""
+    totals: Totals
+    """Numbers of runs."""
+    cases: list[Case]
+    """One entry for each case and model, in the order of the suite."""
+    not_run: list[NotRun]
+    """Planned runs that were not started, or ended before they could be judged; a campaign with any has not passed."""
+
+
+class JsonReport(Report):
+    """`clawtrace.results/1`."""
+
+    format = "json"
+    file_name = "report.json"
+
+    def write(self, report: CampaignReport, stream: TextIO) -> None:
+        """Write one JSON object, indented, with a line end."""
+        stream.write(json_text(results_of(report)) + "\n")
+
+
+def json_text(value: Any) -> str:
+    """Return `value` as indented JSON that every reader accepts.
+
+    Numbers that are not finite become their names, as in OTLP's JSON; a lone surrogate (from a JSON escape in an
+    argument, or a file name that is no UTF-8) has no UTF-8 form and becomes its escape.
+    """
+    text = json.dumps(_json(value), indent=2, ensure_ascii=False, allow_nan=False)
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of `clawtrace.results/1`."""
+    from pydantic import TypeAdapter
+
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **TypeAdapter(Results).json_schema(mode="serialization"),
+        "title": "clawtrace.results/1",
+    }
+
+
+def results_of(report: CampaignReport) -> Results:
+    """Return `report` as the structs of `clawtrace.results/1`."""
+    return Results(
+        schema="clawtrace.results/1",
+        clawtrace=__version__,
+        suite_id=report.suite_id,
+        started_at=_utc(report.started_at),
+        exit_code=int(report.exit_code),  # type: ignore[arg-type]
+        totals=_totals(report.results),
+        cases=[_case(*key, runs) for key, runs in cases_of(report.results).items()],
+        not_run=[
+            NotRun(run_id=x.run_id, case_id=x.case_id, model_id=x.model_id, repetition=x.repetition, reason=x.reason)
+            for x in report.left_out
+        ],
+    )
+
+
+def _utc(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _totals(results: Sequence[RunResult]) -> Totals:
+    words = [status_of(result) for result in results]
+    return Totals(
+        runs=len(words),
+        passed=words.count(Status.PASS),
+        failed=words.count(Status.FAIL),
+        warned=words.count(Status.WARN),
+        skipped=words.count(Status.SKIP),
+        inconclusive=words.count(Status.INCONCLUSIVE),
+        errored=words.count(Status.ERROR),
+    )
+
+
+def _case(case_id: str, model_id: str | None, runs: Sequence[RunResult]) -> Case:
+    ran = [run for run in runs if run.status is not None and not run.error]
+    passed = sum(run.status is Status.PASS for run in ran)
+    return Case(
+        case_id=case_id,
+        model_id=model_id,
+        pass_rate=passed / len(ran) if ran else None,
+        interval=None,
+        stability=None,
+        runs=[_run(run) for run in runs],
+    )
+
+
+def _run(result: RunResult) -> Run:
+    status = status_of(result)
+    return Run(
+        run_id=result.run_id,
+        repetition=result.repetition,
+        status=None if status is None else status.value,
+        reused=False,
+        run_status=result.run_status,  # type: ignore[arg-type]
+        error=result.error,
+        trace=Trace(
+            complete=result.complete,
+            incomplete_because=list(result.incomplete_because),
+            closed_by=result.closed_by,
+            spans=result.spans,
+            traces=result.traces,
+            duration_ms=result.duration_ms,
+        ),
+        final_score=None,
+        totals=result.totals,
+        diagnostics=list(result.diagnostics),
+        assertions=[_assertion(verdict) for verdict in result.verdicts],
+    )
+
+
+def _assertion(verdict: Verdict) -> AssertionResult:
+    return AssertionResult(
+        id=verdict.id,
+        type=verdict.type,
+        status=verdict.status.value,
+        severity=verdict.severity,
+        final=verdict.final,
+        message=verdict.message,
+        description=verdict.description,
+        expected=verdict.expected,
+        actual=verdict.actual,
+        evidence=[_evidence(item) for item in verdict.evidence],
+        missing=verdict.missing,
+        hint=verdict.hint,
+        stale=verdict.stale,
+        sql=verdict.sql,
+        params=verdict.params,
+        duration_ms=round(verdict.duration_ms, 3),
+    )
+
+
+def _evidence(item: Evidence) -> EvidenceSpan:
+    return EvidenceSpan(
+        trace_id=item.trace_id, span_id=item.span_id, name=item.name, why=item.why, start_ns=item.start_ns
+    )
+
+
+def _json(value: Any) -> Any:
+    """Return `value` as JSON can carry it."""
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
+    if is_dataclass(value):
+        return {item.name: _json(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_json(item) for item in value]
+    return str(value)

@@ -1,0 +1,132 @@
+"""`--report junit=PATH`: JUnit XML as CI systems read it.
+
+One suite a case and model, one test case an assertion and run. What is red follows from the gate, so that a CI
+system shows red exactly when the exit code is not 0:
+
+- the gate says failed → `<failure>`;
+- the gate says undecided or broken → `<error>` with the status as its type: skipped and inconclusive are not green;
+- the gate lets something pass that is no pass (a failed assertion of `severity: warn`, a skip under
+  `--allow-missing-trace`) → `<skipped>` with the reason: visible, not red;
+- a run that broke, was not run, or of which nothing was asked, has a test case of its own, named `(run)`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from clawtrace.engine.gate import Gate
+from clawtrace.errors import ExitCode
+from clawtrace.model.verdict import RunResult, Status, Verdict
+from clawtrace.report.base import CampaignReport, LeftOut, Report, cases_of
+
+__all__ = ["JunitReport"]
+
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 cannot carry, not even escaped."""
+
+_RED = {ExitCode.FAILED: "failure", ExitCode.UNDECIDED: "error", ExitCode.BROKEN: "error"}
+
+
+class JunitReport(Report):
+    """JUnit XML."""
+
+    format = "junit"
+    file_name = "report.xml"
+
+    def write(self, report: CampaignReport, stream: TextIO) -> None:
+        """Write one XML document in UTF-8."""
+        root = ET.Element("testsuites", name=_xml(report.suite_id or "clawtrace"))
+        for (case_id, model_id), runs in cases_of(report.results).items():
+            name = case_id if model_id is None else f"{case_id} [{model_id}]"
+            suite = ET.SubElement(root, "testsuite", name=_xml(name))
+            suite.set("timestamp", report.started_at.isoformat(timespec="seconds"))
+            for run in runs:
+                _add_run(suite, name, run, report.gate, repeated=len(runs) > 1)
+            _count(suite, [suite])
+        if report.left_out:
+            _add_left_out(ET.SubElement(root, "testsuite", name="(not run)"), report.left_out)
+        if not report.results and not report.left_out:
+            suite = ET.SubElement(root, "testsuite", name="clawtrace")
+            case = ET.SubElement(suite, "testcase", classname="clawtrace", name="(campaign)", time="0.000")
+            _outcome(case, "error", "nothing", "Nothing was evaluated: there was no run.", "")
+            _count(suite, [suite])
+        _count(root, list(root))
+        ET.indent(root)
+        stream.write('<?xml version="1.0" encoding="UTF-8"?>\n')
+        stream.write(ET.tostring(root, encoding="unicode") + "\n")
+
+
+def _add_run(suite: ET.Element, classname: str, run: RunResult, gate: Gate, *, repeated: bool) -> None:
+    suffix = f" [repetition {run.repetition}]" if repeated else ""
+    for verdict in run.verdicts:
+        case = ET.SubElement(suite, "testcase", classname=_xml(classname), name=_xml(verdict.id + suffix))
+        case.set("time", f"{verdict.duration_ms / 1000:.3f}")
+        code = gate.of_verdict(verdict)
+        if code in _RED:
+            _outcome(case, _RED[code], verdict.status.value, verdict.message, _details(verdict))
+        elif verdict.status is not Status.PASS:
+            _outcome(case, "skipped", verdict.status.value, f"{verdict.status.value}: {verdict.message}", "")
+        ET.SubElement(case, "system-out").text = _xml(_account(run, verdict))
+    if run.error or not run.verdicts:
+        case = ET.SubElement(suite, "testcase", classname=_xml(classname), name=_xml(f"(run){suffix}"), time="0.000")
+        message = run.error or "Nothing was evaluated: the run has no assertion."
+        _outcome(case, "error", "error" if run.error else "nothing", message, "\n".join(run.diagnostics))
+
+
+def _add_left_out(suite: ET.Element, left_out: Sequence[LeftOut]) -> None:
+    for run in left_out:
+        classname = run.case_id if run.model_id is None else f"{run.case_id} [{run.model_id}]"
+        name = f"(run) [repetition {run.repetition}]"
+        case = ET.SubElement(suite, "testcase", classname=_xml(classname), name=name, time="0.000")
+        _outcome(case, "error", "not run", f"Not run: {run.reason}", "")
+    _count(suite, [suite])
+
+
+def _outcome(case: ET.Element, tag: str, kind: str, message: str, text: str) -> None:
+    element = ET.SubElement(case, tag, type=kind, message=_xml(message))
+    element.text = _xml(text) or None
+
+
+def _count(target: ET.Element, within: Sequence[ET.Element]) -> None:
+    """Set the totals of `target` from all test cases below `within`."""
+    cases = [case for element in within for case in element.iter("testcase")]
+    target.set("tests", str(len(cases)))
+    for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        target.set(attribute, str(sum(case.find(tag) is not None for case in cases)))
+    target.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.3f}")
+
+
+def _details(verdict: Verdict) -> str:
+    lines = [verdict.message, f"expected: {_value(verdict.expected)}", f"actual: {_value(verdict.actual)}"]
+    for item in verdict.evidence:
+        where = f"span {item.span_id} {item.name}" if item.span_id is not None else item.name
+        lines.append(": ".join(filter(None, (where, item.why))))
+    if verdict.hint:
+        lines.append(f"hint: {verdict.hint}")
+    return "\n".join(lines)
+
+
+def _account(run: RunResult, verdict: Verdict) -> str:
+    """Return what `<system-out>` says: the run, the sentence, the evidence, the SQL."""
+    lines = [f"run {run.run_id}: {run.spans} spans in {run.traces} traces", f"{verdict.type}: {verdict.status.value}"]
+    if verdict.description:
+        lines.append(verdict.description)
+    lines.append(_details(verdict))
+    lines += [f"incomplete: {reason}" for reason in run.incomplete_because]
+    lines += [f"note: {note}" for note in run.diagnostics]
+    if verdict.sql:
+        lines += ["", verdict.sql]
+    return "\n".join(lines)
+
+
+def _value(value: Any) -> str:
+    return "unknown" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _xml(text: str) -> str:
+    """Return `text` with what XML 1.0 cannot carry written as Python would escape it."""
+    return _NOT_XML.sub(lambda match: match.group().encode("unicode_escape", "surrogatepass").decode("ascii"), text)

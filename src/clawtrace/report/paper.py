@@ -1,0 +1,201 @@
+"""What text is written on: plain for pipes, files and CI; colour and boxes on a terminal.
+
+Both papers get the same content, as lines of styled segments and as tables. Text that an agent wrote reaches a
+terminal only here, with its control characters made visible: a span name cannot move the cursor or repaint a verdict.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import textwrap
+import unicodedata
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = [
+    "Column",
+    "Paper",
+    "PlainPaper",
+    "RichPaper",
+    "Segment",
+    "clean",
+    "cut",
+    "display_width",
+    "is_watched",
+    "paper_for",
+]
+
+Segment = tuple[str, str]
+"""Text and its style: a colour of rich, `bold`, `dim`, or nothing."""
+
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, line and paragraph separators, marks that turn the reading direction, lone surrogates."""
+
+_ASCII = str.maketrans(
+    {"├": "|", "│": "|", "└": "`", "─": "-", "…": "...", "▶": ">", "✓": "+", "✗": "x", "≥": ">=", "→": "->"}
+    | {"·": "-", "–": "-", "•": "*", "━": "="}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table."""
+
+    title: str
+    align: Literal["left", "right"] = "left"
+
+
+class Paper(ABC):
+    """Something to write lines, paragraphs and tables on."""
+
+    width: int | None
+    """Columns of a line; None when lines may be as long as they are."""
+
+    @abstractmethod
+    def line(self, *segments: Segment) -> None:
+        """Write one line."""
+
+    @abstractmethod
+    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Segment]]) -> None:
+        """Write a table: one segment a cell."""
+
+    def paragraph(self, text: str, *, indent: str = "", style: str = "", first: str | None = None) -> None:
+        """Write `text`, wrapped to the width; `first` goes before the first line in the place of `indent`."""
+        start = indent if first is None else first
+        lines = [clean(line) for line in text.splitlines()] or [""]
+        for number, line in enumerate(lines):
+            lead = start if number == 0 else indent
+            for piece in self._wrap(line, lead, indent):
+                self.line((piece, style))
+
+    def _wrap(self, line: str, first: str, rest: str) -> list[str]:
+        if self.width is None or not line:
+            return [first + line]
+        return textwrap.wrap(
+            line,
+            max(self.width, len(rest) + 20),
+            initial_indent=first,
+            subsequent_indent=rest,
+            break_on_hyphens=False,
+            drop_whitespace=True,
+        )
+
+
+class PlainPaper(Paper):
+    """Text without colour, as pipes, files and CI logs want it."""
+
+    def __init__(self, stream: TextIO, width: int | None = None) -> None:
+        self.width = width
+        self._stream = stream
+        self._ascii = not _can_encode(stream, "├─…▶✓")
+
+    def line(self, *segments: Segment) -> None:
+        """Write one line, without its styles."""
+        text = clean("".join(text for text, _ in segments)).rstrip()
+        self._stream.write((text.translate(_ASCII) if self._ascii else text) + "\n")
+
+    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Segment]]) -> None:
+        """Write a table with two spaces between columns."""
+        cells = [[column.title for column in columns], *([clean(text) for text, _ in row] for row in rows)]
+        widths = [max(display_width(row[i]) for row in cells) for i in range(len(columns))]
+        if self.width is not None:
+            _shrink(widths, columns, self.width - 2 * (len(columns) - 1))
+        for row in cells:
+            padded = (_pad(text, width, column.align) for text, width, column in zip(row, widths, columns, strict=True))
+            self.line(("  ".join(padded), ""))
+
+
+class RichPaper(Paper):
+    """A terminal, through rich; colour obeys `NO_COLOR`."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self.width = console.width
+
+    def line(self, *segments: Segment) -> None:
+        """Write one line; what is too long is wrapped by the terminal, so that copying keeps it whole."""
+        from rich.text import Text
+
+        text = Text.assemble(*((clean(text), style) for text, style in segments))
+        self._console.print(text, soft_wrap=True)
+
+    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Segment]]) -> None:
+        """Write a table that fits the terminal's width."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+        for column in columns:
+            table.add_column(column.title, justify=column.align, overflow="fold", no_wrap=column.align == "right")
+        for row in rows:
+            table.add_row(*(Text(clean(text), style=style) for text, style in row))
+        self._console.print(table)
+
+
+def paper_for(stream: TextIO) -> Paper:
+    """Return a terminal's paper when `stream` is one that a person watches, else plain paper without a width."""
+    if not is_watched(stream):
+        return PlainPaper(stream)
+    from rich.console import Console
+
+    return RichPaper(Console(file=stream, highlight=False))
+
+
+def is_watched(stream: TextIO) -> bool:
+    """Whether a person watches `stream` on a terminal that can draw; in CI nobody does."""
+    return stream.isatty() and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
+
+
+def clean(text: str) -> str:
+    """Return `text` with control characters as Python would escape them: it stays on its line and paints nothing."""
+    return _UNSAFE.sub(lambda match: match.group().encode("unicode_escape", "surrogatepass").decode("ascii"), text)
+
+
+def display_width(text: str) -> int:
+    """Return how many columns `text` takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    marks = sum(unicodedata.combining(char) != 0 for char in text)
+    return len(text) + wide - marks
+
+
+def cut(text: str, width: int) -> str:
+    """Return `text` in at most `width` columns, its end replaced by an ellipsis when it was cut."""
+    if display_width(text) <= width:
+        return text
+    kept = text[: max(width - 1, 0)]
+    while kept and display_width(kept) > width - 1:
+        kept = kept[:-1]
+    return kept + "…"
+
+
+def _shrink(widths: list[int], columns: Sequence[Column], room: int) -> None:
+    """Take what does not fit into `room` from the widest text columns; figures are never cut."""
+    texts = [i for i, column in enumerate(columns) if column.align == "left"]
+    while sum(widths) > room and texts:
+        widest = max(texts, key=lambda i: widths[i])
+        if widths[widest] <= 8:
+            return
+        widths[widest] -= 1
+
+
+def _pad(text: str, width: int, align: str) -> str:
+    text = cut(text, width)
+    space = " " * (width - display_width(text))
+    return space + text if align == "right" else text + space
+
+
+def _can_encode(stream: TextIO, text: str) -> bool:
+    try:
+        text.encode(getattr(stream, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,196 @@
+"""The report for people: a table of runs, then each thing that did not pass with its spans, then what it comes to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from clawtrace.errors import ExitCode
+from clawtrace.model.verdict import RunResult, Status, Verdict
+from clawtrace.report.base import CampaignReport, LeftOut, status_of
+from clawtrace.report.figures import UNKNOWN, cost_of, count, duration, tokens_of
+from clawtrace.report.paper import Column, Paper, Segment
+from clawtrace.report.tree import tree_lines
+
+__all__ = ["print_campaign", "print_runs", "print_summary", "print_verdicts"]
+
+_STYLE: dict[Status | None, str] = {
+    Status.PASS: "green",
+    Status.FAIL: "red",
+    Status.ERROR: "bold red",
+    Status.INCONCLUSIVE: "yellow",
+    Status.SKIP: "yellow",
+    Status.WARN: "yellow",
+    None: "yellow",
+}
+_ORDER = [Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.SKIP, Status.WARN, Status.PASS]
+
+_MEANING = {
+    ExitCode.PASSED: "everything that was asked was answered, and the answer was yes",
+    ExitCode.FAILED: "something failed",
+    ExitCode.USAGE: "nothing was judged",
+    ExitCode.UNDECIDED: "nothing failed, but not everything could be decided",
+    ExitCode.BROKEN: "something broke: an agent, a precondition, an assertion or the store",
+}
+_COUNTED = {
+    Status.PASS: "passed",
+    Status.FAIL: "failed",
+    Status.ERROR: "broke",
+    Status.INCONCLUSIVE: "inconclusive",
+    Status.SKIP: "skipped",
+    Status.WARN: "warned",
+    None: "not asked anything",
+}
+
+
+def print_campaign(report: CampaignReport, paper: Paper, *, verbose: bool = False, quiet: bool = False) -> None:
+    """Print the table of runs, what did not pass, and the summary.
+
+    Args:
+        report: what to print.
+        paper: where to.
+        verbose: also what passed, and the SQL of each verdict.
+        quiet: the summary only.
+    """
+    if not quiet:
+        if report.results:
+            print_runs(report.results, paper)
+        print_verdicts(report, paper, verbose=verbose)
+        _print_left_out(report.left_out, paper)
+        paper.line()
+    print_summary(report, paper)
+
+
+def print_runs(results: Sequence[RunResult], paper: Paper) -> None:
+    """Print one row a run; the columns `model` and `rep` appear where they tell something."""
+    models = any(result.model_id is not None for result in results)
+    repeated = any(result.repetition != 1 for result in results)
+    columns = [Column("case"), Column("status")]
+    columns[1:1] = [Column("model")] * models + [Column("rep", "right")] * repeated
+    columns += [Column(title, "right") for title in ("spans", "calls", "tokens", "cost", "time")]
+    rows = []
+    for result in results:
+        status = status_of(result)
+        row: list[Segment] = [(result.case_id, "")]
+        row += [(result.model_id or "", "")] * models + [(str(result.repetition), "")] * repeated
+        row.append((status.value if status else "not asked", _STYLE[status]))
+        row += [(text, "dim" if text == UNKNOWN else "") for text in _run_figures(result)]
+        rows.append(row)
+    paper.table(columns, rows)
+
+
+def _run_figures(result: RunResult) -> list[str]:
+    totals = result.totals
+    calls = count(totals.get("llm_calls"))
+    return [count(result.spans), calls, tokens_of(totals), cost_of(totals), duration(result.duration_ms)]
+
+
+def print_verdicts(report: CampaignReport, paper: Paper, *, verbose: bool = False) -> None:
+    """Print what did not pass, run by run, the gravest first; with `verbose` also what passed."""
+    for result in report.results:
+        shown = [verdict for verdict in result.verdicts if verbose or verdict.status is not Status.PASS]
+        if result.error:
+            paper.line()
+            paper.line(("ERROR", "bold red"), (f"  {_title(result)}", "bold"))
+            paper.paragraph(result.error, indent="  ")
+        for verdict in sorted(shown, key=lambda verdict: (verdict.severity == "warn", _ORDER.index(verdict.status))):
+            _print_verdict(verdict, result, report, paper, verbose=verbose)
+        if shown or result.error:
+            _print_reasons(result, paper, apart=verbose)
+
+
+def _print_verdict(verdict: Verdict, result: RunResult, report: CampaignReport, paper: Paper, *, verbose: bool) -> None:
+    paper.line()
+    kind = "" if verdict.id == verdict.type else f" ({verdict.type})"
+    severity = ", severity warn" if verdict.severity == "warn" else ""
+    status = (verdict.status.value.upper(), _STYLE[verdict.status])
+    paper.line(status, (f"  {_title(result)}", "bold"), (f" · {verdict.id}{kind}{severity}", ""))
+    if verdict.description:
+        paper.paragraph(verdict.description, indent="  ", style="dim")
+    paper.paragraph(verdict.message, indent="  ")
+    nodes = report.trees.get(result.run_id, ())
+    in_tree = {node.span_id for node in nodes}
+    marks = {item.span_id: item.why for item in verdict.evidence if item.span_id is not None}
+    if marks.keys() & in_tree:
+        paper.line()
+        for line in tree_lines(nodes, marks=marks, only_marked=True, width=paper.width):
+            paper.line(*line)
+    for item in verdict.evidence:
+        if item.span_id not in in_tree:
+            paper.paragraph(": ".join(filter(None, (item.name, item.why))), first="  • ", indent="    ")
+    if verdict.stale:
+        paper.paragraph("Spans of this run arrived after the verdict.", indent="  ", style="yellow")
+    if verdict.hint:
+        paper.paragraph(verdict.hint, first="  hint: ", indent="        ", style="cyan")
+    if verbose and verdict.sql:
+        _print_sql(verdict, paper)
+
+
+def _print_sql(verdict: Verdict, paper: Paper) -> None:
+    paper.line()
+    for line in verdict.sql.strip().splitlines():
+        paper.line((f"    {line}", "dim"))
+    for name, value in verdict.params.items():
+        paper.paragraph(f"{name} = {_value(value)}", first="    :", indent="      ", style="dim")
+
+
+def _print_reasons(result: RunResult, paper: Paper, *, apart: bool) -> None:
+    if apart and (result.incomplete_because or result.diagnostics):
+        paper.line()
+    for reason in result.incomplete_because:
+        paper.paragraph(reason, first="  incomplete: ", indent="    ", style="yellow")
+    for note in result.diagnostics:
+        paper.paragraph(note, first="  note: ", indent="    ", style="dim")
+
+
+def _print_left_out(left_out: Sequence[LeftOut], paper: Paper) -> None:
+    if left_out:
+        paper.line()
+    for run in left_out:
+        model = f" · {run.model_id}" if run.model_id is not None else ""
+        paper.paragraph(
+            f"{run.case_id}{model} · repetition {run.repetition}: {run.reason}", first="NOT RUN  ", indent="  "
+        )
+
+
+def print_summary(report: CampaignReport, paper: Paper) -> None:
+    """Print how many runs ended how, and the exit code with its meaning."""
+    words = [status_of(result) for result in report.results]
+    line: list[Segment] = [(f"{count(len(words))} run{'s' if len(words) != 1 else ''}", "bold")]
+    for status, word in _COUNTED.items():
+        if number := words.count(status):
+            line += [(": " if len(line) == 1 else ", ", ""), (f"{count(number)} {word}", _STYLE[status])]
+    if report.left_out:
+        line += [(": " if len(line) == 1 else ", ", ""), (f"{count(len(report.left_out))} not run", "yellow")]
+    if report.duration_ms is not None:
+        line.append((f"  ({duration(report.duration_ms)})", "dim"))
+    paper.line(*line)
+    code = report.exit_code
+    style = {ExitCode.PASSED: "green", ExitCode.UNDECIDED: "yellow"}.get(code, "red")
+    paper.line((f"exit {int(code)}", f"bold {style}"), (f": {_meaning(report)}", ""))
+
+
+def _meaning(report: CampaignReport) -> str:
+    if report.exit_code is ExitCode.UNDECIDED and report.left_out:
+        return "nothing failed, but not everything was run"
+    if report.exit_code is ExitCode.UNDECIDED and not any(result.verdicts for result in report.results):
+        return "nothing was evaluated" + ("" if report.results else ": there was no run")
+    if report.exit_code is ExitCode.PASSED and any(
+        verdict.status is not Status.PASS for result in report.results for verdict in result.verdicts
+    ):
+        return "nothing that counts stands against it; what did not pass is a warning or was let pass by a flag"
+    return _MEANING[report.exit_code]
+
+
+def _title(result: RunResult) -> str:
+    parts = [result.case_id]
+    if result.model_id is not None:
+        parts.append(result.model_id)
+    if result.model_id is not None or result.repetition != 1:
+        parts.append(f"repetition {result.repetition}")
+    return " · ".join(parts)
+
+
+def _value(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,215 @@
+"""The edge of the program: what is loaded, how mistakes and faults are told, which exit code they have."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+import clawtrace.cli
+from clawtrace import __version__
+from clawtrace.cli import main as edge
+from clawtrace.cli.main import COMMANDS, cli
+from clawtrace.errors import ClawtraceError, ConfigError, ConfigProblem, QueryError, StoreError, UsageError
+
+HEAVY = {
+    "pydantic", "duckdb", "grpc", "uvicorn", "rich", "yaml", "google", "opentelemetry", "genai_prices", "nanoarrow",
+    "regex", "numpy", "pyarrow", "asyncio", "http", "ssl", "unittest", "xml", "json",
+    "clawtrace.model", "clawtrace.store", "clawtrace.engine", "clawtrace.assertions", "clawtrace.report",
+    "clawtrace.dialects", "clawtrace.config", "clawtrace.campaign", "clawtrace.session", "clawtrace.receiver",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("flag", ["--help", "--version"])
+def test_help_loads_nothing_heavy(flag) -> None:
+    """`clawtrace --help` and `--version` load click and the table of commands, and none of the rooms behind them."""
+    code = (
+        "import sys\n"
+        "from clawtrace.cli.main import main\n"
+        f"sys.argv = ['clawtrace', {flag!r}]\n"
+        "try:\n    main()\n"
+        "except SystemExit as end:\n    assert not end.code\n"
+        "print(*sorted(sys.modules), sep='\\n', file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stderr.split()
+    clicks_own = subprocess.run(
+        [sys.executable, "-c", "import sys, click; print(*sys.modules)"], capture_output=True, text=True, check=True
+    ).stdout.split()
+
+    assert "click" in loaded
+    heavy = [name for name in loaded if name in HEAVY or name.split(".")[0] in HEAVY]
+    assert [name for name in heavy if name not in clicks_own] == []
+    assert not [name for name in loaded if name.startswith("clawtrace.cli.") and name != "clawtrace.cli.main"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_loads_no_engine(name) -> None:
+    """The help of one command loads neither a store nor a receiver nor rich."""
+    code = (
+        "import sys\nfrom clawtrace.cli.main import cli\n"
+        f"try:\n    cli([{name!r}, '--help'], prog_name='clawtrace')\n"
+        "except SystemExit as end:\n    assert not end.code\n"
+        "bad = {'duckdb', 'grpc', 'rich', 'uvicorn', 'clawtrace.session'} & set(sys.modules)\n"
+        "assert not bad, bad\n"
+    )
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+
+def test_every_module_is_in_the_table_and_says_the_same() -> None:
+    """Each public module of the room is a command, listed with the sentence that the command itself has."""
+    modules = {info.name for info in pkgutil.iter_modules(clawtrace.cli.__path__) if not info.name.startswith("_")}
+
+    assert modules - {"main"} == set(COMMANDS)
+    for name, sentence in COMMANDS.items():
+        command = importlib.import_module(f"clawtrace.cli.{name}").command
+        assert command.short_help == sentence
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name, invoke) -> None:
+    """`--help` of every command shows an example call, and every option has a sentence."""
+    result = invoke(name, "--help")
+    command = cli.get_command(click.Context(cli), name)
+
+    assert result.exit_code == 0
+    assert f"clawtrace {name}" in result.stdout.split("Example")[1]
+    options = [param for param in command.params if isinstance(param, click.Option)]
+    context = click.Context(command)
+    assert [option.name for option in options if not option.get_help_record(context)[1]] == []
+
+
+def test_version(invoke) -> None:
+    """`--version` prints the package's version."""
+    assert invoke("--version").stdout == f"clawtrace, version {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["evall"], "error: There is no command 'evall'. Did you mean `eval`?"),
+        (["frobnicate"], "There are: eval, run,"),
+        (["--nope"], "error: No such option '--nope'"),
+        (["env", "--protocol", "carrier-pigeon"], "error: Invalid value for '--protocol'"),
+        (["explain"], "error: Missing argument 'TYPE'"),
+        (["query"], "error: Missing argument 'SQL'"),
+        (["eval"], "error: Give --suite to run agents, or --traces with --assertions"),
+        (["eval", "--suite", "a", "--assertions", "b"], "error: --suite runs agents"),
+        (["eval", "--traces", "."], "error: --traces needs --assertions"),
+        (["eval", "--traces", "-", "--assertions", "x", "--case", "a", "--repeat", "2"], "--case, --repeat belongs to --suite"),
+        (["eval", "--traces", "missing.json", "--assertions", "x"], "'missing.json' does not exist"),
+        (["eval", "--traces", ".", "--run-per-file", "--run-per-dir"], "--run-per-file and --run-per-dir contradict"),
+        (["eval", "--one-run", "--suite", "a"], "--one-run says how recordings are told apart, and needs --traces"),
+        (["eval", "--report", "html=x", "--suite", "a"], "there is no report format 'html'; there are: json, junit."),
+        (["eval", "--report", "json", "--suite", "a"], "'json' is not FORMAT=PATH, for example json=results.json."),
+        (["eval", "--report", "json=.", "--suite", "a"], "'.' is a folder; name a file in it."),
+        (["inspect", "--traces", ".", "--store", "x.duckdb"], "'x.duckdb' does not exist"),
+        (["query", "SELECT 1", "--json", "--format", "csv"], "--json and --format csv contradict each other"),
+        (["run"], "error: Missing argument '-- CMD...'"),
+        (["run", "--report", "json=-", "--", "true"], "Standard output belongs to the command"),
+        (["run", "--report", "json=x", "--", "true"], "--report needs --assertions"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_usage(args, said, invoke) -> None:
+    """A mistake on the command line exits 2 before anything is done, and says on stderr what is wrong."""
+    result = invoke(*args)
+
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+class Fault:
+    """A command that raises."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __call__(self) -> click.Command:
+        @click.command()
+        def command() -> None:
+            raise self.error
+
+        return command
+
+
+@pytest.fixture
+def fails_with(monkeypatch, invoke):
+    """Make `clawtrace env` raise an error, and run it."""
+
+    def call(error: BaseException, **options):
+        monkeypatch.setattr(edge.LazyGroup, "get_command", lambda *_: Fault(error)())
+        return invoke("env", **options)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (ClawtraceError("it broke."), 4, "error: it broke.\n"),
+        (UsageError("no such run."), 2, "error: no such run.\n"),
+        (StoreError("disk full."), 4, "error: disk full.\n"),
+        (QueryError("Parser Error: x\n  near y"), 2, "error: Parser Error: x\n  near y\n"),
+        (
+            ConfigError([ConfigProblem("a.yaml", 3, 5, "bad."), ConfigProblem("b.yaml", 0, 0, "worse.")]),
+            2,
+            "error: a.yaml:3:5: bad.\nerror: b.yaml: worse.\n",
+        ),
+        (PermissionError(13, "Permission denied", "x.json"), 4, "error: Permission denied: 'x.json'\n"),
+        (
+            ZeroDivisionError("division by zero"),
+            4,
+            "error: ZeroDivisionError: division by zero\n"
+            "error: This is a fault of clawtrace; CLAWTRACE_DEBUG=1 shows where.\n",
+        ),
+        (KeyboardInterrupt(), 130, "\ninterrupted\n"),
+        (click.FileError("x.yaml", "gone"), 2, "error: Could not open file 'x.yaml': gone\n"),
+    ],
+)
+def test_errors_become_text_and_exit_code(error, code, said, fails_with, monkeypatch) -> None:
+    """Each kind of error has its exit code; stderr has its text and no traceback; stdout stays empty."""
+    monkeypatch.delenv("CLAWTRACE_DEBUG", raising=False)
+    result = fails_with(error)
+
+    assert result.exit_code == code
+    assert result.stderr == said
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("value", ["1", "0"])
+def test_debug_shows_the_traceback(value, fails_with) -> None:
+    """CLAWTRACE_DEBUG=1 shows where an error arose, before its text; 0 does not."""
+    result = fails_with(ClawtraceError("it broke."), env={"CLAWTRACE_DEBUG": value})
+
+    assert ("Traceback" in result.stderr) is (value == "1")
+    assert result.stderr.endswith("error: it broke.\n")
+
+
+def test_a_reader_that_leaves_is_no_fault() -> None:
+    """`clawtrace env | head -1`: no noise on stderr, and an exit code that is no verdict."""
+    program = Path(sys.executable).parent / "clawtrace"
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run([program, "env"], stdout=write, stderr=subprocess.PIPE, text=True, timeout=60)
+    finally:
+        os.close(write)
+
+    assert done.stderr == ""
+    assert done.returncode == 141
+
+
+def test_a_narrow_encoding_is_no_fault(program) -> None:
+    """On an ASCII-only stdout everything can be printed; what it cannot carry is written as an escape."""
+    done = program("dialects", env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+
+    assert done.returncode == 0
+    assert done.stdout.isascii()

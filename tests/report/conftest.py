@@ -1,0 +1,175 @@
+"""Hand-made results: what every report is tested against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from clawtrace.engine.gate import Gate
+from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict, run_status_of
+from clawtrace.report.base import CampaignReport
+
+
+@dataclass(frozen=True)
+class Node:
+    """A span of a tree: the documented shape of `clawtrace.engine.tree_view.SpanNode`."""
+
+    span_id: str
+    parent_span_id: str | None
+    depth: int
+    name: str
+    kind: str = "other"
+    dialect: str | None = "genai"
+    start_ns: int = 0
+    duration_ms: float | None = 100.0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    error: str | None = None
+    counted_as: str | None = "none"
+
+
+TOTALS = {
+    "llm_calls": 2,
+    "tool_calls": 2,
+    "input_tokens": 1013,
+    "output_tokens": 23,
+    "input_tokens_low": 1013,
+    "output_tokens_low": 23,
+    "cost_low": 0.0021,
+    "cost_high": 0.0021,
+    "priced_calls": 2,
+}
+
+
+def _verdict(status: str = "pass", **fields: Any) -> Verdict:
+    defaults: dict[str, Any] = {
+        "run_id": "run-1",
+        "id": "order",
+        "type": "tool_sequence",
+        "status": Status(status),
+        "final": True,
+        "message": "The tools ran in the asked order: get_weather, search.",
+        "sql": "SELECT run_id, true AS holds FROM tool_calls",
+        "params": {"mode": "in_order"},
+        "duration_ms": 1.25,
+    }
+    return Verdict(**{**defaults, **fields})
+
+
+def _run(*verdicts: Verdict, **fields: Any) -> RunResult:
+    defaults: dict[str, Any] = {
+        "run_id": "run-1",
+        "case_id": "weather",
+        "model_id": None,
+        "repetition": 1,
+        "status": run_status_of(verdicts),
+        "verdicts": tuple(verdicts),
+        "complete": True,
+        "closed_by": "exit",
+        "spans": 6,
+        "traces": 1,
+        "duration_ms": 5120.4,
+        "totals": TOTALS,
+    }
+    return RunResult(**{**defaults, **fields})
+
+
+def _campaign(*runs: RunResult, gate: Gate | None = None, **fields: Any) -> CampaignReport:
+    gate = gate or Gate()
+    started = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+    return CampaignReport.gated("smoke", started, list(runs), gate, **fields)
+
+
+@pytest.fixture(scope="session")
+def node() -> type[Node]:
+    return Node
+
+
+@pytest.fixture(scope="session")
+def verdict() -> Callable[..., Verdict]:
+    return _verdict
+
+
+@pytest.fixture(scope="session")
+def run() -> Callable[..., RunResult]:
+    return _run
+
+
+@pytest.fixture(scope="session")
+def campaign() -> Callable[..., CampaignReport]:
+    return _campaign
+
+
+@pytest.fixture
+def weather_tree() -> list[Node]:
+    return [
+        Node("a1", None, 0, "invoke_agent assistant", "agent", duration_ms=5120.4),
+        Node("b1", "a1", 1, "chat gpt-4o", "llm", None, 0, 1200.0, 500, 11, 0.001),
+        Node("c1", "a1", 1, "execute_tool search", "tool", duration_ms=301.0),
+        Node("d1", "c1", 2, "GET /search", "infra", duration_ms=250.0, error="503 Service Unavailable"),
+        Node("e1", "a1", 1, "execute_tool get_weather", "tool", duration_ms=42.0),
+        Node("f1", "a1", 1, "chat gpt-4o", "llm", None, 0, None, 513, 12, 0.0011),
+    ]
+
+
+@pytest.fixture
+def mixed(weather_tree: list[Node]) -> CampaignReport:
+    """One run of each kind: passed, failed, without a trace, incomplete, broken, never asked."""
+    failed = _verdict(
+        "fail",
+        run_id="run-2",
+        message="Expected get_weather before search, but the tools ran as search, get_weather.",
+        description="The forecast is looked up before anything is searched.",
+        expected=["get_weather", "search"],
+        actual=["search", "get_weather"],
+        evidence=(
+            Evidence("t1", "c1", "execute_tool search", "ran first", 10),
+            Evidence(None, None, "get_weather", "asked for in a message only"),
+        ),
+    )
+    skipped = _verdict(
+        "skip",
+        run_id="run-3",
+        id="budget",
+        type="trace_token_budget",
+        final=False,
+        message="There is no trace of this run: nothing arrived on port 4317 or 4318.",
+        hint="Does the agent export to OTEL_EXPORTER_OTLP_ENDPOINT?",
+        missing="trace",
+        sql="",
+        params={},
+    )
+    unsure = _verdict(
+        "inconclusive",
+        run_id="run-4",
+        id="tool_not_invoked",
+        type="tool_not_invoked",
+        final=False,
+        message="No attempt of delete_file was seen, but spans of the run may be missing.",
+    )
+    warned = _verdict("fail", run_id="run-4", id="slow", type="trace_duration", severity="warn", message="Took 5.1 s.")
+    return _campaign(
+        _run(_verdict(), model_id="gpt-4o"),
+        _run(failed, run_id="run-2", model_id="gpt-4o", repetition=2),
+        _run(
+            skipped, run_id="run-3", case_id="empty", model_id="gpt-4o", has_trace=False, complete=None, closed_by=None,
+            spans=0, traces=0, duration_ms=None, totals={},
+        ),
+        _run(
+            unsure, warned, run_id="run-4", case_id="a-case-with-a-rather-long-identifier", model_id="gpt-4o",
+            complete=False, incomplete_because=("The parent of span b7ad was never received.",),
+            totals={**TOTALS, "input_tokens": None, "cost_high": None, "priced_calls": 1, "cost_low": 0.0012},
+            diagnostics=("2 spans were rejected: their span id was all zero.",),
+        ),
+        _run(run_id="run-5", case_id="broken", model_id="gpt-4o", status=Status.ERROR, run_status="failed",
+             error="The command `agent` was not found: install it or name its path.", has_trace=False, complete=None,
+             spans=0, traces=0, duration_ms=None, totals={}),
+        _run(run_id="run-6", case_id="unasked", model_id="gpt-4o"),
+        trees={"run-2": weather_tree},
+        duration_ms=12_345.0,
+    )  # fmt: skip

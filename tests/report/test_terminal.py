@@ -1,0 +1,170 @@
+"""The report for people: pinned byte for byte on plain paper, and safe against what agents write.
+
+The goldens pin how it looks; whether numbers and verdicts are true is tested elsewhere. `CLAWTRACE_UPDATE_GOLDEN=1`
+writes them anew.
+"""
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from clawtrace.report import paper as papers
+from clawtrace.report.base import CampaignReport, LeftOut
+from clawtrace.report.paper import Column, PlainPaper, RichPaper, paper_for
+from clawtrace.report.terminal import print_campaign
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def plain(report: CampaignReport, width: int | None = 80, **options) -> str:
+    stream = io.StringIO()
+    print_campaign(report, PlainPaper(stream, width), **options)
+    return stream.getvalue()
+
+
+def check(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("CLAWTRACE_UPDATE_GOLDEN"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_mixed_campaign(mixed) -> None:
+    """Table, failures with their tree, reasons, summary and exit code, at 80 columns."""
+    text = plain(mixed)
+
+    headings = ("FAIL", "INCONCLUSIVE", "SKIP", "ERROR", "6 runs")
+    assert max(papers.display_width(line) for line in text.splitlines() if not line.startswith(headings)) <= 80
+    check("mixed.txt", text)
+
+
+def test_mixed_campaign_verbose(mixed) -> None:
+    """-v adds what passed and the SQL with its parameters."""
+    check("mixed-verbose.txt", plain(mixed, verbose=True))
+
+
+def test_quiet_is_the_summary_only(mixed) -> None:
+    """--quiet leaves two lines: the counts and the exit code."""
+    text = plain(mixed, quiet=True)
+
+    assert len(text.splitlines()) == 2
+    assert "exit 4" in text
+
+
+def test_recorded_input_has_no_model_column(verdict, run, campaign) -> None:
+    """Without models and repetitions the table does not carry empty columns for them."""
+    check("recorded.txt", plain(campaign(run(verdict()), run(verdict(), case_id="other"))))
+
+
+def test_nothing_evaluated(campaign) -> None:
+    """An empty campaign says that nothing was evaluated and exits 3."""
+    assert plain(campaign()).split("\n")[-3:-1] == ["0 runs", "exit 3: nothing was evaluated: there was no run"]
+
+
+def test_a_warning_is_not_told_as_all_is_well(verdict, run, campaign) -> None:
+    """Exit 0 with a failed assertion of severity warn does not say that every answer was yes."""
+    text = plain(campaign(run(verdict("fail", severity="warn"))))
+
+    assert "exit 0: nothing that counts stands against it" in text
+    assert "FAIL  weather · order (tool_sequence), severity warn" in text
+
+
+def test_unknown_is_never_zero(run, verdict, campaign) -> None:
+    """Unknown totals are question marks, partial ones lower bounds."""
+    unknown = run(verdict(), totals={}, duration_ms=None)
+    partial = run(verdict(), totals={"input_tokens": None, "input_tokens_low": 12, "cost_low": 0.5, "priced_calls": 1})
+    rows = plain(campaign(unknown, partial), width=None).splitlines()[1:3]
+
+    assert rows[0].split()[2:] == ["6", "?", "?", "?", "?"]
+    assert rows[1].split()[2:] == ["6", "?", "≥12", "≥$0.5000", "5.1", "s"]
+
+
+def test_control_characters_cannot_paint(verdict, run, campaign, node) -> None:
+    """A tool name with escape sequences or line breaks reaches neither plain paper nor a terminal as such."""
+    from rich.console import Console
+
+    from clawtrace.model.verdict import Evidence
+
+    evil = "rm\x1b[2K\r\n✓ pass\u202e"
+    report = campaign(
+        run(verdict("fail", message=evil, evidence=(Evidence("t", "s1", evil, evil),)), case_id=evil),
+        trees={"run-1": [node("s1", None, 0, evil, error=evil)]},
+    )
+    stream = io.StringIO()
+    print_campaign(report, RichPaper(Console(file=stream, force_terminal=True, color_system=None, width=100)))
+
+    for text in (plain(report), stream.getvalue()):
+        assert not set("\x1b\r\u202e") & set(text)
+        assert not any(line.startswith("✓ pass") for line in text.splitlines())
+
+
+def test_a_stream_that_cannot_encode_gets_ascii(mixed) -> None:
+    """On an ASCII stream the drawing falls back to ASCII and nothing raises."""
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii", errors="backslashreplace")
+    print_campaign(mixed, PlainPaper(stream, 80))
+    stream.flush()
+
+    text = raw.getvalue().decode("ascii")
+    assert "`- chat gpt-4o" in text
+    assert "x 503 Service Unavailable" in text
+
+
+def test_wide_characters_keep_columns_aligned() -> None:
+    """East Asian names count two columns a character."""
+    stream = io.StringIO()
+    PlainPaper(stream).table(
+        [Column("case"), Column("n", "right")], [[("天気", ""), ("1", "")], [("abcdef", ""), ("22", "")]]
+    )
+
+    assert [papers.display_width(line) for line in stream.getvalue().splitlines()] == [10, 10, 10]
+
+
+class Tty(io.StringIO):
+    def isatty(self) -> bool:
+        """Claim to be a terminal."""
+        return True
+
+
+def test_a_terminal_gets_rich_paper(monkeypatch) -> None:
+    """A watched terminal gets colour; CI, a dumb terminal and a pipe get plain text."""
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert isinstance(paper_for(Tty()), RichPaper)
+    assert isinstance(paper_for(io.StringIO()), PlainPaper)
+
+    monkeypatch.setenv("CI", "true")
+    assert isinstance(paper_for(Tty()), PlainPaper)
+
+    monkeypatch.delenv("CI")
+    monkeypatch.setenv("TERM", "dumb")
+    assert isinstance(paper_for(Tty()), PlainPaper)
+
+
+@pytest.mark.parametrize("no_color", [False, True])
+def test_no_color_leaves_no_colour(no_color, monkeypatch, mixed) -> None:
+    """NO_COLOR removes colour from a terminal's output; without it there is some."""
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    else:
+        monkeypatch.delenv("NO_COLOR", raising=False)
+    stream = Tty()
+    print_campaign(mixed, paper_for(stream))
+
+    assert ("\x1b[31m" in stream.getvalue()) is not no_color
+
+
+def test_runs_that_were_left_out_are_named(verdict, run, campaign) -> None:
+    """What was not run is named with its reason, counted in the summary, and explains the exit code."""
+    text = plain(campaign(run(verdict()), left_out=[LeftOut("r2", "late", "gpt-4o", 2, "interrupted")]))
+
+    assert "NOT RUN  late · gpt-4o · repetition 2: interrupted" in text
+    assert text.splitlines()[-2:] == [
+        "1 run: 1 passed, 1 not run",
+        "exit 3: nothing failed, but not everything was run",
+    ]

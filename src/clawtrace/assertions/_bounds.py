@@ -11,6 +11,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from clawtrace._attribute_docs import Documented
+
 __all__ = ["Amount", "Bounds", "Count", "check_bounds", "decide_sql", "need_one_of", "plural", "words"]
 
 Count = Annotated[int, Field(strict=True, ge=0)]
@@ -39,10 +41,10 @@ def check_bounds(minimum: int | None, maximum: int | None) -> None:
         )
 
 
-class Bounds(BaseModel):
+class Bounds(Documented):
     """A count's lower and upper bound, both inclusive."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     min: Count | None = None
     """The smallest count that is right."""

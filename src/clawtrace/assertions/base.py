@@ -23,8 +23,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from clawtrace._attribute_docs import Documented
 from clawtrace.model.query import Query, Resolve
 from clawtrace.model.verdict import Severity
 
@@ -52,10 +53,10 @@ class Outcome:
     """Everything the query returned for the run; `explain` and `actual` read it."""
 
 
-class Assertion(BaseModel):
+class Assertion(Documented):
     """Base of every assertion; fields that each of them accepts."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     abstract: ClassVar[bool] = True
     """Set in a class body to keep that class out of the registry."""

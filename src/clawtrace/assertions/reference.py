@@ -7,6 +7,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
+from clawtrace._attribute_docs import attribute_docs
 from clawtrace.assertions.base import Assertion, Growth
 from clawtrace.assertions.registry import all_types, parse_assertion
 
@@ -98,7 +99,7 @@ def _fields(cls: type[Assertion]) -> tuple[FieldReference, ...]:
             type=_words(properties[name], definitions),
             required=field.is_required(),
             default=properties[name].get("default"),
-            meaning=field.description or "",
+            meaning=attribute_docs(cls).get(name, ""),
             common=name in Assertion.model_fields,
         )
         for name, field in cls.model_fields.items()

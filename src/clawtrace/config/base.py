@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, ConfigDict
+
+from clawtrace._attribute_docs import Documented
 
 __all__ = ["ConfigModel", "Metadata", "SchemaVersion", "Slug", "is_slug"]
 
@@ -13,10 +15,10 @@ _SLUG = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 MAX_SLUG = 128
 
 
-class ConfigModel(BaseModel):
+class ConfigModel(Documented):
     """Base of every model of a file: unknown keys are errors, nothing is converted silently."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
     not_supported_yet: ClassVar[Mapping[str, str]] = {}
     """Keys of the documented format that this version refuses, with the sentence to show."""

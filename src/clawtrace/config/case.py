@@ -58,7 +58,7 @@ class InputSection(ConfigModel):
 class RunnerSection(ConfigModel):
     """Which runner starts the agent; further keys are that runner's settings."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
     type: str
     """The runner type."""

@@ -22,7 +22,7 @@ __all__ = [
 class ModelConfig(ConfigModel):
     """A model that the cases are run against; unknown keys are passed through to the agent's runner."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
     model_id: Slug
     """Name in run ids, folders and reports."""

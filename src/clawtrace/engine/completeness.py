@@ -202,8 +202,9 @@ class Completeness:
         runs: list[dict[str, Any]] = []
         for run_id, record in records.items():
             first, last = times[run_id]
-            # A run without any span is neither whole nor broken: there is no trace to say it of.
-            closed = record.closed_by is not None and first is not None
+            closed = record.closed_by is not None
+            # Without any span, and without a reason, there is no trace that could be called whole or not.
+            whole = None if first is None and not reasons[run_id] else not reasons[run_id]
             runs.append(
                 {
                     "run_id": run_id,
@@ -211,7 +212,7 @@ class Completeness:
                     "model_id": record.model_id,
                     "repetition": record.repetition,
                     "closed_by": record.closed_by.value if record.closed_by else None,
-                    "complete": not reasons[run_id] if closed else None,
+                    "complete": whole if closed else None,
                     "incomplete_because": json.dumps([asdict(reason) for reason in reasons[run_id]])
                     if closed
                     else None,

@@ -66,8 +66,8 @@ case_id t The case that was run; the run id itself for recorded input.
 model_id t The suite's model entry; NULL for recorded input.
 repetition i 1-based repetition of the same case and model.
 closed_by t Why nothing more can come: exit, end_run, settled, timeout, recording; NULL while open.
-complete b Whether no reason is known against the trace being whole; NULL while open and without any span.
-incomplete_because t JSON list of reasons, each with code, message and span_ids; [] when complete; NULL where complete is.
+complete b Whether no reason is known against the trace being whole; NULL while open, and for a run without any span that nothing is known against.
+incomplete_because t JSON list of reasons, each with code, message and span_ids; [] when none is known; NULL while open.
 started_ns i When the run began (the runner's clock, else the first span's start).
 ended_ns i When the run ended (the runner's clock, else the last span's end).
 agent_exit_code i The agent process's own exit code; NULL when unknown or killed by a signal.

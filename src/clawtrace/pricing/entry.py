@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
+
+from clawtrace._attribute_docs import Documented
 
 __all__ = ["PriceEntry", "PriceTier", "Rates"]
 
@@ -33,10 +35,10 @@ class Rates:
     per_request: Decimal = Decimal(0)
 
 
-class _TokenPrices(BaseModel):
+class _TokenPrices(Documented):
     """Prices of the five kinds of tokens, in either unit."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     input_per_1k: Dollars | None = None
     """Dollars for a thousand input tokens."""

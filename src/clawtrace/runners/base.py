@@ -14,8 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from clawtrace._attribute_docs import Documented
 from clawtrace._discover import subclasses_in
 
 __all__ = [
@@ -38,10 +39,10 @@ RunStatus = Literal["success", "failed", "timed_out", "provider_error", "invalid
 """How the agent ended. ``invalid``: it could not be run, or was interrupted, so nothing can be said of it."""
 
 
-class RunnerSettings(BaseModel):
+class RunnerSettings(Documented):
     """Settings that every runner accepts; a runner type adds its own."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
     not_supported_yet: ClassVar[Mapping[str, str]] = {}
     """Keys of the documented format that this version refuses, with the sentence to show."""

@@ -167,7 +167,10 @@ class _Broken(Assertion):
 
 @pytest.mark.parametrize(
     "sql",
-    ["SELECT nothing FROM nowhere", "SELECT s.run_id AS run_id, TRUE AS holds, TRUE AS final FROM selected_runs AS s WHERE FALSE"],
+    [
+        "SELECT nothing FROM nowhere",
+        "SELECT s.run_id AS run_id, TRUE AS holds, TRUE AS final FROM selected_runs AS s WHERE FALSE",
+    ],
     ids=["refused", "forgets the run"],
 )
 def test_a_broken_assertion_is_an_error_never_a_pass(lab: Lab, sql: str) -> None:

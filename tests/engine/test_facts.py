@@ -374,3 +374,35 @@ def test_runs_computed_together_or_alone_have_the_same_facts() -> None:
     for name in ("spans", "llm_calls", "tool_calls", "agents", "messages", "errors", "run_totals", "run_tools", "runs"):
         one, other = (sorted(lab.rows(pick.format(name)), key=repr) for lab in (together, alone))
         assert one == other, name
+
+
+class TestCommands:
+    def test_a_shell_tools_command(self, lab: Lab) -> None:
+        """Text, program, exit code and output come from where the dialect says that they stand."""
+        arguments, result = '{"command": "/usr/bin/git status"}', '{"exit_code": 3, "stdout": "x", "stderr": "y"}'
+        call = tool("t", "a", at=1, tool="bash", **{"gen_ai.tool.call.arguments": arguments, "gen_ai.tool.call.result": result})  # fmt: skip
+        lab.put(agent("a"), call)
+
+        assert lab.rows("SELECT text, argv0, exit_code, stdout, stderr, output, simple FROM commands") == [
+            ("/usr/bin/git status", "git", 3, "x", "y", None, False)
+        ]
+
+    def test_a_program_with_its_arguments(self, lab: Lab) -> None:
+        arguments = '{"command": ["bash", "-lc", "rm -rf /"]}'
+        lab.put(agent("a"), tool("t", "a", at=1, tool="shell", **{"gen_ai.tool.call.arguments": arguments}))
+
+        assert lab.rows("SELECT text, argv0, exit_code FROM commands") == [("bash -lc 'rm -rf /'", "bash", None)]
+
+    def test_other_tools_run_no_command(self, lab: Lab) -> None:
+        lab.put(agent("a"), tool("t", "a", at=1, **{"gen_ai.tool.call.arguments": '{"command": "ls"}'}))
+
+        assert lab.rows("SELECT * FROM commands") == []
+
+
+def test_attempts_of_one_call(lab: Lab) -> None:
+    """Two provider requests inside of one wrapper: one call, two attempts."""
+    failed = chat("x", "w", at=2, **{"gen_ai.response.model": None, "gen_ai.usage.output_tokens": None, "gen_ai.response.finish_reasons": None})  # fmt: skip
+    failed.error = "503"
+    lab.put(agent("a"), chat("w", "a", at=1), failed, chat("y", "w", at=4))
+
+    assert lab.rows("SELECT outcome, attempts FROM llm_calls") == [("ok", 2)]

@@ -97,6 +97,7 @@ def _merge(name: str, raw: dict[str, tuple[DialectFile, Path, bytes]]) -> Dialec
             "tool_blocked": words.tool_blocked or inherited.tool_blocked,
             "excludes_cache": words.excludes_cache or inherited.excludes_cache,
             "excludes_reasoning": words.excludes_reasoning or inherited.excludes_reasoning,
+            "shell": [*words.shell, *inherited.shell],
             "messages": [*words.messages, *inherited.messages],
             "parent_not_exported": [*words.parent_not_exported, *inherited.parent_not_exported],
             "records": {**{fact: inherited.records.get(fact, False) for fact in RECORDABLE}, **words.records},

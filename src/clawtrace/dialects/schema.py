@@ -15,6 +15,7 @@ __all__ = [
     "MessageRule",
     "RoleRule",
     "Rule",
+    "ShellRule",
     "SpanKindWord",
 ]
 
@@ -163,6 +164,19 @@ class MessageRule(_Words):
     prefix: str | None = None
 
 
+class ShellRule(_Words):
+    """Tools that run a shell command, and where the command and its outcome stand. Paths are JSON paths like ``$.a.b``."""
+
+    tools: list[str]
+    """Globs of tool names."""
+    command: list[str]
+    """Paths into the arguments; a list there is a program with its arguments."""
+    exit_code: list[str] = []
+    """Paths into the result, where that is JSON."""
+    stdout: list[str] = []
+    stderr: list[str] = []
+
+
 class Detect(_Words):
     """How the dialect is recognised, span by span; the highest priority wins."""
 
@@ -205,6 +219,8 @@ class DialectFile(_Words):
     messages: list[MessageRule] = []
     parent_not_exported: list[str] = []
     """Globs of span names whose parent this instrumentation never exports."""
+    shell: list[ShellRule] = []
+    """Which tools run shell commands; the first rule whose tool and command fit counts."""
     sdk: bool = False
     """The model SDK's own spans: they win over an instrumentation's where both tell of one call."""
     records: dict[str, bool | str] = {}

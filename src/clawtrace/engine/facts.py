@@ -24,6 +24,7 @@ from clawtrace.dialects import Dialect
 from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler, Seen
 from clawtrace.dialects.messages import Part, parse_messages
 from clawtrace.dialects.schema import COLUMN_TYPES
+from clawtrace.engine.commands import load_commands
 from clawtrace.engine.completeness import Completeness
 from clawtrace.engine.walk import SpanRow, walk
 from clawtrace.model.model_names import bare_model_name
@@ -151,6 +152,7 @@ class Facts:
         store.script(_sql("llm_calls"))
         self._messages()
         store.script(_sql("tool_calls"))
+        load_commands(store, self._dialects)
         store.script(_sql("agents"))
         self._prices()
         store.script(_sql("errors"))

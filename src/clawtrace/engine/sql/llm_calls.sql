@@ -5,6 +5,8 @@ SELECT sid, run_no, run_id, grp, span_id, agent_sid, turn, start_ns, end_ns, end
        response_model, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_usd,
        finish_reason, failed, error, has_output,
        row_number() OVER (PARTITION BY run_no, grp ORDER BY sdk DESC, depth DESC, sid) AS rank,
+       -- Side by side within one scope and level they are requests of one call: its attempts.
+       count(*) OVER (PARTITION BY run_no, grp, scope, depth) AS attempts,
        NOT failed AND (response_id IS NOT NULL OR response_model IS NOT NULL OR output_tokens IS NOT NULL
                        OR finish_reason IS NOT NULL OR has_output) AS answered
 FROM fact_spans
@@ -31,7 +33,7 @@ SELECT run_no, run_id, grp,
        arg_min(finish_reason, rank) FILTER (finish_reason IS NOT NULL) AS finish_reason,
        CASE WHEN bool_or(answered) OR (NOT bool_or(failed) AND bool_and(ended)) THEN 'ok' ELSE 'error' END AS outcome,
        coalesce(arg_min(error, rank) FILTER (error IS NOT NULL), 'the span never ended') AS error,
-       count(*) AS spans
+       max(attempts) AS attempts
 FROM fact_llm_spans
 GROUP BY run_no, run_id, grp;
 

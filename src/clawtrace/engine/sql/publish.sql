@@ -14,13 +14,12 @@ SELECT c.run_id, row_number() OVER (PARTITION BY c.run_no ORDER BY c.start_ns, c
        a.span_id AS agent_span_id, c.turn, c.start_ns, c.end_ns, c.first_token_ns, c.provider, c.request_model,
        c.response_model, c.model, c.input_tokens, c.output_tokens, c.cache_read_tokens, c.cache_write_tokens,
        c.reasoning_tokens, c.cost_usd, c.cost_source, c.outcome, CASE WHEN c.outcome = 'error' THEN c.error END AS error,
-       1 AS attempts, c.finish_reason
+       c.attempts, c.finish_reason
 FROM fact_priced AS c
 LEFT JOIN fact_spans AS a ON a.sid = c.agent_sid;
 
 INSERT INTO tool_calls BY NAME
-SELECT t.run_id, row_number() OVER (PARTITION BY t.run_no ORDER BY t.start_ns, coalesce(t.sid, 9223372036854775807), t.request_no) AS call_no,
-       t.span_id, t.call_id, t.name, a.span_id AS agent_span_id, t.turn, t.start_ns, t.end_ns, t.arguments, t.result,
+SELECT t.run_id, t.call_no, t.span_id, t.call_id, t.name, a.span_id AS agent_span_id, t.turn, t.start_ns, t.end_ns, t.arguments, t.result,
        t.outcome, t.error, t.source
 FROM fact_tool_calls AS t
 LEFT JOIN fact_spans AS a ON a.sid = t.agent_sid;
@@ -43,3 +42,5 @@ SELECT run_id, name, outcome, count(*) AS n, min(start_ns) AS first_start_ns, ma
 FROM fact_tool_calls
 WHERE name IS NOT NULL
 GROUP BY run_id, name, outcome;
+
+INSERT INTO commands BY NAME SELECT * FROM fact_commands;

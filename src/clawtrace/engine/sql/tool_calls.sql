@@ -122,6 +122,7 @@ WHERE m.direction = 'input' AND m.type = 'tool_call_response' AND m.call_id IS N
 GROUP BY m.run_no, m.call_id;
 
 CREATE OR REPLACE TEMP TABLE fact_tool_calls AS
+WITH calls AS (
 SELECT e.run_no AS run_no, e.run_id AS run_id, e.sid AS sid, e.span_id AS span_id,
        coalesce(e.call_id, r.call_id) AS call_id, coalesce(e.name, r.name) AS name, e.agent_sid AS agent_sid, e.turn AS turn,
        e.start_ns AS start_ns, e.end_ns AS end_ns,
@@ -136,7 +137,10 @@ SELECT o.run_no, o.run_id, NULL, NULL, o.call_id, o.name, o.agent_sid, o.turn, o
        o.arguments, a.result, CASE WHEN a.sid IS NULL THEN 'requested' ELSE 'unknown' END, NULL, 'message', o.request_no
 FROM fact_open_requests AS o
 LEFT JOIN fact_answers AS a ON a.run_no = o.run_no AND a.call_id = o.call_id
-WHERE o.asking = 1;
+WHERE o.asking = 1
+)
+SELECT *, row_number() OVER (PARTITION BY run_no ORDER BY start_ns, coalesce(sid, 9223372036854775807), request_no) AS call_no
+FROM calls;
 
 -- Arguments that were written as a JSON string of JSON are unwrapped once.
 UPDATE fact_tool_calls

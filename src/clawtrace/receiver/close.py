@@ -1,0 +1,100 @@
+"""When a run is closed: nothing more can come (spec: span-model.md §3, the waiting half).
+
+(a) the processes have exited and no connection that carried the run's spans is open, (b) somebody said so,
+(c) nothing arrived for `settle_ms` after the last arrival and after the command's end, at most `trace_timeout_ms`.
+Waiting is for events: commits and connections that end. Only an open gRPC connection, whose end nobody reports,
+is looked at again after short, growing steps.
+"""
+
+from __future__ import annotations
+
+import time
+
+from clawtrace.model.run import ClosedBy
+from clawtrace.receiver.receiver import Receiver
+
+__all__ = ["wait_closed"]
+
+_GRPC_LOOK_SECONDS = (0.002, 0.1)
+_REST_SECONDS = 0.05
+"""Shortest time given to what is half-way in."""
+
+
+def wait_closed(
+    receiver: Receiver,
+    run_id: str,
+    *,
+    processes_gone: bool,
+    ended_ns: int | None = None,
+    end_run: bool = False,
+    settle_ms: int = 2_000,
+    trace_timeout_ms: int = 60_000,
+) -> ClosedBy:
+    """Wait until a run is closed and say why it is; everything received of it is then committed.
+
+    Args:
+        receiver: the receiver that the run's exporters were pointed at.
+        run_id: the run.
+        processes_gone: whether every process that the runner started has exited, descendants included.
+        ended_ns: Unix time at which the command ended; now when None.
+        end_run: whether the run was ended explicitly.
+        settle_ms: how long nothing may arrive, where exit cannot close the run.
+        trace_timeout_ms: longest wait after the command's end.
+    """
+    try:
+        if end_run:
+            receiver.flush()
+            return ClosedBy.END_RUN
+        return _Wait(receiver, run_id, processes_gone, ended_ns, settle_ms, trace_timeout_ms).wait()
+    finally:
+        receiver.close_run(run_id)
+
+
+class _Wait:
+    """One wait; all times on the monotonic clock."""
+
+    def __init__(
+        self,
+        receiver: Receiver,
+        run_id: str,
+        processes_gone: bool,
+        ended_ns: int | None,
+        settle_ms: int,
+        trace_timeout_ms: int,
+    ) -> None:
+        self._receiver = receiver
+        self._run_id = run_id
+        self._gone = processes_gone
+        self._offset_ns = time.time_ns() - time.monotonic_ns()
+        self._ended = time.monotonic() if ended_ns is None else self._monotonic(ended_ns)
+        self._settle = settle_ms / 1_000
+        self._limit = self._ended + trace_timeout_ms / 1_000
+
+    def wait(self) -> ClosedBy:
+        """Wait and say what closed the run."""
+        step, longest = _GRPC_LOOK_SECONDS
+        while True:
+            version = self._receiver.changes.version
+            seconds = min(self._settled_at(), self._limit) - time.monotonic()
+            rested = self._receiver.rest(self._run_id, max(seconds, _REST_SECONDS))
+            carriers = self._receiver.carriers(self._run_id)
+            if rested and self._gone and not carriers:
+                return ClosedBy.EXIT
+            now = time.monotonic()
+            if rested and now >= self._settled_at():
+                return ClosedBy.SETTLED
+            if now >= self._limit:
+                return ClosedBy.TIMEOUT
+            seconds = min(self._settled_at(), self._limit) - now
+            if self._gone and carriers.grpc:
+                seconds, step = min(seconds, step), min(2 * step, longest)
+            self._receiver.changes.wait(version, seconds)
+
+    def _settled_at(self) -> float:
+        """Return when nothing will have arrived for long enough."""
+        arrival = self._receiver.last_arrival_ns(self._run_id)
+        last = self._ended if arrival is None else max(self._ended, self._monotonic(arrival))
+        return last + self._settle
+
+    def _monotonic(self, unix_ns: int) -> float:
+        return (unix_ns - self._offset_ns) / 1e9

@@ -1,0 +1,329 @@
+"""OTLP JSON to columns: hex ids, 64-bit integers as text or number, enumerations by name or number.
+
+Unknown fields are ignored, ``snake_case`` names are accepted beside ``camelCase``. The columns are the same as from
+protobuf. Nothing of protobuf is imported.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from typing import Any
+
+from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
+from clawtrace.receiver.claims import Claim, ClaimReader
+from clawtrace.receiver.columns import replace_surrogates
+from clawtrace.receiver.ids import NO_SPAN, NO_TRACE, SPAN_KINDS, STATUS_CODES, span_id_problem
+from clawtrace.receiver.json_fields import (
+    an_id,
+    double,
+    enumerated,
+    get,
+    hexadecimal,
+    integer,
+    objects,
+    one_object,
+    severity,
+    text,
+    unsigned,
+)
+from clawtrace.receiver.payload import BadItemError, BadPayloadError, Decoded, Signal
+from clawtrace.receiver.redact import Redactor
+from clawtrace.receiver.values import MAX_DEPTH, double_text, finite, json_text
+
+__all__ = ["JsonDecoder"]
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_GROUPS: dict[Signal, tuple[str, str, str]] = {
+    "traces": ("resourceSpans", "scopeSpans", "spans"),
+    "logs": ("resourceLogs", "scopeLogs", "logRecords"),
+    "metrics": ("resourceMetrics", "scopeMetrics", "metrics"),
+}
+_URL_SAFE = str.maketrans("-_", "+/")
+_METRIC_DATA = ("gauge", "sum", "histogram", "exponentialHistogram", "summary")
+
+_Attributes = tuple[dict[str, str], str]
+"""Values by key, type letters in the same order."""
+
+
+class JsonDecoder:
+    """Decodes requests; holds no state of a request."""
+
+    def __init__(self, redactor: Redactor, claims: ClaimReader) -> None:
+        self._redactor = redactor
+        self._claims = claims
+
+    def parse(self, data: bytes) -> Any:
+        """Parse the text of one request: UTF-8, invalid bytes replaced.
+
+        Raises:
+            BadPayloadError: it is no JSON.
+        """
+        try:
+            return json.loads(str(data, "utf-8-sig", "replace"))
+        except RecursionError:
+            raise BadPayloadError("the JSON body is nested too deeply") from None
+        except ValueError as error:
+            raise BadPayloadError(f"the body is no JSON: {error}") from None
+
+    def decode(self, signal: Signal, document: Any, data: bytes, *, suspect: bool) -> Decoded:
+        """Decode one request.
+
+        Args:
+            signal: which one it is said to be.
+            document: the parsed request.
+            data: its text.
+            suspect: whether a secret may stand in it; resources are cleaned here, the rest by the caller.
+
+        Raises:
+            BadPayloadError: it is not shaped like a request.
+        """
+        if not isinstance(document, dict):
+            raise BadPayloadError("the JSON body is not an object")
+        decoded = Decoded()
+        groups, scopes, items = _GROUPS[signal]
+        try:
+            for group in objects(document, groups):
+                self._group(signal, group, decoded, (scopes, items), suspect)
+        except BadItemError as problem:
+            raise BadPayloadError(f"the JSON body is not an OTLP {signal} request: {problem}") from None
+        if _SURROGATE.search(data):
+            replace_surrogates(decoded.spans)
+            replace_surrogates(decoded.logs)
+        return decoded
+
+    def _group(
+        self, signal: Signal, group: dict[str, Any], decoded: Decoded, names: tuple[str, str], suspect: bool
+    ) -> None:
+        scopes, items = names
+        try:
+            resource, claim = self._resource(group, suspect)
+        except BadItemError as problem:
+            count = sum(len(objects(scope, items)) for scope in objects(group, scopes))
+            decoded.rejected[Claim(), f"resource: {problem}"] += count
+            return
+        for scope in objects(group, scopes):
+            about = one_object(scope, "scope")
+            shared = (resource, text(about, "name"), text(about, "version"))
+            for item in objects(scope, items):
+                if signal == "metrics":
+                    decoded.points[claim] += _points(item)
+                    continue
+                try:
+                    row = self._span(item, claim, decoded) if signal == "traces" else self._log(item, claim, decoded)
+                except BadItemError as problem:
+                    decoded.rejected[claim, str(problem)] += 1
+                    continue
+                _share(row, *shared)
+
+    def _resource(self, group: dict[str, Any], suspect: bool) -> tuple[_Attributes, Claim]:
+        values, letters = self._attributes(one_object(group, "resource"))
+        claim = self._claims.of_resource(values)
+        if suspect:
+            values = {key: self._redactor.clean(value) for key, value in values.items()}
+        return (values, letters), claim
+
+    def _claim(self, base: Claim, attributes: dict[str, str], links: tuple[str, ...] = ()) -> Claim:
+        if links or not self._claims.keys.isdisjoint(attributes):
+            return self._claims.of_item(base, attributes, links)
+        return base
+
+    # -- items -----------------------------------------------------------------------------------------------------
+
+    def _span(self, span: dict[str, Any], base: Claim, decoded: Decoded) -> SpanBatch:
+        """Append one span; everything that may be wrong with it is found before the first column grows."""
+        cells = _span_cells(span)
+        values, cells["attribute_types"] = self._attributes(span)
+        events = [
+            (unsigned(event, "timeUnixNano"), text(event, "name"), self._attributes(event)[0])
+            for event in objects(span, "events")
+        ]
+        links = [
+            (
+                hexadecimal(link, "traceId"),
+                hexadecimal(link, "spanId"),
+                text(link, "traceState"),
+                self._attributes(link)[0],
+            )
+            for link in objects(span, "links")
+        ]
+        batch = decoded.spans
+        _add_cells(batch, cells)
+        _add_map(batch.attributes, values)
+        _add_list(batch.event_times, [event[0] for event in events])
+        _add_list(batch.event_names, [event[1] for event in events])
+        _add_nested(batch.event_attributes, [event[2] for event in events])
+        _add_list(batch.link_trace_ids, [link[0] for link in links])
+        _add_list(batch.link_span_ids, [link[1] for link in links])
+        _add_list(batch.link_states, [link[2] for link in links])
+        _add_nested(batch.link_attributes, [link[3] for link in links])
+        decoded.claims.append(self._claim(base, values, tuple(link[0] for link in links)))
+        return batch
+
+    def _log(self, record: dict[str, Any], base: Claim, decoded: Decoded) -> LogBatch:
+        """Append one log record, as `_span` does."""
+        cells = _log_cells(record)
+        values, cells["attribute_types"] = self._attributes(record)
+        cells["body"] = self._value(get(record, "body"))[0]
+        batch = decoded.logs
+        _add_cells(batch, cells)
+        _add_map(batch.attributes, values)
+        decoded.claims.append(self._claim(base, values))
+        return batch
+
+    # -- attributes ------------------------------------------------------------------------------------------------
+
+    def _attributes(self, node: dict[str, Any]) -> _Attributes:
+        values: dict[str, str] = {}
+        letters: dict[str, str] = {}
+        for pair in objects(node, "attributes"):
+            key = text(pair, "key")
+            value = get(pair, "value")
+            plain = value.get("stringValue") if isinstance(value, dict) else None
+            if isinstance(plain, str):
+                values[key], letters[key] = plain, "s"
+            else:
+                values[key], letters[key] = self._value(value)
+        return values, "".join(letters.values())
+
+    def _value(self, value: Any) -> tuple[str, str]:
+        """Return an `AnyValue` object as text and type letter."""
+        which, content = _which(value)
+        if which in ("arrayValue", "kvlistValue"):
+            return json_text(self._plain(value, 0)), "a" if which == "arrayValue" else "m"
+        if which == "doubleValue":
+            return double_text(double(content)), "d"
+        plain = self._plain(value, 0)
+        if which == "boolValue":
+            return ("true" if plain else "false"), "b"
+        return ("" if plain is None else str(plain)), {"stringValue": "s", "intValue": "i", "bytesValue": "y"}.get(
+            which, "n"
+        )
+
+    def _plain(self, value: Any, depth: int) -> Any:
+        """Return an `AnyValue` object as what `json` writes."""
+        if depth > MAX_DEPTH:
+            raise BadItemError(f"an attribute is nested deeper than {MAX_DEPTH} levels")
+        which, content = _which(value)
+        if which == "stringValue":
+            return text(value, which)
+        if which == "boolValue":
+            return content is True or content == "true"
+        if which == "intValue":
+            return integer(content, which)
+        if which == "doubleValue":
+            return finite(double(content))
+        if which == "bytesValue":
+            return self._base64(text(value, which))
+        if which == "arrayValue":
+            return [self._plain(element, depth + 1) for element in objects(content, "values")]
+        if which == "kvlistValue":
+            pairs = objects(content, "values")
+            return {text(pair, "key"): self._plain(get(pair, "value"), depth + 1) for pair in pairs}
+        return None
+
+    def _base64(self, written: str) -> str:
+        """Return base64 text in its standard form, what it holds redacted; the URL-safe alphabet is accepted."""
+        try:
+            data = base64.b64decode(written.translate(_URL_SAFE) + "=" * (-len(written) % 4), validate=True)
+        except (binascii.Error, ValueError):
+            raise BadItemError(f"`bytesValue` is no base64: {written[:40]!r}") from None
+        return base64.b64encode(self._redactor.clean_bytes(data)).decode("ascii")
+
+
+_VALUES = ("stringValue", "intValue", "doubleValue", "boolValue", "arrayValue", "kvlistValue", "bytesValue")
+
+
+def _which(value: Any) -> tuple[str, Any]:
+    """Return which value of an `AnyValue` is set, and its content; empty when none is."""
+    if value is None:
+        return "", None
+    if not isinstance(value, dict):
+        raise BadItemError("an attribute's value is not an object")
+    for name in _VALUES:
+        content = get(value, name)
+        if content is not None:
+            if name in ("arrayValue", "kvlistValue") and not isinstance(content, dict):
+                raise BadItemError(f"`{name}` is not an object")
+            return name, content
+    return "", None
+
+
+def _points(metric: dict[str, Any]) -> int:
+    return sum(len(objects(one_object(metric, which), "dataPoints")) for which in _METRIC_DATA)
+
+
+def _add_map(column: MapColumn, values: dict[str, str]) -> None:
+    column.keys += values
+    column.values += values.values()
+    column.offsets.append(len(column.keys))
+
+
+def _add_list(column: StrList, values: list[Any]) -> None:
+    column.values += values
+    column.offsets.append(len(column.values))
+
+
+def _add_nested(column: NestedMap, maps: list[dict[str, str]]) -> None:
+    for values in maps:
+        _add_map(column.maps, values)
+    column.offsets.append(len(column.maps.offsets) - 1)
+
+
+def _add_cells(batch: SpanBatch | LogBatch, cells: dict[str, Any]) -> None:
+    for name, cell in cells.items():
+        getattr(batch, name).append(cell)
+
+
+def _span_cells(span: dict[str, Any]) -> dict[str, Any]:
+    """Return the plain columns of one span."""
+    trace_id, span_id, parent = (hexadecimal(span, name) for name in ("traceId", "spanId", "parentSpanId"))
+    problem = span_id_problem(trace_id, span_id, parent)
+    if problem:
+        raise BadItemError(problem)
+    status = one_object(span, "status")
+    return {
+        "trace_id": trace_id,
+        "span_id": span_id,
+        "parent_span_id": "" if parent == NO_SPAN else parent,
+        "trace_state": text(span, "traceState"),
+        "name": text(span, "name"),
+        "kind": enumerated(span, "kind", "SPAN_KIND_", SPAN_KINDS),
+        "start_ns": unsigned(span, "startTimeUnixNano"),
+        "end_ns": unsigned(span, "endTimeUnixNano"),
+        "status_code": enumerated(status, "code", "STATUS_CODE_", STATUS_CODES),
+        "status_message": text(status, "message"),
+        "flags": unsigned(span, "flags", 32),
+        "dropped_attributes": unsigned(span, "droppedAttributesCount", 32),
+        "dropped_events": unsigned(span, "droppedEventsCount", 32),
+        "dropped_links": unsigned(span, "droppedLinksCount", 32),
+    }
+
+
+def _log_cells(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the plain columns of one log record."""
+    observed = unsigned(record, "observedTimeUnixNano")
+    return {
+        "time_ns": unsigned(record, "timeUnixNano") or observed,
+        "observed_ns": observed,
+        "trace_id": an_id(record, "traceId", NO_TRACE),
+        "span_id": an_id(record, "spanId", NO_SPAN),
+        "flags": unsigned(record, "flags", 32),
+        "severity_text": text(record, "severityText"),
+        "severity_number": severity(record),
+        "event_name": text(record, "eventName"),
+        "dropped_attributes": unsigned(record, "droppedAttributesCount", 32),
+    }
+
+
+def _share(batch: SpanBatch | LogBatch, resource: _Attributes, scope: str, version: str) -> None:
+    """Append what the last item shares with all of its scope."""
+    values, letters = resource
+    _add_map(batch.resource, values)
+    batch.service.append(values.get("service.name", ""))
+    batch.scope.append(scope)
+    batch.scope_version.append(version)
+    if isinstance(batch, SpanBatch):
+        batch.resource_types.append(letters)

@@ -1,0 +1,163 @@
+"""Connections of the HTTP port: uvicorn's protocol, taught to say what state a connection is in."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import select
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from clawtrace.receiver.connections import Connection, Connections
+from clawtrace.receiver.counters import Counters
+
+__all__ = ["ExporterProtocol", "Site", "readable"]
+
+_HEAD_LIMIT = 64 * 1024
+_HTTP2_PREFACE = b"PRI * HTTP/2"
+_HTTP2 = "this is the port of OTLP/HTTP, and HTTP/2 bytes came (gRPC?); send gRPC to the receiver's gRPC port"
+_NOT_HTTP = "the bytes are no HTTP/1.1 request"
+_LONG_HEAD = f"the request's headers are longer than {_HEAD_LIMIT} bytes"
+
+
+class Site:
+    """What the connections of one HTTP port share; used in its event loop only."""
+
+    def __init__(self, connections: Connections, counters: Counters) -> None:
+        self.connections = connections
+        self.counters = counters
+        self.protocols: set[ExporterProtocol] = set()
+        self.reading: dict[Connection, int] = {}
+        """Connections whose request is being read and has not reached the queue."""
+        self.activity = asyncio.Event()
+        """Set whenever a connection's state changes."""
+
+    def begin(self, link: Connection) -> None:
+        """The reading of a request begins."""
+        self.reading[link] = self.reading.get(link, 0) + 1
+
+    def end(self, link: Connection) -> None:
+        """A request is in the queue, or given up."""
+        left = self.reading[link] - 1
+        if left:
+            self.reading[link] = left
+        else:
+            del self.reading[link]
+        self.activity.set()
+
+    def matters(self, link: Connection, run_no: int) -> bool:
+        """Say whether a connection may still bring something of the run: it did before, or is of no run so far."""
+        runs = self.connections.runs_of(link)
+        return not runs or run_no in runs
+
+    def unsettled(self, run_no: int) -> tuple[bool, bool]:
+        """Say whether anything of the run may be on its way, and whether some of that waits in a socket."""
+        waiting = any(p.has_unread() for p in self.protocols if self.matters(p.link, run_no))
+        halfway = any(p.halfway for p in self.protocols if self.matters(p.link, run_no))
+        return waiting or halfway or any(self.matters(link, run_no) for link in self.reading), waiting
+
+
+def readable(descriptor: int) -> bool:
+    """Say whether a socket has bytes, an end or a new connection to be read."""
+    if descriptor < 0:
+        return False
+    if not hasattr(select, "poll"):
+        return bool(select.select([descriptor], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+class ExporterProtocol(HttpToolsProtocol):
+    """One connection.
+
+    Beyond uvicorn's: a request that was sent whole is answered (or at least stored) although the sender closed its
+    side right after it; headers are bounded; HTTP/2 bytes are explained.
+    """
+
+    def __init__(self, site: Site, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.logger = logging.getLogger("clawtrace.receiver")
+        self.site = site
+        self.in_head = False
+        """Whether a request's headers have begun and not ended."""
+        self._head_bytes = 0
+        self._sender_ended = False
+
+    @property
+    def halfway(self) -> bool:
+        """Whether headers have begun and not ended, or reading is held back until something before is done."""
+        return self.in_head or (self.flow.read_paused and not self.transport.is_closing())
+
+    def has_unread(self) -> bool:
+        """Say whether the socket holds bytes, or an end, that the event loop is about to read."""
+        if self.transport.is_closing() or self._sender_ended or self.flow.read_paused:
+            return False
+        socket = self.transport.get_extra_info("socket")
+        return socket is not None and readable(socket.fileno())
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Note the connection."""
+        super().connection_made(transport)
+        host, port = self.client or ("", 0)
+        self.link = self.site.connections.opened(f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}")
+        self.app_state = {"link": self.link}
+        self.site.protocols.add(self)
+        self.site.activity.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Note the end of the connection."""
+        super().connection_lost(exc)
+        self.in_head = False
+        self.site.protocols.discard(self)
+        self.site.connections.closed(self.link)
+        self.site.activity.set()
+
+    def data_received(self, data: bytes) -> None:
+        """Feed the parser."""
+        if self.in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > _HEAD_LIMIT:
+                self._refuse(_LONG_HEAD)
+                return
+        if data.startswith(_HTTP2_PREFACE):
+            self._refuse(_HTTP2)
+            return
+        super().data_received(data)
+        self.site.activity.set()
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Keep the connection until a request that came whole is answered; others are cut short by uvicorn."""
+        self.site.activity.set()
+        whole = self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
+        self._sender_ended = whole and self.scheme == "http"
+        return self._sender_ended
+
+    def on_message_begin(self) -> None:
+        """Note that headers begin."""
+        super().on_message_begin()
+        self.in_head = True
+        self._head_bytes = 0
+
+    def on_headers_complete(self) -> None:
+        """Note that headers end."""
+        super().on_headers_complete()
+        self.in_head = False
+
+    def on_response_complete(self) -> None:
+        """Close what the sender has closed, once nothing is left to answer."""
+        super().on_response_complete()
+        if self._sender_ended and self.cycle.response_complete and not self.pipeline:
+            self.transport.close()
+        self.site.activity.set()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer bytes that are no HTTP; uvicorn calls this with its own words."""
+        self._refuse(_NOT_HTTP if msg.startswith("Invalid") else msg)
+
+    def _refuse(self, reason: str) -> None:
+        self.in_head = False
+        self.site.counters.turned_away(reason)
+        if not self.transport.is_closing():
+            super().send_400_response(reason)

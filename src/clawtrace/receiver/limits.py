@@ -1,0 +1,92 @@
+"""The receiver's settings: where it listens, who may send, how much it holds."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clawtrace.errors import ReceiverError
+from clawtrace.receiver.redact import RedactionSettings
+
+__all__ = ["MEBIBYTE", "Endpoints", "ReceiverSettings", "is_loopback"]
+
+MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Base URLs to hand to exporters."""
+
+    grpc: str
+    """``http://127.0.0.1:PORT`` (``https`` with TLS): what ``OTEL_EXPORTER_OTLP_ENDPOINT`` takes for gRPC."""
+    http: str
+    """The same for OTLP/HTTP, without ``/v1/traces``."""
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine can reach `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiverSettings:
+    """Settings of the embedded receiver (spec: span-model.md §1)."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on; any but a loopback one needs `token`, TLS files or `insecure`."""
+    grpc_port: int = 0
+    """0 takes a free port."""
+    http_port: int = 0
+    """0 takes a free port."""
+    token: str | None = None
+    """When set, every request must carry it (``authorization: Bearer …`` or ``x-clawtrace-token``)."""
+    tls_certificate: Path | None = None
+    """PEM file with the certificate chain, for both ports."""
+    tls_key: Path | None = None
+    """PEM file with the private key."""
+    insecure: bool = False
+    """Allow an address that others can reach without token and TLS."""
+    max_request_bytes: int = 64 * MEBIBYTE
+    """Largest request after decompression."""
+    queue_bytes: int = 256 * MEBIBYTE
+    """Most bytes that wait for the writer; beyond, requests are turned away and may be retried."""
+    group_bytes: int = 32 * MEBIBYTE
+    """Most bytes that one commit takes together."""
+    retry_after_s: int = 1
+    """What a request that was turned away is told to wait, in seconds."""
+    body_timeout_s: float = 30.0
+    """How long an HTTP body may stand still before the request is given up (408), in seconds."""
+    grpc_workers: int = 32
+    """Threads that wait for the commit on behalf of gRPC requests."""
+    span_window: int = 262_144
+    """Span ids kept for recognising retried spans."""
+    trace_window: int = 250_000
+    """Traces whose run is remembered; announced ones are always."""
+    run_key: str | None = None
+    """Attribute that carries the run id in foreign data (rule 8)."""
+    redaction: RedactionSettings = field(default_factory=RedactionSettings)
+
+    def __post_init__(self) -> None:
+        if self.queue_bytes < self.max_request_bytes:
+            raise ReceiverError(
+                f"`queue_bytes` ({self.queue_bytes}) must hold at least one request of `max_request_bytes` "
+                f"({self.max_request_bytes}); raise the one or lower the other"
+            )
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ReceiverError("`tls_certificate` and `tls_key` belong together; give both or neither")
+        if not (is_loopback(self.host) or self.token or self.tls_certificate or self.insecure):
+            raise ReceiverError(
+                f"the receiver would listen on {self.host!r}, which other machines can reach, without protection: "
+                "set a token or TLS files, listen on 127.0.0.1, or allow it with `--insecure`"
+            )
+
+    @property
+    def scheme(self) -> str:
+        """``https`` with TLS files, else ``http``."""
+        return "https" if self.tls_certificate else "http"

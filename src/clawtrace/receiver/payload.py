@@ -1,0 +1,37 @@
+"""What a decoder hands back, and how it says no."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Literal
+
+from clawtrace.model.raw import LogBatch, SpanBatch
+from clawtrace.receiver.claims import Claim
+
+__all__ = ["SIGNALS", "BadItemError", "BadPayloadError", "Decoded", "Signal"]
+
+Signal = Literal["traces", "logs", "metrics"]
+SIGNALS: tuple[Signal, ...] = ("traces", "logs", "metrics")
+
+
+class BadPayloadError(Exception):
+    """A request that will never be accepted; its text says why, for the one who sent it."""
+
+
+class BadItemError(Exception):
+    """One span or log record that will never be accepted; its text says why."""
+
+
+@dataclass(slots=True)
+class Decoded:
+    """One request as columns; the columns that the receiver fills in (arrival, run) are still empty."""
+
+    spans: SpanBatch = field(default_factory=SpanBatch)
+    logs: LogBatch = field(default_factory=LogBatch)
+    claims: list[Claim] = field(default_factory=list)
+    """What each span or log record says about its run."""
+    points: Counter[Claim] = field(default_factory=Counter)
+    """Metric data points, counted only."""
+    rejected: Counter[tuple[Claim, str]] = field(default_factory=Counter)
+    """Items that were rejected, by what they say about their run, and why."""

@@ -1,0 +1,223 @@
+"""The embedded receiver: both servers, the writer, and what is known of each run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+
+from clawtrace.errors import ReceiverError
+from clawtrace.model.raw import RawSink
+from clawtrace.receiver.attribute import Attribution, Conflict
+from clawtrace.receiver.connections import Changes, Connections
+from clawtrace.receiver.counters import Counters, Tally
+from clawtrace.receiver.desk import Desk
+from clawtrace.receiver.grpc_server import GrpcServer
+from clawtrace.receiver.http_server import HttpServer
+from clawtrace.receiver.intake import Intake
+from clawtrace.receiver.limits import Endpoints, ReceiverSettings, is_loopback
+from clawtrace.receiver.redact import Redactor
+from clawtrace.receiver.writer import Writer
+
+__all__ = ["Carriers", "Receiver"]
+
+
+@dataclass(frozen=True, slots=True)
+class Carriers:
+    """Whether connections that carried spans or log records of a run are open."""
+
+    http: bool
+    grpc: bool
+    """Where the system does not tell (no ``/proc/net/tcp``): whether there ever was one."""
+
+    def __bool__(self) -> bool:
+        return self.http or self.grpc
+
+
+class Receiver:
+    """Receives OTLP over gRPC and HTTP and writes it to a sink.
+
+    ::
+
+        with Receiver(sink) as receiver:
+            receiver.open_run("r1", trace_id="…")
+            receiver.endpoints.http   # "http://127.0.0.1:54321"
+    """
+
+    def __init__(
+        self,
+        sink: RawSink,
+        settings: ReceiverSettings | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        runs: Iterable[tuple[str, int]] = (),
+        traces: Iterable[tuple[str, int, str]] = (),
+        sessions: Iterable[tuple[str, int]] = (),
+    ) -> None:
+        """Make a receiver that does not listen yet.
+
+        Args:
+            sink: where spans and log records are committed; used from one thread at a time.
+            settings: ports, limits, redaction; the defaults are free ports on loopback.
+            environ: where secret values are looked up; the process environment when None.
+            runs: (run id, number) that the store holds.
+            traces: (trace id, run number, rule) that the store holds.
+            sessions: (session id, run number) that runs announced earlier.
+
+        Raises:
+            ReceiverError: the redaction settings cannot be meant.
+        """
+        self.settings = settings or ReceiverSettings()
+        self._changes = Changes()
+        self._connections = Connections(self._changes)
+        self._counters = Counters()
+        self._attribution = Attribution(
+            sink.run_no, runs=runs, traces=traces, sessions=sessions, trace_limit=self.settings.trace_window
+        )
+        self._writer = self._make_writer(sink, Redactor(self.settings.redaction, environ))
+        self._desk = Desk(self.settings, self._writer, self._attribution, self._connections, self._counters)
+        self._grpc = GrpcServer(self._desk)
+        self._http = HttpServer(self._desk)
+        self._running = False
+
+    def _make_writer(self, sink: RawSink, redactor: Redactor) -> Writer:
+        settings = self.settings
+        intake = Intake(self._attribution, redactor, run_key=settings.run_key, span_window=settings.span_window)
+        return Writer(
+            sink,
+            intake,
+            self._counters,
+            self._connections,
+            self._changes,
+            queue_bytes=settings.queue_bytes,
+            group_bytes=settings.group_bytes,
+        )
+
+    # -- start and stop --------------------------------------------------------------------------------------------
+
+    def start(self) -> Endpoints:
+        """Listen on both ports.
+
+        Raises:
+            ReceiverError: a port is taken, or TLS files cannot be read; nothing listens then.
+        """
+        self._writer.start()
+        try:
+            self._http.start()
+            self._grpc.start()
+        except ReceiverError:
+            self._stop()
+            raise
+        self._running = True
+        return self.endpoints
+
+    def stop(self) -> None:
+        """Take no more requests, commit and answer what was received, and end."""
+        if self._running:
+            self._running = False
+            self._stop()
+
+    def _stop(self) -> None:
+        self._http.stop()
+        self._grpc.stop()
+        self._writer.stop()
+
+    def __enter__(self) -> Receiver:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """What exporters are pointed at.
+
+        Raises:
+            ReceiverError: the receiver has not been started.
+        """
+        if not (self._grpc.port and self._http.port):
+            raise ReceiverError("the receiver has not been started; call `start` first")
+        host = self.settings.host
+        if not is_loopback(host) and host in ("0.0.0.0", "::"):
+            host = "127.0.0.1" if host == "0.0.0.0" else "::1"
+        host = f"[{host}]" if ":" in host else host
+        scheme = self.settings.scheme
+        return Endpoints(f"{scheme}://{host}:{self._grpc.port}", f"{scheme}://{host}:{self._http.port}")
+
+    # -- runs ------------------------------------------------------------------------------------------------------
+
+    def open_run(self, run_id: str, trace_id: str | None = None, session_ids: Iterable[str] = ()) -> int:
+        """Announce a run before its agent starts; return its number.
+
+        Args:
+            run_id: its id.
+            trace_id: trace id of the injected ``traceparent`` (rule 5).
+            session_ids: session or conversation ids that it will use (rule 7).
+
+        Raises:
+            StoreError: the run cannot be registered.
+        """
+        number = self._attribution.announce(run_id, trace_id, session_ids)
+        self._desk.run_opened(number)
+        return number
+
+    def close_run(self, run_id: str) -> None:
+        """Say that nothing more is expected of a run; what comes nevertheless is stored."""
+        self._desk.run_closed(self._attribution.number(run_id))
+
+    def run_no(self, run_id: str) -> int:
+        """Return the number of a run, registering it when it is new."""
+        return self._attribution.number(run_id)
+
+    # -- what was counted ------------------------------------------------------------------------------------------
+
+    def counters(self, run_id: str | None = None) -> Tally:
+        """Return what was accepted, rejected, refused … for a run, or in total."""
+        if run_id is None:
+            return self._counters.total()
+        return self._counters.of_run(self._attribution.number(run_id))
+
+    def conflicts(self, run_id: str | None = None) -> list[Conflict]:
+        """Return where two attribution rules disagreed, for a run or in total."""
+        return self._attribution.conflicts(run_id)
+
+    def last_arrival_ns(self, run_id: str) -> int | None:
+        """Return the Unix time at which spans or log records of a run last arrived, None when none did."""
+        return self.counters(run_id).last_arrival_ns
+
+    # -- waiting ---------------------------------------------------------------------------------------------------
+
+    @property
+    def changes(self) -> Changes:
+        """Tells when something was committed or a connection ended."""
+        return self._changes
+
+    def flush(self, seconds: float | None = None) -> bool:
+        """Wait until everything received so far is committed; False when `seconds` ran out."""
+        return self._writer.flush(seconds)
+
+    def rest(self, run_id: str, seconds: float) -> bool:
+        """Wait until whatever was sent by processes that have ended is committed, as far as it may be of the run.
+
+        False when `seconds` ran out before that was certain.
+        """
+        end = time.monotonic() + seconds
+        return (
+            self._http.rest(self.run_no(run_id), end - time.monotonic())
+            and self._grpc.rest(end - time.monotonic())
+            and self.flush(max(end - time.monotonic(), 0))
+        )
+
+    def carriers(self, run_id: str) -> Carriers:
+        """Say whether connections that carried spans or log records of a run are open."""
+        http, grpc = self._connections.of_run(self.run_no(run_id))
+        if grpc:
+            peers = self._grpc.open_peers()
+            if peers is not None:
+                self._connections.grpc_gone(set(peers))
+                grpc = self._connections.of_run(self.run_no(run_id))[1]
+        return Carriers(http, grpc)

@@ -1,0 +1,63 @@
+"""One request on its way: what came in, where from, and the answer it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal
+
+from clawtrace.receiver.connections import Connection
+from clawtrace.receiver.payload import Signal
+
+__all__ = ["Answer", "Outcome", "Protocol", "Request"]
+
+Protocol = Literal["grpc", "http/protobuf", "http/json", "file"]
+
+
+class Outcome(Enum):
+    """What happened to a request; each protocol has its own words for it."""
+
+    ACCEPTED = "accepted"
+    """Durable, apart from the items counted as rejected."""
+    BAD = "bad"
+    """Will never be accepted."""
+    REFUSED = "refused"
+    """Turned away; a retry may be accepted."""
+    BROKEN = "broken"
+    """clawtrace itself failed on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the sender is told."""
+
+    outcome: Outcome
+    rejected: int = 0
+    """Items of an accepted request that will never be accepted."""
+    message: str = ""
+
+
+@dataclass(slots=True)
+class Request:
+    """One request, decompressed."""
+
+    signal: Signal
+    protocol: Protocol
+    body: bytes
+    json: bool
+    """Whether the body is JSON (else protobuf)."""
+    arrival_ns: int
+    port: int = 0
+    """Which of our ports it came through; 0 for a file."""
+    header_run: str = ""
+    """Run id of the header or metadata `x-clawtrace-run-id`."""
+    path_run: str = ""
+    """Run id of the path ``/run/<id>/v1/…``."""
+    connection: Connection | None = None
+    answer: Callable[[Answer], None] = field(default=lambda _: None)
+    """Called once, from the writer's thread, when everything that was accepted is durable."""
+    runs: tuple[int, ...] = ()
+    """Runs that it brought spans or log records of, as first seen; filled in when it is decoded."""
+    outside: int = 0
+    """Log records that belong to no trace and no run; filled in when it is decoded."""

@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from clawtrace.session import Session
 
 from clawtrace.campaign.execute import execute
 from clawtrace.campaign.expand import expand
-from clawtrace.campaign.opening import open_campaign, session_settings
+from clawtrace.campaign.opening import open_campaign
 from clawtrace.campaign.wrap import run_command
 from clawtrace.config.project_file import load_project
 from clawtrace.config.suite_file import load_suite
 from clawtrace.model.verdict import Status
+from clawtrace.session import Session, session_settings
 
 AGENT = '''\
 """An agent that calls the tools it is told to, and exports with the standard exporter."""

@@ -2,8 +2,34 @@
 
 Importing the package loads nothing heavy: every room is imported where it is used,
 so that ``clawtrace --help`` stays as fast as the command-line library itself.
+`capture` and what belongs to it are loaded when they are first named.
 """
 
-__all__ = ["__version__"]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clawtrace._capture.failure import CheckFailedError, CheckWarning
+    from clawtrace._capture.trace import Trace, capture
+
+__all__ = ["CheckFailedError", "CheckWarning", "Trace", "__version__", "capture"]
 
 __version__ = "0.1.0"
+
+_LAZY = {"CheckFailedError": "failure", "CheckWarning": "failure", "Trace": "trace", "capture": "trace"}
+"""Public names, and the module of `clawtrace._capture` that defines each."""
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(f"clawtrace._capture.{_LAZY[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_LAZY]

@@ -110,13 +110,29 @@ class Session:
         session = cls(DuckStore(store), settings or SessionSettings())
         try:
             if receive:
-                session._start_receiver()
+                session.listen()
         except BaseException:
             session.close()
             raise
         return session
 
-    def _start_receiver(self) -> None:
+    def listen(self) -> Endpoints:
+        """Start receiving, where the session was opened without; return where agents export to.
+
+        Raises:
+            ReceiverError: a port is taken.
+        """
+        receiver = self._taking()
+        return receiver.endpoints if receiver.listens else receiver.start()
+
+    def _taking(self) -> Receiver:
+        """Return the receiver, which need not listen."""
+        if self._receiver is None:
+            self._receiver = self._new_receiver()
+            self._receiver.begin()
+        return self._receiver
+
+    def _new_receiver(self) -> Receiver:
         from clawtrace.receiver.limits import ReceiverSettings
         from clawtrace.receiver.receiver import Receiver
 
@@ -129,8 +145,7 @@ class Session:
             redaction=said.redaction,
         )
         runs, traces = self._store.known_runs()
-        self._receiver = Receiver(self._store, settings, runs=runs, traces=traces)
-        self._receiver.start()
+        return Receiver(self._store, settings, runs=runs, traces=traces)
 
     def close(self) -> None:
         """Stop the receiver (what it took in is committed), then let go of the store. Safe to call twice."""
@@ -169,24 +184,50 @@ class Session:
         if self._receiver is not None:
             self._receiver.open_run(record.run_id, record.trace_id)
 
-    def close_run(self, record: RunRecord, *, processes_gone: bool) -> RunRecord:
+    def announce_trace(self, run_id: str, trace_id: str) -> None:
+        """Say that a further trace belongs to a run: a context that a child process was given (rule 5)."""
+        self._receiving().open_run(run_id, trace_id)
+
+    def take(self, run_id: str, body: bytes) -> None:
+        """Store spans of this process as spans of a run; the session need not receive.
+
+        Args:
+            run_id: the run.
+            body: one serialised ``ExportTraceServiceRequest``.
+
+        Raises:
+            ReceiverError: they could not be stored; the message says why.
+        """
+        from clawtrace.receiver.request import Outcome
+
+        answer = self._taking().take(run_id, body)
+        if answer.outcome is not Outcome.ACCEPTED:
+            raise ReceiverError(f"spans of this process could not be stored: {answer.message}")
+
+    def arrived(self, run_id: str) -> int:
+        """Return how many spans, log records and metric points of a run this session has received and stored."""
+        return self._receiver.counters(run_id).accepted if self._receiver is not None else 0
+
+    def close_run(self, record: RunRecord, *, processes_gone: bool, end_run: bool = False) -> RunRecord:
         """Wait until nothing more of the run can come, and store how it ended (spec: span-model.md §3).
 
         Args:
             record: what the runner knows of the run's end.
             processes_gone: whether every process that the runner started has exited, descendants included.
+            end_run: whether somebody says that nothing more will come; nothing is waited for then.
 
         Returns:
             The record with `closed_by`.
         """
         from clawtrace.receiver.close import wait_closed
 
-        receiver = self._receiving()
+        receiver = self._taking() if end_run else self._receiving()
         closed_by = wait_closed(
             receiver,
             record.run_id,
             processes_gone=processes_gone,
             ended_ns=record.ended_ns,
+            end_run=end_run,
             settle_ms=self.settings.settle_ms,
             trace_timeout_ms=self.settings.trace_timeout_ms,
         )
@@ -287,8 +328,7 @@ class _Engine:
     def __init__(self, store: DuckStore, settings: SessionSettings) -> None:
         from clawtrace.dialects import load_dialects
         from clawtrace.engine.facts import Facts
-        from clawtrace.pricing import Pricing
 
         dialects = load_dialects(settings.dialects)
         self.dialects: dict[str, Dialect] = {dialect.name: dialect for dialect in dialects}
-        self.facts = Facts(store, dialects, settings.model_pricing or Pricing(), settings.parent_not_exported)
+        self.facts = Facts(store, dialects, settings.model_pricing, settings.parent_not_exported)

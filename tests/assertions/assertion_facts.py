@@ -9,6 +9,7 @@ import itertools
 import duckdb
 
 from clawtrace.errors import QueryError
+from clawtrace.model.query import Query
 from clawtrace.model.relations import RELATIONS
 from clawtrace.store.api import Answer
 from clawtrace.store.markers import rewrite_markers
@@ -58,6 +59,11 @@ class DuckFacts:
             raise QueryError(str(error)) from error
         return Answer(tuple(column[0] for column in cursor.description), cursor.fetchall())
 
+    def ask_user(self, sql, params=None, *, max_rows=None, **_limits):
+        """Answer a user's SQL; what keeps it from writing is the real store's and tested there."""
+        answer = self.ask(Query(sql, params or {}))
+        return Answer(answer.columns, answer.rows[:max_rows])
+
     def close(self):
         """Let go of the database."""
         self._db.close()
@@ -70,8 +76,9 @@ def rows_of(run_id, described):
     """Return the rows of one described run by relation.
 
     Keys: `tools` (names or mappings; by default one after the other, 10 ns long), `llm` (models or mappings), `agents`
-    (names or mappings), `errors` (names or mappings), `spans` (mappings), `totals` (columns that replace the derived
-    ones), `trace: false` for a run without any trace.
+    (names or mappings), `errors` (names or mappings), `spans` (mappings), `messages` (texts that the model put out, or
+    mappings), `record` (columns of the run's row), `totals` (columns that replace the derived ones), `trace: false` for
+    a run without any trace.
     """
     if described.get("trace", True) is False:
         return {}
@@ -82,6 +89,7 @@ def rows_of(run_id, described):
     spans = [
         {"run_id": run_id, "span_id": f"p{place}"} | span for place, span in enumerate(described.get("spans", ()), 1)
     ]
+    messages = [_message(run_id, place, one) for place, one in enumerate(described.get("messages", ()), 1)]
     totals = _totals(run_id, tools, llm, agents, errors) | described.get("totals", {})
     return {
         "tool_calls": tools,
@@ -89,6 +97,8 @@ def rows_of(run_id, described):
         "agents": agents,
         "errors": errors,
         "spans": spans,
+        "messages": messages,
+        "runs": [{"run_id": run_id, "case_id": run_id} | described.get("record", {})],
         "run_tools": _run_tools(run_id, tools),
         "run_totals": [totals],
     }
@@ -129,11 +139,17 @@ def _error(run_id, place, error):
     return {"run_id": run_id, "span_id": f"e{place}", "kind": "tool", "message": "boom", "recovered": False} | given
 
 
+def _message(run_id, place, message):
+    given = {"text": message} if isinstance(message, str) else message
+    row = {"run_id": run_id, "span_id": f"m{place}", "direction": "output", "message_no": 1, "part_no": 1}
+    return row | {"role": "assistant", "type": "text"} | given
+
+
 def _run_tools(run_id, tools):
     def key(tool):
-        return (tool["name"] is not None, tool["name"] or "", tool["outcome"])
+        return (tool["name"], tool["outcome"])
 
-    groups = itertools.groupby(sorted(tools, key=key), key)
+    groups = itertools.groupby(sorted((tool for tool in tools if tool["name"] is not None), key=key), key)
     return [
         {"run_id": run_id, "name": group[0]["name"], "outcome": group[0]["outcome"], "n": len(group)}
         for group in (list(members) for _, members in groups)

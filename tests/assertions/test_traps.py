@@ -23,6 +23,18 @@ NEGATIVE = [
     {"type": "trace_duration", "max_ms": 1000},
     {"type": "tool_call", "tool": "rm", "count": {"max": 0}},
     {"type": "tool_sequence", "mode": "strict", "expected": []},
+    {"type": "tool_not_called", "tool": "rm"},
+    {"type": "tool_call_count", "max": 3},
+    {"type": "token_budget", "max_total_tokens": 10},
+    {"type": "per_span_budget", "max_tokens": 10},
+    {"type": "no_loops"},
+]
+# These need more than a model call to be answered at all: without it they are unknown.
+DEMANDING = [
+    {"type": "no_secret_leak"},
+    {"type": "span_duration", "max_ms": 1000},
+    {"type": "final_response", "not_contains": "sorry"},
+    {"type": "agent_exit_code"},
 ]
 KNOWN = {"request_model": "gpt-4o", "input_tokens": 1, "output_tokens": 1, "cost_usd": 0.1}
 
@@ -40,6 +52,16 @@ def test_t2_a_negative_question_is_never_answered_by_an_empty_trace(facts, asser
 
     assert one(facts, assertion, {"trace": False}) is None
     assert (good.holds, good.final) == (True, False)
+
+
+@pytest.mark.parametrize("assertion", DEMANDING, ids=lambda written: written["type"])
+def test_t2_what_was_never_recorded_is_unknown(facts, assertion):
+    """T2: a trace that does not hold what is asked about answers nothing, and names what is missing."""
+    found = one(facts, assertion, {"llm": [KNOWN]})
+
+    assert one(facts, assertion, {"trace": False}) is None
+    assert (found.holds, found.final) == (None, False)
+    assert found.missing
 
 
 @pytest.mark.parametrize("assertion", NEGATIVE, ids=lambda written: written["type"])
@@ -97,8 +119,11 @@ def test_t14_a_blocked_call_is_an_attempt_and_no_success(facts):
     wanted = [
         ({"type": "tool_not_invoked", "tool": "rm"}, False),
         ({"type": "tool_not_invoked", "tool": "rm", "count_blocked": False}, True),
-        ({"type": "tool_not_permitted", "allowed_tools": []}, True),
-        ({"type": "tool_not_permitted", "allowed_tools": [], "count_blocked": True}, False),
+        ({"type": "tool_not_called", "tool": "rm"}, False),
+        ({"type": "tool_not_called", "tool": "rm", "count_blocked": False}, True),
+        ({"type": "tool_not_permitted", "allowed_tools": []}, False),
+        ({"type": "tool_not_permitted", "allowed_tools": [], "count_blocked": False}, True),
+        ({"type": "tool_call_count", "tool": "rm", "count": 1}, True),
         ({"type": "tool_was_called", "tool": "rm"}, True),
         ({"type": "tool_call", "tool": "rm", "status": "ok"}, False),
         ({"type": "tool_call", "tool": "rm", "status": "blocked"}, True),
@@ -134,7 +159,27 @@ def test_t23_text_that_looks_like_a_call_is_none(facts):
     run = {"tools": [{"name": "echo", "arguments": '{"text": "tool=rm"}', "result": "tool=rm", "error": "rm"}]}
 
     assert one(facts, {"type": "tool_not_invoked", "tool": "rm"}, run).holds is True
+    assert one(facts, {"type": "tool_not_called", "tool": "rm"}, run).holds is True
+    assert one(facts, {"type": "tool_call_count", "tool": "rm", "count": 0}, run).holds is True
     assert one(facts, {"type": "tool_was_called", "tool": "rm"}, run).holds is False
+
+
+def test_t28_a_text_that_was_redacted_is_not_known_to_be_absent(facts):
+    """T28: a secret that redaction took out of the answer does not make "contains no secret" pass."""
+    run = {"record": {"final_output": "your key: [REDACTED:openai:0123abcd]"}}
+
+    assert one(facts, {"type": "final_response", "not_contains": "sk-live-1"}, run).holds is None
+    assert one(facts, {"type": "final_response", "equals": "your key: none"}, run).holds is None
+
+
+def test_t30_everything_over_a_budget_is_told_however_much_it_is(facts):
+    """T30: `actual` lists every violating span; the sentence names ten and counts the rest."""
+    written = {"type": "per_span_budget", "max_tokens": 1}
+    assertion = parse_assertion(written)
+    outcome = one(facts, written, {"llm": [KNOWN] * 25})
+
+    assert len(assertion.actual(outcome)["over"]) == 25
+    assert "and 15 more" in assertion.explain(outcome)
 
 
 def test_t29_a_run_is_not_the_run_whose_id_it_begins_with(facts):

@@ -198,6 +198,12 @@ class TestUnknown:
 
         assert lab.totals("input_tokens") == (None,)
 
+    def test_a_count_that_is_none_is_told(self, lab: Lab) -> None:
+        lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.usage.input_tokens": "many"}))
+
+        (said,) = lab.rows("SELECT diagnostics FROM fact_state")[0]
+        assert "1 span recorded input_tokens" in said
+
     def test_numeric_text_is_a_number(self, lab: Lab) -> None:
         lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.usage.input_tokens": "1013"}))
 
@@ -235,6 +241,13 @@ class TestUnknown:
 
 
 class TestTokens:
+    def test_calls_that_got_no_answer_used_nothing_that_is_known(self, lab: Lab) -> None:
+        failed = chat("m", "a", at=1, **{"gen_ai.response.model": None, "gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None, "gen_ai.response.finish_reasons": None})  # fmt: skip
+        failed.error = "401"
+        lab.put(agent("a"), failed)
+
+        assert lab.totals("llm_calls", "failed_llm_attempts", "input_tokens", "usage_calls") == (0, 1, 0, 0)
+
     def test_more_cached_than_input_proves_exclusion(self, lab: Lab) -> None:
         """T19: input_tokens includes cached tokens, also where the instrumentation left them out."""
         lab.put(

@@ -233,6 +233,30 @@ class TestUnread:
         assert {f"s{n}" for n in range(1, 9)} == set(sink.runs()["r1"])
 
 
+class TestWithoutKernelTables:
+    """On systems that do not tell of connections (no ``/proc/net/tcp``)."""
+
+    @pytest.fixture(autouse=True)
+    def no_tables(self, monkeypatch):
+        monkeypatch.setattr("clawtrace.receiver.grpc_server.port_state", lambda _: None)
+
+    def test_grpc_settles(self, receiver, sink):
+        """A run whose spans came over gRPC settles: whether its connection is open cannot be known."""
+        receiver.open_run("r1")
+        agent(receiver, "grpc", "r1").communicate()
+
+        assert wait_closed(receiver, "r1", processes_gone=True, settle_ms=50) == ClosedBy.SETTLED
+        assert {"root", "child", "said"} == set(sink.runs()["r1"])
+
+    def test_http_closes_by_exit(self, receiver, sink):
+        """A run that sent nothing over gRPC is closed by exit all the same."""
+        receiver.open_run("r1")
+        agent(receiver, "http/protobuf", "r1").communicate()
+
+        assert wait_closed(receiver, "r1", processes_gone=True, **LONG) == ClosedBy.EXIT
+        assert {"root", "child", "said"} == set(sink.runs()["r1"])
+
+
 class TestHalfWay:
     """What is somewhere between the sender and the queue holds the close up; each stage is stopped on purpose."""
 

@@ -25,6 +25,9 @@ def raw(message: Message) -> bytes:
     return message.SerializeToString()
 
 
+PACKED = gzip.compress(raw(GOOD))
+
+
 @pytest.fixture
 def base(receiver) -> str:
     return receiver.endpoints.http
@@ -242,7 +245,7 @@ class TestRefused:
         assert status == 415
         assert words in answer
 
-    @pytest.mark.parametrize("body", [b"no gzip", gzip.compress(raw(GOOD))[:-9], gzip.compress(raw(GOOD)) + b"x"])
+    @pytest.mark.parametrize("body", [b"no gzip", PACKED[:-9], PACKED + b"x"], ids=["none", "truncated", "followed"])
     def test_broken_gzip(self, base, body):
         """Garbage, a truncated stream and garbage behind a stream are 400."""
         status, _, answer = post(base, "/v1/traces", body, content_encoding="gzip")

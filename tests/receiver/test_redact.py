@@ -237,6 +237,17 @@ class TestEverywhere:
         assert self.SECRET not in repr(found)
         assert {"said": mark("github", self.SECRET)} == json.loads(found["body"])
 
+    def test_reasons_of_rejections(self):
+        """A reason that quotes the sender quotes no secret."""
+        document = as_json(traces(span("s")))
+        document["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["endTimeUnixNano"] = "hunter2hunter2"
+        intake = Intake(Attribution(MemorySink().run_no), Redactor(environ={"MY_PASSWORD": "hunter2hunter2"}))
+        answer = intake.add(Request("traces", "http/json", json.dumps(document).encode(), True, 1))
+        (note,) = intake.take().notes
+
+        assert answer.rejected == 1
+        assert "hunter2" not in answer.message + note.receipt.reason
+
     def test_a_secret_written_with_json_escapes(self):
         """A sender that writes the characters of a secret as escapes does not get it past."""
         escaped = "".join(f"\\u{ord(character):04x}" for character in self.SECRET)

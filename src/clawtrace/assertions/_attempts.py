@@ -9,7 +9,7 @@ from __future__ import annotations
 from clawtrace.assertions._bounds import plural
 from clawtrace.assertions.base import Outcome
 
-__all__ = ["attempts_evidence", "attempts_query", "describe_attempts"]
+__all__ = ["attempts_evidence", "attempts_query", "counted_attempts", "describe_attempts"]
 
 
 def attempts_query(matching: str, *, found: bool, count_blocked: bool = True) -> str:
@@ -36,7 +36,19 @@ SELECT g.run_id AS run_id, g.ok AS ok, g.failed AS failed, g.blocked AS blocked,
        CASE WHEN {sure} > 0 THEN {yes} WHEN g.recordable = 0 OR {doubt} > 0 THEN NULL ELSE {no} END AS holds,
        CASE WHEN {sure} > 0 THEN NULL WHEN g.recordable = 0 THEN 'tool_calls'
             WHEN g.nameless > 0 THEN 'tool_calls.name'{unclear} ELSE NULL END AS missing
-FROM (
+{counted_attempts(matching, tool)}
+WHERE g.has_trace = 1
+"""
+
+
+def counted_attempts(matching: str, tool: str = "r.name") -> str:
+    """Return ``FROM (…) AS g``: for each selected run the attempts by outcome, ``recordable`` and ``has_trace``.
+
+    Args:
+        matching: SQL condition on ``r.name``; attempts without a name are counted apart, whatever it says.
+        tool: SQL for the names of which ``first_tool`` and ``last_tool`` are told.
+    """
+    return f"""FROM (
   SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.recordable) AS recordable,
          {_total("ok")}, {_total("failed")}, {_total("blocked")},
          {_total("unclear")}, {_total("nameless")},
@@ -45,13 +57,14 @@ FROM (
 {_rows(matching, tool)}  ) AS f
   JOIN selected_runs AS s ON s.run_id = f.run_id
   GROUP BY f.run_id
-) AS g
-WHERE g.has_trace = 1
-"""
+) AS g"""
 
 
 def _rows(matching: str, tool: str) -> str:
-    """One row for each run with a trace, and one for each tool and outcome that `matching` selects."""
+    """One row for each run with a trace, for each tool and outcome that `matching` selects, and each nameless call.
+
+    A store need not list nameless calls in ``run_tools``: that relation is by name.
+    """
     return f"""    SELECT t.run_id AS run_id, 1 AS has_trace, CASE WHEN t.tool_calls IS NULL THEN 0 ELSE 1 END AS recordable,
            0 AS ok, 0 AS failed, 0 AS blocked, 0 AS unclear, 0 AS nameless, NULL AS tool
     FROM run_totals AS t
@@ -59,15 +72,19 @@ def _rows(matching: str, tool: str) -> str:
     SELECT r.run_id AS run_id, 0 AS has_trace, 0 AS recordable,
            {_named("ok", "ok")}, {_named("error", "failed")},
            {_named("blocked", "blocked")}, {_named("unknown", "unclear")},
-           CASE WHEN r.name IS NULL THEN r.n ELSE 0 END AS nameless,
-           {tool} AS tool
+           0 AS nameless, {tool} AS tool
     FROM run_tools AS r
-    WHERE r.outcome <> 'requested' AND (r.name IS NULL OR {matching})
+    WHERE r.outcome <> 'requested' AND r.name IS NOT NULL AND {matching}
+    UNION ALL
+    SELECT c.run_id AS run_id, 0 AS has_trace, 0 AS recordable, 0 AS ok, 0 AS failed, 0 AS blocked, 0 AS unclear,
+           1 AS nameless, NULL AS tool
+    FROM tool_calls AS c
+    WHERE c.outcome <> 'requested' AND c.name IS NULL
 """
 
 
 def _named(outcome: str, column: str) -> str:
-    return f"CASE WHEN r.name IS NOT NULL AND r.outcome = '{outcome}' THEN r.n ELSE 0 END AS {column}"
+    return f"CASE WHEN r.outcome = '{outcome}' THEN r.n ELSE 0 END AS {column}"
 
 
 def _total(column: str) -> str:

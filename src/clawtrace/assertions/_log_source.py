@@ -30,6 +30,10 @@ class LogSource(Assertion):
         """Say that the log was not read."""
         return f"The log {self.log_path!r} was not read: this version judges spans only." if self.log_path else ""
 
+    def explain(self, outcome: Outcome) -> str:
+        """Say the answer of the class that this one is mixed with, or that another run was asked about."""
+        return self.other_run(outcome) or super().explain(outcome)
+
     def other_run(self, outcome: Outcome) -> str:
         """Return the sentence for a run that was not asked about, empty for the one that was."""
         if not self._asks_another_run(outcome.run_id):

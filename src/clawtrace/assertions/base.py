@@ -105,7 +105,10 @@ class Assertion(Documented):
         raise NotImplementedError
 
     def details(self) -> Query | None:
-        """Return the rows that `decide` needs; ``selected_runs`` then holds only the unsettled runs."""
+        """Return the rows that `decide` needs; ``selected_runs`` then holds only the unsettled runs.
+
+        With `Query.by_run` it is a user's own SQL, asked once for each unsettled run; its rows need no ``run_id``.
+        """
         return None
 
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:

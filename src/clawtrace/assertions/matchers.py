@@ -11,14 +11,23 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import AfterValidator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from clawtrace.errors import ClawtraceError
 from clawtrace.model.model_names import bare_model_name, model_matches, model_mentioned
 
-__all__ = ["TIME_LIMIT_S", "Matcher", "ModelMatcher", "PatternTimeoutError", "compile_matcher", "compile_regex"]
+__all__ = [
+    "TIME_LIMIT_S",
+    "Matcher",
+    "ModelMatcher",
+    "PatternTimeoutError",
+    "RegexText",
+    "compile_matcher",
+    "compile_regex",
+]
 
 TIME_LIMIT_S = 1.0
 """How long one regular expression may look at one value, in seconds."""
@@ -58,6 +67,19 @@ def compile_regex(pattern: str) -> Predicate:
             ) from None
 
     return search
+
+
+def _check_regex(pattern: str) -> str:
+    """Refuse an invalid regular expression as a validation error."""
+    try:
+        compile_regex(pattern)
+    except ValueError as error:
+        raise PydanticCustomError("pattern", "{problem}", {"problem": str(error)}) from None
+    return pattern
+
+
+RegexText = Annotated[str, AfterValidator(_check_regex)]
+"""A regular expression as a field of its own, checked when the file is loaded."""
 
 
 def _compile_glob(pattern: str) -> Predicate:

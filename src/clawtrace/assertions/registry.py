@@ -32,7 +32,7 @@ class UnknownTypeError(ClawtraceError):
     """No assertion type has this name."""
 
     def __init__(self, name: Any) -> None:
-        self.hint = did_you_mean(name, names())
+        self.hint = did_you_mean(name, names()) if isinstance(name, str) else ""
         self.problem = f"unknown assertion type {name!r}; valid: {', '.join(names())}"
         super().__init__(f"{self.problem}. {self.hint}".rstrip())
 
@@ -71,13 +71,15 @@ def all_types() -> dict[str, type[Assertion]]:
     return dict(sorted(found.items()))
 
 
-def get(name: str) -> type[Assertion]:
-    """Return the type called `name`, importing only its module.
+def get(name: Any) -> type[Assertion]:
+    """Return the type called `name`, importing only its module; anything but a text names none.
 
     Raises:
         UnknownTypeError: there is none of that name; the error suggests the nearest.
         PluginError: the distribution that registers it cannot be loaded.
     """
+    if not isinstance(name, str):
+        raise UnknownTypeError(name)
     if name in _builtin_names():
         module = importlib.import_module(f"{BUILTIN}.{name}")
         for value in vars(module).values():

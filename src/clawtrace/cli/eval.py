@@ -104,7 +104,9 @@ def _eval_recordings(recordings: Recordings, assertions: str, out: Path | None, 
     asked = load_assertions_file(assertions, load_project(Path.cwd(), os.environ), os.environ)
     with Session.open(settings=session_settings(asked.project)) as session:
         run_ids = load_recordings(session, recordings)
-        results = session.evaluate(run_ids, asked.assertions.parsed)
+        # Only a report or --verbose shows the spans of what passed.
+        shown = bool(output.reports or output.verbose or out is not None)
+        results = session.evaluate(run_ids, asked.assertions.parsed, evidence_of_passes=shown)
         trees = trees_of(session, results)
     spent = (time.perf_counter() - began) * 1000
     report = CampaignReport.gated(None, started, results, gate, trees=trees, duration_ms=spent)

@@ -17,7 +17,6 @@ from clawtrace.config.places import find_project_file
 from clawtrace.config.problems import in_reading_order, validated
 from clawtrace.config.project import ProjectConfig
 from clawtrace.errors import ConfigError, ConfigProblem
-from clawtrace.runners.telemetry_env import switch_names
 
 if TYPE_CHECKING:
     from clawtrace.pricing import Pricing
@@ -158,7 +157,11 @@ def _with_environment(
 
 
 def _switch_problems(config: ProjectConfig, document: Document) -> list[ConfigProblem]:
-    known = switch_names() if config.telemetry_env else []
+    if not config.telemetry_env:
+        return []
+    from clawtrace.runners.telemetry_env import switch_names
+
+    known = switch_names()
     return [
         document.problem(
             ("telemetry_env", name),

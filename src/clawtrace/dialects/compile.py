@@ -6,7 +6,7 @@ span (`detection`), and for one dialect the row facts of its spans (`row_facts`)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -31,7 +31,7 @@ _RESOURCE = '"ResourceAttributes"'
 
 ROW_FACT_COLUMNS = (
     "dialect", "kind", "role", *COLUMN_TYPES, "failed", "tool_failed", "tool_blocked", "excludes_cache",
-    "excludes_reasoning", "sdk", "error_message", "error_type", "input_format", "input_payload", "output_format",
+    "excludes_reasoning", "sdk", "error_message", "error_type", "unread", "input_format", "input_payload", "output_format",
     "output_payload",
 )  # fmt: skip
 """The columns of `Compiler.row_facts`, after ``sid``."""
@@ -241,10 +241,23 @@ class Compiler:
             "error_message": self.column("error_message", errors.message if errors else []),
             "error_type": self.column("error_type", errors.type if errors else []),
         }
+        parts["unread"] = self._unread(parts, words.columns)
         for direction in ("input", "output"):
             rules = [rule for rule in words.messages if rule.direction in (direction, "both")]
             parts[f"{direction}_format"], parts[f"{direction}_payload"] = self._messages(rules)
         return parts
+
+    def _unread(self, parts: Mapping[str, str], columns: Mapping[str, Sequence[Rule]]) -> str:
+        """Return SQL for the names of numeric columns whose attribute is there and is no such number, NULL for none."""
+        cases = []
+        for name, kind in COLUMN_TYPES.items():
+            if kind in ("integer", "decimal"):
+                texts = [text for text in map(self.rule, columns.get(name, ())) if text is not None]
+                if texts:
+                    cases.append(
+                        f"CASE WHEN coalesce({', '.join(texts)}, '') <> '' AND {parts[name]} IS NULL THEN {_quote(name)} END"
+                    )
+        return self._m("joined", values=", ".join(cases)) if cases else "NULL::VARCHAR"
 
     def _maybe(self, test: Condition | None) -> str:
         return self.condition(test) if test is not None else "FALSE"

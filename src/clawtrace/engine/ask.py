@@ -7,12 +7,13 @@ This is the one path from an assertion to its answer. What the answer means for 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.model.query import BoundRelation, Query, Resolve
+from clawtrace.errors import QueryError
+from clawtrace.model.query import BoundRelation, ByRun, Query, Resolve
 from clawtrace.model.verdict import Evidence
 from clawtrace.store.api import QueryableStore
 
@@ -37,6 +38,8 @@ class Asked:
     """The resolved relations that it read."""
     assertion: Assertion
     store: QueryableStore
+    broken: Mapping[str, str] = field(default_factory=dict)
+    """Why a user's own SQL could not be asked of a run, by run id."""
 
     def params(self) -> dict[str, Any]:
         """Return what was bound: the parameters, and each resolved relation as a list of rows."""
@@ -87,9 +90,16 @@ def ask(store: QueryableStore, assertion: Assertion, run_ids: Sequence[str]) -> 
     rows = store.ask(query, bound).dicts()
     settled = [row for row in rows if row.get("settled", True)]
     outcomes = [assertion.outcome(row) for row in settled]
+    broken: dict[str, str] = {}
     if len(settled) < len(rows):
-        outcomes += _decide(store, assertion, [row for row in rows if not row.get("settled", True)], bound)
-    return Asked(tuple(outcomes), query, tuple(bound), assertion, store)
+        unsettled = [row for row in rows if not row.get("settled", True)]
+        details = assertion.details()
+        if details is not None and details.by_run is not None:
+            query = details
+            outcomes += _decide_by_run(store, assertion, details.sql, details.by_run, unsettled, broken)
+        else:
+            outcomes += _decide(store, assertion, details, unsettled, bound)
+    return Asked(tuple(outcomes), query, tuple(bound), assertion, store, broken)
 
 
 def _resolve(store: QueryableStore, predicate: Resolve, bound: Sequence[BoundRelation]) -> BoundRelation:
@@ -105,13 +115,32 @@ def _resolve(store: QueryableStore, predicate: Resolve, bound: Sequence[BoundRel
 
 
 def _decide(
-    store: QueryableStore, assertion: Assertion, rows: Sequence[Row], bound: Sequence[BoundRelation]
+    store: QueryableStore,
+    assertion: Assertion,
+    query: Query | None,
+    rows: Sequence[Row],
+    bound: Sequence[BoundRelation],
 ) -> list[Outcome]:
     """Settle in Python the runs that SQL left open."""
-    query = assertion.details()
     details: dict[str, list[Row]] = defaultdict(list)
     if query is not None:
         store.select_runs([row["run_id"] for row in rows])
         for row in store.ask(query, bound).dicts():
             details[row["run_id"]].append(row)
     return [assertion.decide(row, details[row["run_id"]]) for row in rows]
+
+
+def _decide_by_run(
+    store: QueryableStore, assertion: Assertion, sql: str, limits: ByRun, rows: Sequence[Row], broken: dict[str, str]
+) -> list[Outcome]:
+    """Settle each run by a user's own SQL; a run whose query fails is told in `broken`, the others are answered."""
+    outcomes = []
+    for row in rows:
+        run_id = row["run_id"]
+        try:
+            answer = store.ask_user(sql, {"run_id": run_id}, time_limit_s=limits.time_limit_s, max_rows=limits.max_rows)
+        except QueryError as error:
+            broken[run_id] = str(error)
+        else:
+            outcomes.append(assertion.decide(row, answer.dicts()))
+    return outcomes

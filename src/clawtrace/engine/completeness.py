@@ -240,6 +240,14 @@ class Completeness:
                 said.setdefault(run_id, []).append(
                     f"{_spans(count)} named a parent below itself; the reference was cut."
                 )
+        unread = self._store.script(
+            "SELECT k.run_id, f.unread, count(*) FROM fact_rows AS f JOIN fact_keys AS k ON k.sid = f.sid"
+            " WHERE f.unread IS NOT NULL GROUP BY k.run_id, f.unread ORDER BY k.run_id, f.unread"
+        )
+        for run_id, names, count in unread:
+            said.setdefault(run_id, []).append(
+                f"{_spans(count)} recorded {names} as what is no such number; it counts as unknown."
+            )
         conflicts = self._store.script(
             "SELECT r.run_id, c.message FROM run_conflicts AS c JOIN fact_runs AS r ON r.run_no = c.run_no"
         )
@@ -260,6 +268,8 @@ def _from_record(record: RunRecord) -> list[IncompleteReason]:
         reasons.append(IncompleteReason("killed", f"the agent was killed by signal {record.ended_by_signal}."))
     if record.cut_off is not None:
         reasons.append(IncompleteReason("cut_off", record.cut_off))
+    if record.lacking is not None:
+        reasons.append(IncompleteReason("lacking", record.lacking))
     if record.closed_by is ClosedBy.TIMEOUT:
         reasons.append(IncompleteReason("trace_timeout", "spans were still arriving when trace_timeout_ms had passed."))
     return reasons

@@ -151,7 +151,8 @@ def _judge(
 def _settled(assertion: Assertion, run: _Run, outcome: Outcome | None, asked: Asked) -> Verdict:
     if outcome is None:
         # A query that forgets a run must never look like a pass.
-        return _broken(assertion, run.run_id, "its query returned no row for a run that has a trace.")
+        forgotten = "its query returned no row for a run that has a trace."
+        return _broken(assertion, run.run_id, asked.broken.get(run.run_id, forgotten))
     return _verdict(assertion, run, outcome, asked)
 
 

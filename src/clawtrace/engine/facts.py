@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -28,8 +28,10 @@ from clawtrace.engine.commands import load_commands
 from clawtrace.engine.completeness import Completeness
 from clawtrace.engine.walk import SpanRow, walk
 from clawtrace.model.model_names import bare_model_name
-from clawtrace.pricing import ModelCall, Pricing
 from clawtrace.store.duckdb import DuckStore
+
+if TYPE_CHECKING:
+    from clawtrace.pricing import Price, Pricing
 
 __all__ = ["Facts"]
 
@@ -84,7 +86,7 @@ class Facts:
     Args:
         store: where raw rows are and facts go.
         dialects: highest priority first.
-        pricing: prices of the project.
+        pricing: prices of the project; None leaves the genai-prices tables.
         parent_not_exported: the project's own globs of span names whose parent is never exported.
     """
 
@@ -92,7 +94,7 @@ class Facts:
         self,
         store: DuckStore,
         dialects: Sequence[Dialect],
-        pricing: Pricing,
+        pricing: Pricing | None,
         parent_not_exported: Sequence[str] = (),
     ) -> None:
         self._store = store
@@ -255,8 +257,7 @@ class Facts:
             " FROM fact_llm_calls WHERE recorded_cost_usd IS NULL AND model IS NOT NULL"
             " AND (outcome = 'ok' OR input_tokens IS NOT NULL OR output_tokens IS NOT NULL)"
         )
-        # Prices change by the day at most, so equal calls of one day are priced once.
-        prices = self._pricing.price_calls(ModelCall._make((*call[:7], call[7] * _DAY_NS)) for call in calls)
+        prices = self._price(calls)
         names = ("provider", "model", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "day")  # fmt: skip
         store.load(
             "call_prices",
@@ -276,6 +277,15 @@ class Facts:
             f" AND p.model = coalesce(c.response_model, c.request_model) AND {same}"
             f" AND p.day = c.start_ns // {_DAY_NS}"
         )
+
+    def _price(self, calls: Sequence[tuple[Any, ...]]) -> list[Price]:
+        """Price distinct calls; they change by the day at most, so equal calls of one day are priced once."""
+        if not calls:
+            return []
+        from clawtrace.pricing import ModelCall, Pricing
+
+        pricing = self._pricing or Pricing()
+        return pricing.price_calls(ModelCall._make((*call[:7], call[7] * _DAY_NS)) for call in calls)
 
     def _note_state(self, batch: Sequence[tuple[Any, ...]], diagnostics: dict[str, list[str]]) -> None:
         self._store.script("DELETE FROM fact_state WHERE run_id IN (SELECT run_id FROM fact_runs)")

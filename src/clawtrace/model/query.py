@@ -10,10 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["BoundRelation", "Query", "Resolve", "Scalar"]
+__all__ = ["BoundRelation", "ByRun", "Query", "Resolve", "Scalar"]
 
 Scalar = str | int | float | bool | None
 """A value that can be bound to a parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByRun:
+    """How a user's own SQL is asked: once for each run, with ``:run_id`` bound, read-only and within limits."""
+
+    time_limit_s: float
+    """How long it may run for one run, in seconds."""
+    max_rows: int
+    """How many rows are fetched at most; what lies beyond is not seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +36,8 @@ class Query:
 
     sql: str
     params: Mapping[str, Scalar] = field(default_factory=dict)
+    by_run: ByRun | None = None
+    """Given for a user's own SQL, which is not portable and answers for one run; None for everything else."""
 
 
 @dataclass(frozen=True, slots=True)

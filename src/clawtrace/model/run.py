@@ -45,7 +45,7 @@ class IncompleteReason:
     """One reason why a closed run's trace may not be whole."""
 
     code: str
-    """missing_parent, open_span, killed, cut_off, timed_out, rejected, refused, dropped, sampled, unanswered_tool_call, trace_timeout."""
+    """missing_parent, open_span, killed, cut_off, lacking, timed_out, rejected, refused, dropped, sampled, unanswered_tool_call, trace_timeout."""
     message: str
     """One plain sentence, with what to do where that is known."""
     span_ids: tuple[str, ...] = ()
@@ -77,5 +77,7 @@ class RunRecord:
     """Whether our time limit ended the agent."""
     cut_off: str | None = None
     """Which processes beside the agent's own our signal ended while they might still have exported, in one sentence."""
+    lacking: str | None = None
+    """Which spans did not get into the trace, as far as only the runner can know of it, in one sentence."""
     runner_error: str | None = None
     """What went wrong before the agent could be judged; None when nothing did."""

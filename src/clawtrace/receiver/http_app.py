@@ -155,10 +155,10 @@ class HttpApp:
             envelope.as_json,
             time.time_ns(),
             self._port,
-            envelope.run_of_header,
-            envelope.run_of_path,
-            envelope.link,
-            answer,
+            header_run=envelope.run_of_header,
+            path_run=envelope.run_of_path,
+            connection=envelope.link,
+            answer=answer,
         )
         if not self._desk.writer.submit(request):
             raise _NoError(503, Code.UNAVAILABLE, STOPPING, retry=True)

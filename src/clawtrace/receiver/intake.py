@@ -88,6 +88,8 @@ class Intake:
             BadPayloadError: it will never be accepted; the batch is as before.
             StoreError: a new run could not be registered; the batch is as before.
         """
+        if given_run is None and request.given_run:
+            given_run = self._attribution.number(request.given_run)
         decoded = self._decode(request, document)
         batch = decoded.spans if request.signal == "traces" else decoded.logs
         counts = _Counts()
@@ -152,6 +154,10 @@ class Intake:
         if suspect:
             for column in (*secret_columns(decoded.spans), *secret_columns(decoded.logs)):
                 self._redactor.clean_all(column)
+            told = decoded.rejected
+            decoded.rejected = Counter()
+            for (claim, reason), items in told.items():
+                decoded.rejected[claim, self._redactor.clean(reason)] += items
         return decoded
 
     @cached_property

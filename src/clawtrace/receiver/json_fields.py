@@ -78,7 +78,7 @@ def integer(value: Any, name: str) -> int:
             raise ValueError
         return int(number)
     except (TypeError, ValueError, OverflowError):
-        raise BadItemError(f"`{name}` is no integer: {str(value)[:40]!r}") from None
+        raise BadItemError(f"`{name}` is no integer: {str(value)[:24]!r}") from None
 
 
 def unsigned(node: dict[str, Any], name: str, bits: int = 64) -> int:
@@ -88,7 +88,7 @@ def unsigned(node: dict[str, Any], name: str, bits: int = 64) -> int:
         return 0
     number = integer(value, name)
     if number < 0 or number.bit_length() > bits:
-        raise BadItemError(f"`{name}` does not fit in {bits} unsigned bits: {str(value)[:40]!r}")
+        raise BadItemError(f"`{name}` does not fit in {bits} unsigned bits: {str(value)[:24]!r}")
     return number
 
 
@@ -96,7 +96,7 @@ def hexadecimal(node: dict[str, Any], name: str) -> str:
     """Return the hexadecimal text `name` in lower case; empty when absent."""
     value = text(node, name).lower()
     if not _HEX.fullmatch(value):
-        raise BadItemError(f"`{name}` is not hexadecimal: {value[:40]!r}")
+        raise BadItemError(f"`{name}` is not hexadecimal: {value[:24]!r}")
     return value
 
 
@@ -115,7 +115,7 @@ def double(content: Any) -> float:
     try:
         return float(content)
     except (TypeError, ValueError, OverflowError):
-        raise BadItemError(f"`doubleValue` is no number: {str(content)[:40]!r}") from None
+        raise BadItemError(f"`doubleValue` is no number: {str(content)[:24]!r}") from None
 
 
 def an_id(node: dict[str, Any], name: str, zero: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from clawtrace.receiver.http_server import HttpServer
 from clawtrace.receiver.intake import Intake
 from clawtrace.receiver.limits import Endpoints, ReceiverSettings, is_loopback
 from clawtrace.receiver.redact import Redactor
+from clawtrace.receiver.request import Answer, Request
 from clawtrace.receiver.writer import Writer
 
 __all__ = ["Carriers", "Receiver"]
@@ -79,7 +81,7 @@ class Receiver:
         self._desk = Desk(self.settings, self._writer, self._attribution, self._connections, self._counters)
         self._grpc = GrpcServer(self._desk)
         self._http = HttpServer(self._desk)
-        self._running = False
+        self._writing = False
 
     def _make_writer(self, sink: RawSink, redactor: Redactor) -> Writer:
         settings = self.settings
@@ -96,32 +98,34 @@ class Receiver:
 
     # -- start and stop --------------------------------------------------------------------------------------------
 
+    def begin(self) -> None:
+        """Take in what this process hands over (`take`), without listening; `start` may follow. Safe to call twice."""
+        if not self._writing:
+            self._writing = True
+            self._writer.start()
+
     def start(self) -> Endpoints:
         """Listen on both ports.
 
         Raises:
             ReceiverError: a port is taken, or TLS files cannot be read; nothing listens then.
         """
-        self._writer.start()
+        self.begin()
         try:
             self._http.start()
             self._grpc.start()
         except ReceiverError:
-            self._stop()
+            self.stop()
             raise
-        self._running = True
         return self.endpoints
 
     def stop(self) -> None:
         """Take no more requests, commit and answer what was received, and end."""
-        if self._running:
-            self._running = False
-            self._stop()
-
-    def _stop(self) -> None:
-        self._http.stop()
-        self._grpc.stop()
-        self._writer.stop()
+        if self._writing:
+            self._writing = False
+            self._http.stop()
+            self._grpc.stop()
+            self._writer.stop()
 
     def __enter__(self) -> Receiver:
         self.start()
@@ -133,13 +137,18 @@ class Receiver:
         self.stop()
 
     @property
+    def listens(self) -> bool:
+        """Whether it has been started."""
+        return bool(self._grpc.port and self._http.port)
+
+    @property
     def endpoints(self) -> Endpoints:
         """What exporters are pointed at.
 
         Raises:
             ReceiverError: the receiver has not been started.
         """
-        if not (self._grpc.port and self._http.port):
+        if not self.listens:
             raise ReceiverError("the receiver has not been started; call `start` first")
         host = self.settings.host
         if not is_loopback(host) and host in ("0.0.0.0", "::"):
@@ -172,6 +181,35 @@ class Receiver:
     def run_no(self, run_id: str) -> int:
         """Return the number of a run, registering it when it is new."""
         return self._attribution.number(run_id)
+
+    def take(self, run_id: str, body: bytes) -> Answer:
+        """Take in spans of this process, through the same queue, decoder and redaction as any other.
+
+        Args:
+            run_id: the run that all of them belong to.
+            body: one serialised ``ExportTraceServiceRequest``.
+
+        Returns:
+            The answer, once what was accepted is durable.
+
+        Raises:
+            ReceiverError: it cannot be queued: the receiver is stopping, or the body is larger than the queue.
+        """
+        answers: list[Answer] = []
+        answered = threading.Event()
+
+        def answer(told: Answer) -> None:
+            answers.append(told)
+            answered.set()
+
+        size, budget = len(body), self._writer.budget
+        if not budget.take(size) and not (self.flush() and budget.take(size)):
+            raise ReceiverError(f"{size} bytes of spans do not fit into the receiver's queue")
+        request = Request("traces", "sdk", body, False, time.time_ns(), given_run=run_id, answer=answer)
+        if not self._writer.submit(request):
+            raise ReceiverError("the receiver is stopping")
+        answered.wait()
+        return answers[0]
 
     # -- what was counted ------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from clawtrace.receiver.payload import Signal
 
 __all__ = ["Answer", "Outcome", "Protocol", "Request"]
 
-Protocol = Literal["grpc", "http/protobuf", "http/json", "file"]
+Protocol = Literal["grpc", "http/protobuf", "http/json", "file", "sdk"]
 
 
 class Outcome(Enum):
@@ -49,7 +49,7 @@ class Request:
     """Whether the body is JSON (else protobuf)."""
     arrival_ns: int
     port: int = 0
-    """Which of our ports it came through; 0 for a file."""
+    """Which of our ports it came through; 0 for a file and for this process."""
     header_run: str = ""
     """Run id of the header or metadata `x-clawtrace-run-id`."""
     path_run: str = ""
@@ -61,3 +61,5 @@ class Request:
     """Runs that it brought spans or log records of, as first seen; filled in when it is decoded."""
     outside: int = 0
     """Log records that belong to no trace and no run; filled in when it is decoded."""
+    given_run: str = ""
+    """Run id of everything in it, where whoever handed it in says so; no rule of attribution is asked then."""

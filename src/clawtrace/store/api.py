@@ -7,11 +7,11 @@ An empty answer is an empty list, never None. Every error is a `StoreError` or, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from clawtrace.model.query import BoundRelation, Query
+from clawtrace.model.query import BoundRelation, Query, Scalar
 
 __all__ = ["Answer", "QueryableStore"]
 
@@ -40,6 +40,27 @@ class QueryableStore(Protocol):
 
         Raises:
             QueryError: the text is not valid for this store; the message holds the engine's words.
+        """
+        ...
+
+    def ask_user(
+        self,
+        sql: str,
+        params: Mapping[str, Scalar] | None = None,
+        *,
+        time_limit_s: float | None = None,
+        max_rows: int | None = None,
+    ) -> Answer:
+        """Answer a user's own SQL: exactly one SELECT, read-only, in the store's own dialect.
+
+        Args:
+            sql: the text; ``:name`` marks a parameter.
+            params: the parameters, each of which the text must use.
+            time_limit_s: seconds after which the query is interrupted; None for no limit.
+            max_rows: rows to fetch at most, the first ones; None for all.
+
+        Raises:
+            QueryError: the text is no single SELECT, the engine refuses it, or the time limit has passed.
         """
         ...
 

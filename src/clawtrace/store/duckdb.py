@@ -24,6 +24,7 @@ from clawtrace.model.relations import RELATIONS
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.store.api import Answer
 from clawtrace.store.markers import rewrite_markers
+from clawtrace.store.user_sql import check_single_select, time_limit
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -71,6 +72,8 @@ class DuckStore:
             self._create()
             # Nothing outside of the store is read or written from here on, whatever SQL is asked.
             self._db.execute("SET enable_external_access = false")
+            # Table functions can change settings from inside a SELECT: enable_logging() to a file disabled the store.
+            self._db.execute("SET lock_configuration = true")
             self._writer = self._db.cursor()
             self._reader = self._db.cursor()
             self._reader.execute("CREATE TEMP TABLE selected_runs (run_id VARCHAR)")
@@ -199,8 +202,9 @@ class DuckStore:
             del self._unsaved[: len(unsaved)]
 
     def put_conflicts(self, run_no: int, messages: Sequence[str]) -> None:
-        """Store attribution conflicts of a run: one sentence each."""
+        """Store the attribution conflicts of a run, one sentence each; the newest list of a run counts."""
         with self._writer_lock, _Transaction(self._writer, self.path) as db:
+            db.execute("DELETE FROM run_conflicts WHERE run_no = ?", [run_no])
             for message in messages:
                 db.execute("INSERT INTO run_conflicts VALUES (?, ?)", [run_no, message])
 
@@ -250,8 +254,6 @@ class DuckStore:
 
     def ask(self, query: Query, bound: Sequence[BoundRelation] = ()) -> Answer:
         """Answer one query over the relations, ``selected_runs`` and `bound`."""
-        import duckdb
-
         with self._reader_lock:
             for relation in bound:
                 self.load(
@@ -261,31 +263,37 @@ class DuckStore:
                         "item": ("bigint", [row[1] for row in relation.rows]),
                     },
                 )
-            try:
-                cursor = self._reader.execute(rewrite_markers(query.sql, "$"), dict(query.params) or None)
-                columns = tuple(column[0] for column in cursor.description)
-                return Answer(columns, cursor.fetchall())
-            except duckdb.Error as error:
-                raise QueryError(str(error)) from error
+            return self._answer(query)
 
-    def ask_user(self, sql: str, params: Mapping[str, Scalar] | None = None) -> Answer:
-        """Answer a user's own SQL: exactly one SELECT, in a read-only transaction.
-
-        Raises:
-            QueryError: the text is no single SELECT, or the engine refuses it.
-        """
+    def _answer(self, query: Query, max_rows: int | None = None) -> Answer:
         import duckdb
 
+        try:
+            cursor = self._reader.execute(rewrite_markers(query.sql, "$"), dict(query.params) or None)
+            columns = tuple(column[0] for column in cursor.description)
+            return Answer(columns, cursor.fetchall() if max_rows is None else cursor.fetchmany(max_rows))
+        except duckdb.Error as error:
+            raise QueryError(str(error)) from error
+
+    def ask_user(
+        self,
+        sql: str,
+        params: Mapping[str, Scalar] | None = None,
+        *,
+        time_limit_s: float | None = None,
+        max_rows: int | None = None,
+    ) -> Answer:
+        """Answer a user's own SQL: exactly one SELECT, in a read-only transaction (see `clawtrace.store.api`).
+
+        Raises:
+            QueryError: the text is no single SELECT, the engine refuses it, or the time limit has passed.
+        """
         with self._reader_lock:
-            try:
-                statements = duckdb.extract_statements(sql)
-            except duckdb.Error as error:
-                raise QueryError(str(error)) from error
-            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise QueryError("only one SELECT can be asked: the store is read-only for queries.")
+            check_single_select(rewrite_markers(sql, "$"))
             self._reader.execute("BEGIN TRANSACTION READ ONLY")
             try:
-                return self.ask(Query(sql, dict(params or {})))
+                with time_limit(self._reader, time_limit_s):
+                    return self._answer(Query(sql, dict(params or {})), max_rows)
             finally:
                 self._reader.execute("ROLLBACK")
 

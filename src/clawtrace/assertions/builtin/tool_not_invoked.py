@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from clawtrace.assertions._attempts import attempts_evidence, attempts_query, describe_attempts
-from clawtrace.assertions._bounds import plural
-from clawtrace.assertions.base import Assertion, Outcome
-from clawtrace.assertions.matchers import Matcher
-from clawtrace.model.query import Query, Resolve
+from clawtrace.assertions._forbidden_tool import ForbiddenTool
 
 __all__ = ["ToolNotInvoked"]
 
-_MATCHING = "r.name IN (SELECT m.value FROM asked_tool AS m)"
 
-
-class ToolNotInvoked(Assertion):
+class ToolNotInvoked(ForbiddenTool):
     """The tool was never attempted: not executed, not failed, not blocked.
 
     A forbidden tool that was tried is a finding even when it failed or a guard stopped it. A call that the model
@@ -25,43 +17,3 @@ class ToolNotInvoked(Assertion):
         - type: tool_not_invoked
           tool: resend.send
     """
-
-    growth = "shrinking"
-    main_field = "tool"
-    requires = ("tool_calls.name", "tool_calls.outcome")
-
-    tool: Matcher
-    """Name of the tool, whole and case-sensitive; or `glob:`, `re:`, `literal:`."""
-    count_blocked: bool = True
-    """Whether an attempt that was denied counts; `false` forgives it."""
-
-    def resolve(self) -> tuple[Resolve, ...]:
-        """Decide the tool's name once per distinct name."""
-        return (Resolve("asked_tool", "run_tools", "name", self.tool.items),)
-
-    def query(self) -> Query:
-        """Count the attempts."""
-        return Query(attempts_query(_MATCHING, found=False, count_blocked=self.count_blocked))
-
-    def evidence(self) -> Query:
-        """Return the attempts, by start."""
-        return Query(attempts_evidence(_MATCHING, count_blocked=self.count_blocked))
-
-    def expectation(self) -> Any:
-        """Return the forbidden tool."""
-        return {"never": self.tool.text}
-
-    def actual(self, outcome: Outcome) -> Any:
-        """Return the attempts by outcome."""
-        return {name: outcome.row[name] for name in ("ok", "failed", "blocked", "unclear")}
-
-    def explain(self, outcome: Outcome) -> str:
-        """Say how often the tool was attempted."""
-        if outcome.holds is None:
-            return (
-                f"Whether `{self.tool}` was attempted is unknown: {describe_attempts(outcome)} are recorded for sure."
-            )
-        if not outcome.holds:
-            return f"`{self.tool}` was attempted {describe_attempts(outcome)}; it must not be."
-        forgiven = f"; {plural(outcome.row['blocked'], 'blocked attempt')} forgiven" if outcome.row["blocked"] else ""
-        return f"`{self.tool}` was never attempted{forgiven}."

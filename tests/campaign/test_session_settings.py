@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clawtrace.campaign.opening import session_settings
 from clawtrace.config.project_file import load_project
+from clawtrace.session import session_settings
 
 
 def test_every_setting_arrives(project):

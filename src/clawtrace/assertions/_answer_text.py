@@ -1,0 +1,80 @@
+"""Conditions on the text of an answer, each decided yes, no or unknown; pure functions.
+
+A part that was redacted could have been anything: what is not met by the rest of such a text is unknown, and that a text
+is absent from it is unknown too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from clawtrace.assertions._json_schema import schema_problem
+from clawtrace.assertions._redacted import holds_mark, shortest
+from clawtrace.assertions.matchers import compile_regex
+
+__all__ = ["Condition", "absent", "fits_schema", "is_equal", "is_long", "matches", "present", "rouge_l", "similar"]
+
+Condition = Callable[[str], bool | None]
+
+_WORD = re.compile(r"\w+")
+
+
+def _unless_redacted(met: bool, text: str) -> bool | None:
+    """Return that the condition is met; that it is not is known only of a whole text."""
+    return True if met else None if holds_mark(text) else False
+
+
+def present(part: str) -> Condition:
+    """Return the condition that the text contains `part`."""
+    return lambda text: _unless_redacted(part in text, text)
+
+
+def absent(part: str) -> Condition:
+    """Return the condition that the text does not contain `part`."""
+    return lambda text: False if part in text else None if holds_mark(text) else True
+
+
+def matches(pattern: str) -> Condition:
+    """Return the condition that the regular expression is found somewhere in the text."""
+    return lambda text: _unless_redacted(compile_regex(pattern)(text), text)
+
+
+def is_equal(whole: str) -> Condition:
+    """Return the condition that the text is `whole`, white space around both left out."""
+    return lambda text: _unless_redacted(text.strip() == whole.strip(), text)
+
+
+def is_long(most: int) -> Condition:
+    """Return the condition that the text has at most `most` characters (Unicode code points)."""
+
+    def decide(text: str) -> bool | None:
+        if shortest(text) > most:
+            return False
+        return None if holds_mark(text) else True
+
+    return decide
+
+
+def similar(reference: str, threshold: float) -> Condition:
+    """Return the condition that ROUGE-L F1 of the text against `reference` is at least `threshold`."""
+    return lambda text: _unless_redacted(rouge_l(reference, text) >= threshold, text)
+
+
+def rouge_l(reference: str, text: str) -> float:
+    """Return ROUGE-L F1: twice the longest common subsequence of words, over the number of words of both.
+
+    Words are runs of letters, digits and underscores in any script, without regard to case; no stemming.
+    """
+    from rapidfuzz.distance import LCSseq
+
+    wanted, found = _WORD.findall(reference.casefold()), _WORD.findall(text.casefold())
+    if not wanted or not found:
+        return 0.0
+    return 2 * LCSseq.similarity(wanted, found) / (len(wanted) + len(found))
+
+
+def fits_schema(schema: Mapping[str, Any]) -> Condition:
+    """Return the condition that the whole text is one JSON document that the schema describes."""
+    return lambda text: _unless_redacted(schema_problem(schema, text) == "", text)

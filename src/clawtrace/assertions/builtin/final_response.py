@@ -1,0 +1,188 @@
+"""`final_response`: what the agent answered."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from clawtrace.assertions._answer_text import (
+    Condition,
+    absent,
+    fits_schema,
+    is_equal,
+    is_long,
+    matches,
+    present,
+    rouge_l,
+    similar,
+)
+from clawtrace.assertions._bounds import Count, need_one_of
+from clawtrace.assertions._json_schema import check_schema, schema_problem
+from clawtrace.assertions._redacted import holds_mark
+from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.matchers import RegexText
+from clawtrace.model.query import Query, Resolve
+
+__all__ = ["FinalResponse"]
+
+_SHOWN = 300
+"""Characters of the answer that a report shows."""
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+def _schema(schema: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return check_schema(schema)
+    except ValueError as error:
+        raise PydanticCustomError("schema", "{problem}", {"problem": str(error)}) from None
+
+
+class FinalResponse(Assertion):
+    """The run's final answer is as asked, in every respect that is given.
+
+    The answer comes from the spans' messages, else from what the runner read from the agent's output; of several turns it
+    is the last one's. Where no answer was recorded nothing is known. A secret that was redacted on arrival could have
+    been any text: what is then neither sure nor impossible stays open, also that a text is absent.
+
+    Example:
+        - type: final_response
+          contains: [refund, "42"]
+          not_contains: [I cannot]
+          max_length: 500
+    """
+
+    growth = "exact"
+    main_field = "contains"
+    requires = ("runs.final_output",)
+
+    contains: Text | Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
+    """Text, or texts of which each one, that the answer contains, case-sensitively."""
+    not_contains: Text | Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
+    """Text, or texts of which none, that the answer contains, case-sensitively."""
+    matches: RegexText | None = None
+    """Regular expression that is found somewhere in the answer."""
+    equals: str | None = None
+    """The whole answer, white space around it left out."""
+    json_schema: Annotated[dict[str, Any], AfterValidator(_schema)] | None = None
+    """JSON Schema; the whole answer is one JSON document that it describes. Patterns without look-around."""
+    similar_to: Text | None = None
+    """Text to which the answer is similar: ROUGE-L F1 over words, without regard to case."""
+    threshold: Annotated[float, Field(strict=True, gt=0, le=1)] = 0.7
+    """Least ROUGE-L F1 for `similar_to`, above 0 up to 1."""
+    max_length: Count | None = None
+    """Most characters."""
+
+    @model_validator(mode="after")
+    def _check(self) -> FinalResponse:
+        need_one_of(
+            self, "contains", "not_contains", "matches", "equals", "json_schema", "similar_to", "max_length"
+        )  # fmt: skip
+        if "threshold" in self.model_fields_set and self.similar_to is None:
+            raise PydanticCustomError(
+                "dead_key", "`threshold` belongs to `similar_to`, which is not given", {"field": "threshold"}
+            )
+        return self
+
+    @property
+    def _conditions(self) -> dict[str, Condition]:
+        """What is asked of the answer, in words, and its predicate."""
+        found = {f"contain {part!r}": present(part) for part in _texts(self.contains)}
+        found |= {f"avoid {part!r}": absent(part) for part in _texts(self.not_contains)}
+        if self.matches is not None:
+            found[f"match {self.matches!r}"] = matches(self.matches)
+        if self.equals is not None:
+            found[f"equal {_cut(self.equals)!r}"] = is_equal(self.equals)
+        if self.json_schema is not None:
+            found["fit the JSON schema"] = fits_schema(self.json_schema)
+        if self.similar_to is not None:
+            found[f"be similar to the text given (ROUGE-L at least {self.threshold:g})"] = similar(
+                self.similar_to, self.threshold
+            )
+        if self.max_length is not None:
+            found[f"be at most {self.max_length} characters long"] = is_long(self.max_length)
+        return found
+
+    def resolve(self) -> tuple[Resolve, ...]:
+        """Decide once per distinct answer: 0 all is met, 1 something is not, 2 something cannot be known."""
+        return (Resolve("asked_answer", "runs", "final_output", self._items),)
+
+    def _items(self, answer: str) -> tuple[int, ...]:
+        decided = [condition(answer) for condition in self._conditions.values()]
+        return (1,) if False in decided else (2,) if None in decided else (0,)
+
+    def query(self) -> Query:
+        """Look up what was decided of the run's answer; another turn may still change it."""
+        return Query("""
+SELECT t.run_id AS run_id, r.final_output AS answer, FALSE AS final,
+       CASE WHEN r.final_output IN (SELECT m.value FROM asked_answer AS m WHERE m.item = 0) THEN TRUE
+            WHEN r.final_output IN (SELECT k.value FROM asked_answer AS k WHERE k.item = 1) THEN FALSE
+            ELSE NULL END AS holds,
+       CASE WHEN r.final_output IS NULL THEN 'runs.final_output'
+            WHEN r.final_output IN (SELECT u.value FROM asked_answer AS u WHERE u.item = 2) THEN 'runs.final_output'
+            ELSE NULL END AS missing
+FROM run_totals AS t
+JOIN selected_runs AS s ON s.run_id = t.run_id
+LEFT JOIN runs AS r ON r.run_id = t.run_id
+""")
+
+    def evidence(self) -> Query:
+        """Return the answer, and the span whose message it is where there is one."""
+        return Query("""
+SELECT r.run_id AS run_id, max(m.span_id) AS span_id, 'final answer: ' || max(r.final_output) AS why, 1 AS rank
+FROM runs AS r
+JOIN selected_runs AS s ON s.run_id = r.run_id
+LEFT JOIN messages AS m ON m.run_id = r.run_id AND m.text = r.final_output AND m.direction = 'output'
+WHERE r.final_output IS NOT NULL
+GROUP BY r.run_id
+""")
+
+    def expectation(self) -> Any:
+        """Return what is asked of the answer."""
+        asked = self.model_dump(mode="json", include=set(type(self).model_fields) - set(Assertion.model_fields))
+        if self.similar_to is None:
+            del asked["threshold"]
+        return {name: value for name, value in asked.items() if value is not None}
+
+    def actual(self, outcome: Outcome) -> Any:
+        """Return the answer, cut to a readable length, its length, and its similarity where that is asked."""
+        answer = outcome.row["answer"]
+        if answer is None:
+            return None
+        score = {} if self.similar_to is None else {"rouge_l": round(rouge_l(self.similar_to, answer), 4)}
+        return {"answer": _cut(answer), "length": len(answer), **score}
+
+    def explain(self, outcome: Outcome) -> str:
+        """Say which of the conditions the answer does not meet."""
+        answer = outcome.row["answer"]
+        if answer is None:
+            return "The final answer is unknown: no message and no output of the agent was recorded as one."
+        decided = {words: condition(answer) for words, condition in self._conditions.items()}
+        if outcome.holds:
+            return f"The final answer meets every condition: {', '.join(decided)}."
+        unmet = [words for words, met in decided.items() if met is False]
+        if unmet:
+            return f"The final answer does not {', nor does it '.join(unmet)}{self._because(answer, unmet)}."
+        unknown = ", ".join(words for words, met in decided.items() if met is None)
+        return f"Parts of the final answer were redacted, so that it is unknown whether it does: {unknown}."
+
+    def _because(self, answer: str, unmet: list[str]) -> str:
+        """Say more where the condition alone does not tell what is wrong."""
+        notes = []
+        if self.json_schema is not None and "fit the JSON schema" in unmet:
+            notes.append(schema_problem(self.json_schema, answer))
+        if self.similar_to is not None and any(words.startswith("be similar") for words in unmet):
+            notes.append(f"ROUGE-L is {rouge_l(self.similar_to, answer):.4g}")
+        if self.max_length is not None and any(words.startswith("be at most") for words in unmet):
+            notes.append(f"it has {'about ' if holds_mark(answer) else ''}{len(answer)} characters")
+        return f" ({'; '.join(notes)})" if notes else ""
+
+
+def _texts(given: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return () if given is None else (given,) if isinstance(given, str) else given
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -1,0 +1,148 @@
+"""`sql`: a question of one's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from clawtrace.assertions._bounds import plural
+from clawtrace.assertions.base import Assertion, Outcome, Row
+from clawtrace.model.query import ByRun, Query
+
+__all__ = ["Sql"]
+
+_ROWS = 100
+"""Rows that are fetched and shown when none, or fewer, are expected."""
+
+# Relations that stay empty where the instrumentation cannot record them, and the total that is then NULL.
+_TOTALS = {
+    "llm_calls": "llm_calls",
+    "tool_calls": "tool_calls",
+    "run_tools": "tool_calls",
+    "commands": "tool_calls",
+    "agents": "agents",
+    "errors": "errors",
+}
+_RELATION = re.compile(rf"(?:(?<![\w.])|(?<=\bmain\.))({'|'.join(_TOTALS)})\b", re.IGNORECASE)
+
+
+def _check_select(text: str) -> str:
+    if not re.search(r"(?<!:):run_id\b", text):
+        raise PydanticCustomError(
+            "select", "must use `:run_id`, for example WHERE run_id = :run_id: else other runs decide about this one"
+        )
+    return text
+
+
+class Sql(Assertion):
+    """The SELECT returns no row for the run, or exactly the rows that are expected.
+
+    For what no other type asks: write the query so that each row is something wrong. It reads the relations (see
+    `clawtrace query`) in the store's own SQL, once for each run; it cannot write, attach or read files. Where it names a
+    relation that the run's instrumentation cannot record, an empty one says nothing and the answer is unknown. More
+    spans can always change it.
+
+    Example:
+        - type: sql
+          select: >-
+            SELECT name, arguments FROM tool_calls
+            WHERE run_id = :run_id AND outcome = 'error' AND end_ns - start_ns > 1000000000
+    """
+
+    growth = "exact"
+    main_field = "select"
+    requires = ("run_totals.run_id",)
+
+    select: Annotated[str, AfterValidator(_check_select)]
+    """One SELECT; `:run_id` stands for the run's id and must be used."""
+    expect: tuple[dict[str, Any], ...] = ()
+    """The rows that are right, as mappings from column to value, in any order; by default none."""
+    time_limit_s: Annotated[float, Field(strict=True, gt=0, le=600)] = 5.0
+    """How long the query may run for one run, in seconds; beyond it the assertion ends as an error."""
+
+    def query(self) -> Query:
+        """Return the runs to ask about, and what each cannot have recorded."""
+        return Query("""
+SELECT t.run_id AS run_id, NULL AS holds, FALSE AS final, FALSE AS settled, t.llm_calls AS llm_calls,
+       t.tool_calls AS tool_calls, t.agents AS agents, t.errors AS errors
+FROM run_totals AS t
+JOIN selected_runs AS s ON s.run_id = t.run_id
+""")
+
+    def details(self) -> Query:
+        """Return the user's own query."""
+        return Query(self.select, by_run=ByRun(self.time_limit_s, max(_ROWS, len(self.expect)) + 1))
+
+    def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
+        """Compare the rows with those expected, unless what they are made from cannot have been recorded."""
+        rows = [{name: _plain(value) for name, value in detail.items()} for detail in details]
+        blind = next((name for name in self._relations if row[_TOTALS[name]] is None), "")
+        holds = None if blind else _same_rows(rows, [_plain(expected) for expected in self.expect])
+        return Outcome(row["run_id"], holds, False, blind, {**row, "rows": rows})
+
+    @property
+    def _relations(self) -> list[str]:
+        """The relations that the query may read and that may be unrecordable, each once."""
+        return list(dict.fromkeys(found.lower() for found in _RELATION.findall(self.select)))
+
+    def expectation(self) -> Any:
+        """Return the rows that are right."""
+        return {"rows": [_plain(row) for row in self.expect]}
+
+    def actual(self, outcome: Outcome) -> Any:
+        """Return the rows that were found, the first ones where there are many."""
+        return {"rows": outcome.row["rows"][: self._shown]}
+
+    @property
+    def _shown(self) -> int:
+        return max(_ROWS, len(self.expect))
+
+    def explain(self, outcome: Outcome) -> str:
+        """Say how many rows were found."""
+        found = len(outcome.row["rows"])
+        count = f"more than {self._shown} rows" if found > self._shown else plural(found, "row")
+        if outcome.holds is None:
+            return (
+                f"The query returned {count}, and reads `{outcome.missing}`, which the instrumentation cannot record."
+            )
+        if not self.expect:
+            return f"The query returned {count}; there should be none." if found else "The query returned no row."
+        which = "exactly those expected" if outcome.holds else f"not the {plural(len(self.expect), 'row')} expected"
+        return f"The query returned {count}, {which}."
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: decimals as numbers, times and the like as text."""
+    if isinstance(value, dict):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, Decimal):
+        return float(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _same_rows(found: Sequence[Any], expected: Sequence[Any]) -> bool:
+    """Return whether both hold the same rows, each as often; booleans are no numbers."""
+    left = list(expected)
+    for row in found:
+        place = next((place for place, other in enumerate(left) if _same(row, other)), None)
+        if place is None:
+            return False
+        del left[place]
+    return not left
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)

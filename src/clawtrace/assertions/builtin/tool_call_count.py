@@ -1,0 +1,128 @@
+"""`tool_call_count`: how often tools were called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import model_validator
+from pydantic_core import PydanticCustomError
+
+from clawtrace.assertions._attempts import attempts_evidence, counted_attempts, describe_attempts
+from clawtrace.assertions._bounds import Count, check_bounds, decide_sql, need_one_of, plural, words
+from clawtrace.assertions.base import Assertion, Growth, Outcome
+from clawtrace.assertions.matchers import Matcher
+from clawtrace.model.query import Query, Resolve, Scalar
+
+__all__ = ["ToolCallCount"]
+
+_NAMED = "r.name IN (SELECT m.value FROM asked_tool AS m)"
+_ANY = "TRUE"
+
+
+class ToolCallCount(Assertion):
+    """The number of tool calls is as asked: of one tool, or of all tools together.
+
+    Executed, failed and blocked calls count; a call that the model asked for and nothing executed does not. A call
+    without a name may be of the asked tool. More calls can only come: a passed maximum is final.
+
+    Example:
+        - type: tool_call_count
+          tool: search
+          min: 1
+          max: 3
+    """
+
+    growth = "exact"
+    main_field = "count"
+    requires = ("tool_calls.name", "tool_calls.outcome")
+
+    count: Count | None = None
+    """The exact number of calls."""
+    min: Count | None = None
+    """Smallest number of calls."""
+    max: Count | None = None
+    """Largest number of calls."""
+    tool: Matcher | None = None
+    """Name of the tool, whole and case-sensitive, or `glob:`, `re:`, `literal:`; by default all tools together."""
+
+    @model_validator(mode="after")
+    def _check(self) -> ToolCallCount:
+        need_one_of(self, "count", "min", "max")
+        check_bounds(self.min, self.max)
+        least, most = self._bounds.get("min"), self._bounds.get("max")
+        if least is not None and most is not None and least > most:
+            raise PydanticCustomError(
+                "bounds",
+                "`count` ({count}) is outside of `min` and `max`: no number can meet all",
+                {"count": self.count},
+            )
+        return self
+
+    @property
+    def _bounds(self) -> dict[str, int]:
+        """`min` and `max`, an exact count being both; what is given together must hold together."""
+        lower = [bound for bound in (self.min, self.count) if bound is not None]
+        upper = [bound for bound in (self.max, self.count) if bound is not None]
+        return ({"min": max(lower)} if lower else {}) | ({"max": min(upper)} if upper else {})
+
+    @property
+    def _matching(self) -> str:
+        return _NAMED if self.tool else _ANY
+
+    def growth_of(self) -> Growth:
+        """A lone minimum is a growing question, a lone maximum a shrinking one."""
+        return "exact" if len(self._bounds) == 2 else "growing" if "min" in self._bounds else "shrinking"
+
+    def resolve(self) -> tuple[Resolve, ...]:
+        """Decide the tool's name once per distinct name."""
+        return (Resolve("asked_tool", "run_tools", "name", self.tool.items),) if self.tool else ()
+
+    def query(self) -> Query:
+        """Count the calls; where calls cannot be recorded, at least those that are known."""
+        bounds = self._bounds
+        sure = "g.ok + g.failed + g.blocked + g.unclear" + ("" if self.tool else " + g.nameless")
+        final = "CASE WHEN h.low > :max THEN TRUE ELSE FALSE END" if "max" in bounds else "FALSE"
+        params: dict[str, Scalar] = dict(bounds)
+        return Query(
+            f"""
+SELECT h.run_id AS run_id, {decide_sql("h.low", "h.high", bounds.get("min"), bounds.get("max"))} AS holds,
+       {final} AS final, h.low AS low, h.high AS high,
+       h.ok AS ok, h.failed AS failed, h.blocked AS blocked, h.unclear AS unclear, h.nameless AS nameless,
+       CASE WHEN h.high IS NULL THEN 'tool_calls' WHEN h.low < h.high THEN 'tool_calls.name' ELSE NULL END AS missing
+FROM (
+SELECT g.run_id AS run_id, {sure} AS low,
+       CASE WHEN g.recordable = 0 THEN NULL ELSE g.ok + g.failed + g.blocked + g.unclear + g.nameless END AS high,
+       g.ok AS ok, g.failed AS failed, g.blocked AS blocked, g.unclear AS unclear, g.nameless AS nameless
+{counted_attempts(self._matching)}
+WHERE g.has_trace = 1
+) AS h
+""",
+            params,
+        )
+
+    def evidence(self) -> Query:
+        """Return the calls that count, by start."""
+        return Query(attempts_evidence(self._matching))
+
+    def expectation(self) -> Any:
+        """Return the bounds, and the tool."""
+        return self._bounds | ({"tool": self.tool.text} if self.tool else {})
+
+    def actual(self, outcome: Outcome) -> Any:
+        """Return the count as an interval, null where unbounded."""
+        return [outcome.row["low"], outcome.row["high"]]
+
+    def explain(self, outcome: Outcome) -> str:
+        """Say the count against the bounds."""
+        row = outcome.row
+        what = f"`{self.tool}` was called" if self.tool else "Tools were called"
+        asked = f"{words(self._bounds.get('min'), self._bounds.get('max'))} asked for"
+        named = describe_attempts(outcome)
+        if row["high"] is None:
+            return f"{what} at least {named}, {asked}; whether other calls were made cannot be known."
+        if not row["nameless"]:
+            return f"{what} {named}, {asked}."
+        nameless = plural(row["nameless"], "call") + " without a name"
+        if self.tool:
+            return f"{what} {named}, and perhaps in {nameless}, {asked}."
+        return f"{what} {named} by name, and {nameless}, {asked}."

@@ -154,6 +154,22 @@ def test_t15_a_call_that_was_only_asked_for_is_not_done(facts):
         assert one(facts, written, run).holds is False, written
 
 
+def test_t2_a_call_without_a_name_is_seen_although_no_sum_by_name_has_it(facts):
+    """T2: `run_tools` is by name; a nameless call, in `tool_calls` alone, may still be the one asked about."""
+    rows = rows_of("r1", {"tools": [None]})
+    assert rows["run_tools"] == []
+    for written in (
+        {"type": "tool_not_invoked", "tool": "rm"},
+        {"type": "tool_not_called", "tool": "rm"},
+        {"type": "tool_not_permitted", "allowed_tools": ["read"]},
+        {"type": "tool_was_called", "tool": "rm"},
+        {"type": "tool_call_count", "tool": "rm", "count": 0},
+        {"type": "tool_sequence", "mode": "contains", "expected": ["rm"]},
+    ):
+        found = one(facts, written, {"tools": [None]})
+        assert (found.holds, found.missing) == (None, "tool_calls.name"), written
+
+
 def test_t23_text_that_looks_like_a_call_is_none(facts):
     """T23: a tool's name in arguments, results or errors of another tool is no call."""
     run = {"tools": [{"name": "echo", "arguments": '{"text": "tool=rm"}', "result": "tool=rm", "error": "rm"}]}

@@ -233,11 +233,11 @@ def test_providers_beside_the_global_one_are_captured_when_named():
 
 def test_a_parent_that_began_before_the_block_is_no_loss():
     """A capture inside of a longer span is complete: the parent is outside, not lost."""
-    with agent_span():
-        around = otel.set_span_in_context(otel.get_current_span(), Context())
-        with clawtrace.capture() as trace:
-            call_tool("search")
-            call_tool("send", context=around)
+    beside = otel.get_tracer("agents").start_span("a server's own span")
+    with agent_span(), clawtrace.capture() as trace:
+        call_tool("search")
+        call_tool("send", context=otel.set_span_in_context(beside, Context()))
+    beside.end()
 
     facts = trace.inspect()
     assert (facts["complete"], facts["incomplete_because"], facts["spans"]) == (True, [], 2)

@@ -172,12 +172,19 @@ def contains_sql(needs: list[int], *, literal: bool) -> str:
     Patterns may compete for the same calls; then only "no call at all" is settled here.
     """
     enough = " OR ".join(f"(u.item = {item} AND u.n >= {need})" for item, need in enumerate(needs))
+    # A store need not list nameless calls in run_tools: that relation is by name.
     tools = """tools AS (
   SELECT r.run_id AS run_id, r.name AS tool, sum(r.n) AS n
   FROM run_tools AS r
   JOIN selected_runs AS s ON s.run_id = r.run_id
-  WHERE r.outcome <> 'requested'
+  WHERE r.outcome <> 'requested' AND r.name IS NOT NULL
   GROUP BY r.run_id, r.name
+  UNION ALL
+  SELECT b.run_id AS run_id, NULL AS tool, count(*) AS n
+  FROM tool_calls AS b
+  JOIN selected_runs AS q ON q.run_id = b.run_id
+  WHERE b.outcome <> 'requested' AND b.name IS NULL
+  GROUP BY b.run_id
 )"""
     have = f"""(
       SELECT x.run_id AS run_id, y.item AS item, sum(x.n) AS n

@@ -275,6 +275,13 @@ class Session:
         """
         from clawtrace.engine.evaluate import evaluate
 
+        if not self.settings.redaction.enabled:
+            for assertion in assertions:
+                if assertion.needs_redaction:
+                    raise UsageError(
+                        f"`{assertion.type_name}` is answered by the marks that redaction leaves, and redaction is off "
+                        "(`redaction: enabled` in clawtrace.yaml): it would pass whatever leaked."
+                    )
         with self._store.lock:
             engine = self._current(run_ids)
             return evaluate(self._store, assertions, run_ids, engine.dialects, evidence_of_passes=evidence_of_passes)

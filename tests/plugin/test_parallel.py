@@ -92,6 +92,16 @@ def test_a_capture_sees_what_the_ones_inside_of_it_see():
         outer.check(tool_not_invoked("b"))
 
 
+def test_a_context_of_the_outer_block_hides_nothing_from_the_inner_one():
+    """A span that starts in the inner block is the inner one's too, also with a context that was kept from before."""
+    with clawtrace.capture("outer") as outer:
+        kept = otel_context.get_current()
+        with clawtrace.capture("inner") as inner:
+            call_tool("rm", context=kept)
+
+    assert (tools_of(outer), tools_of(inner)) == (["rm"], ["rm"])
+
+
 def test_a_block_that_ends_first_leaves_the_other_open():
     """Blocks need not be left in the order in which they were entered."""
     first, second = clawtrace.capture(), clawtrace.capture()
@@ -185,6 +195,12 @@ def carry_otel() -> None:
     in_thread(work)
 
 
+def carry_argument() -> None:
+    """A thread that is given OpenTelemetry's context as the argument of each span."""
+    context = otel_context.get_current()
+    in_thread(lambda: call_tool("t", context=context))
+
+
 def carry_parent() -> None:
     """A thread that is given nothing but the parent span."""
     with agent_span():
@@ -201,7 +217,7 @@ def replace_otel() -> None:
         otel_context.detach(token)
 
 
-@pytest.mark.parametrize("work", [carry_all, carry_otel, carry_parent, replace_otel])
+@pytest.mark.parametrize("work", [carry_all, carry_otel, carry_argument, carry_parent, replace_otel])
 def test_each_way_of_carrying_the_context_is_enough(work):
     """With two captures open, a span finds its own by any one of the ways in which code passes its context on."""
     assert both_open(work) == [["t"], []]

@@ -180,7 +180,7 @@ def contains_sql(needs: list[int], *, literal: bool) -> str:
   WHERE r.outcome <> 'requested' AND r.name IS NOT NULL
   GROUP BY r.run_id, r.name
   UNION ALL
-  SELECT b.run_id AS run_id, NULL AS tool, count(*) AS n
+  SELECT b.run_id AS run_id, NULL AS tool, CAST(count(*) AS bigint) AS n
   FROM tool_calls AS b
   JOIN selected_runs AS q ON q.run_id = b.run_id
   WHERE b.outcome <> 'requested' AND b.name IS NULL

@@ -73,6 +73,9 @@ class Assertion(Documented):
     warns_when_missing: ClassVar[frozenset[str]] = frozenset()
     """Missing facts that make the verdict ``warn`` and not ``inconclusive`` (spec: assertions.md §2)."""
 
+    needs_redaction: ClassVar[bool] = False
+    """Whether the question is answered by redaction's marks, so that it cannot be asked where redaction was off."""
+
     id: str | None = Field(default=None, min_length=1)
     """Name of the assertion in reports; by default its type and place in the file."""
     description: str = ""

@@ -56,6 +56,7 @@ class NoSecretLeak(Assertion):
     """
 
     growth = "shrinking"
+    needs_redaction = True
     main_field = "allow"
     requires = ("tool_calls.arguments", "tool_calls.result", "runs.final_output", "messages.text")
 

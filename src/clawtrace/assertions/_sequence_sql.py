@@ -85,11 +85,14 @@ def _named(column: str, item: int) -> str:
     return f"{column} IN (SELECT m.value FROM expected_tools AS m WHERE m.item = {item})"
 
 
-def _answer(holds: str, no: str, settled: str) -> str:
-    """Columns of a question that more calls can only answer with yes; a run that cannot show tools is unknown."""
+def _answer(holds: str, no: str) -> str:
+    """Columns of a question that more calls can only answer with yes; a run that cannot show tools is unknown.
+
+    What does not hold is settled in Python, which has the names to show.
+    """
     return f"""CASE WHEN {holds} THEN TRUE WHEN g.recordable = 0 THEN NULL WHEN {no} THEN FALSE ELSE NULL END AS holds,
        CASE WHEN {holds} THEN NULL WHEN g.recordable = 0 THEN 'tool_calls' ELSE NULL END AS missing,
-       CASE WHEN {holds} OR g.calls = 0 OR {settled} THEN TRUE ELSE FALSE END AS settled, FALSE AS final"""
+       CASE WHEN {holds} OR g.calls = 0 THEN TRUE ELSE FALSE END AS settled, FALSE AS final"""
 
 
 def ordered_sql(expected: int, *, distinct: bool, by_start: bool) -> str:
@@ -108,7 +111,7 @@ def ordered_sql(expected: int, *, distinct: bool, by_start: bool) -> str:
         tables.append(_CONCURRENT)
         branches.append(_overlapping())
         exact = "(g.vague = 0 AND g.overlapping = 0)"
-    return _combined(tables, branches, _answer(f"g.met = {expected}", exact, exact))
+    return _combined(tables, branches, _answer(f"g.met = {expected}", exact))
 
 
 def _interval_step(item: int) -> str:
@@ -161,7 +164,7 @@ def strict_sql(expected: int, *, by_start: bool) -> str:
     other = f"g.calls > {expected} OR (g.recordable = 1 AND (g.calls < {expected} OR {plain}))"
     answer = f"""CASE WHEN g.recordable = 1 AND {same} THEN TRUE WHEN {other} THEN FALSE ELSE NULL END AS holds,
        CASE WHEN g.calls <= {expected} AND g.recordable = 0 THEN 'tool_calls' ELSE NULL END AS missing,
-       CASE WHEN g.recordable = 0 OR ({same}) OR {other} THEN TRUE ELSE FALSE END AS settled,
+       CASE WHEN (g.recordable = 0 AND g.calls <= {expected}) OR ({same}) THEN TRUE ELSE FALSE END AS settled,
        CASE WHEN g.calls > {expected} THEN TRUE ELSE FALSE END AS final"""
     return _combined(tables, branches, answer, expected)
 
@@ -194,9 +197,9 @@ def contains_sql(needs: list[int], *, literal: bool) -> str:
     attempts = {"calls": "CAST(sum(a.n) AS bigint)", "vague": "max(CASE WHEN a.tool IS NULL THEN 1 ELSE 0 END)"}
     branches = [_totals(), _branch("tools AS a GROUP BY a.run_id", "a.run_id", attempts)]
     if not literal:
-        return _combined([tools], branches, _answer("1 = 0", "g.calls = 0", "FALSE"))
+        return _combined([tools], branches, _answer("1 = 0", "g.calls = 0"))
     branches.append(_branch(have, "u.run_id", {"met": "count(*)"}))
-    return _combined([tools], branches, _answer(f"g.met = {len(needs)}", "g.vague = 0", "g.vague = 0"))
+    return _combined([tools], branches, _answer(f"g.met = {len(needs)}", "g.vague = 0"))
 
 
 def details_sql() -> str:

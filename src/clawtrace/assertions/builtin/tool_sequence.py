@@ -90,6 +90,8 @@ class ToolSequence(Assertion):
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
         """Search; first with what is known, then as if everything unknown were as wanted."""
         more = {**row, "tools": [detail["tool"] for detail in details]}
+        if self.mode == "strict" and row["calls"] > self._goal:
+            return Outcome(row["run_id"], False, True, "", more)
         try:
             met = self._met(details, hopeful=False)
             holds = True if met == self._goal else None if self._met(details, hopeful=True) == self._goal else False
@@ -146,20 +148,15 @@ class ToolSequence(Assertion):
 
     def expectation(self) -> Any:
         """Return the expected names."""
-        return {"tools": [tool.text for tool in self.expected], "mode": self.mode}
+        return [tool.text for tool in self.expected]
 
     def actual(self, outcome: Outcome) -> Any:
-        """Return how many calls there were, and as much of their names as the question looked at."""
-        return {"tool_calls": outcome.row["calls"], "tools": self._tools(outcome), "met": outcome.row["met"]}
-
-    def _tools(self, outcome: Outcome) -> list[str | None] | None:
-        """Return the names by start: all of them, or the first ones of a strict list; None when not fetched."""
+        """Return the names of the calls by start; None where they were not fetched, since SQL alone saw them fit."""
         row = outcome.row
         if "tools" in row:
             return list(row["tools"])
-        return (
-            [row[f"tool_{i}"] for i in range(1, min(self._goal, row["calls"]) + 1)] if self.mode == "strict" else None
-        )
+        strict = self.mode == "strict" and outcome.holds
+        return [row[f"tool_{place}"] for place in range(1, self._goal + 1)] if strict else None
 
     def explain(self, outcome: Outcome) -> str:
         """Say what was called against what was expected."""
@@ -179,9 +176,9 @@ class ToolSequence(Assertion):
         return self.mode == "strict" and self.order == "interval" and bool(row["overlapping"])
 
     def _failure(self, outcome: Outcome, names: str, seen: str) -> str:
-        row, made = outcome.row, self._tools(outcome)
+        row = outcome.row
         if self.mode == "strict":
-            tools = made or []
+            tools = row.get("tools", [])
             for place, (tool, wanted) in enumerate(zip(tools, self.expected, strict=False), start=1):
                 if row["calls"] == self._goal and (tool is None or not wanted(tool)):
                     return f"Call {place} of {row['calls']} was `{tool}` where `{wanted}` was expected ({names})."

@@ -223,3 +223,11 @@ class TestFiles:
     def test_a_folder_that_does_not_exist(self, tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="cannot open"):
             DuckStore(tmp_path / "no" / "spans.duckdb")
+
+
+def test_a_loaded_relation_can_grow_and_shrink(store: DuckStore) -> None:
+    """Few rows are read in place, many are copied; the name means the newest rows either way."""
+    for count in (3, 5_000, 2, 7_000, 0):
+        store.load("numbers", {"n": ("bigint", list(range(count)))})
+
+        assert store.script("SELECT count(*), max(n) FROM numbers") == [(count, count - 1 if count else None)]

@@ -36,6 +36,9 @@ SCHEMA_VERSION = 1
 
 MEMORY = ":memory:"
 
+_COPIED_ROWS = 2_000
+"""Relations of more rows are copied into a table when they are loaded."""
+
 _DUCK_TYPES = {"text": "VARCHAR", "bigint": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN"}
 
 _SPANS_INSERT = """
@@ -78,6 +81,7 @@ class DuckStore:
             self._reader = self._db.cursor()
             self._reader.execute("CREATE TEMP TABLE selected_runs (run_id VARCHAR)")
             self._selected: list[str] = []
+            self._loaded: dict[str, bool] = {}
             self._reader_lock = threading.RLock()
             self._writer_lock = threading.RLock()
             self._numbers: dict[str, int] = dict(
@@ -226,11 +230,23 @@ class DuckStore:
                 raise StoreError(f"the store {self.path!r} refused a statement: {error}") from error
 
     def load(self, name: str, columns: Mapping[str, tuple[str, Sequence[Any]]]) -> None:
-        """Make the temporary table `name` of the question side hold exactly these columns."""
+        """Make the temporary relation `name` of the question side hold exactly these columns.
+
+        A few rows are read where they are; only many are copied into a table, whose statistics the planner then has
+        (creating a table costs more than a millisecond, and one recorded run loads some twenty relations).
+        """
         from clawtrace.store.arrow import rows_table
 
+        rows = rows_table(columns)
+        copied = len(next(iter(columns.values()))[1]) > _COPIED_ROWS
         with self._reader_lock:
-            self._reader.register("incoming", rows_table(columns))
+            if self._loaded.get(name, copied) != copied:
+                self._reader.execute(f'DROP {"VIEW" if copied else "TABLE"} "{name}"')
+            self._loaded[name] = copied
+            if not copied:
+                self._reader.register(name, rows)
+                return
+            self._reader.register("incoming", rows)
             self._reader.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" AS SELECT * FROM incoming')
             self._reader.unregister("incoming")
 

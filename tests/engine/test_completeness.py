@@ -154,3 +154,13 @@ def test_a_later_model_call_says_that_the_tool_was_answered(lab: Lab) -> None:
     lab.put(chat("m", at=1, **{"gen_ai.response.finish_reasons": ["tool_calls"]}), failed)
 
     assert lab.reasons() == []
+
+
+def test_an_execution_of_another_conversation_answers_nothing(lab: Lab) -> None:
+    root = S("main", "", 1, 50)
+    last = chat("m", "main", at=2, **{"gen_ai.output.messages": asks(("call_9", "danger", {}))})
+    elsewhere = tool("t", at=30, tool="a")
+    elsewhere.trace = f"{2:032x}"
+    lab.put(root, last, elsewhere)
+
+    assert lab.reasons() == ["unanswered_tool_call"]

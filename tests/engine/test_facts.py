@@ -120,13 +120,14 @@ class TestOneCallOnce:
         assert lab.totals("errors") == (1,)
 
     def test_a_failed_attempt_inside_an_answered_call(self, lab: Lab) -> None:
-        """T13: one call, answered; its failed attempt is no error of the run."""
+        """T13: one call, answered; its failed attempt is an error that was recovered, and counted as an attempt."""
         wrapper = chat("w", "a", at=1)
         attempt = chat("x", "w", at=2, **{"gen_ai.response.model": None, "gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None, "gen_ai.response.finish_reasons": None})  # fmt: skip
         attempt.error = "500"
         lab.put(agent("a"), wrapper, attempt)
 
-        assert lab.totals("llm_calls", "failed_llm_attempts", "errors") == (1, 0, 0)
+        columns = ("llm_calls", "failed_llm_attempts", "errors", "unrecovered_errors")
+        assert lab.totals(*columns) == (1, 1, 1, 0)
 
 
 class TestToolCalls:
@@ -317,9 +318,9 @@ class TestAgents:
 
 class TestTimes:
     def test_busy_time_is_the_union(self, lab: Lab) -> None:
-        lab.put(S("a", "", 0, 10), S("b", "", 5, 20), S("c", "", 30, 31))
+        lab.put(S("a", "", 1, 10), S("b", "", 5, 20), S("c", "", 30, 31))
 
-        assert lab.totals("busy_ns", "first_start_ns", "last_end_ns") == (21_000_000, 0, 31_000_000)
+        assert lab.totals("busy_ns", "first_start_ns", "last_end_ns") == (20_000_000, 1_000_000, 31_000_000)
 
     def test_clock_skew_never_makes_a_negative_duration(self, lab: Lab) -> None:
         """T17: a span that ends before it starts lasted 0."""
@@ -419,3 +420,104 @@ def test_attempts_of_one_call(lab: Lab) -> None:
     lab.put(agent("a"), chat("w", "a", at=1), failed, chat("y", "w", at=4))
 
     assert lab.rows("SELECT outcome, attempts FROM llm_calls") == [("ok", 2)]
+
+
+class TestReview:
+    """What a fresh-eyed reader broke."""
+
+    @pytest.mark.parametrize(
+        "message",
+        [
+            {"role": "assistant", "parts": [{"type": "text", "content": "a\ud83d"}]},
+            {"role": [1], "parts": [{"type": "text", "content": "x"}]},
+            {"role": 1, "content": "x"},
+            {"role": "assistant", "parts": [{"type": "tool_call", "id": 3, "name": 5, "arguments": {}}]},
+            {"role": "tool", "tool_call_id": {"a": 1}, "content": "x"},
+        ],
+    )
+    def test_a_hostile_message_harms_nobody(self, lab: Lab, message: dict[str, Any]) -> None:
+        lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.output.messages": json.dumps([message])}))
+
+        assert lab.totals("llm_calls") == (1,)
+
+    def test_requests_under_one_wrapper_use_tokens_each(self, lab: Lab) -> None:
+        usage = {"gen_ai.usage.input_tokens": 200, "gen_ai.usage.output_tokens": 7}
+        wrapper = chat("w", "a", at=1, **{"gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None})
+        lab.put(agent("a"), wrapper, chat("x", "w", at=2), chat("y", "w", at=8, **usage))
+
+        assert lab.totals("input_tokens", "output_tokens") == (300, 17)
+
+    def test_one_call_id_in_two_scopes_is_two_calls(self, lab: Lab) -> None:
+        one, two = (tool(t, t[0], at=n * 20 + 1, **{"gen_ai.tool.call.id": "c1"}) for n, t in enumerate(("at", "bt")))
+        two.scope, two.trace = "other", f"{2:032x}"
+        other = agent("b", at=20, to=90, agent="other")
+        other.trace = two.trace
+        lab.put(agent("a", to=10), one, other, two)
+
+        assert lab.totals("tool_calls") == (2,)
+
+    def test_a_reused_call_id_keeps_both_calls_and_their_results(self, lab: Lab) -> None:
+        history = json.loads(answered("call_1", "sunny"))
+        second = {
+            "gen_ai.input.messages": answered("call_1", "sunny"),
+            "gen_ai.output.messages": asks(("call_1", "get", {"c": "Rome"})),
+        }
+        third = {"gen_ai.input.messages": json.dumps([*history, *json.loads(answered("call_1", "rain"))])}
+        lab.put(
+            agent("a"),
+            chat("m1", "a", at=1, **{"gen_ai.output.messages": asks(("call_1", "get", {"c": "Paris"}))}),
+            chat("m2", "a", at=10, **second),
+            chat("m3", "a", at=20, **third),
+        )
+
+        assert lab.rows("SELECT arguments, result, outcome FROM tool_calls ORDER BY call_no") == [
+            ('{"c":"Paris"}', "sunny", "unknown"),
+            ('{"c":"Rome"}', "rain", "unknown"),
+        ]
+
+    def test_a_result_of_an_earlier_conversation_answers_nothing(self, lab: Lab) -> None:
+        lab.put(
+            agent("a", to=15),
+            chat("m1", "a", at=1, **{"gen_ai.output.messages": asks(("call_1", "get", {}))}),
+            chat("m2", "a", at=8, **{"gen_ai.input.messages": answered("call_1", "sunny")}),
+            agent("b", at=20, to=40, agent="b"),
+            chat("m3", "b", at=21, **{"gen_ai.output.messages": asks(("call_1", "rm", {}))}),
+        )
+
+        assert lab.rows("SELECT name, outcome FROM tool_calls ORDER BY call_no") == [
+            ("get", "unknown"),
+            ("rm", "requested"),
+        ]
+
+    def test_a_handoff_span_names_its_target(self, lab: Lab) -> None:
+        attrs = {"gen_ai.operation.name": "handoff", "gen_ai.handoff.from_agent": "assistant", "gen_ai.handoff.to_agent": "billing"}  # fmt: skip
+        chain = S("c", "", 1, 90, "run", {"gen_ai.operation.name": "invoke_workflow"})
+        handoff = S("h", "a", 10, 11, "handoff", attrs)
+        lab.put(chain, agent("a", "c", at=2, to=12), handoff, agent("b", "c", at=13, to=40, agent="billing"))
+
+        assert lab.rows("SELECT name, parent_activation_no, via FROM agents ORDER BY activation_no") == [
+            ("assistant", None, "root"),
+            ("billing", 1, "handoff"),
+        ]
+
+    def test_a_concurrent_call_is_no_retry(self, lab: Lab) -> None:
+        failing = tool("t1", "a", at=1)
+        failing.error, failing.to = "busy", 50
+        lab.put(agent("a"), failing, tool("t2", "a", at=5))
+
+        assert lab.rows("SELECT recovered FROM errors") == [(False,)]
+
+    def test_an_error_type_without_a_status_is_a_failure(self, lab: Lab) -> None:
+        failed = {"error.type": "429", "gen_ai.usage.output_tokens": None, "gen_ai.response.finish_reasons": None}
+        lab.put(agent("a"), chat("m", "a", at=1, **failed))
+
+        assert lab.totals("llm_calls", "failed_llm_attempts", "errors") == (0, 1, 1)
+
+    def test_two_known_ids_that_differ_are_two_calls(self, lab: Lab) -> None:
+        request = {"gen_ai.output.messages": asks(("call_1", "rm", {"path": "/"}))}
+        lab.put(agent("a"), chat("m", "a", at=1, **request), tool("t", "a", at=9, tool="rm", **{"gen_ai.tool.call.id": "call_2"}))  # fmt: skip
+
+        assert lab.rows("SELECT call_id, arguments, outcome FROM tool_calls ORDER BY call_id") == [
+            ("call_1", '{"path":"/"}', "requested"),
+            ("call_2", None, "ok"),
+        ]

@@ -42,13 +42,19 @@ def parse_messages(form: str, payload: str, direction: str) -> list[Part]:
     """
     try:
         messages = list(FORMATS[form](payload, direction))
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return []
     return [
-        Part(number, position, role, *piece)
+        Part(number, position, _clean(role), _clean(kind) or "text", _clean(call_id), _clean(name), _clean(text))
         for number, (role, pieces) in enumerate(messages, 1)
-        for position, piece in enumerate(pieces, 1)
+        for position, (kind, call_id, name, text) in enumerate(pieces, 1)
     ]
+
+
+def _clean(value: Any) -> str | None:
+    """Return what a payload holds where text belongs as text that every store takes: half a surrogate pair is replaced."""
+    text = _text(value)
+    return text if text is None or text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _text(value: Any) -> str | None:

@@ -48,7 +48,7 @@ _LAST_ASKED = """
 CREATE OR REPLACE TEMP TABLE fact_last_asked AS
 WITH last_calls AS (
     SELECT c.run_no AS run_no, c.run_id AS run_id, c.grp AS grp, c.span_id AS span_id, c.start_ns AS start_ns,
-           c.outcome AS outcome, c.finish_reason AS finish_reason, s.name AS name, s.tree_enter AS tree_enter, s.tree_leave AS tree_leave,
+           c.outcome AS outcome, c.finish_reason AS finish_reason, s.name AS name, s.depth AS depth, s.root_sid AS root_sid, s.tree_enter AS tree_enter, s.tree_leave AS tree_leave,
            row_number() OVER (
                PARTITION BY c.run_no, CASE WHEN s.depth = 0 THEN -1 ELSE s.root_sid END ORDER BY c.start_ns DESC, c.sid DESC
            ) AS nth
@@ -68,7 +68,9 @@ WHERE l.nth = 1 AND l.outcome = 'ok'
 _UNANSWERED = """
 SELECT c.run_id, c.span_id, c.name
 FROM fact_last_asked AS c
-WHERE NOT EXISTS (SELECT 1 FROM fact_executions AS e WHERE e.run_no = c.run_no AND e.start_ns >= c.start_ns)
+WHERE NOT EXISTS (
+      SELECT 1 FROM fact_executions AS e JOIN fact_spans AS x ON x.sid = e.sid
+      WHERE e.run_no = c.run_no AND e.start_ns >= c.start_ns AND (c.depth = 0 OR x.root_sid = c.root_sid))
   AND NOT EXISTS (SELECT 1 FROM fact_spans AS h WHERE h.run_no = c.run_no AND h.role = 'handoff' AND h.start_ns >= c.start_ns)
   AND NOT EXISTS (
       SELECT 1 FROM fact_spans AS a

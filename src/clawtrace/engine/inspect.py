@@ -15,6 +15,9 @@ __all__ = ["SCHEMA", "inspect_runs"]
 
 SCHEMA = "clawtrace.inspect/1"
 
+_DEEP = 500
+"""Brackets from which on a value may be nested more deeply than JSON writers follow."""
+
 _OWNER = """
 WITH owners AS (
     SELECT a.run_id AS run_id, a.span_id AS span_id, a.name AS name FROM agents AS a WHERE a.span_id IS NOT NULL
@@ -145,8 +148,11 @@ def _tool_call(row: dict[str, Any]) -> dict[str, Any]:
     """Return the call with its arguments as a JSON value; text that is no JSON stays text."""
     arguments = row["arguments"]
     if isinstance(arguments, str):
-        with contextlib.suppress(ValueError):
-            arguments = json.loads(arguments)
+        with contextlib.suppress(ValueError, RecursionError):
+            parsed = json.loads(arguments)
+            if arguments.count("[") + arguments.count("{") > _DEEP:
+                json.dumps(parsed)  # what is nested too deeply to be written stays text
+            arguments = parsed
     return {**row, "arguments": arguments}
 
 

@@ -127,12 +127,7 @@ def _tool_call(
             group.scopes.add(scope)
             return group
         node = node[3]
-    identity = f"{call_id}\0{name}" if call_id else None
-    found = ledger.elsewhere(run, "tool", identity, scope)
-    if found is not None:
-        found.scopes.add(scope)
-        return found
-    return ledger.new(run, "tool", identity, scope)
+    return ledger.new(run, "tool", None, scope)
 
 
 def _same_words(one: str | None, other: str | None) -> bool:

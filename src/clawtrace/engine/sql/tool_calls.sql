@@ -36,15 +36,12 @@ WHERE pseudo_tools IS NOT NULL AND json_valid(pseudo_tools);
 DELETE FROM fact_executions AS e
 WHERE EXISTS (SELECT 1 FROM fact_pseudo_tools AS p WHERE p.run_no = e.run_no AND p.name = e.name);
 
--- Requested calls, once each: from one voice of each model call, and one id asks once.
+-- Requested calls, once each: from one voice of each model call. An id may be used again for another call.
 CREATE OR REPLACE TEMP TABLE fact_requests AS
 WITH asked AS (
     SELECT c.run_no AS run_no, c.run_id AS run_id, c.grp AS grp, c.agent_sid AS agent_sid, c.turn AS turn,
            coalesce(c.end_ns, c.start_ns) AS start_ns, c.start_ns AS asked_ns,
-           m.call_id AS call_id, m.name AS name, m.text AS arguments, m.message_no AS message_no, m.part_no AS part_no,
-           CASE WHEN m.call_id IS NULL THEN 1
-                ELSE row_number() OVER (PARTITION BY c.run_no, m.call_id, m.name, c.agent_sid ORDER BY c.start_ns, c.sid, m.message_no, m.part_no)
-           END AS asking
+           m.call_id AS call_id, m.name AS name, m.text AS arguments, m.message_no AS message_no, m.part_no AS part_no
     FROM fact_llm_calls AS c
     JOIN fact_llm_voices AS v ON v.run_no = c.run_no AND v.grp = c.grp
     JOIN fact_messages AS m ON m.sid = v.sid AND m.direction = 'output' AND m.type = 'tool_call'
@@ -77,7 +74,8 @@ ranked AS (
 )
 SELECT run_no, request_no, grp FROM ranked WHERE nth_execution = 1 AND nth_request = 1;
 
--- Else by name and order: the k-th unmatched request of a name is the k-th unmatched execution of that name.
+-- Else by name and order: the k-th unmatched request of a name is the k-th unmatched execution of that name; not where
+-- both have ids of one kind that differ (`call_1`, `call_2`), which says that they are two calls.
 INSERT INTO fact_matches
 WITH requests AS (
     SELECT *, row_number() OVER (PARTITION BY run_no, name ORDER BY asked_ns, request_no) AS nth
@@ -91,7 +89,9 @@ executions AS (
 )
 SELECT r.run_no, r.request_no, e.grp
 FROM requests AS r
-JOIN executions AS e ON e.run_no = r.run_no AND e.name = r.name AND e.nth = r.nth AND e.start_ns >= r.asked_ns;
+JOIN executions AS e ON e.run_no = r.run_no AND e.name = r.name AND e.nth = r.nth AND e.start_ns >= r.asked_ns
+WHERE r.call_id IS NULL OR e.call_id IS NULL
+   OR regexp_extract(r.call_id, '^[A-Za-z]*') <> regexp_extract(e.call_id, '^[A-Za-z]*');
 
 -- A handoff answers one request of the model call before it; it is a delegation and no tool call.
 CREATE OR REPLACE TEMP TABLE fact_open_requests AS
@@ -114,12 +114,24 @@ answered AS (
 )
 SELECT * FROM unmatched WHERE request_no NOT IN (SELECT request_no FROM answered);
 
--- Without a span, a later request that carries the result shows that the call was executed.
+-- A later model call that carries the result answers a request: the first one, of the same agent where there is one.
+-- Where an id was used again, the result said last there is the newest.
 CREATE OR REPLACE TEMP TABLE fact_answers AS
-SELECT m.run_no AS run_no, m.call_id AS call_id, arg_min(m.text, m.sid) AS result, min(m.sid) AS sid
-FROM fact_messages AS m
-WHERE m.direction = 'input' AND m.type = 'tool_call_response' AND m.call_id IS NOT NULL
-GROUP BY m.run_no, m.call_id;
+WITH said AS (
+    SELECT m.run_no AS run_no, m.sid AS sid, m.call_id AS call_id, arg_max(m.text, m.message_no * 10000 + m.part_no) AS result,
+           s.start_ns AS start_ns, s.agent_sid AS agent_sid
+    FROM fact_messages AS m
+    JOIN fact_spans AS s ON s.sid = m.sid AND s.kind = 'llm'
+    WHERE m.direction = 'input' AND m.type = 'tool_call_response' AND m.call_id IS NOT NULL
+    GROUP BY m.run_no, m.sid, m.call_id, s.start_ns, s.agent_sid
+)
+SELECT r.run_no AS run_no, r.request_no AS request_no, a.result AS result, a.sid AS sid
+FROM fact_requests AS r
+JOIN said AS a ON a.run_no = r.run_no AND a.call_id = r.call_id AND a.start_ns > r.asked_ns
+QUALIFY row_number() OVER (
+    PARTITION BY r.run_no, r.request_no
+    ORDER BY CASE WHEN a.agent_sid IS NOT DISTINCT FROM r.agent_sid THEN 0 ELSE 1 END, a.start_ns, a.sid
+) = 1;
 
 CREATE OR REPLACE TEMP TABLE fact_tool_calls AS
 WITH calls AS (
@@ -131,13 +143,12 @@ SELECT e.run_no AS run_no, e.run_id AS run_id, e.sid AS sid, e.span_id AS span_i
 FROM fact_executions AS e
 LEFT JOIN fact_matches AS m ON m.run_no = e.run_no AND m.grp = e.grp
 LEFT JOIN fact_requests AS r ON r.run_no = m.run_no AND r.request_no = m.request_no
-LEFT JOIN fact_answers AS a ON a.run_no = e.run_no AND a.call_id = coalesce(e.call_id, r.call_id)
+LEFT JOIN fact_answers AS a ON a.run_no = r.run_no AND a.request_no = r.request_no
 UNION ALL
 SELECT o.run_no, o.run_id, NULL, NULL, o.call_id, o.name, o.agent_sid, o.turn, o.start_ns, NULL,
        o.arguments, a.result, CASE WHEN a.sid IS NULL THEN 'requested' ELSE 'unknown' END, NULL, 'message', o.request_no
 FROM fact_open_requests AS o
-LEFT JOIN fact_answers AS a ON a.run_no = o.run_no AND a.call_id = o.call_id
-WHERE o.asking = 1
+LEFT JOIN fact_answers AS a ON a.run_no = o.run_no AND a.request_no = o.request_no
 )
 SELECT *, row_number() OVER (PARTITION BY run_no ORDER BY start_ns, coalesce(sid, 9223372036854775807), request_no) AS call_no
 FROM calls;

@@ -52,7 +52,7 @@ WITH usage_calls AS (
 calls AS (
     SELECT run_no,
            count(*) FILTER (outcome = 'ok') AS llm_calls,
-           count(*) FILTER (outcome = 'error') AS failed_llm_attempts
+           sum(CASE WHEN outcome = 'error' THEN greatest(failed_attempts, 1) ELSE failed_attempts END)::BIGINT AS failed_llm_attempts
     FROM fact_priced GROUP BY run_no
 ),
 usage AS (
@@ -70,8 +70,8 @@ tools AS (
     SELECT run_no, count(*) FILTER (outcome <> 'requested') AS tool_calls FROM fact_tool_calls GROUP BY run_no
 ),
 times AS (
-    SELECT run_no, min(start_ns) FILTER (kind <> 'infra') AS first_start_ns,
-           max(coalesce(end_ns, start_ns)) FILTER (kind <> 'infra') AS last_end_ns
+    SELECT run_no, min(start_ns) FILTER (kind <> 'infra' AND start_ns > 0) AS first_start_ns,
+           max(greatest(coalesce(end_ns, start_ns), start_ns)) FILTER (kind <> 'infra') AS last_end_ns
     FROM fact_spans GROUP BY run_no
 ),
 failures AS (

@@ -37,6 +37,7 @@ assertions:
 
 
 def attributes(**values: object) -> list[dict[str, object]]:
+    """Return OTLP attributes; a double underscore in a name is a dot."""
     kinds = {str: "stringValue", int: "intValue", float: "doubleValue"}
     return [{"key": key.replace("__", "."), "value": {kinds[type(value)]: value}} for key, value in values.items()]
 
@@ -81,6 +82,7 @@ def median(command: list[str], runs: int, folder: str) -> float:
 
 
 def main() -> None:
+    """Measure and print."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 9
     compileall.compile_dir(str(SOURCE), quiet=1)
     clawtrace = str(Path(sys.executable).with_name("clawtrace"))

@@ -521,3 +521,45 @@ class TestReview:
             ("call_1", '{"path":"/"}', "requested"),
             ("call_2", None, "ok"),
         ]
+
+
+class TestTwins:
+    """Two instrumentations of one program tell of everything twice."""
+
+    def twice(self) -> list[S]:
+        first = [agent("a"), chat("m", "a", at=1, **{"gen_ai.response.id": "r"}), tool("t", "a", at=9, **{"gen_ai.tool.call.id": None})]  # fmt: skip
+        second = [agent("b", at=1), chat("n", "b", at=2, **{"gen_ai.response.id": "r"}), tool("u", "b", at=10, **{"gen_ai.tool.call.id": None, "gen_ai.tool.call.arguments": "{}"})]  # fmt: skip
+        for span in second:
+            span.scope, span.trace = "other", f"{2:032x}"
+        return first + second
+
+    def test_side_by_side(self, lab: Lab) -> None:
+        lab.put(*self.twice())
+
+        assert lab.totals("llm_calls", "tool_calls", "agents") == (1, 1, 1)
+        assert lab.rows("SELECT name, arguments FROM tool_calls") == [("get_weather", "{}")]
+
+    def test_nested(self, lab: Lab) -> None:
+        """The inner span of the same agent is no delegation."""
+        inner, told = agent("b", "a", at=1, to=90), chat("n", "m", at=3, **{"gen_ai.response.id": "r"})
+        for span in (inner, told):
+            span.scope = "other"
+        lab.put(agent("a"), inner, chat("m", "b", at=2, **{"gen_ai.response.id": "r"}), told)
+
+        assert lab.rows("SELECT name, parent_activation_no FROM agents") == [("assistant", None)]
+        owners = lab.rows("SELECT a.name FROM llm_calls AS c JOIN agents AS a ON a.span_id = c.agent_span_id")
+        assert owners == [("assistant",)]
+
+    def test_what_only_one_of_them_tells_of_stays(self, lab: Lab) -> None:
+        extra = tool("x", "b", at=20, tool="pay")
+        extra.scope, extra.trace = "other", f"{2:032x}"
+        lab.put(*self.twice(), extra)
+
+        assert sorted(lab.rows("SELECT name FROM tool_calls")) == [("get_weather",), ("pay",)]
+
+    def test_other_scopes_without_model_calls_are_no_twins(self, lab: Lab) -> None:
+        mine = tool("x", "a", at=30)
+        mine.scope = "app"
+        lab.put(*self.twice(), mine)
+
+        assert lab.totals("tool_calls") == (2,)

@@ -26,6 +26,7 @@ from clawtrace.dialects.messages import Part, parse_messages
 from clawtrace.dialects.schema import COLUMN_TYPES
 from clawtrace.engine.commands import load_commands
 from clawtrace.engine.completeness import Completeness
+from clawtrace.engine.twins import join_twins
 from clawtrace.engine.walk import SpanRow, walk
 from clawtrace.model.model_names import bare_model_name
 from clawtrace.store.duckdb import DuckStore
@@ -151,6 +152,7 @@ class Facts:
         self._row_facts()
         cut = self._walk()
         store.script(_sql("spans"))
+        join_twins(store)
         store.script(_sql("llm_calls"))
         self._messages()
         store.script(_sql("tool_calls"))

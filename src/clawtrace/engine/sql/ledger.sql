@@ -2,6 +2,7 @@
 CREATE OR REPLACE TEMP TABLE fact_ledger AS
 SELECT s.sid AS sid,
        CASE WHEN s.role = 'accounting' THEN 'accounting'
+            WHEN s.role = 'wrapper' THEN 'duplicate'
             WHEN s.kind = 'llm' AND s.sid = l.sid THEN 'call'
             WHEN s.kind = 'tool' AND s.sid = t.sid THEN 'call'
             WHEN s.kind = 'llm' AND s.tree_enter < rep.tree_enter AND rep.tree_leave < s.tree_leave THEN 'wrapper'

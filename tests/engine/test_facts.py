@@ -447,6 +447,12 @@ class TestReview:
 
         assert lab.totals("input_tokens", "output_tokens") == (300, 17)
 
+    def test_one_request_without_usage_leaves_the_call_unknown(self, lab: Lab) -> None:
+        none = {"gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None}
+        lab.put(agent("a"), chat("w", "a", at=1, **none), chat("x", "w", at=2), chat("y", "w", at=8, **none))
+
+        assert lab.totals("input_tokens", "output_tokens") == (None, None)
+
     def test_one_call_id_in_two_scopes_is_two_calls(self, lab: Lab) -> None:
         one, two = (tool(t, t[0], at=n * 20 + 1, **{"gen_ai.tool.call.id": "c1"}) for n, t in enumerate(("at", "bt")))
         two.scope, two.trace = "other", f"{2:032x}"

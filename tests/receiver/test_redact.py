@@ -95,7 +95,7 @@ class TestKinds:
             "eyJ in the middle of base64: aGVsbG8eyJhbGciOiJIUzI1NiJ9aGVsbG8",
             "hf_hub_download(repo_id='x')",
             "AKIA",
-            "npm_config_registry=https://registry.npmjs.org/",
+            "npm_config_registry=https://registry.example.org/",
             "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
             "toolu_01A09q90qw90lq917835lq9 call_abc123def456ghi789 chatcmpl-9XyZ0123456789abcdef",
             "0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",

@@ -154,6 +154,8 @@ class Facts:
         store.script(_sql("spans"))
         join_twins(store)
         store.script(_sql("llm_calls"))
+        if store.script("SELECT 1 FROM fact_llm_calls WHERE attempts > 1 LIMIT 1"):
+            store.script(_sql("llm_attempts"))
         self._messages()
         store.script(_sql("tool_calls"))
         load_commands(store, self._dialects)

@@ -13,23 +13,6 @@ FROM fact_spans
 WHERE kind = 'llm' AND role IS DISTINCT FROM 'accounting';
 
 CREATE OR REPLACE TEMP TABLE fact_llm_calls AS
-WITH requests AS (
-    -- Several requests under one wrapper: each used tokens of its own, so the call's usage is their sum.
-    SELECT run_no, grp, count(*) AS n,
-           CASE WHEN bool_and(failed OR input_tokens IS NOT NULL) THEN sum(input_tokens)::BIGINT END AS input_tokens,
-           CASE WHEN bool_and(failed OR output_tokens IS NOT NULL) THEN sum(output_tokens)::BIGINT END AS output_tokens,
-           sum(cache_read_tokens)::BIGINT AS cache_read_tokens, sum(cache_write_tokens)::BIGINT AS cache_write_tokens,
-           sum(reasoning_tokens)::BIGINT AS reasoning_tokens,
-           CASE WHEN bool_and(failed OR cost_usd IS NOT NULL) THEN sum(cost_usd) END AS cost_usd
-    FROM (
-        SELECT *, max(depth) OVER (PARTITION BY run_no, grp) AS deepest
-        FROM fact_llm_spans WHERE attempts > 1
-    )
-    WHERE depth = deepest
-      AND (input_tokens IS NOT NULL OR output_tokens IS NOT NULL OR NOT failed)
-    GROUP BY run_no, grp
-),
-calls AS (
 SELECT run_no, run_id, grp,
        arg_min(sid, rank) AS sid,
        arg_min(span_id, rank) AS span_id,
@@ -53,17 +36,7 @@ SELECT run_no, run_id, grp,
        count(*) FILTER (failed AND cause) AS failed_attempts,
        max(attempts) AS attempts
 FROM fact_llm_spans
-GROUP BY run_no, run_id, grp
-)
-SELECT c.* REPLACE (
-           CASE WHEN r.n > 1 AND (r.input_tokens IS NOT NULL OR c.input_tokens IS NULL) THEN r.input_tokens ELSE c.input_tokens END AS input_tokens,
-           CASE WHEN r.n > 1 AND (r.output_tokens IS NOT NULL OR c.output_tokens IS NULL) THEN r.output_tokens ELSE c.output_tokens END AS output_tokens,
-           CASE WHEN r.n > 1 THEN coalesce(r.cache_read_tokens, c.cache_read_tokens) ELSE c.cache_read_tokens END AS cache_read_tokens,
-           CASE WHEN r.n > 1 THEN coalesce(r.cache_write_tokens, c.cache_write_tokens) ELSE c.cache_write_tokens END AS cache_write_tokens,
-           CASE WHEN r.n > 1 THEN coalesce(r.reasoning_tokens, c.reasoning_tokens) ELSE c.reasoning_tokens END AS reasoning_tokens,
-           CASE WHEN r.n > 1 THEN coalesce(r.cost_usd, c.recorded_cost_usd) ELSE c.recorded_cost_usd END AS recorded_cost_usd)
-FROM calls AS c
-LEFT JOIN requests AS r ON r.run_no = c.run_no AND r.grp = c.grp;
+GROUP BY run_no, run_id, grp;
 
 -- The span whose output messages tell what the call asked for.
 CREATE OR REPLACE TEMP TABLE fact_llm_voices AS

@@ -1,4 +1,4 @@
-"""Write the pages of docs/reference and the JSON Schemas from the code: ``python docs/generate.py`` (``make docs``).
+"""Write the pages of docs/reference, the JSON Schemas and the parsed dialects: ``python docs/generate.py`` (``make docs``).
 
 A test compares what this would write with what is there, so the pages cannot drift.
 """
@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from clawtrace.assertions.reference import FieldReference
+    from clawtrace.dialects import Dialect
+    from clawtrace.dialects.schema import EventRule, JoinPair
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = "docs/reference"
 SCHEMAS = "configs/schemas"
+PARSED_DIALECTS = "src/clawtrace/dialects/parsed.json"
 NOTE = "<!-- Written by docs/generate.py; change the code and run `make docs`. -->\n"
 
 
@@ -58,27 +61,117 @@ def commands() -> str:
     return "\n".join(parts)
 
 
-def dialects() -> str:
-    """Return the page of the dialects."""
+def recorded(dialect: Dialect, fact: str) -> str:
+    """Return yes, no, or the setting that makes an instrumentation record a fact."""
+    records = dialect.records(fact)
+    return records if isinstance(records, str) else "yes" if records else "no"
+
+
+def dialects() -> Iterator[tuple[str, str]]:
+    """Yield the page of the dialects, and one page for each."""
     from clawtrace.dialects import load_dialects
+
+    found = {dialect.name: dialect for dialect in load_dialects()}
+    rows = []
+    for dialect in found.values():
+        versions = ", ".join(map(str, dialect.file.versions))
+        rows.append((f"[`{dialect.name}`]({dialect.name}.md)", dialect.file.title, versions or "no recording yet"))
+        yield f"{REFERENCE}/dialects/{dialect.name}.md", dialect_page(dialect, found)
+    yield (
+        f"{REFERENCE}/dialects/README.md",
+        f"# Dialects\n\n{NOTE}\nThe instrumentations that clawtrace reads, the most particular first. Each page says what the "
+        "instrumentation can record and which attribute fills each column; `clawtrace inspect --explain` says it of a run. "
+        "What an instrumentation cannot record is unknown, and verdicts say so. The last column names the versions that "
+        f"were seen in recordings.\n\n{table(('dialect', 'instrumentation', 'versions seen'), rows)}",
+    )
+
+
+def dialect_page(dialect: Dialect, found: Mapping[str, Dialect]) -> str:
+    """Return the page of one dialect: what it records, and the rules that are its own."""
+    from clawtrace.dialects.explain import condition_words, rule_words
     from clawtrace.dialects.schema import RECORDABLE
 
-    parts = [
-        f"# Dialects\n\n{NOTE}\nThe instrumentations that clawtrace reads, the most particular first, and what each can "
-        "record. A word other than yes and no is the setting that makes it record that fact. What an instrumentation "
-        "cannot record is unknown, and verdicts say so.\n"
+    file = dialect.file
+    base = found[file.extends].file if file.extends else None
+    own_kinds = file.kind[: len(file.kind) - len(base.kind)] if base else file.kind
+    kinds = [(rule.is_, f"`{condition_words(rule.when)}`" if rule.when else "else") for rule in own_kinds]
+    columns = [
+        (f"`{name}`", ", then ".join(f"`{rule_words(rule)}`" for rule in rules) or "never")
+        for name, rules in file.columns.items()
+        if base is None or base.columns.get(name) != rules
     ]
-    for dialect in load_dialects():
-        rows = []
-        for fact in RECORDABLE:
-            records = dialect.records(fact)
-            rows.append((fact, records if isinstance(records, str) else "yes" if records else "no"))
-        versions = ", ".join(map(str, dialect.file.versions))
-        seen = f"\n\nSeen: {versions}." if versions else ""
+    versions = ", ".join(map(str, file.versions))
+    parts = [
+        f"# `{dialect.name}`: {file.title}\n\n{NOTE}\n{file.about.strip()}\n",
+        f"Source: {file.source}.{f' Versions seen in recordings: {versions}.' if versions else ' No recording yet.'}\n",
+        "## Recognised by\n\n" + "".join(f"- `{condition_words(test)}`\n" for test in file.detect.any),
+        "## What it can record\n\nA word other than yes and no is the setting that makes it record that fact.\n\n"
+        + table(("fact", "recorded"), [(fact.replace("_", " "), recorded(dialect, fact)) for fact in RECORDABLE]),
+    ]
+    if base is not None:
+        parts.append(f"What is not said here is as in [`{file.extends}`]({file.extends}.md).\n")
+    if kinds:
+        parts.append(f"## Kinds of spans\n\nThe first that holds.\n\n{table(('kind', 'when'), kinds)}")
+    if columns:
+        parts.append(f"## Columns\n\nThe first place that holds a value.\n\n{table(('column', 'from'), columns)}")
+    if file.events and (base is None or base.events != file.events):
+        rows = [event_row(rule) for rule in file.events]
         parts.append(
-            f"## `{dialect.name}`: {dialect.file.title}\n\n{dialect.file.about.strip()}{seen}\n\n"
-            f"{table(('fact', 'recorded'), rows)}\nSource: {dialect.file.source}\n"
+            f"## Log events\n\nWhat a record of each name tells.\n\n{table(('event', 'row', 'its span', 'columns'), rows)}"
         )
+    return "\n".join(parts)
+
+
+def event_row(rule: EventRule) -> tuple[str, str, str, str]:
+    """Return what a log event tells: its names, the kind of row, how it finds its span, and the columns that it fills."""
+    from clawtrace.dialects.explain import condition_words, rule_words
+
+    names = ", ".join(f"`{name}`" for name in rule.log)
+    when = f" where `{condition_words(rule.when)}`" if rule.when else ""
+    steps = [
+        "`" + " and ".join(part if isinstance(part, str) else pair_words(part) for part in step) + "`"
+        for step in rule.join
+    ]
+    columns = [
+        f"`{name}` from " + ", then ".join(f"`{rule_words(of)}`" for of in rules)
+        for name, rules in rule.columns.items()
+    ]
+    return names + when, f"{rule.is_}, {rule.stands}", ", else ".join(steps) or "none", "; ".join(columns)
+
+
+def pair_words(pair: JoinPair) -> str:
+    """Return a pair of attributes that are equal in words."""
+    ahead = f" - {pair.ahead}" if pair.ahead else ""
+    return f"{pair.log}{ahead} = {pair.span or pair.log}"
+
+
+def dialect_words() -> str:
+    """Return the page of the words that a dialect file is written in."""
+    import inspect
+
+    from clawtrace._attribute_docs import attribute_docs
+    from clawtrace.dialects import schema
+
+    parts = [
+        f"# The words of a dialect file\n\n{NOTE}\nHow they work together, with an example: "
+        "[../dialects.md](../dialects.md). `parent.` before an attribute key means the parent span's attribute.\n",
+        "## Columns\n\n" + ", ".join(f"`{name}`" for name in schema.COLUMN_TYPES) + ".\n",
+        "## Facts of `records`\n\n" + ", ".join(f"`{name}`" for name in schema.RECORDABLE) + ".\n",
+    ]
+    models = [schema.DialectFile, schema.Detect, schema.Condition, schema.Rule, schema.KindRule, schema.RoleRule]
+    models += [
+        schema.EmitRule,
+        schema.Errors,
+        schema.MessageRule,
+        schema.OrphanRule,
+        schema.ShellRule,
+        schema.EventRule,
+        schema.JoinPair,
+    ]
+    for model in models:
+        docs = attribute_docs(model)
+        rows = [(f"`{name.rstrip('_')}`", docs.get(name, "")) for name in model.model_fields]
+        parts.append(f"## {model.__name__}\n\n{inspect.getdoc(model)}\n\n{table(('word', 'meaning'), rows)}")
     return "\n".join(parts)
 
 
@@ -138,12 +231,22 @@ def schemas() -> Iterator[tuple[str, str]]:
         yield f"{SCHEMAS}/{name}", json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
+def parsed_dialects() -> str:
+    """Return the built-in dialect files as `clawtrace` reads them at start."""
+    from clawtrace.dialects._parsed import rendered
+    from clawtrace.dialects.load import BUILTIN
+
+    return rendered(sorted(BUILTIN.glob("*.yaml")))
+
+
 def pages() -> Iterator[tuple[str, str]]:
     """Yield every generated file: its path below the checkout, and its text."""
     yield f"{REFERENCE}/assertions.md", assertions()
     yield f"{REFERENCE}/commands.md", commands()
-    yield f"{REFERENCE}/dialects.md", dialects()
+    yield from dialects()
+    yield f"{REFERENCE}/dialect-words.md", dialect_words()
     yield f"{REFERENCE}/relations.md", relations()
+    yield PARSED_DIALECTS, parsed_dialects()
     yield from schemas()
 
 

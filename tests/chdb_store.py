@@ -82,6 +82,8 @@ class ChdbStore:
         answer = self._send({"query": sql, "params": params})
         return Answer(tuple(column["name"] for column in answer["meta"]), [tuple(row) for row in answer["data"]])
 
+    ask_columns = ask
+
     def ask_user(self, sql, params=None, *, max_rows=None, **_limits):
         """Answer a user's SQL; what keeps it from writing is the real store's and tested there."""
         answer = self.ask(Query(sql, params or {}))

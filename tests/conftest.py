@@ -3,6 +3,9 @@
 A test that needs something which not every machine has is marked ``@pytest.mark.needs("openclaw")``. Where it is
 missing the test is skipped and listed at the end; what ``CLAWTRACE_REQUIRE`` names (comma-separated) must be there,
 and its tests fail instead.
+
+A test marked ``full`` repeats what another test does once, or searches longer; it runs with ``--full`` (`make test-full`)
+and not without, and property tests try more examples then.
 """
 
 from __future__ import annotations
@@ -30,9 +33,30 @@ PROBES: dict[str, tuple[Callable[[], bool], str]] = {
 """What a test may need: how to know whether it is there, and what it is."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the switch between the tiers."""
+    parser.addoption(
+        "--full", action="store_true", help="Run only what is marked `full`, and property tests for longer."
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
+    """Register the markers, and choose how long property tests search."""
     config.addinivalue_line("markers", "needs(name, …): what the machine must have; names are in tests/conftest.py")
+    config.addinivalue_line("markers", "full: for `make test-full` only")
+    config.addinivalue_line("markers", "searches: a property test, which tries more in `make test-full`")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of this tier."""
+    full = config.getoption("--full")
+    kept = [item for item in items if (_of_full(item) if full else item.get_closest_marker("full") is None)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    items[:] = kept
+
+
+def _of_full(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) is not None for name in ("full", "searches"))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from pydantic import BaseModel, GetJsonSchemaHandler
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 __all__ = ["Documented", "attribute_docs"]
@@ -49,7 +49,12 @@ def _own(cls: type) -> dict[str, str]:
 
 
 class Documented(BaseModel):
-    """A model whose JSON Schema describes each field by the docstring below it."""
+    """A model whose JSON Schema describes each field by the docstring below it.
+
+    Its validator is built when it is first used: most models are imported as the base or the part of another.
+    """
+
+    model_config = ConfigDict(defer_build=True)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:

@@ -19,8 +19,8 @@ where, and what to do; identifiers stand in backticks, values are shown with ``r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 __all__ = [
     "ClawtraceError",
@@ -65,8 +65,7 @@ class UsageError(ClawtraceError):
     exit_code = ExitCode.USAGE
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigProblem:
+class ConfigProblem(NamedTuple):
     """One problem in a configuration file: where it is, what it is, what would be valid."""
 
     file: str

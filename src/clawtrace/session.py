@@ -13,17 +13,19 @@ One session owns one store. Everything on it may be called from any thread; ques
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.errors import ReceiverError, UsageError
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.receiver.limits import Endpoints
 from clawtrace.receiver.redact import RedactionSettings
+from clawtrace.receiver.tee_settings import TeeSettings
 from clawtrace.store.duckdb import MEMORY, DuckStore
+from clawtrace.store.owner import PATIENCE_SECONDS, Owner, remove_owner, write_owner
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from clawtrace.engine.tree_view import SpanNode
     from clawtrace.model.verdict import RunResult
     from clawtrace.pricing import Pricing
+    from clawtrace.receiver.questions import Questions
     from clawtrace.receiver.receiver import Receiver
     from clawtrace.receiver.recording import Grouping, LoadReport
     from clawtrace.store.api import Answer
@@ -39,8 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["Session", "SessionSettings", "session_settings"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSettings:
+class SessionSettings(NamedTuple):
     """What a project may say about receiving, closing, normalising and pricing."""
 
     host: str = "127.0.0.1"
@@ -59,15 +61,17 @@ class SessionSettings:
     """Prices of the project; None leaves the genai-prices tables."""
     run_key: str | None = None
     """Attribute that carries the run id in foreign data."""
-    redaction: RedactionSettings = field(default_factory=RedactionSettings)
+    redaction: RedactionSettings = RedactionSettings()
     dialects: tuple[Path, ...] = ()
     """Folders of the project's own dialect files."""
+    tee: TeeSettings | None = None
+    """Where everything that is received is also forwarded; None forwards nothing."""
 
 
 def session_settings(project: Project) -> SessionSettings:
     """Return what a project says about receiving, closing, normalising, pricing and redaction."""
     config = project.config
-    redaction = config.redaction
+    redaction, tee = config.redaction, config.receiver.tee
     return SessionSettings(
         host=config.receiver.host,
         grpc_port=config.receiver.grpc_port,
@@ -84,6 +88,7 @@ def session_settings(project: Project) -> SessionSettings:
             patterns=tuple(redaction.patterns.items()),
         ),
         dialects=project.dialect_folders,
+        tee=None if tee.endpoint is None else TeeSettings(endpoint=tee.endpoint, headers=tuple(tee.headers.items())),
     )
 
 
@@ -96,18 +101,28 @@ class Session:
         self._store = store
         self._receiver: Receiver | None = None
         self._engine: _Engine | None = None
+        self._token = ""
+        """Of questions from other processes; made when they can come."""
+        self._owner_file: Path | None = None
 
     @classmethod
     def open(
-        cls, store: str | Path = MEMORY, *, receive: bool = False, settings: SessionSettings | None = None
+        cls,
+        store: str | Path = MEMORY,
+        *,
+        receive: bool = False,
+        settings: SessionSettings | None = None,
+        patience_s: float = PATIENCE_SECONDS,
     ) -> Session:
         """Open the store, and with `receive` start a receiver that writes to it.
+
+        A store that another process holds is tried again for `patience_s` seconds.
 
         Raises:
             StoreError: the store cannot be opened (held by another process, another schema, no permission).
             ReceiverError: a port is taken.
         """
-        session = cls(DuckStore(store), settings or SessionSettings())
+        session = cls(DuckStore(store, patience_s=patience_s), settings or SessionSettings())
         try:
             if receive:
                 session.listen()
@@ -123,7 +138,12 @@ class Session:
             ReceiverError: a port is taken.
         """
         receiver = self._taking()
-        return receiver.endpoints if receiver.listens else receiver.start()
+        if receiver.listens:
+            return receiver.endpoints
+        endpoints = receiver.start()
+        if self._store.path != MEMORY:
+            self._owner_file = write_owner(self._store.path, Owner(endpoints.http, self._token, os.getpid()))
+        return endpoints
 
     def _taking(self) -> Receiver:
         """Return the receiver, which need not listen."""
@@ -143,15 +163,36 @@ class Session:
             http_port=said.http_port,
             run_key=said.run_key,
             redaction=said.redaction,
+            tee=said.tee,
         )
         runs, traces = self._store.known_runs()
-        return Receiver(self._store, settings, runs=runs, traces=traces)
+        questions = self._questions() if self._store.path != MEMORY else None
+        return Receiver(
+            self._store, settings, runs=runs, traces=traces, questions=questions, idle=self._store.checkpoint
+        )
+
+    def _questions(self) -> Questions:
+        """Return what answers other processes: only one process can have the store open."""
+        import secrets
+
+        from clawtrace.receiver.questions import Questions
+
+        def answer(body: bytes) -> tuple[int, bytes]:
+            from clawtrace.engine.remote import answer_question
+
+            return answer_question(self, body)
+
+        self._token = secrets.token_urlsafe(32)
+        return Questions(answer, self._token)
 
     def close(self) -> None:
         """Stop the receiver (what it took in is committed), then let go of the store. Safe to call twice."""
         if self._receiver is not None:
             self._receiver.stop()
             self._receiver = None
+        if self._owner_file is not None:
+            remove_owner(self._owner_file)
+            self._owner_file = None
         self._store.close()
 
     def __enter__(self) -> Session:
@@ -240,7 +281,7 @@ class Session:
                 for one in conflicts
             ],
         )
-        closed = replace(record, closed_by=closed_by)
+        closed = record._replace(closed_by=closed_by)
         self._store.put_record(closed)
         return closed
 
@@ -257,7 +298,7 @@ class Session:
         )
         for run_id in report.run_ids:
             known = self._store.record(run_id) or RunRecord(run_id, run_id)
-            self._store.put_record(replace(known, closed_by=ClosedBy.RECORDING))
+            self._store.put_record(known._replace(closed_by=ClosedBy.RECORDING))
         return report
 
     def run_ids(self) -> list[str]:
@@ -295,6 +336,16 @@ class Session:
             self._current(wanted)
             return inspect_runs(self._store, wanted)
 
+    def inspect_with_trees(self, run_ids: Sequence[str]) -> tuple[dict[str, Any], dict[str, list[SpanNode]]]:
+        """Return the facts of runs and, by run id, their spans depth first, of one moment."""
+        from clawtrace.engine.inspect import inspect_runs
+        from clawtrace.engine.tree_view import span_tree
+
+        with self._store.lock:
+            self._current(run_ids)
+            trees = {run_id: span_tree(self._store, run_id) for run_id in run_ids}
+            return inspect_runs(self._store, run_ids), trees
+
     def tree(self, run_id: str) -> list[SpanNode]:
         """Return the spans of a run, depth first."""
         from clawtrace.engine.tree_view import span_tree
@@ -303,15 +354,23 @@ class Session:
             self._current([run_id])
             return span_tree(self._store, run_id)
 
-    def query(self, sql: str) -> Answer:
+    def explained(self, run_id: str) -> list[dict[str, Any]]:
+        """Return for each span of a run what filled its columns: value, rule and the dialect whose file holds the rule."""
+        from clawtrace.engine.explain_spans import explain_spans
+
+        with self._store.lock:
+            engine = self._current([run_id])
+            return explain_spans(self._store, engine.dialects, run_id)
+
+    def query(self, sql: str, *, time_limit_s: float | None = None, max_rows: int | None = None) -> Answer:
         """Answer a user's own read-only SELECT over the relations of all runs.
 
         Raises:
-            QueryError: the text is no single SELECT, or the engine refuses it.
+            QueryError: the text is no single SELECT, the engine refuses it, or the time limit has passed.
         """
         with self._store.lock:
             self._current(self.run_ids())
-            return self._store.ask_user(sql)
+            return self._store.ask_user(sql, time_limit_s=time_limit_s, max_rows=max_rows)
 
     def _current(self, run_ids: Sequence[str]) -> _Engine:
         """Return the engine after bringing the facts of `run_ids` up to date.

@@ -59,6 +59,8 @@ class DuckFacts:
             raise QueryError(str(error)) from error
         return Answer(tuple(column[0] for column in cursor.description), cursor.fetchall())
 
+    ask_columns = ask
+
     def ask_user(self, sql, params=None, *, max_rows=None, **_limits):
         """Answer a user's SQL; what keeps it from writing is the real store's and tested there."""
         answer = self.ask(Query(sql, params or {}))

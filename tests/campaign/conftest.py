@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -40,7 +40,7 @@ class RecordingSession:
         """Keep the end."""
         assert record.run_id in self.opened
         self.closed[record.run_id] = (record, processes_gone)
-        return replace(record, closed_by=ClosedBy.EXIT)
+        return record._replace(closed_by=ClosedBy.EXIT)
 
     def load_recordings(self, paths, grouping):
         """Keep the paths."""

@@ -8,7 +8,11 @@ from clawtrace.config.project_file import environment_names
 from clawtrace.errors import ConfigError, UsageError
 
 FULL = """\
-receiver: {host: 127.0.0.1, grpc_port: 14317, http_port: 14318}
+receiver:
+  host: 127.0.0.1
+  grpc_port: 14317
+  http_port: 14318
+  tee: {endpoint: "https://otlp.example.com/base", headers: {x-api-key: "1"}}
 store: {url: data/spans.duckdb}
 model_pricing:
   mine: {input_per_1m: 1, output_per_1m: 2}
@@ -44,6 +48,8 @@ def test_every_key(files):
     config = project.config
 
     assert (config.receiver.grpc_port, config.receiver.http_port) == (14317, 14318)
+    assert config.receiver.tee.endpoint == "https://otlp.example.com/base"
+    assert config.receiver.tee.headers == {"x-api-key": "1"}
     assert project.store == files.root / "data/spans.duckdb"
     assert project.pricing.price_call(None, "mine", 1_000_000, 0).usd == 1.0
     assert (config.settle_ms, config.trace_timeout_ms, config.run_key) == (100, 900, "session.id")
@@ -53,12 +59,41 @@ def test_every_key(files):
     assert project.outputs == files.root / "results"
 
 
+@pytest.mark.parametrize(
+    ("tee", "sentence"),
+    [
+        (
+            "{endpoint: localhost:4318}",
+            "an http or https address of an OTLP/HTTP endpoint is needed, found 'localhost:4318'",
+        ),
+        ("{endpoint: 'http://h:4318/v1/traces'}", "the address is given without `/v1/traces`"),
+        ("{endpoint: 'http://me:secret@h'}", "give the endpoint's key as a header"),
+        ("{endpoint: 'http://h/?a=b'}", "the address of the endpoint has no `?` and no `#`"),
+        ("{headers: {'a b': x}}", "'a b' is no name of a header"),
+        ('{headers: {a: "x\\ny"}}', "the value of the header `a` holds characters that HTTP does not carry"),
+    ],
+)
+def test_a_tee_that_cannot_be_meant(files, tee, sentence):
+    """An address without a scheme or with a signal's path, and headers that HTTP cannot carry, are told at once."""
+    files.write("clawtrace.yaml", f"receiver: {{tee: {tee}}}\n")
+
+    (problem,) = problems(files)
+    assert sentence in problem
+
+
+def test_the_tees_key_comes_from_the_environment(files):
+    """A key need not be in the file."""
+    config = files.project({"CLAWTRACE_RECEIVER_TEE_HEADERS": "{authorization: Bearer s3cret}"}).config
+
+    assert config.receiver.tee.headers == {"authorization": "Bearer s3cret"}
+
+
 def test_problems_have_their_places(files):
     """Everything wrong with the file is reported at once; what is not supported yet says so."""
     files.write(
         "clawtrace.yaml",
         """\
-        receiver: {host: 0.0.0.0, tee: x, grpc_port: 99999}
+        receiver: {host: 0.0.0.0, limits: x, grpc_port: 99999}
         store: {url: "clickhouse://h/db"}
         trace_timeout: 3
         gateway: {}
@@ -69,8 +104,8 @@ def test_problems_have_their_places(files):
     assert problems(files) == [
         "clawtrace.yaml:1:18: `receiver.host` only loopback addresses are supported yet (127.0.0.1, ::1, localhost), found "
         "'0.0.0.0'",
-        "clawtrace.yaml:1:27: `receiver.tee` is not supported yet: forwarding to a second endpoint comes with a later version",
-        "clawtrace.yaml:1:46: `receiver.grpc_port` must be less than or equal to 65535, found 99999",
+        "clawtrace.yaml:1:27: `receiver.limits` is not supported yet: the receiver's limits are fixed in this version",
+        "clawtrace.yaml:1:49: `receiver.grpc_port` must be less than or equal to 65535, found 99999",
         "clawtrace.yaml:2:14: `store.url` only DuckDB files are supported yet (a path, or duckdb:///path), found "
         "'clickhouse://h/db'",
         "clawtrace.yaml:3:1: `trace_timeout` is not a known key; known are `schema_version`, `receiver`, `store`, "

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from clawtrace.config.assertions_file import load_assertions_file
@@ -86,7 +84,7 @@ def test_assertions_are_filled_in_for_each_run(files):
     """An assertion's texts take the values of the run it judges."""
     case(files, assertions="assertions:\n  - {type: tool_not_invoked, tool: 'literal:x-{{case_id}}-{{env.WHO}}'}\n")
     (loaded,) = files.load(env={"WHO": "ann"}).cases
-    (assertion,) = loaded.assertions.for_run(replace(VALUES, env={"WHO": "ann"}))
+    (assertion,) = loaded.assertions.for_run(VALUES._replace(env={"WHO": "ann"}))
 
     assert loaded.assertions.has_templates
     assert assertion.tool.text == "literal:x-c-ann"
@@ -98,7 +96,7 @@ def test_a_value_can_make_an_assertion_invalid(files):
     case(files, assertions="assertions:\n  - {type: tool_not_invoked, tool: 're:{{env.P}}-{{case_id}}'}\n")
     (loaded,) = files.load(env={"P": "x"}).cases
     with pytest.raises(ConfigError, match=r"test\.yaml:12:36: `assertions\.0\.tool`"):
-        loaded.assertions.for_run(replace(VALUES, env={"P": "("}))
+        loaded.assertions.for_run(VALUES._replace(env={"P": "("}))
 
 
 def test_recordings_know_only_the_environment(files):

@@ -61,6 +61,8 @@ class TestLoading:
             (MINE.replace("tool_name", "tool_nome"), "tool_nome"),
             (MINE.replace("{scope:", "{skope:"), "skope"),
             (MINE.replace('[{scope: "mine.*"}]', "[{key: a}]"), "exactly one of"),
+            (MINE.replace('[{scope: "mine.*"}]', "[{present: parent.a}]"), "by the span alone"),
+            (MINE.replace('[{scope: "mine.*"}]', "[{present: a, json: $.b}]"), "`json` goes with `key`"),
         ],
     )
     def test_mistakes_name_the_file(self, tmp_path: Path, text: str, says: str) -> None:
@@ -98,3 +100,18 @@ class TestCompiling:
         sql = Compiler().row_facts(dialect, "source")
 
         assert all(f" AS {column}" in sql for column in COLUMN_TYPES)
+
+    def test_a_rule_about_the_parent_brings_the_parent_in(self) -> None:
+        """Only then: a dialect without such rules does not pay for it."""
+        dialects = {dialect.name: dialect for dialect in load_dialects()}
+
+        assert "parent_attributes" in Compiler().row_facts(dialects["openllmetry-langchain"], "source")
+        assert "parent_attributes" not in Compiler().row_facts(dialects["otel-genai"], "source")
+
+    def test_texts_of_two_places_are_compared(self) -> None:
+        same = {"key": "a", "json": "$.name", "same_as": {"key": "b"}}
+        seen = Seen(frozenset({"a", "b"}), frozenset(), frozenset())
+
+        assert "coalesce(" in Compiler(seen=seen).condition(Condition.model_validate(same))
+        other = Seen(frozenset({"a"}), frozenset(), frozenset())
+        assert Compiler(seen=other).condition(Condition.model_validate(same)) == "FALSE", "nothing to compare with"

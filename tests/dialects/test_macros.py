@@ -20,7 +20,12 @@ def literal(value: Any) -> str:
 
 def columns(case: dict[str, Any]) -> str:
     attributes = case.get("attributes", {})
-    pairs = "MAP {" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in attributes.items()) + "}"
+    told = attributes or {}
+    pairs = (
+        "MAP {" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in told.items()) + "}"
+        if attributes is not None
+        else "NULL"
+    )
     events = case.get("events", [])
     names = "[" + ", ".join(literal(name) for name, _ in events) + "]::VARCHAR[]"
     maps = "[" + ", ".join(

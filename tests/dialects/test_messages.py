@@ -21,6 +21,12 @@ OUTPUTS = {
     "genai_parts": json.dumps(
         [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": CALL}]}]
     ),
+    "genai_chunks": json.dumps(
+        [
+            {"role": "assistant", "parts": [{"functionCall": {"id": "c1", "name": "get_weather", "args": CALL}}]},
+            {"role": "assistant", "parts": [{"text": ""}]},
+        ]
+    ),
     "indexed": json.dumps(
         {
             "gen_ai.completion.0.role": "assistant",
@@ -56,6 +62,32 @@ OUTPUTS = {
                 },
             ],
         ]
+    ),
+    "langchain": json.dumps(
+        {
+            "generations": [
+                [
+                    {
+                        "text": "",
+                        "message": {
+                            "id": ["langchain", "schema", "messages", "AIMessage"],
+                            "kwargs": {
+                                "type": "ai",
+                                # Anthropic's blocks repeat the call.
+                                "content": [{"type": "tool_use", "id": "c1", "name": "get_weather", "input": CALL}],
+                                "tool_calls": [{"name": "get_weather", "args": CALL, "id": "c1"}],
+                            },
+                        },
+                    }
+                ]
+            ]
+        }
+    ),
+    "ai_sdk": json.dumps(
+        {
+            "ai.response.text": "",
+            "ai.response.toolCalls": json.dumps([{"toolCallId": "c1", "toolName": "get_weather", "input": CALL}]),
+        }
     ),
     "event_list": json.dumps(
         [
@@ -122,6 +154,72 @@ def test_anthropic_blocks() -> None:
     ]
 
 
+VENDORS = {
+    "Anthropic": {
+        "content": [{"type": "tool_use", "id": "c1", "name": "get_weather", "input": CALL}],
+    },
+    "Bedrock": {"content": [{"toolUse": {"toolUseId": "c1", "name": "get_weather", "input": CALL}}]},
+    "Gemini": {"parts": [{"function_call": {"id": "c1", "name": "get_weather", "args": CALL}}]},
+    "Gemini's REST": {"parts": [{"functionCall": {"id": "c1", "name": "get_weather", "args": CALL}}]},
+    "Genkit": {"content": [{"toolRequest": {"ref": "c1", "name": "get_weather", "input": CALL}}]},
+    "Vercel": {"content": [{"type": "tool-call", "toolCallId": "c1", "toolName": "get_weather", "args": CALL}]},
+    "OpenAI": {"tool_calls": [{"id": "c1", "function": {"name": "get_weather", "arguments": '{"city":"Paris"}'}}]},
+    "OpenAI Responses": {
+        "type": "function_call", "id": "fc_9", "call_id": "c1", "name": "get_weather", "arguments": '{"city":"Paris"}'
+    },
+}  # fmt: skip
+
+RESULTS = {
+    "Anthropic": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "21 C"}]},
+    "Bedrock": {
+        "role": "tool",
+        "content": [{"toolResult": {"toolUseId": "c1", "status": "success", "content": [{"text": "21 C"}]}}],
+    },
+    "Gemini": {"role": "user", "parts": [{"function_response": {"id": "c1", "name": "x", "response": "21 C"}}]},
+    "Vercel": {
+        "role": "tool",
+        "content": [{"type": "tool-result", "toolCallId": "c1", "output": {"type": "text", "value": "21 C"}}],
+    },
+    "OpenAI": {"role": "tool", "tool_call_id": "c1", "content": "21 C"},
+    "OpenAI Responses": {"type": "function_call_output", "call_id": "c1", "output": "21 C"},
+}
+
+
+@pytest.mark.parametrize("vendor", sorted(VENDORS))
+def test_a_call_reads_the_same_whatever_vendors_words_it_stands_in(vendor: str) -> None:
+    payload = json.dumps([{"role": "assistant", **VENDORS[vendor]}])
+
+    assert brief(parse_messages("blob", payload, "output")) == ASKED
+
+
+@pytest.mark.parametrize("vendor", sorted(RESULTS))
+def test_a_result_reads_the_same_whatever_vendors_words_it_stands_in(vendor: str) -> None:
+    parts = parse_messages("blob", json.dumps({"messages": [RESULTS[vendor]]}), "input")
+
+    assert [(part.type, part.call_id, part.text) for part in parts] == [("tool_call_response", "c1", "21 C")]
+
+
+def test_a_vercel_prompt_in_every_place() -> None:
+    """The inner span has `ai.prompt.messages`, the outer one `ai.prompt` with the system's words beside."""
+    messages = [{"role": "user", "content": "hi"}]
+    inner = {"ai.prompt.messages": json.dumps(messages), "ai.prompt.tools": "[]"}
+    outer = {"ai.prompt": json.dumps({"system": "be kind", "messages": messages})}
+
+    assert brief(parse_messages("ai_sdk", json.dumps(inner), "input")) == [("user", "text", None, None, "hi")]
+    assert brief(parse_messages("ai_sdk", json.dumps(outer), "input")) == [
+        ("system", "text", None, None, "be kind"),
+        ("user", "text", None, None, "hi"),
+    ]
+
+
+def test_an_events_body_in_one_attribute() -> None:
+    """Azure AI Inference writes the whole body of a message event as JSON into one attribute."""
+    body = json.dumps({"message": json.loads(OUTPUTS["blob"])["choices"][0]["message"]})
+    events = json.dumps([["gen_ai.choice", {"gen_ai.system": "az.ai.inference", "gen_ai.event.content": body}]])
+
+    assert brief(parse_messages("events", events, "output")) == ASKED
+
+
 @pytest.mark.parametrize("form", sorted(FORMATS))
 @pytest.mark.parametrize(
     "payload", ['[{"role": "assist', "...[TRUNCATED: original length 90000]", "null", "[[", "7", "[7]"]
@@ -133,3 +231,25 @@ def test_damaged_messages_are_never_invented(form: str, payload: str) -> None:
 
 def test_deep_nesting_is_survived() -> None:
     assert parse_messages("genai_parts", "[" * 100_000, "input") == []
+
+
+def test_langchains_conversations() -> None:
+    """Messages stand in lists of lists, as constructors, dumps or pairs; a tool's message answers its call."""
+    inputs = {
+        "messages": [
+            [
+                {
+                    "id": ["langchain", "schema", "messages", "HumanMessage"],
+                    "kwargs": {"type": "human", "content": "hi"},
+                },
+                {"type": "tool", "data": {"type": "tool", "content": "21 C", "tool_call_id": "c1"}},
+            ]
+        ]
+    }
+
+    assert brief(parse_messages("langchain", json.dumps(inputs), "input")) == [
+        ("user", "text", None, None, "hi"),
+        ("tool", "tool_call_response", "c1", None, "21 C"),
+    ]
+    pairs = json.dumps({"messages": [["human", "hi"]]})
+    assert brief(parse_messages("langchain", pairs, "input")) == [("user", "text", None, None, "hi")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from clawtrace.dialects import load_dialects
@@ -146,9 +147,11 @@ def batch_of(spans: Sequence[S], run_no: int, arrival: int = 1) -> SpanBatch:
 class Lab:
     """A store in memory, and the facts of the runs put into it."""
 
-    def __init__(self, pricing: Pricing | None = None, globs: Sequence[str] = ()) -> None:
+    def __init__(
+        self, pricing: Pricing | None = None, globs: Sequence[str] = (), dialects: Sequence[Path] = ()
+    ) -> None:
         self.store = DuckStore()
-        self.facts = Facts(self.store, load_dialects(), pricing or Pricing(), globs)
+        self.facts = Facts(self.store, load_dialects(dialects), pricing or Pricing(), globs)
 
     def put(self, *spans: S, run: str = "r", record: RunRecord | None = None, arrival: int = 1) -> Lab:
         record = record or RunRecord(run, run, closed_by=ClosedBy.RECORDING)

@@ -51,6 +51,8 @@ def compare(path: Path, run: dict[str, Any]) -> dict[str, tuple[str, Any, Any]]:
     found = _found(run)
     result = {}
     for fact in FACTS:
+        if fact in truth["unjudged"]:
+            continue
         known = "true" if found[fact] == truth[fact] else "wrong"
         result[fact] = (
             "unknown" if found[fact] is None and truth[fact] is not None else known,
@@ -79,6 +81,7 @@ def _truth(path: Path) -> dict[str, Any]:
         "errors": truth["errors"],
         "final_output": truth["final_output"],
         "complete": name(path) not in LOST,
+        "unjudged": {"tool_calls" if fact == "tools" else fact for fact in truth.get("unjudged", ())},
     }
 
 
@@ -87,9 +90,11 @@ def _found(run: dict[str, Any]) -> dict[str, Any]:
     executed = None if run["tool_calls"] is None else [c for c in run["tool_calls"] if c["outcome"] != "requested"]
     return {
         **{fact: totals[fact] for fact in FACTS if fact in totals and fact != "errors"},
-        "models": None if calls is None else Counter(call["response_model"] or call["request_model"] for call in calls),
+        "models": None
+        if calls is None or any(call["response_model"] is None for call in calls)
+        else Counter(call["response_model"] for call in calls),
         "tool_calls": None
-        if executed is None
+        if executed is None or any(call["outcome"] == "unknown" for call in executed)
         else _multiset((call["name"], call["outcome"] in ("error", "blocked")) for call in executed),
         "arguments": None
         if executed is None or any(call["arguments"] is None for call in executed)

@@ -119,15 +119,15 @@ class TestOneCallOnce:
         assert lab.rows("SELECT name, outcome FROM tool_calls") == [("get_weather", "error")]
         assert lab.totals("errors") == (1,)
 
-    def test_a_failed_attempt_inside_an_answered_call(self, lab: Lab) -> None:
+    def test_a_failed_attempt_inside_an_answered_call(self, counting: Lab) -> None:
         """T13: one call, answered; its failed attempt is an error that was recovered, and counted as an attempt."""
         wrapper = chat("w", "a", at=1)
         attempt = chat("x", "w", at=2, **{"gen_ai.response.model": None, "gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None, "gen_ai.response.finish_reasons": None})  # fmt: skip
         attempt.error = "500"
-        lab.put(agent("a"), wrapper, attempt)
+        counting.put(agent("a"), wrapper, attempt)
 
         columns = ("llm_calls", "failed_llm_attempts", "errors", "unrecovered_errors")
-        assert lab.totals(*columns) == (1, 1, 1, 0)
+        assert counting.totals(*columns) == (1, 1, 1, 0)
 
 
 class TestToolCalls:
@@ -242,12 +242,12 @@ class TestUnknown:
 
 
 class TestTokens:
-    def test_calls_that_got_no_answer_used_nothing_that_is_known(self, lab: Lab) -> None:
+    def test_calls_that_got_no_answer_used_nothing_that_is_known(self, counting: Lab) -> None:
         failed = chat("m", "a", at=1, **{"gen_ai.response.model": None, "gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None, "gen_ai.response.finish_reasons": None})  # fmt: skip
         failed.error = "401"
-        lab.put(agent("a"), failed)
+        counting.put(agent("a"), failed)
 
-        assert lab.totals("llm_calls", "failed_llm_attempts", "input_tokens", "usage_calls") == (0, 1, 0, 0)
+        assert counting.totals("llm_calls", "failed_llm_attempts", "input_tokens", "usage_calls") == (0, 1, 0, 0)
 
     def test_more_cached_than_input_proves_exclusion(self, lab: Lab) -> None:
         """T19: input_tokens includes cached tokens, also where the instrumentation left them out."""
@@ -513,11 +513,11 @@ class TestReview:
 
         assert lab.rows("SELECT recovered FROM errors") == [(False,)]
 
-    def test_an_error_type_without_a_status_is_a_failure(self, lab: Lab) -> None:
+    def test_an_error_type_without_a_status_is_a_failure(self, counting: Lab) -> None:
         failed = {"error.type": "429", "gen_ai.usage.output_tokens": None, "gen_ai.response.finish_reasons": None}
-        lab.put(agent("a"), chat("m", "a", at=1, **failed))
+        counting.put(agent("a"), chat("m", "a", at=1, **failed))
 
-        assert lab.totals("llm_calls", "failed_llm_attempts", "errors") == (0, 1, 1)
+        assert counting.totals("llm_calls", "failed_llm_attempts", "errors") == (0, 1, 1)
 
     def test_two_known_ids_that_differ_are_two_calls(self, lab: Lab) -> None:
         request = {"gen_ai.output.messages": asks(("call_1", "rm", {"path": "/"}))}

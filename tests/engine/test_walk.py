@@ -7,24 +7,26 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawtrace.engine.walk import SpanRow, walk
+from clawtrace.engine.span import Span
+from clawtrace.engine.walk import Walked
+from clawtrace.engine.walk import walk as walk_run
 
 
-def span(parent: int | None, kind: str = "other", **fields: Any) -> SpanRow:
-    start = fields.get("start", 0)
-    return (
-        parent,
-        fields.get("run", 0),
-        kind,
-        fields.get("scope", "s"),
-        start,
-        fields.get("end", start + 1),
-        fields.get("failed", False),
-        fields.get("message"),
-        fields.get("response_id"),
-        fields.get("tool"),
-        fields.get("call_id"),
+def span(parent: int | None, kind: str = "other", **fields: Any) -> Span:
+    """A span whose parent is known by its place in the list."""
+    start = fields.pop("start", 0)
+    return Span(
+        parent_sid=parent,
+        kind=kind,
+        scope=fields.pop("scope", "s"),
+        start_ns=start,
+        end_ns=fields.pop("end", start + 1),
+        **fields,
     )
+
+
+def walk(spans: list[Span]) -> Walked:
+    return walk_run(spans, [one.parent_sid for one in spans])
 
 
 def ancestors(parents: list[int | None], node: int) -> list[int]:
@@ -67,9 +69,9 @@ class TestTree:
         assert positions == list(range(1, 2 * len(rows) + 1))
         for sid, cut in enumerate(w.cut):
             if cut:
-                node, steps = rows[sid][0], 0
+                node, steps = rows[sid].parent_sid, 0
                 while node is not None and node != sid and steps <= len(rows):
-                    node, steps = rows[node][0], steps + 1
+                    node, steps = rows[node].parent_sid, steps + 1
                 assert node == sid
 
     def test_five_thousand_deep(self) -> None:
@@ -79,15 +81,10 @@ class TestTree:
         assert w.depth[4999] == 4999
         assert (w.enter[0], w.leave[0]) == (1, 10000)
 
-    def test_positions_start_again_with_each_run(self) -> None:
-        w = walk([span(None, run=1), span(0, run=1), span(None, run=2)])
-
-        assert w.enter == [1, 2, 1]
-
 
 class TestModelCalls:
-    def groups(self, *rows: SpanRow) -> list[int | None]:
-        return walk(rows).group
+    def groups(self, *rows: Span) -> list[int | None]:
+        return walk(list(rows)).group
 
     def test_a_wrapper_without_id_is_the_call_inside(self) -> None:
         one, two = self.groups(span(None, "llm", scope="outer"), span(0, "llm", scope="inner", response_id="r1"))
@@ -97,7 +94,7 @@ class TestModelCalls:
     def test_a_sub_agents_call_below_a_tool_is_its_own(self) -> None:
         """The search for the enclosing model call stops at a tool or an agent."""
         groups = self.groups(
-            span(None, "llm"), span(0, "tool", tool="t"), span(1, "llm"), span(2, "agent"), span(3, "llm")
+            span(None, "llm"), span(0, "tool", tool_name="t"), span(1, "llm"), span(2, "agent"), span(3, "llm")
         )
 
         assert len({groups[0], groups[2], groups[4]}) == 3
@@ -129,33 +126,26 @@ class TestModelCalls:
         assert a1 != a2
         assert (b1, b2) == (a1, a2)
 
-    def test_runs_never_share_a_call(self) -> None:
-        one, two = self.groups(
-            span(None, "llm", scope="a", response_id="x", run=1), span(None, "llm", scope="b", response_id="x", run=2)
-        )
-
-        assert one != two
-
 
 class TestToolCalls:
     def test_mcp_layers_are_one_call(self) -> None:
         groups = walk(
             [
-                span(None, "tool", tool="w", call_id="c"),
-                span(0, "tool", scope="mcp", tool="w"),
-                span(1, "tool", tool="w"),
+                span(None, "tool", tool_name="w", tool_call_id="c"),
+                span(0, "tool", scope="mcp", tool_name="w"),
+                span(1, "tool", tool_name="w"),
             ]
         ).group
 
         assert len(set(groups)) == 1
 
     def test_the_same_tool_below_an_agent_is_a_call_of_its_own(self) -> None:
-        groups = walk([span(None, "tool", tool="t"), span(0, "agent"), span(1, "tool", tool="t")]).group
+        groups = walk([span(None, "tool", tool_name="t"), span(0, "agent"), span(1, "tool", tool_name="t")]).group
 
         assert groups[0] != groups[2]
 
     def test_siblings_of_one_name_are_two_calls(self) -> None:
-        groups = walk([span(None), span(0, "tool", tool="t"), span(0, "tool", tool="t", start=2)]).group
+        groups = walk([span(None), span(0, "tool", tool_name="t"), span(0, "tool", tool_name="t", start=2)]).group
 
         assert groups[1] != groups[2]
 

@@ -27,7 +27,7 @@ def test_help_explains_every_target():
     targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert targets
 
-    shown = dict(re.findall(r"^  ([a-z]+) +(\S.*)$", make("help"), re.MULTILINE))
+    shown = dict(re.findall(r"^  ([a-z-]+) +(\S.*)$", make("help"), re.MULTILINE))
 
     assert make() == make("help")
     assert shown.keys() == set(targets[1].split())
@@ -49,10 +49,10 @@ def test_downloads_stay_in_the_folder():
     assert "PIP_CACHE_DIR = $(CURDIR)/$(VENV)/cache" in make("-pn", "help", without="PIP_CACHE_DIR").splitlines()
 
 
-def test_ci_calls_make_test():
-    """`.ci/run` can be executed and does what `make test` does, nothing else."""
+def test_ci_calls_both_tiers():
+    """`.ci/run` can be executed and does what `make test` and then `make test-full` do, nothing else."""
     script = ROOT / ".ci" / "run"
     lines = [line for line in script.read_text().splitlines() if line and not line.startswith("#")]
 
     assert os.access(script, os.X_OK)
-    assert lines == ["set -eu", 'cd "$(dirname "$0")/.."', "exec make test"]
+    assert lines == ["set -eu", 'cd "$(dirname "$0")/.."', "make test", "exec make test-full"]

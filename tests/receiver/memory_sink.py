@@ -75,24 +75,21 @@ class MemorySink:
 
 def rows(batch: SpanBatch | LogBatch) -> list[dict[str, Any]]:
     """Return a batch as rows, checking that every column is as long as the batch."""
-    from dataclasses import fields
-
     from clawtrace.model.raw import MapColumn, NestedMap, StrList
 
     columns: dict[str, list[Any]] = {}
-    for field in fields(batch):
-        column = getattr(batch, field.name)
+    for name, column in vars(batch).items():
         if isinstance(column, MapColumn):
-            columns[field.name] = list(column.rows())
+            columns[name] = list(column.rows())
         elif isinstance(column, StrList):
             pairs = zip(column.offsets, column.offsets[1:], strict=False)
-            columns[field.name] = [column.values[start:end] for start, end in pairs]
+            columns[name] = [column.values[start:end] for start, end in pairs]
         elif isinstance(column, NestedMap):
             maps = list(column.maps.rows())
             pairs = zip(column.offsets, column.offsets[1:], strict=False)
-            columns[field.name] = [maps[start:end] for start, end in pairs]
+            columns[name] = [maps[start:end] for start, end in pairs]
         else:
-            columns[field.name] = column
+            columns[name] = column
     for name, column in columns.items():
         assert len(column) == len(batch), f"{name}: {len(column)} entries, {len(batch)} rows"
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]

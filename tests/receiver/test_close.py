@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from otlp_messages import METHODS, RUN, post, span, traces
 
 from clawtrace.model.run import ClosedBy
 from clawtrace.receiver.close import wait_closed
+from clawtrace.receiver.connections import Changes, Connections
 from clawtrace.receiver.receiver import Receiver
 
 AGENT = Path(__file__).parent / "exporting_agent.py"
@@ -190,6 +192,32 @@ class TestSettling:
         post(receiver.endpoints.http, "/v1/traces", raw(traces(span("late"), resource={RUN: "r1"})))
 
         assert sink.runs() == {"r1": ["late"]}
+
+
+class TestEvidenceLast:
+    """A connection whose spans turned out later to be the run's."""
+
+    def test_it_is_a_connection_of_the_run(self, receiver, sink):
+        """While it is open, exit closes nothing: more of the run may come over it."""
+        receiver.open_run("r1")
+        stays = http.client.HTTPConnection(urlsplit(receiver.endpoints.http).netloc)
+        stays.request("POST", "/v1/traces", raw(traces(span("early"))), {"content-type": "application/x-protobuf"})
+        stays.getresponse().read()
+        post(receiver.endpoints.http, "/v1/traces", raw(traces(span("named"), resource={RUN: "r1"})))
+
+        assert {"early", "named"} == set(sink.runs()["r1"])
+        assert wait_closed(receiver, "r1", processes_gone=True, settle_ms=50) == ClosedBy.SETTLED
+        stays.close()
+        assert wait_closed(receiver, "r1", processes_gone=True, **LONG) == ClosedBy.EXIT
+
+    def test_also_when_it_turned_out_before_the_commit(self):
+        """Both may be of one commit, after which the connections are told what they carried."""
+        connections = Connections(Changes())
+        early = connections.opened("ipv4:127.0.0.1:1")
+        connections.joined(7, 1)
+        connections.carried(early, [7])
+
+        assert connections.of_run(1) == (True, False)
 
 
 class TestUnread:

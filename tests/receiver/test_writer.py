@@ -10,7 +10,9 @@ from memory_sink import MemorySink
 from otlp_messages import RUN, as_json, export, logs, metrics, post, post_json, record, span, traces
 
 from clawtrace.receiver.dedupe import RequestWindow, SpanWindow
+from clawtrace.receiver.inbox import Inbox
 from clawtrace.receiver.receiver import Receiver
+from clawtrace.receiver.request import Request
 
 
 def raw(message) -> bytes:
@@ -137,6 +139,45 @@ class TestCommit:
         assert gc.isenabled()
 
 
+class TestGroups:
+    def test_senders_that_were_answered_together_are_committed_together(self):
+        """After a group of eight the next one waits for eight, and takes no more than the time it may wait."""
+        inbox = Inbox()
+        requests = [Request("traces", "grpc", b"x", False, 1) for _ in range(9)]
+        for request in requests[:8]:
+            inbox.put(request)
+        first = inbox.drain(100)
+        late = threading.Thread(target=lambda: [inbox.put(request) for request in requests[1:]])
+        inbox.put(requests[0])
+        late.start()
+        second = inbox.drain(100)
+        late.join()
+        rest = inbox.drain(100, 0) or ([], [])
+
+        assert first is not None
+        assert second is not None
+        assert len(first[0]) == 8
+        assert len(second[0]) + len(rest[0]) == 9
+
+    def test_one_sender_never_waits(self, monkeypatch):
+        """A request that comes alone after one that came alone is taken at once, and a flush is never kept waiting."""
+        monkeypatch.setattr("clawtrace.receiver.inbox._GATHER_SECONDS", 60)
+        inbox = Inbox()
+        for _ in range(3):
+            inbox.put(Request("traces", "grpc", b"x", False, 1))
+
+            assert len((inbox.drain(100) or ([], []))[0]) == 1
+        for _ in range(5):
+            inbox.put(Request("traces", "grpc", b"x", False, 1))
+        inbox.drain(100)
+        inbox.put(Request("traces", "grpc", b"x", False, 1))
+        inbox.put(threading.Event())
+        taken = inbox.drain(100)
+
+        assert taken is not None
+        assert (len(taken[0]), len(taken[1])) == (1, 1)
+
+
 class TestDuplicates:
     def test_a_span_twice_is_stored_once(self, receiver, sink):
         """Over both protocols, in one request or in two, the same ids are one span."""
@@ -148,6 +189,17 @@ class TestDuplicates:
 
         assert sink.runs() == {"r1": ["a", "b", "c"]}
         assert (receiver.counters("r1").accepted, receiver.counters("r1").duplicates) == (3, 5)
+
+    def test_a_span_that_was_sent_open_may_come_again_ended(self, receiver, sink):
+        """The ended form is no repetition of the open one, whichever comes first; each form is stored once."""
+        for ends in ((0, 2_000), (2_000, 0)):
+            run = f"r{ends[0]}"
+            for end in (*ends, *ends):
+                body = raw(traces(span("s", end_time_unix_nano=end), resource={RUN: run}))
+                post(receiver.endpoints.http, "/v1/traces", body)
+
+            assert sink.runs()[run] == ["s", "s"]
+        assert sorted(row["end_ns"] for row in sink.spans) == [0, 0, 2_000, 2_000]
 
     def test_the_same_ids_in_two_runs_are_two_spans(self, receiver, sink):
         """Two recordings of one trace, each in its run, are both kept."""

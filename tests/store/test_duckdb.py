@@ -216,7 +216,7 @@ class TestFiles:
             assert holder.stdout is not None
             assert holder.stdout.readline() == b"open\n"
             with pytest.raises(StoreLockedError, match=str(holder.pid)):
-                DuckStore(path)
+                DuckStore(path, patience_s=0)
             holder.communicate()
 
     @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -41,7 +40,7 @@ def failure_text(result: RunResult, failed: Sequence[Verdict], nodes: Sequence[S
     from clawtrace.report.terminal import print_verdicts
 
     stream = io.StringIO()
-    shown = replace(result, verdicts=tuple(failed))
+    shown = result._replace(verdicts=tuple(failed))
     report = CampaignReport(None, datetime.now(UTC), [shown], ExitCode.FAILED, trees={result.run_id: nodes})
     print_verdicts(report, PlainPaper(stream))
     told = stream.getvalue().strip("\n")

@@ -21,7 +21,6 @@ import time
 import warnings
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -72,11 +71,11 @@ def capture(
     from clawtrace.config.project_file import load_project
 
     loaded = load_project(Path.cwd() if project is None else Path(project), os.environ)
-    settings = replace(session_settings(loaded), grpc_port=0, http_port=0)  # captures run side by side
+    settings = session_settings(loaded)._replace(grpc_port=0, http_port=0)  # captures run side by side
     if settle_ms is not None:
-        settings = replace(settings, settle_ms=settle_ms)
+        settings = settings._replace(settle_ms=settle_ms)
     if trace_timeout_ms is not None:
-        settings = replace(settings, trace_timeout_ms=trace_timeout_ms)
+        settings = settings._replace(trace_timeout_ms=trace_timeout_ms)
     given = tracer_provider if isinstance(tracer_provider, list | tuple) else (tracer_provider,)
     providers = [provider for provider in given if provider is not None]
     return Trace(name, settings, loaded.config.telemetry_env, providers if in_process else None, store)
@@ -123,7 +122,7 @@ class Trace:
             raise UsageError("a capture is one block; make another with `clawtrace.capture()`.")
         if self._providers is not None:
             self._begin_in_process(self._providers)
-        self._record = replace(self._record, started_ns=time.time_ns())
+        self._record = self._record._replace(started_ns=time.time_ns())
         return self
 
     def _begin_in_process(self, given: Sequence[object]) -> None:
@@ -143,7 +142,7 @@ class Trace:
         self._sampled = [said for said in map(sdk.sampling_of, providers) if said]
         if around := sdk.current_span_ids():
             trace_id, span_id = injected(self._record, around)
-            self._record = replace(self._record, trace_id=trace_id, parent_span_id=span_id)
+            self._record = self._record._replace(trace_id=trace_id, parent_span_id=span_id)
         self._scope = scopes.Scope(scopes.current_scope())
         weakref.finalize(self, self._scope.end)
         self._scope.begin()
@@ -153,7 +152,7 @@ class Trace:
     ) -> None:
         with self._lock:
             if self._record.ended_ns is None:
-                self._record = replace(self._record, ended_ns=time.time_ns())
+                self._record = self._record._replace(ended_ns=time.time_ns())
                 if self._scope is not None:
                     self._scope.end()
 
@@ -278,7 +277,7 @@ class Trace:
             if not self._closed:
                 self._hand_in(self._session)
             now = self._session.arrived(self.run_id)
-            return tuple(replace(verdict, stale=now > then) for verdict, then in self._results)
+            return tuple(verdict._replace(stale=now > then) for verdict, then in self._results)
 
     def inspect(self) -> dict[str, Any]:
         """Return the facts of the run: its entry of ``clawtrace.inspect/1``."""
@@ -327,15 +326,15 @@ class Trace:
         for verdict in result.verdicts:
             if is_warning(verdict):
                 warnings.warn(f"{verdict.status} {verdict.id}: {verdict.message}", CheckWarning, stacklevel=3)
-        return result.verdicts
+        return tuple(result.verdicts)
 
     def _completed(self, result: RunResult) -> RunResult:
         """Add what only the capture knows: why there is no span, and spans that no context gave to it."""
         verdicts = result.verdicts
         if not result.has_trace and not self._children.told:
-            verdicts = tuple(replace(verdict, hint=NOTHING_STARTED) for verdict in verdicts)
+            verdicts = tuple(verdict._replace(hint=NOTHING_STARTED) for verdict in verdicts)
         said = (*result.diagnostics, *notes(self._scope), *self._children.notes())
-        return replace(result, verdicts=verdicts, diagnostics=said)
+        return result._replace(verdicts=verdicts, diagnostics=said)
 
     # Bringing the run up to date --------------------------------------------------------------
 
@@ -365,8 +364,8 @@ class Trace:
         session = self._opened()
         self._hand_in(session)
         unfinished = self._scope is not None and self._scope.is_open and bool(self._scope.running)
-        record = replace(
-            self._record, lacking=lacking(self._scope, self._sampled, self._failed), **self._children.facts()
+        record = self._record._replace(
+            lacking=lacking(self._scope, self._sampled, self._failed), **self._children.facts()
         )
         state = (record, unfinished, self._ended, self._children.told, session.arrived(self.run_id))
         if state == self._told_state:
@@ -375,7 +374,7 @@ class Trace:
             session.open_run(record)
         else:
             if self._children.told and record.ended_ns is None:
-                record = replace(record, ended_ns=time.time_ns())
+                record = record._replace(ended_ns=time.time_ns())
             end_run = self._ended or not self._children.told
             session.close_run(record, processes_gone=self._children.gone, end_run=end_run)
         self._told_state = (*state[:-1], session.arrived(self.run_id))

@@ -26,6 +26,10 @@ class LogSource(Assertion):
             return Outcome(row["run_id"], None, False, "runs.run_id", row)
         return super().outcome(row)
 
+    def reads_answer_alone(self) -> bool:
+        """Where one run is asked about, the answer depends on which run it is."""
+        return self.run_id is None
+
     def no_trace_hint(self) -> str:
         """Say that the log was not read."""
         return f"The log {self.log_path!r} was not read: this version judges spans only." if self.log_path else ""

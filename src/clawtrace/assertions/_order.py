@@ -8,7 +8,7 @@ nanosecond long, so that calls of the same clock tick are concurrent and not, ab
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["STEP_LIMIT", "Call", "SearchLimitError", "linearises", "matched", "reach"]
 
@@ -20,8 +20,7 @@ class SearchLimitError(Exception):
     """The search visited `STEP_LIMIT` states without an answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One call as the search sees it."""
 
     items: frozenset[int]

@@ -21,10 +21,13 @@ _SUMS = {
 
 
 class TokenBudgetQuestion(Assertion):
-    """Base of the assertions that the run's tokens stay within a budget."""
+    """Base of the assertions that the run's tokens stay within a budget.
+
+    A sum can fall when a span arrives that tells of the same call, so that nothing is final before the trace is whole.
+    """
 
     abstract = True
-    growth = "shrinking"
+    growth = "exact"
     requires = ("llm_calls.input_tokens", "llm_calls.output_tokens")
 
     max_input_tokens: Count | None = None
@@ -58,7 +61,7 @@ FROM (
          coalesce(t.input_tokens, t.input_tokens_low, 0) AS input_low, t.input_tokens AS input_high,
          coalesce(t.output_tokens, t.output_tokens_low, 0) AS output_low, t.output_tokens AS output_high,
          t.input_tokens_known AS input_known, t.output_tokens_known AS output_known,
-         t.usage_calls AS usage_calls, coalesce(t.llm_calls, 1) + t.failed_llm_attempts AS calls
+         t.usage_calls AS usage_calls, coalesce(t.llm_calls, 1) + coalesce(t.failed_llm_attempts, 1) AS calls
   FROM run_totals AS t
   JOIN selected_runs AS s ON s.run_id = t.run_id
 ) AS g

@@ -16,12 +16,11 @@ Example of a whole assertion::
         '''Tool name, whole and case-sensitive; or `glob:`, `re:`, `literal:`.'''
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: pydantic evaluates the class variables of a base anew for each subclass.
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field
 
@@ -32,14 +31,17 @@ from clawtrace.model.verdict import Severity
 __all__ = ["Assertion", "Growth", "Outcome", "Row"]
 
 Growth = Literal["growing", "shrinking", "exact"]
-"""growing: a pass is final. shrinking: a fail is final. exact: the query says what is final (spec: assertions.md §2)."""
+"""growing: a pass is final. shrinking: a fail is final. exact: the query says what is final (spec: assertions.md §2).
+
+A question that counts calls or sums what they say is exact: two calls may turn out to be one, and another span of a
+call may know its numbers better, so that more spans can also make a count or a sum smaller.
+"""
 
 Row = Mapping[str, Any]
 """One row of a query's answer, by column name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What the spans received so far answer for one run, before completeness is weighed."""
 
     run_id: str
@@ -49,7 +51,7 @@ class Outcome:
     """Whether no further span could change `holds`."""
     missing: str = ""
     """The unknown fact as ``relation.column`` (or ``relation``), empty when none is unknown."""
-    row: Row = field(default_factory=dict)
+    row: Row = MappingProxyType({})
     """Everything the query returned for the run; `explain` and `actual` read it."""
 
 
@@ -101,7 +103,8 @@ class Assertion(Documented):
     def query(self) -> Query:
         """Return the question as SQL: exactly one row for each selected run that has a trace.
 
-        Columns: ``run_id``; ``holds`` (boolean, NULL when unknown facts decide); for exact questions ``final``;
+        Columns: ``run_id``; ``holds`` (boolean, NULL when unknown facts decide); for exact questions ``final`` (without
+        it nothing is final before the trace is whole);
         optionally ``missing`` (the unknown fact, NULL when none), ``settled`` (false: `details` and `decide` must
         answer), and whatever `explain` and `actual` need. A run has a trace when it has a row in ``run_totals``.
         """
@@ -154,8 +157,12 @@ class Assertion(Documented):
         elif growth == "shrinking":
             final = holds is False
         else:
-            final = bool(row["final"])
+            final = bool(row.get("final"))
         return Outcome(row["run_id"], holds, final, row.get("missing") or "", row)
+
+    def reads_answer_alone(self) -> bool:
+        """Return whether `outcome` looks at ``holds``, ``final`` and ``missing`` only: then equal answers are read once."""
+        return type(self).outcome is Assertion.outcome
 
 
 def summary(cls: type[Assertion]) -> str:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -109,8 +108,7 @@ def compile_matcher(text: str) -> Predicate:
     return lambda value: value == whole
 
 
-@dataclass(frozen=True, slots=True)
-class Matcher:
+class Matcher(NamedTuple):
     """One name as written in YAML: whole and case-sensitive, or `glob:`, `re:`, `literal:`."""
 
     text: str

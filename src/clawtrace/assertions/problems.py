@@ -5,11 +5,9 @@ The loader of configuration files adds file, line and column; nothing here knows
 
 from __future__ import annotations
 
-import difflib
 import typing
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -21,8 +19,7 @@ __all__ = ["AssertionProblem", "InvalidAssertionError", "did_you_mean", "problem
 Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AssertionProblem:
+class AssertionProblem(NamedTuple):
     """One thing that is wrong with one assertion."""
 
     path: Path
@@ -49,7 +46,9 @@ class InvalidAssertionError(ClawtraceError):
 
 def did_you_mean(word: Any, choices: Iterable[str]) -> str:
     """Return "did you mean `x`?" for the choice nearest to `word`; empty when none is near."""
-    near = difflib.get_close_matches(str(word), list(choices), n=1, cutoff=0.6)
+    from difflib import get_close_matches
+
+    near = get_close_matches(str(word), list(choices), n=1, cutoff=0.6)
     return f"did you mean `{near[0]}`?" if near else ""
 
 

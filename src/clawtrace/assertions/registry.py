@@ -11,8 +11,7 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from functools import cache
-from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -20,6 +19,9 @@ from clawtrace._discover import subclasses_in
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.problems import AssertionProblem, InvalidAssertionError, did_you_mean, problems_of
 from clawtrace.errors import ClawtraceError
+
+if TYPE_CHECKING:
+    from importlib import metadata
 
 __all__ = ["ENTRY_POINTS", "PluginError", "UnknownTypeError", "all_types", "get", "names", "parse_assertion"]
 
@@ -49,6 +51,8 @@ def _builtin_names() -> frozenset[str]:
 
 @cache
 def _plugins() -> dict[str, metadata.EntryPoint]:
+    from importlib import metadata
+
     return {entry.name: entry for entry in metadata.entry_points(group=ENTRY_POINTS)}
 
 

@@ -6,7 +6,7 @@ import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -125,8 +125,7 @@ def run_one(planned: PlannedRun, context: RunContext, judging: Any) -> RunResult
     assertions = planned.case.assertions.for_run(values)
     with context.judging:
         (found,) = context.session.evaluate([planned.run_id], assertions)
-    result = replace(
-        found,
+    result = found._replace(
         case_id=record.case_id,
         model_id=record.model_id,
         repetition=record.repetition,
@@ -167,7 +166,7 @@ def _live(record: RunRecord, runner: Runner, request: RunRequest, context: RunCo
     try:
         outcome = runner.run(request, target, context.stop)
     except RunnerError as error:
-        context.session.close_run(replace(record, run_status="invalid", runner_error=str(error)), processes_gone=True)
+        context.session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
         if context.stop.is_set:
             raise RunInterruptedError from error
         raise
@@ -179,8 +178,7 @@ def _live(record: RunRecord, runner: Runner, request: RunRequest, context: RunCo
 
 
 def _with_outcome(record: RunRecord, outcome: RunOutcome) -> RunRecord:
-    return replace(
-        record,
+    return record._replace(
         started_ns=outcome.started_ns,
         ended_ns=outcome.ended_ns,
         agent_exit_code=outcome.exit_code,

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -92,11 +92,11 @@ def run_command(
         with _interrupts(stop):
             end = supervise(spec, stop)
     except RunnerError as error:
-        session.close_run(replace(record, run_status="invalid", runner_error=str(error)), processes_gone=True)
+        session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
         raise
     record = session.close_run(_ended(record, end), processes_gone=end.gone)
     (result,) = session.evaluate([record.run_id], asked)
-    result = replace(result, diagnostics=(*result.diagnostics, *notes(end, LEFTOVER_SECONDS)))
+    result = result._replace(diagnostics=(*result.diagnostics, *notes(end, LEFTOVER_SECONDS)))
     return WrappedRun(result, record, _shell_code(end))
 
 
@@ -131,8 +131,7 @@ def _spec(
 
 def _ended(record: RunRecord, end: ProcessEnd) -> RunRecord:
     status: RunStatus = "timed_out" if end.timed_out else "success" if end.exit_code == 0 else "failed"
-    return replace(
-        record,
+    return record._replace(
         started_ns=end.started_ns,
         ended_ns=end.ended_ns,
         agent_exit_code=end.exit_code,

@@ -84,13 +84,7 @@ def gate_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def trees_of(session: Session, results: Sequence[RunResult]) -> dict[str, list[SpanNode]]:
     """Return the span trees that failures are shown in: of the first runs with something that did not pass."""
-    from clawtrace.model.verdict import Status
-
-    shown = [
-        result.run_id
-        for result in results
-        if any(verdict.evidence and verdict.status is not Status.PASS for verdict in result.verdicts)
-    ]
+    shown = [result.run_id for result in results if any(verdict.evidence for verdict in result.not_passed())]
     if len(shown) > _MOST_TREES:
         click.echo(
             f"note: the trees of the first {_MOST_TREES} of {len(shown)} runs are shown; `clawtrace inspect` shows any",

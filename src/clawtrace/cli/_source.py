@@ -6,18 +6,18 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
 if TYPE_CHECKING:
     from clawtrace.config.project_file import Project
+    from clawtrace.engine.remote import HeldStore
     from clawtrace.receiver.recording import Grouping
-    from clawtrace.session import Session
+    from clawtrace.session import Session, SessionSettings
 
-__all__ = ["Recordings", "Source", "load_recordings", "recordings_options", "source_options"]
+__all__ = ["Recordings", "Source", "existing_store", "load_recordings", "recordings_options", "source_options"]
 
 _NO_ID = "\0"
 """Stands for `--one-run` without an id; nobody can type it."""
@@ -37,8 +37,7 @@ _RECORDING_OPTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Recordings:
+class Recordings(NamedTuple):
     """`--traces`, and how what they hold is told apart into runs."""
 
     paths: tuple[Path, ...]
@@ -59,28 +58,57 @@ class Recordings:
         }[self.mode]()
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """Recordings or a store."""
 
     recordings: Recordings
     store: Path | None
 
     @contextmanager
-    def opened(self) -> Iterator[tuple[Session, list[str]]]:
-        """Open a session and yield it with the ids of its runs, in order.
+    def opened(self) -> Iterator[tuple[Session | HeldStore, list[str]]]:
+        """Yield what can be asked, with the ids of its runs in order. A store is held in the block: ask, then print.
+
+        A store that another process holds is asked through that process.
 
         Raises:
             UsageError: there is nothing to read.
             InputError: a file that was named is not OTLP.
+            StoreLockedError: another process holds the store and does not answer.
         """
         from clawtrace.config.project_file import load_project
         from clawtrace.session import Session, session_settings
 
         project = load_project(Path.cwd(), os.environ)
-        store = None if self.recordings.paths else _existing(self.store, project)
-        with Session.open(store or ":memory:", settings=session_settings(project)) as session:
-            yield session, load_recordings(session, self.recordings) if store is None else session.run_ids()
+        settings = session_settings(project)
+        if self.recordings.paths:
+            with Session.open(settings=settings) as session:
+                yield session, load_recordings(session, self.recordings)
+            return
+        asked = _open_or_ask(existing_store(self.store, project), settings)
+        try:
+            yield asked, asked.run_ids()
+        finally:
+            asked.close()
+
+
+def _open_or_ask(path: Path, settings: SessionSettings) -> Session | HeldStore:
+    """Open a store, or find the process that holds it and answers; both are tried for as long as a lock is retried."""
+    from clawtrace.errors import StoreLockedError
+    from clawtrace.session import Session
+    from clawtrace.store.owner import patiently
+
+    def attempt() -> Session | HeldStore:
+        try:
+            return Session.open(path, settings=settings, patience_s=0)
+        except StoreLockedError:
+            from clawtrace.engine.remote import HeldStore
+
+            held = HeldStore.of(str(path))
+            if held is None:
+                raise
+            return held
+
+    return patiently(attempt)
 
 
 def load_recordings(session: Session, recordings: Recordings) -> list[str]:
@@ -146,7 +174,7 @@ def _recordings(traces: tuple[Path, ...], one_run: str | None, per_file: bool, p
     return Recordings(traces, "file" if per_file else "dir" if per_dir else "rules")
 
 
-def _existing(store: Path | None, project: Project) -> Path:
+def existing_store(store: Path | None, project: Project) -> Path:
     """Return the store to read: the flag's, else the project's."""
     from clawtrace.errors import UsageError
 

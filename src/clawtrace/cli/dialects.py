@@ -38,6 +38,7 @@ def command(as_json: bool) -> None:
 
 
 def _facts(dialect: Dialect) -> dict[str, object]:
+    from clawtrace.dialects.explain import condition_words
     from clawtrace.dialects.schema import RECORDABLE
 
     return {
@@ -47,6 +48,7 @@ def _facts(dialect: Dialect) -> dict[str, object]:
         "about": dialect.file.about,
         "source": dialect.file.source,
         "versions": [str(version) for version in dialect.file.versions],
+        "recognised_by": [condition_words(test) for test in dialect.file.detect.any],
         "records": {fact: dialect.records(fact) for fact in RECORDABLE},
     }
 
@@ -59,8 +61,8 @@ def _print(dialect: Dialect, paper: Paper) -> None:
     for fact in RECORDABLE:
         records = dialect.records(fact)
         word = records if isinstance(records, str) else "yes" if records else "no"
-        paper.line((f"  {fact:<11}", "cyan"), (f" {word}", ""))
-    if dialect.file.versions:
-        paper.paragraph(f"seen: {', '.join(map(str, dialect.file.versions))}", indent="  ", style="dim")
+        paper.line((f"  {fact:<16}", "cyan"), (f" {word}", ""))
+    seen = ", ".join(map(str, dialect.file.versions)) or "no recording yet"
+    paper.paragraph(f"seen: {seen}", indent="  ", style="dim")
     paper.paragraph(f"source: {dialect.file.source}", indent="  ", style="dim")
     paper.line()

@@ -24,24 +24,38 @@ __all__ = ["command", "print_run"]
 )
 @source_options
 @click.option("--run-id", "wanted", multiple=True, help="Only this run. Repeatable.")
+@click.option("--explain", is_flag=True, help="Also show, span by span, which rule filled each column.")
 @json_option
-def command(source: Source, wanted: tuple[str, ...], as_json: bool) -> None:
+def command(source: Source, wanted: tuple[str, ...], explain: bool, as_json: bool) -> None:
     """Show the normalised facts of each run: its spans as a tree with tokens, cost and time, and its totals.
 
-    Unknown is shown as `?`, and as null in JSON (`clawtrace.inspect/1`), never as 0.
+    Unknown is shown as `?`, and as null in JSON (`clawtrace.inspect/1`), never as 0. With `--explain` each span names the
+    dialect that read it, and each of its columns the rule and attribute it came from (in JSON under `explained`).
     """
     from clawtrace.cli._data import print_json, stdout_paper
 
-    with source.opened() as (session, known):
-        facts = session.inspect(_selected(wanted, known))
+    trees: Mapping[str, Sequence[SpanNode]] = {}
+    with source.opened() as (asked, known):
+        run_ids = _selected(wanted, known)
         if as_json:
-            print_json(facts)
-            return
-        paper = stdout_paper()
-        for number, run in enumerate(facts["runs"]):
-            if number:
-                paper.line()
-            print_run(run, session.tree(run["run_id"]), paper)
+            facts = asked.inspect(run_ids)
+        else:
+            facts, trees = asked.inspect_with_trees(run_ids)
+        if explain:
+            for run in facts["runs"]:
+                run["explained"] = asked.explained(run["run_id"])
+    if as_json:
+        print_json(facts)
+        return
+    paper = stdout_paper()
+    for number, run in enumerate(facts["runs"]):
+        if number:
+            paper.line()
+        print_run(run, trees[run["run_id"]], paper)
+        if explain:
+            from clawtrace.cli._explained import print_explained
+
+            print_explained(run["explained"], paper)
     if not facts["runs"]:
         click.echo("There is no run.", err=True)
 

@@ -38,9 +38,9 @@ def command(sql: str, source: Source, form: str | None, as_json: bool) -> None:
         raise click.UsageError(f"--json and --format {form} contradict each other.")
     from clawtrace.errors import QueryError
 
-    with source.opened() as (session, _):
+    with source.opened() as (asked, _):
         try:
-            answer = session.query(sql)
+            answer = asked.query(sql)
         except QueryError as error:
             raise QueryError(f"{error}\n{_relations()}") from error
     _print(answer, "json" if as_json else form or "table")

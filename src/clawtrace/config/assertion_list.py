@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.problems import InvalidAssertionError
@@ -21,8 +20,7 @@ __all__ = ["AssertionList", "load_assertions"]
 _OF_A_RUN = ("run_id", "case_id", "case_dir", "model_id", "workspace", "run_started_at", "today", "now")
 
 
-@dataclass(frozen=True, slots=True)
-class AssertionList:
+class AssertionList(NamedTuple):
     """The assertions of one file, in order; each has an id of its own."""
 
     parsed: tuple[Assertion, ...]

@@ -6,9 +6,8 @@ Apart from suites and cases, so that judging one recording need not load their m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from clawtrace.config.assertion_list import AssertionList, load_assertions
 from clawtrace.config.base import ConfigModel, SchemaVersion
@@ -37,8 +36,7 @@ class AssertionsFile(ConfigModel):
     """Prices of models, over those of the project."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedAssertions:
+class LoadedAssertions(NamedTuple):
     """A file for `--assertions`."""
 
     path: Path

@@ -1,7 +1,6 @@
 """What every configuration model shares."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: pydantic evaluates the class variables of a base anew for each subclass.
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -18,7 +17,7 @@ MAX_SLUG = 128
 class ConfigModel(Documented):
     """Base of every model of a file: unknown keys are errors, nothing is converted silently."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     not_supported_yet: ClassVar[Mapping[str, str]] = {}
     """Keys of the documented format that this version refuses, with the sentence to show."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from clawtrace.assertions.problems import did_you_mean
 from clawtrace.config.document import display
@@ -15,8 +15,7 @@ __all__ = ["SUFFIXES", "Found", "case_files", "configs_of", "find_project_file",
 SUFFIXES = (".yaml", ".yml")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A configuration file that a flag named."""
 
     path: Path

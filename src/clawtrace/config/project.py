@@ -10,7 +10,37 @@ from pydantic import Field, field_validator
 
 from clawtrace.config.base import ConfigModel, SchemaVersion
 
-__all__ = ["ProjectConfig", "ReceiverSection", "RedactionSection", "StoreSection", "TraceSection"]
+__all__ = ["ProjectConfig", "ReceiverSection", "RedactionSection", "StoreSection", "TeeSection", "TraceSection"]
+
+
+class TeeSection(ConfigModel):
+    """Where everything that is received is also forwarded, as it was received."""
+
+    endpoint: str | None = None
+    """Base URL of an OTLP/HTTP endpoint, such as `http://localhost:4318`; null forwards nothing."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Headers of every forwarded request, such as the endpoint's key."""
+
+    @field_validator("endpoint")
+    @classmethod
+    def _address(cls, endpoint: str | None) -> str | None:
+        from clawtrace.receiver.tee_settings import endpoint_problem
+
+        problem = "" if endpoint is None else endpoint_problem(endpoint)
+        if problem:
+            raise ValueError(problem)
+        return endpoint
+
+    @field_validator("headers")
+    @classmethod
+    def _carried(cls, headers: dict[str, str]) -> dict[str, str]:
+        from clawtrace.receiver.tee_settings import header_problem
+
+        for name, value in headers.items():
+            problem = header_problem(name, value)
+            if problem:
+                raise ValueError(problem)
+        return headers
 
 
 class ReceiverSection(ConfigModel):
@@ -19,7 +49,6 @@ class ReceiverSection(ConfigModel):
     not_supported_yet: ClassVar[Mapping[str, str]] = {
         "limits": "the receiver's limits are fixed in this version",
         "auth_token": "the receiver listens on loopback addresses only, which need no token",
-        "tee": "forwarding to a second endpoint comes with a later version",
     }
 
     host: str = "127.0.0.1"
@@ -28,6 +57,8 @@ class ReceiverSection(ConfigModel):
     """Port of OTLP/gRPC; 0 takes a free one."""
     http_port: int = Field(default=0, ge=0, le=65535)
     """Port of OTLP/HTTP; 0 takes a free one."""
+    tee: TeeSection = TeeSection.model_construct()
+    """Where everything that is received is also forwarded."""
 
     @field_validator("host")
     @classmethod
@@ -108,9 +139,9 @@ class ProjectConfig(ConfigModel):
 
     schema_version: SchemaVersion = 1
     """Version of this file's format."""
-    receiver: ReceiverSection = ReceiverSection()
+    receiver: ReceiverSection = ReceiverSection.model_construct()
     """Where the embedded receiver listens."""
-    store: StoreSection = StoreSection()
+    store: StoreSection = StoreSection.model_construct()
     """Where stored spans are looked for."""
     model_pricing: dict[str, Any] | None = None
     """Prices of models: a bare model name, `provider/name` or `glob:…` to `input_per_1m`, `output_per_1m`, …."""
@@ -118,11 +149,11 @@ class ProjectConfig(ConfigModel):
     """Silence after which a run whose processes are not known to have ended is closed, in milliseconds."""
     trace_timeout_ms: int = Field(default=60_000, ge=1, le=86_400_000)
     """The longest wait for a run's spans after its command ended, in milliseconds."""
-    trace: TraceSection = TraceSection()
+    trace: TraceSection = TraceSection.model_construct()
     """What is known of this project's traces."""
     telemetry_env: dict[str, bool | str] = Field(default_factory=dict)
     """Telemetry variables, or groups of them, switched `off` or given another value; `clawtrace env` lists them."""
-    redaction: RedactionSection = RedactionSection()
+    redaction: RedactionSection = RedactionSection.model_construct()
     """How secrets are taken out of what is received."""
     run_key: str | None = Field(default=None, min_length=1)
     """The attribute that carries the run id in data which clawtrace did not start."""

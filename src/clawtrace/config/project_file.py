@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 from pydantic import BaseModel
@@ -26,8 +25,7 @@ __all__ = ["Project", "environment_names", "load_project", "pricing_of"]
 _PREFIX = "CLAWTRACE_"
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(NamedTuple):
     """A project's settings, with its paths resolved."""
 
     config: ProjectConfig

@@ -61,7 +61,7 @@ class SuiteConfig(ConfigModel):
     """A label for people."""
     models: list[ModelConfig] = Field(default_factory=list)
     """Each case runs once for each model; without any, once."""
-    case_selection: CaseSelection = CaseSelection()
+    case_selection: CaseSelection = CaseSelection.model_construct()
     """Which cases belong to the suite; by default all."""
     metadata: Metadata = Field(default_factory=dict)
     """Arbitrary keys and values, shown in reports."""
@@ -106,7 +106,7 @@ class RunProfile(ConfigModel):
     """Runner settings of every case; a setting that a case's runner type does not have is not applied to that case."""
     model_overrides: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Runner settings by `model_id`, over `runner_defaults`; a case's own settings go before both."""
-    execution_policy: ExecutionPolicy = ExecutionPolicy()
+    execution_policy: ExecutionPolicy = ExecutionPolicy.model_construct()
     """How the runs are scheduled."""
 
 

@@ -10,14 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
-import yaml
-
+from clawtrace.dialects._parsed import read_yaml
 from clawtrace.dialects.load import Dialect
-from clawtrace.dialects.schema import COLUMN_TYPES, Condition, MessageRule, Rule
+from clawtrace.dialects.schema import COLUMN_TYPES, Condition, DialectFile, MessageRule, Rule
 
-__all__ = ["ROW_FACT_COLUMNS", "Compiler", "Seen", "macros"]
+__all__ = ["ROW_FACT_COLUMNS", "Compiler", "Seen", "macros", "with_parents"]
 
 _SPAN_COLUMNS = {
     "span.name": '"SpanName"',
@@ -28,11 +27,14 @@ _SPAN_COLUMNS = {
 }
 _SPAN = '"SpanAttributes"'
 _RESOURCE = '"ResourceAttributes"'
+_PARENT = "parent."
+_PARENT_COLUMNS = {"span.name": "parent_name", "span.scope": "parent_scope"}
+_PARENT_MAP = "parent_attributes"
 
 ROW_FACT_COLUMNS = (
-    "dialect", "kind", "role", *COLUMN_TYPES, "failed", "tool_failed", "tool_blocked", "excludes_cache",
-    "excludes_reasoning", "sdk", "error_message", "error_type", "unread", "input_format", "input_payload", "output_format",
-    "output_payload",
+    "dialect", "kind", "role", "emits", *COLUMN_TYPES, "failed", "tool_failed", "tool_blocked", "tool_unknown", "excludes_cache",
+    "excludes_reasoning", "sdk", "order_in_run", "agents_side_by_side", "rollup_cumulative", "error_message", "error_type",
+    "unread", "input_format", "input_payload", "output_format", "output_payload",
 )  # fmt: skip
 """The columns of `Compiler.row_facts`, after ``sid``."""
 
@@ -41,12 +43,31 @@ ROW_FACT_COLUMNS = (
 def macros(engine: str) -> dict[str, str]:
     """Return the macro templates of `engine` by name."""
     path = Path(__file__).parent / "macros" / f"{engine}.yaml"
-    loaded: dict[str, str] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    loaded: dict[str, str] = read_yaml(path.read_bytes())
     return loaded
 
 
 def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+def with_parents(source: str) -> str:
+    """Return `source` with what the rules may ask of a span's parent beside each span; NULL without one."""
+    return (
+        f'(SELECT c.*, p."SpanAttributes" AS {_PARENT_MAP}, p."SpanName" AS parent_name, p."ScopeName" AS parent_scope\n'
+        f"            FROM {source} AS c\n"
+        f'            LEFT JOIN {source} AS p ON p.run_no = c.run_no AND p."TraceId" = c."TraceId"\n'
+        f'                  AND p."SpanId" = c."ParentSpanId")'
+    )
+
+
+class Readable(Protocol):
+    """What row facts are compiled from: a `Dialect`, or the rules for one log event."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def file(self) -> DialectFile: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,20 +141,30 @@ class Compiler:
             known = self._seen is None or test.event in self._seen.events
             return self._atom("has_event", event=_quote(test.event)) if known else "FALSE"
         if test.scope is not None:
-            return self._m("glob", value='"ScopeName"', pattern=_quote(test.scope))
+            return self._globbed('"ScopeName"', test.scope)
         if test.service is not None:
-            return self._m("glob", value='"ServiceName"', pattern=_quote(test.service))
+            return self._globbed('"ServiceName"', test.service)
         if test.status is not None:
             return self._m("is_in", value='"StatusCode"', values=_quote(test.status))
         assert test.json_object is not None
         value = self._attribute(test.json_object)
         return self._m("is_json_object", value=value) if value else "FALSE"
 
+    def _globbed(self, value: str, pattern: str) -> str:
+        """Return the test of a glob; one without wildcards is an equality, which every span is held against faster."""
+        if not set(pattern) & set("*?["):
+            return self._m("is_in", value=value, values=_quote(pattern))
+        return self._m("glob", value=value, pattern=_quote(pattern))
+
     def _present(self, key: str) -> str:
+        if key.startswith(_PARENT):
+            return self._atom("present", map=_PARENT_MAP, key=_quote(key[len(_PARENT) :]))
         known = self._seen is None or key in self._seen.keys
         return self._atom("present", map=_SPAN, key=_quote(key)) if known else "FALSE"
 
     def _prefixed(self, prefix: str) -> str:
+        if prefix.startswith(_PARENT):
+            return self._atom("has_prefix", map=_PARENT_MAP, prefix=_quote(prefix[len(_PARENT) :]))
         known = self._seen is None or any(key.startswith(prefix) for key in self._seen.keys)
         return self._atom("has_prefix", map=_SPAN, prefix=_quote(prefix)) if known else "FALSE"
 
@@ -141,6 +172,11 @@ class Compiler:
         value = self._attribute(key)
         if value is None:
             return "FALSE"
+        if test.json_ is not None:
+            value = self._m("json_text", value=value, path=_quote(test.json_))
+        if test.same_as is not None:
+            other = self.rule(test.same_as)
+            return self._m("same", value=value, other=other) if other else "FALSE"
         if test.in_ is not None:
             return self._m("is_in", value=value, values=", ".join(map(_quote, test.in_)))
         if test.starts_with is not None:
@@ -153,6 +189,9 @@ class Compiler:
     def _attribute(self, key: str) -> str | None:
         if key in _SPAN_COLUMNS:
             return _SPAN_COLUMNS[key]
+        if key.startswith(_PARENT):
+            inner = key[len(_PARENT) :]
+            return _PARENT_COLUMNS.get(inner) or self._atom("attribute", map=_PARENT_MAP, key=_quote(inner))
         known = self._seen is None or key in self._seen.keys
         return self._atom("attribute", map=_SPAN, key=_quote(key)) if known else None
 
@@ -169,6 +208,10 @@ class Compiler:
             text = self._m("capture", value=text, pattern=_quote(rule.capture))
         if rule.not_ is not None:
             text = self._m("without", value=text, values=", ".join(map(_quote, rule.not_)))
+        if rule.shorter_than is not None and (size := self._attribute(rule.shorter_than)) is not None:
+            text = self._m("whole", value=text, size=size)
+        if rule.differs_from is not None and (other := self._attribute(rule.differs_from)) is not None:
+            text = self._m("other_than", value=text, other=other)
         if rule.when is not None:
             test = self.condition(rule.when)
             if test == "FALSE":
@@ -194,9 +237,15 @@ class Compiler:
     def column(self, name: str, rules: list[Rule]) -> str:
         """Return SQL for a column: the first rule that yields a value of the column's type."""
         kind = COLUMN_TYPES.get(name, "text")
-        values = [value for value in (self.rule(rule, kind == "list") for rule in rules) if value is not None]
-        if kind in ("integer", "decimal"):
-            values = [self._m(kind, value=value) for value in values]
+        values = []
+        for rule in rules:
+            value = self.rule(rule, kind == "list")
+            if value is not None and kind in ("integer", "decimal"):
+                value = self._m(kind, value=value)
+                if rule.scale is not None:
+                    value = f"({value} * {rule.scale!r})"
+            if value is not None:
+                values.append(value)
         if not values:
             return {"integer": "NULL::BIGINT", "decimal": "NULL::DOUBLE"}.get(kind, "NULL::VARCHAR")
         return f"coalesce({', '.join(values)})" if len(values) > 1 else values[0]
@@ -205,9 +254,13 @@ class Compiler:
 
     def detection(self, dialects: Iterable[Dialect]) -> str:
         """Return an expression for the name of the dialect that reads a span; `dialects` highest priority first."""
-        return self._first((d.name, Condition(any=d.file.detect.any)) for d in dialects)
+        return self._first((d.name, Condition(any=d.detect.any)) for d in dialects)
 
-    def row_facts(self, dialect: Dialect, source: str) -> str:
+    def log_detection(self, dialects: Iterable[Dialect]) -> str:
+        """Return an expression for the name of the dialect that reads a log record; `dialects` highest priority first."""
+        return self._first((d.name, Condition(any=[*d.detect.any, *d.detect.logs])) for d in dialects)
+
+    def row_facts(self, dialect: Readable, source: str) -> str:
         """Return a SELECT of `ROW_FACT_COLUMNS` after ``sid`` for the spans of `source` that `dialect` reads."""
         self._atoms = {}
         try:
@@ -217,11 +270,13 @@ class Compiler:
             self._atoms = None
         columns = ",\n       ".join(f"{parts[name]} AS {name}" for name in ROW_FACT_COLUMNS)
         where = f"dialect = {_quote(dialect.name)}"
+        if any(name in atoms or name in columns for name in (_PARENT_MAP, *_PARENT_COLUMNS.values())):
+            source = with_parents(source)
         return (
             f"SELECT sid,\n       {columns}\nFROM (\n      SELECT *{atoms}\n      FROM {source}\n      WHERE {where}\n)"
         )
 
-    def _parts(self, dialect: Dialect) -> dict[str, str]:
+    def _parts(self, dialect: Readable) -> dict[str, str]:
         """Return SQL for each column of row facts."""
         words = dialect.file
         errors = words.errors
@@ -229,15 +284,20 @@ class Compiler:
             "dialect": _quote(dialect.name),
             "kind": self._first([*((rule.is_, rule.when) for rule in words.kind), ("other", None)]),
             "role": self._first((rule.is_, rule.when) for rule in words.roles),
+            "emits": self._first((rule.is_, rule.when) for rule in words.emit),
         }
         parts |= {name: self.column(name, words.columns.get(name, [])) for name in COLUMN_TYPES}
         parts |= {
             "failed": self._maybe(errors.when if errors else None),
             "tool_failed": self._maybe(words.tool_failed),
             "tool_blocked": self._maybe(words.tool_blocked),
+            "tool_unknown": self._maybe(words.tool_unknown),
             "excludes_cache": self._maybe(words.excludes_cache),
             "excludes_reasoning": self._maybe(words.excludes_reasoning),
             "sdk": "TRUE" if words.sdk else "FALSE",
+            "order_in_run": "TRUE" if words.order_in_run else "FALSE",
+            "agents_side_by_side": "TRUE" if words.agents_side_by_side else "FALSE",
+            "rollup_cumulative": "TRUE" if words.rollup_cumulative else "FALSE",
             "error_message": self.column("error_message", errors.message if errors else []),
             "error_type": self.column("error_type", errors.type if errors else []),
         }
@@ -283,6 +343,10 @@ class Compiler:
         if not formats:
             return "NULL::VARCHAR", "NULL::VARCHAR"
         return f"CASE {' '.join(formats)} END", f"CASE {' '.join(payloads)} END"
+
+    def holds_messages(self, rule: MessageRule) -> str:
+        """Return the test whether messages stand where `rule` looks."""
+        return self._payload(rule)[0]
 
     def _payload(self, rule: MessageRule) -> tuple[str, str | None]:
         """Return the test that messages stand there, and their text."""

@@ -1,40 +1,94 @@
-"""Load dialect files: the built-in ones and those of a project's own folders; resolve ``extends``."""
+"""Load dialect files: the built-in ones and those of a project's own folders; resolve ``extends``.
+
+A project's own files are checked when they are loaded. What a built-in one says is checked by the tests, and becomes
+objects when it is asked for: the spans at hand were written by one or two of the many instrumentations.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
-from clawtrace.dialects.schema import RECORDABLE, DialectFile
+from clawtrace.dialects._parsed import read_yaml, remembered
+from clawtrace.dialects.schema import RECORDABLE, Detect, DialectFile
 from clawtrace.errors import ConfigError, ConfigProblem
 
-__all__ = ["Dialect", "load_dialects"]
+__all__ = ["BUILTIN", "Dialect", "load_dialects"]
 
-_BUILTIN = Path(__file__).parent / "builtin"
-_LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+BUILTIN = Path(__file__).parent / "builtin"
 
 
-@dataclass(frozen=True, slots=True)
+class _Source:
+    """One dialect file: its bytes, what they say, and the checked words where they were asked for."""
+
+    def __init__(self, path: Path, data: bytes, said: Any) -> None:
+        self.path = path
+        self.data = data
+        self._said = said
+
+    @cached_property
+    def words(self) -> DialectFile:
+        """The words of the file.
+
+        Raises:
+            ValidationError: it is no dialect.
+        """
+        return DialectFile.model_validate(self._said)
+
+    @property
+    def _checked(self) -> bool:
+        return "words" in vars(self)
+
+    @property
+    def name(self) -> str:
+        return self.words.dialect if self._checked else str(self._said["dialect"])
+
+    @property
+    def extends(self) -> str | None:
+        return self.words.extends if self._checked else self._said.get("extends")
+
+    @property
+    def detect(self) -> Detect:
+        return self.words.detect if self._checked else Detect.model_validate(self._said["detect"])
+
+    @property
+    def records(self) -> Mapping[str, bool | str]:
+        return self.words.records if self._checked else self._said.get("records", {})
+
+
 class Dialect:
     """A dialect with its ancestors merged in, ready to compile."""
 
-    name: str
-    file: DialectFile
-    """The merged words: its own rules first, then those of what it extends."""
-    path: str
-    digest: str
-    """SHA-256 over the file and its ancestors."""
+    def __init__(self, source: _Source, base: Dialect | None) -> None:
+        self._source = source
+        self._base = base
+        self.name = source.name
+        self.path = str(source.path)
+        inherited = b"" if base is None else base.digest.encode()
+        self.digest: str = hashlib.sha256(source.data + inherited).hexdigest()
+        """SHA-256 over the file and its ancestors."""
+
+    @cached_property
+    def file(self) -> DialectFile:
+        """The merged words: its own rules first, then those of what it extends."""
+        words = self._source.words
+        return words if self._base is None else _merge(words, self._base.file)
+
+    @cached_property
+    def detect(self) -> Detect:
+        """How its spans are recognised: known without the rest of `file`, since every span is held against it."""
+        return self._source.detect
 
     def records(self, fact: str) -> bool | str:
         """Return whether `fact` (one of `RECORDABLE`) can be recorded: yes, no, or the setting that makes it so."""
-        return self.file.records.get(fact, False)
+        inherited = self._base.records(fact) if self._base is not None else False
+        return self._source.records.get(fact, inherited)
 
 
 def load_dialects(folders: Sequence[Path] = ()) -> tuple[Dialect, ...]:
@@ -48,26 +102,42 @@ def load_dialects(folders: Sequence[Path] = ()) -> tuple[Dialect, ...]:
 
 @lru_cache(maxsize=8)
 def _load(folders: tuple[str, ...]) -> tuple[Dialect, ...]:
-    raw: dict[str, tuple[DialectFile, Path, bytes]] = {}
+    known = remembered()
+    sources: dict[str, _Source] = {}
     problems: list[ConfigProblem] = []
-    for folder in (_BUILTIN, *map(Path, folders)):
+    for folder in (BUILTIN, *map(Path, folders)):
         if not folder.is_dir():
             problems.append(ConfigProblem(str(folder), 0, 0, "is not a folder of dialect files."))
         for path in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
-            data = path.read_bytes()
             try:
-                words = DialectFile.model_validate(yaml.load(data, Loader=_LOADER))
+                source = _read(path, known if folder is BUILTIN else {})
             except (ValidationError, yaml.YAMLError) as error:
                 problems.extend(_problems(path, error))
                 continue
-            raw[words.dialect] = (words, path, data)
-    for words, path, _ in raw.values():
-        if words.extends is not None and words.extends not in raw:
-            problems.append(ConfigProblem(str(path), 0, 0, f"extends {words.extends!r}, which does not exist."))
+            sources[source.name] = source
+    for source in sources.values():
+        if source.extends is not None and source.extends not in sources:
+            problems.append(ConfigProblem(str(source.path), 0, 0, f"extends {source.extends!r}, which does not exist."))
     if problems:
         raise ConfigError(problems)
-    merged = [_merge(name, raw) for name in raw]
-    return tuple(sorted(merged, key=lambda dialect: (-dialect.file.detect.priority, dialect.name)))
+    found = [_dialect(name, sources) for name in sources]
+    return tuple(sorted(found, key=lambda dialect: (-dialect.detect.priority, dialect.name)))
+
+
+def _read(path: Path, known: Mapping[str, Any]) -> _Source:
+    """Return one file; it is checked unless what it says is `known` by its digest."""
+    data = path.read_bytes()
+    digest = hashlib.sha256(data).hexdigest()
+    if digest in known:
+        return _Source(path, data, known[digest])
+    source = _Source(path, data, read_yaml(data))
+    source.words  # noqa: B018 - checked now
+    return source
+
+
+def _dialect(name: str, sources: Mapping[str, _Source]) -> Dialect:
+    source = sources[name]
+    return Dialect(source, None if source.extends is None else _dialect(source.extends, sources))
 
 
 def _problems(path: Path, error: ValidationError | yaml.YAMLError) -> list[ConfigProblem]:
@@ -81,26 +151,31 @@ def _problems(path: Path, error: ValidationError | yaml.YAMLError) -> list[Confi
     return [ConfigProblem(str(path), place[0], place[1], str(getattr(error, "problem", error)))]
 
 
-def _merge(name: str, raw: dict[str, tuple[DialectFile, Path, bytes]]) -> Dialect:
-    words, path, data = raw[name]
-    if words.extends is None:
-        return Dialect(name, words, str(path), hashlib.sha256(data).hexdigest())
-    base = _merge(words.extends, raw)
-    inherited = base.file
-    file = words.model_copy(
+def _merge(words: DialectFile, inherited: DialectFile) -> DialectFile:
+    """Return `words` with what they do not say taken from `inherited`; rules of the former come first."""
+    return words.model_copy(
         update={
             "kind": [*words.kind, *inherited.kind],
             "roles": [*words.roles, *inherited.roles],
+            "emit": [*words.emit, *inherited.emit],
+            "layers": [*words.layers, *inherited.layers],
             "columns": {**inherited.columns, **words.columns},
             "errors": words.errors or inherited.errors,
             "tool_failed": words.tool_failed or inherited.tool_failed,
             "tool_blocked": words.tool_blocked or inherited.tool_blocked,
+            "tool_unknown": words.tool_unknown or inherited.tool_unknown,
             "excludes_cache": words.excludes_cache or inherited.excludes_cache,
             "excludes_reasoning": words.excludes_reasoning or inherited.excludes_reasoning,
+            "agents_side_by_side": words.agents_side_by_side or inherited.agents_side_by_side,
+            "rollup_cumulative": words.rollup_cumulative or inherited.rollup_cumulative,
+            "order_in_run": words.order_in_run or inherited.order_in_run,
             "shell": [*words.shell, *inherited.shell],
             "messages": [*words.messages, *inherited.messages],
+            "events": words.events or inherited.events,
+            "unlogged": words.unlogged or inherited.unlogged,
+            "main_agent": words.main_agent or inherited.main_agent,
+            "model_of_agent": words.model_of_agent or inherited.model_of_agent,
             "parent_not_exported": [*words.parent_not_exported, *inherited.parent_not_exported],
             "records": {**{fact: inherited.records.get(fact, False) for fact in RECORDABLE}, **words.records},
         }
     )
-    return Dialect(name, file, str(path), hashlib.sha256(data + base.digest.encode()).hexdigest())

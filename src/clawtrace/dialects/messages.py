@@ -73,29 +73,53 @@ def _loads(value: Any) -> Any:
     return value
 
 
+_CALLS = frozenset(("tool_call", "tool_use", "toolCall", "function_call", "tool-call"))
+_RESULTS = frozenset(("tool_call_response", "tool_result", "function_call_output", "tool-result", "toolResult"))
+_UNTYPED = {
+    "toolUse": "tool_call", "functionCall": "tool_call", "function_call": "tool_call", "toolRequest": "tool_call",
+    "toolResult": "tool_result", "functionResponse": "tool_result", "function_response": "tool_result",
+    "toolResponse": "tool_result",
+}  # fmt: skip
+"""Parts that carry no type but one telling key (Bedrock, Gemini, Genkit)."""
+
+
 def _piece(part: Any) -> _Piece:
     """Read one part of a message's `parts` or of a `content` list, whatever vendor wrote it."""
     if not isinstance(part, dict):
         return ("text", None, None, _text(part))
-    kind = part.get("type") or part.get("kind") or "text"
-    if kind in ("tool_call", "tool_use", "toolCall", "function_call", "tool-call"):
+    kind = part.get("type") or part.get("kind")
+    if kind is None:
+        telling = next((key for key in _UNTYPED if isinstance(part.get(key), dict)), None)
+        if telling is not None:
+            return _piece({**part[telling], "type": _UNTYPED[telling]})
+        kind = "reasoning" if part.get("thought") is True or "reasoningContent" in part else "text"
+    if kind in _CALLS:
         inner = part.get("function")
         function: dict[str, Any] = inner if isinstance(inner, dict) else part
         arguments = next((function[key] for key in ("arguments", "input", "args") if key in function), None)
         name = function.get("name") or part.get("toolName")
         return ("tool_call", _id(part), name, _text(arguments))
-    if kind in ("tool_call_response", "tool_result", "function_call_output", "tool-result", "toolResult"):
+    if kind in _RESULTS:
         result = next((part[key] for key in ("response", "result", "content", "output") if key in part), None)
         call_id = part.get("tool_use_id") or part.get("tool_call_id") or _id(part)
-        return ("tool_call_response", call_id, part.get("name"), _text(result))
+        return ("tool_call_response", call_id, part.get("name") or part.get("toolName"), _text(_plain(result)))
     if kind in ("reasoning", "thinking"):
         return ("reasoning", None, None, _text(part.get("content") or part.get("thinking") or part.get("text")))
     content = part.get("content") if "content" in part else part.get("text")
     return ("text" if kind in ("text", "input_text", "output_text") else str(kind), None, None, _text(content))
 
 
+def _plain(result: Any) -> Any:
+    """Return the text of a result that is wrapped as one part of text, anything else as it is."""
+    if isinstance(result, list) and len(result) == 1:
+        result = result[0] if isinstance(result[0], dict) and set(result[0]) <= {"text", "type"} else result
+    if isinstance(result, dict) and set(result) <= {"type", "value", "text"}:
+        return next((result[key] for key in ("value", "text") if key in result), result)
+    return result
+
+
 def _id(part: dict[str, Any]) -> str | None:
-    value = part.get("id") or part.get("call_id") or part.get("toolCallId")
+    value = next((part[key] for key in ("id", "call_id", "toolCallId", "toolUseId", "ref") if part.get(key)), None)
     return str(value) if value else None
 
 
@@ -110,7 +134,12 @@ def _chat(message: Any) -> _Message:
         return role or inner_role, pieces
     if isinstance(message.get("parts"), list):
         return role, [_piece(part) for part in message["parts"]]
-    if role == "tool" or message.get("tool_call_id"):
+    kind = message.get("type")
+    if kind in ("function_call", "function_call_output"):  # an item of OpenAI's Responses API
+        item = {key: value for key, value in message.items() if key != "id" or "call_id" not in message}
+        return "assistant" if kind == "function_call" else "tool", [_piece(item)]
+    typed = isinstance(message.get("content"), list) and any(map(_is_result, message["content"]))
+    if (role == "tool" or message.get("tool_call_id")) and not typed:
         call_id = message.get("tool_call_id") or _id(message)
         return role or "tool", [("tool_call_response", call_id, message.get("name"), _text(message.get("content")))]
     content = message.get("content")
@@ -123,10 +152,27 @@ def _chat(message: Any) -> _Message:
     return role, pieces
 
 
+def _is_result(part: Any) -> bool:
+    return isinstance(part, dict) and _piece(part)[0] == "tool_call_response"
+
+
 def _genai_parts(payload: str, direction: str) -> Iterator[_Message]:  # noqa: ARG001 - one signature for all
     loaded = json.loads(payload)
     for message in loaded if isinstance(loaded, list) else [loaded]:
         yield _chat(message)
+
+
+def _genai_chunks(payload: str, direction: str) -> Iterator[_Message]:
+    """Each message is a piece of one streamed answer: texts that follow each other are one text."""
+    role: str | None = None
+    pieces: list[_Piece] = []
+    for role, of_chunk in _genai_parts(payload, direction):  # noqa: B007 - the role is the same for all
+        for piece in of_chunk:
+            if pieces and piece[0] == "text" == pieces[-1][0]:
+                pieces[-1] = ("text", None, None, (pieces[-1][3] or "") + (piece[3] or ""))
+            else:
+                pieces.append(piece)
+    yield role, [piece for piece in pieces if piece[0] != "text" or piece[3]]
 
 
 def _nest(payload: str, prefix_parts: int) -> list[dict[str, Any]]:
@@ -207,6 +253,8 @@ def _event(name: str, body: dict[str, Any], direction: str) -> _Message | None:
     role = _EVENT_ROLES.get(name)
     if role is None or (name == "gen_ai.choice") != (direction == "output"):
         return None
+    inside = _loads(body.get("gen_ai.event.content"))
+    body = {**body, **inside} if isinstance(inside, dict) else body
     message = {**body, "content": _loads(body.get("content"))}
     if name == "gen_ai.choice":
         inner = _loads(body.get("message"))
@@ -238,19 +286,83 @@ def _blob(payload: str, direction: str) -> Iterator[_Message]:
     """A whole request or response, as JSON or plain text."""
     loaded = _loads(payload)
     if isinstance(loaded, dict):
-        choices = loaded.get("choices") or loaded.get("generations")
-        loaded = loaded.get("messages") or choices or loaded
+        lists = ("messages", "choices", "generations", "candidates", "contents", "output")
+        found = next((loaded[key] for key in lists if isinstance(loaded.get(key), list) and loaded[key]), None)
+        content = loaded.get("content")
+        loaded = found or (content if isinstance(content, dict) else loaded)
     for message in loaded if isinstance(loaded, list) else [loaded]:
         role, pieces = _chat(message)
         yield role or ("assistant" if direction == "output" else "user"), pieces
 
 
+def _ai_sdk(payload: str, direction: str) -> Iterator[_Message]:
+    """Vercel AI SDK 3 to 6: `ai.prompt.messages` or `ai.prompt`; `ai.response.*` (before 4: `ai.result.*`)."""
+    found = {key.split(".", 2)[-1]: value for key, value in json.loads(payload).items()}
+    if direction == "input":
+        prompt = _loads(found.get("messages") or found.get("prompt"))
+        yield from _conversation(prompt)
+        return
+    pieces: list[_Piece] = []
+    if found.get("reasoning"):
+        pieces.append(("reasoning", None, None, found["reasoning"]))
+    if text := found.get("text") or found.get("object"):
+        pieces.append(("text", None, None, text))
+    calls = _loads(found.get("toolCalls"))
+    pieces += [_piece({**call, "type": "tool_call"}) for call in calls] if isinstance(calls, list) else []
+    yield "assistant", pieces
+
+
+def _conversation(prompt: Any) -> Iterator[_Message]:
+    """Read a list of messages, or an object that holds one beside the system's words."""
+    if isinstance(prompt, dict):
+        if isinstance(prompt.get("system"), str):
+            yield "system", [("text", None, None, prompt["system"])]
+        prompt = prompt.get("messages") or prompt.get("prompt") or []
+    for message in prompt if isinstance(prompt, list) else [prompt]:
+        yield _chat(message)
+
+
+_LANGCHAIN_ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant"}
+
+
+def _langchain(payload: str, direction: str) -> Iterator[_Message]:
+    """Inputs and outputs of LangChain's model runs; what has another shape is read as any request or response."""
+    loaded = json.loads(payload)
+    found = loaded.get("messages" if direction == "input" else "generations") if isinstance(loaded, dict) else None
+    while isinstance(found, list) and found and isinstance(found[0], list) and not isinstance(found[0][0], str):
+        found = found[0]
+    if not isinstance(found, list) or not found:
+        yield from _blob(payload, direction)
+        return
+    for entry in found:
+        yield _chat(_langchain_message(entry))
+
+
+def _langchain_message(entry: Any) -> dict[str, Any]:
+    """Return a message as LangChain serialises it (constructor, dump, tuple or generation) in the form of a chat's."""
+    if isinstance(entry, list) and len(entry) == 2:
+        return {"role": _LANGCHAIN_ROLES.get(entry[0], entry[0]), "content": entry[1]}
+    if isinstance(entry, dict) and isinstance(entry.get("message"), dict):
+        return _langchain_message(entry["message"])
+    inner = entry.get("kwargs") or entry.get("data") or entry
+    kind = inner.get("type") or entry.get("type") or inner.get("role")
+    calls = inner.get("tool_calls") or []
+    content = inner.get("content")
+    if calls and isinstance(content, list):  # Anthropic's blocks repeat the calls
+        content = [part for part in content if not isinstance(part, dict) or part.get("type") not in _CALLS]
+    message = {"role": _LANGCHAIN_ROLES.get(kind, kind), "content": content, "tool_calls": calls}
+    return {**message, **{key: inner[key] for key in ("tool_call_id", "name") if inner.get(key)}}
+
+
 FORMATS: dict[str, Callable[[str, str], Iterator[_Message]]] = {
     "genai_parts": _genai_parts,
+    "genai_chunks": _genai_chunks,
     "indexed": _indexed,
     "openinference": _openinference,
     "events": _events,
     "event_list": _event_list,
     "blob": _blob,
+    "ai_sdk": _ai_sdk,
+    "langchain": _langchain,
 }
 """Every form by the word that dialect files use."""

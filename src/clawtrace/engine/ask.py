@@ -1,78 +1,116 @@
 """Ask one assertion of many runs: resolve its texts, run its query, settle what is left, fetch its evidence.
 
 This is the one path from an assertion to its answer. What the answer means for a verdict (completeness, finality,
-`on_missing`, severity) is decided elsewhere.
+`on_missing`, severity) is decided elsewhere. Answers stay in the store's columns until a row is read: of 100 000 runs
+few are shown.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
+from clawtrace.engine.evidence import EvidenceByRun, ShownSpans, evidence_query
 from clawtrace.errors import QueryError
 from clawtrace.model.query import BoundRelation, ByRun, Query, Resolve
-from clawtrace.model.verdict import Evidence
-from clawtrace.store.api import QueryableStore
+from clawtrace.store.api import Columns, QueryableStore
 
-__all__ = ["EVIDENCE_ROWS", "WHY_LENGTH", "Asked", "ask"]
+__all__ = ["Asked", "Holding", "ask"]
 
-EVIDENCE_ROWS = 10
-"""How many evidence rows a verdict carries; every further one stays a query away."""
-
-WHY_LENGTH = 300
-"""Characters to which a piece of evidence is cut."""
+Holding = tuple[bool | None, bool, str]
+"""What weighs of an outcome: `Outcome.holds`, `final` and `missing`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Asked:
-    """The answer of one assertion for many runs."""
+    """The answer of one assertion for many runs: a row for each run that has a trace, in no order."""
 
-    outcomes: tuple[Outcome, ...]
-    """One for each of the runs that has a trace; a run that is not among them has none."""
+    assertion: Assertion
+    store: QueryableStore
     query: Query
     """The query as it ran."""
     bound: tuple[BoundRelation, ...]
     """The resolved relations that it read."""
-    assertion: Assertion
-    store: QueryableStore
+    answer: Columns
+    """The rows of `Assertion.query`."""
+    settled: Sequence[bool]
+    """Whether SQL alone answered for the row."""
+    decided: Mapping[int, Outcome] = field(default_factory=dict)
+    """What Python answered, by row, where SQL left a run open."""
     broken: Mapping[str, str] = field(default_factory=dict)
-    """Why a user's own SQL could not be asked of a run, by run id."""
+    """Why a user's own SQL could not be asked of a run, by run id; its row has no outcome."""
 
+    def run_ids(self) -> list[str]:
+        """Return the runs, row by row."""
+        return self.answer.column("run_id")
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """The outcome of every row that has one."""
+        return tuple(outcome for outcome in map(self.outcome, range(len(self.answer))) if outcome is not None)
+
+    def outcome(self, row: int) -> Outcome | None:
+        """Return the outcome of a row; None where a user's own SQL could not be asked."""
+        return self.assertion.outcome(self.answer.row(row)) if self.settled[row] else self.decided.get(row)
+
+    def holdings(self) -> list[Holding | None]:
+        """Return what weighs of each row's outcome; it is read once for each distinct answer, not for each run."""
+        if not self.assertion.reads_answer_alone():
+            return [_holding(self.outcome(row)) for row in range(len(self.answer))]
+        names = [name for name in ("holds", "final", "missing") if name in self.answer.columns]
+        read = _Memo(
+            lambda said: _holding(self.assertion.outcome({"run_id": "", **dict(zip(names, said, strict=True))}))
+        )
+        found = list(map(read.__getitem__, zip(*map(self.answer.column, names), strict=True)))
+        for row, settled in enumerate(self.settled if self.decided or self.broken else ()):
+            if not settled:
+                found[row] = _holding(self.decided.get(row))
+        return found
+
+    @cached_property
     def params(self) -> dict[str, Any]:
-        """Return what was bound: the parameters, and each resolved relation as a list of rows."""
+        """What was bound: the parameters, and each resolved relation as a list of rows."""
         return dict(self.query.params) | {
             relation.name: [list(row) for row in relation.rows] for relation in self.bound
         }
 
-    def evidence(self, run_ids: Sequence[str]) -> dict[str, list[Evidence]]:
-        """Return the spans that decided, by run id, the most telling first; ``selected_runs`` is changed."""
+    def evidence_query(self) -> Query | None:
+        """Return the query for the spans that decided; None where no span does."""
         query = self.assertion.evidence()
-        found: dict[str, list[Evidence]] = {run_id: [] for run_id in run_ids}
+        return None if query is None else evidence_query(query)
+
+    def evidence_rows(self, run_ids: Sequence[str]) -> Columns | None:
+        """Return the rows that `EvidenceByRun` reads; ``selected_runs`` is changed."""
+        query = self.evidence_query()
         if query is None or not run_ids:
-            return found
+            return None
         self.store.select_runs(run_ids)
-        for row in self.store.ask(Query(_EVIDENCE.format(query.sql), query.params), self.bound).dicts():
-            why = row["why"] if len(row["why"]) <= WHY_LENGTH else row["why"][: WHY_LENGTH - 1] + "…"
-            evidence = Evidence(row["trace_id"], row["span_id"], row["name"] or "", why, row["start_ns"])
-            found[row["run_id"]].append(evidence)
+        return self.store.ask_columns(query, self.bound)
+
+    def evidence(self, run_ids: Sequence[str]) -> EvidenceByRun:
+        """Return the spans that decided, by run id, the most telling first; ``selected_runs`` is changed."""
+        rows = self.evidence_rows(run_ids)
+        return EvidenceByRun(run_ids, rows, None if rows is None else ShownSpans(self.store, [rows]))
+
+
+def _holding(outcome: Outcome | None) -> Holding | None:
+    return None if outcome is None else (outcome.holds, outcome.final, outcome.missing)
+
+
+class _Memo(dict[Any, Any]):
+    """Computes each distinct value once."""
+
+    def __init__(self, compute: Callable[[Any], Any]) -> None:
+        self._compute = compute
+
+    def __missing__(self, key: Any) -> Any:
+        found = self[key] = self._compute(key)
         return found
-
-
-_EVIDENCE = f"""
-SELECT e.run_id AS run_id, e.span_id AS span_id, e.why AS why, e.rank AS rank,
-       p.trace_id AS trace_id, p.name AS name, p.start_ns AS start_ns
-FROM ({{}}) AS e
-LEFT JOIN (
-  SELECT z.run_id AS run_id, z.span_id AS span_id, z.trace_id AS trace_id, z.name AS name, z.start_ns AS start_ns
-  FROM spans AS z
-  JOIN selected_runs AS y ON y.run_id = z.run_id
-) AS p ON p.run_id = e.run_id AND p.span_id = e.span_id
-WHERE e.rank <= {EVIDENCE_ROWS}
-ORDER BY run_id, rank, span_id
-"""
 
 
 def ask(store: QueryableStore, assertion: Assertion, run_ids: Sequence[str]) -> Asked:
@@ -87,19 +125,17 @@ def ask(store: QueryableStore, assertion: Assertion, run_ids: Sequence[str]) -> 
     for predicate in assertion.resolve():
         bound.append(_resolve(store, predicate, bound))
     query = assertion.query()
-    rows = store.ask(query, bound).dicts()
-    settled = [row for row in rows if row.get("settled", True)]
-    outcomes = [assertion.outcome(row) for row in settled]
-    broken: dict[str, str] = {}
-    if len(settled) < len(rows):
-        unsettled = [row for row in rows if not row.get("settled", True)]
-        details = assertion.details()
-        if details is not None and details.by_run is not None:
-            query = details
-            outcomes += _decide_by_run(store, assertion, details.sql, details.by_run, unsettled, broken)
-        else:
-            outcomes += _decide(store, assertion, details, unsettled, bound)
-    return Asked(tuple(outcomes), query, tuple(bound), assertion, store, broken)
+    answer = store.ask_columns(query, bound)
+    settled = answer.column("settled") if "settled" in answer.columns else list(repeat(True, len(answer)))
+    if all(settled):
+        return Asked(assertion, store, query, tuple(bound), answer, settled)
+    rows = {row: answer.row(row) for row, done in enumerate(settled) if not done}
+    details = assertion.details()
+    if details is not None and details.by_run is not None:
+        decided, broken = _decide_by_run(store, assertion, details.sql, details.by_run, rows)
+        return Asked(assertion, store, details, tuple(bound), answer, settled, decided, broken)
+    decided = _decide(store, assertion, details, rows, bound)
+    return Asked(assertion, store, query, tuple(bound), answer, settled, decided)
 
 
 def _resolve(store: QueryableStore, predicate: Resolve, bound: Sequence[BoundRelation]) -> BoundRelation:
@@ -110,7 +146,7 @@ def _resolve(store: QueryableStore, predicate: Resolve, bound: Sequence[BoundRel
         f"SELECT DISTINCT {column} AS value FROM {predicate.relation} AS r "
         f"JOIN selected_runs AS s ON s.run_id = r.run_id WHERE {column} IS NOT NULL{condition}"
     )
-    values = sorted(row[0] for row in store.ask(Query(sql), bound).rows)
+    values = sorted(store.ask_columns(Query(sql), bound).column("value"))
     return BoundRelation(predicate.name, tuple((value, item) for value in values for item in predicate.items(value)))
 
 
@@ -118,29 +154,30 @@ def _decide(
     store: QueryableStore,
     assertion: Assertion,
     query: Query | None,
-    rows: Sequence[Row],
+    rows: Mapping[int, Row],
     bound: Sequence[BoundRelation],
-) -> list[Outcome]:
+) -> dict[int, Outcome]:
     """Settle in Python the runs that SQL left open."""
     details: dict[str, list[Row]] = defaultdict(list)
     if query is not None:
-        store.select_runs([row["run_id"] for row in rows])
+        store.select_runs([row["run_id"] for row in rows.values()])
         for row in store.ask(query, bound).dicts():
             details[row["run_id"]].append(row)
-    return [assertion.decide(row, details[row["run_id"]]) for row in rows]
+    return {number: assertion.decide(row, details[row["run_id"]]) for number, row in rows.items()}
 
 
 def _decide_by_run(
-    store: QueryableStore, assertion: Assertion, sql: str, limits: ByRun, rows: Sequence[Row], broken: dict[str, str]
-) -> list[Outcome]:
-    """Settle each run by a user's own SQL; a run whose query fails is told in `broken`, the others are answered."""
-    outcomes = []
-    for row in rows:
+    store: QueryableStore, assertion: Assertion, sql: str, limits: ByRun, rows: Mapping[int, Row]
+) -> tuple[dict[int, Outcome], dict[str, str]]:
+    """Settle each run by a user's own SQL; return what it answered by row, and why it could not by run."""
+    decided: dict[int, Outcome] = {}
+    broken: dict[str, str] = {}
+    for number, row in rows.items():
         run_id = row["run_id"]
         try:
             answer = store.ask_user(sql, {"run_id": run_id}, time_limit_s=limits.time_limit_s, max_rows=limits.max_rows)
         except QueryError as error:
             broken[run_id] = str(error)
         else:
-            outcomes.append(assertion.decide(row, answer.dicts()))
-    return outcomes
+            decided[number] = assertion.decide(row, answer.dicts())
+    return decided, broken

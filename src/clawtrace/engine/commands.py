@@ -8,33 +8,21 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from clawtrace.dialects import Dialect
 from clawtrace.dialects.schema import ShellRule
-from clawtrace.store.duckdb import DuckStore
+from clawtrace.engine.run_spans import RunSpans
+from clawtrace.engine.tool_calls import ToolCall
 
-__all__ = ["load_commands"]
-
-_CALLS = """
-SELECT t.run_id, t.call_no, t.name, t.arguments, t.result, coalesce(s.dialect, d.dialect)
-FROM fact_tool_calls AS t
-LEFT JOIN fact_spans AS s ON s.sid = t.sid
-LEFT JOIN (
-    SELECT run_no, min(dialect) AS dialect FROM fact_spans WHERE kind = 'llm' GROUP BY run_no
-) AS d ON d.run_no = t.run_no
-WHERE t.outcome NOT IN ('requested', 'blocked') AND t.arguments IS NOT NULL
-ORDER BY t.run_no, t.call_no
-"""
+__all__ = ["Command", "commands"]
 
 
-class _Command(NamedTuple):
+class Command(NamedTuple):
     """One row of the relation `commands`."""
 
-    run_id: str
     tool_call_no: int
     command_no: int
     text: str
@@ -47,37 +35,40 @@ class _Command(NamedTuple):
     simple: bool
 
 
-_TYPES = {"tool_call_no": "bigint", "command_no": "bigint", "exit_code": "bigint", "simple": "boolean"}
+def commands(run: RunSpans, calls: Sequence[ToolCall], shells: Callable[[str], Sequence[ShellRule]]) -> list[Command]:
+    """Return the commands that the tool calls of a run carried out.
 
-
-def load_commands(store: DuckStore, dialects: Mapping[str, Dialect]) -> None:
-    """Load ``fact_commands`` from ``fact_tool_calls``."""
-    shells = {name: dialect.file.shell for name, dialect in dialects.items()}
-    rows = [
-        command
-        for run_id, call_no, tool, arguments, result, dialect in store.script(_CALLS)
-        if (command := _command(run_id, call_no, shells.get(dialect, []), tool, arguments, result)) is not None
-    ]
-    store.load(
-        "fact_commands",
-        {name: (_TYPES.get(name, "text"), [getattr(row, name) for row in rows]) for name in _Command._fields},
-    )
-
-
-def _command(
-    run_id: str, call_no: int, rules: Sequence[ShellRule], tool: str | None, arguments: str, result: str | None
-) -> _Command | None:
-    for rule in rules:
-        if tool is None or not any(fnmatchcase(tool, glob) for glob in rule.tools):
+    Args:
+        run: the spans.
+        calls: the run's tool calls, in the order of their numbers.
+        shells: which tools are shells, by the name of a dialect.
+    """
+    others = min((span.dialect for span in run.spans if span.kind == "llm"), default=run.spans[0].dialect)
+    found = []
+    known: dict[tuple[str, str], list[ShellRule]] = {}
+    for number, call in enumerate(calls, 1):
+        if call.outcome in ("requested", "blocked") or call.arguments is None or call.name is None:
             continue
+        key = (others if call.index is None else run.spans[call.index].dialect, call.name)
+        if key not in known:
+            known[key] = [rule for rule in shells(key[0]) if any(fnmatchcase(key[1], glob) for glob in rule.tools)]
+        command = _command(number, known[key], call.arguments, call.result) if known[key] else None
+        if command is not None:
+            found.append(command)
+    return found
+
+
+def _command(call_no: int, rules: Sequence[ShellRule], arguments: str, result: str | None) -> Command | None:
+    """Return what a shell was called with; the first rule whose command stands in the arguments counts."""
+    for rule in rules:
         text = _text(_first(_loads(arguments), rule.command))
         if text:
             told = _loads(result)
             stdout, stderr = _text(_first(told, rule.stdout)), _text(_first(told, rule.stderr))
             apart = stdout is not None or stderr is not None
             code = _first(told, rule.exit_code)
-            return _Command(
-                run_id, call_no, 1, text, _program(text), text,
+            return Command(
+                call_no, 1, text, _program(text), text,
                 code if isinstance(code, int) and not isinstance(code, bool) else None,
                 stdout, stderr, None if apart else result, False,
             )  # fmt: skip

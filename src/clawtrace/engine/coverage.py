@@ -6,13 +6,14 @@ switched off or never recordable (spec: span-model.md §5, "records").
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from clawtrace.dialects import Dialect
 from clawtrace.model.query import Query
 from clawtrace.store.api import QueryableStore
 
-__all__ = ["hint_for", "no_trace_hint"]
+__all__ = ["hint_for", "no_trace_hints"]
 
 _RECORDABLE = {
     "tool_calls.arguments": "arguments",
@@ -20,6 +21,10 @@ _RECORDABLE = {
     "tool_calls": "tool_calls",
     "agents": "agents",
     "errors": "errors",
+    "llm_calls.failed_attempts": "failed_attempts",
+    "llm_calls.cache_read_tokens": "cached_tokens",
+    "llm_calls.cache_write_tokens": "cached_tokens",
+    "llm_calls.reasoning_tokens": "reasoning_tokens",
 }
 """Missing fact → what a dialect calls it; columns of llm_calls: see `_recordable`."""
 
@@ -32,20 +37,48 @@ _WORDS = {
     "errors": "errors",
     "tokens": "token usage",
     "llm_calls": "model calls",
+    "failed_attempts": "failed attempts that an SDK retries",
+    "cached_tokens": "cached tokens",
+    "reasoning_tokens": "reasoning tokens",
 }
 
+# What came for each of the runs, and whether the run is one that nobody announced: a trace that names no run.
 _RECEIPTS = """
-SELECT sum(c.accepted), sum(c.rejected), sum(c.refused)
-FROM receipts AS c JOIN run_numbers AS n ON n.run_no = c.run_no
-WHERE n.run_id = :run_id
+SELECT n.run_id AS run_id, sum(c.accepted) AS accepted, sum(c.rejected) AS rejected, sum(c.refused) AS refused,
+       count(CASE WHEN c.signal = 'traces' THEN 1 END) AS trace_receipts,
+       sum(CASE WHEN c.signal = 'traces' THEN c.accepted ELSE 0 END) AS spans,
+       max(CASE WHEN r.run_id IS NULL THEN 1 ELSE 0 END) AS stranger
+FROM run_numbers AS n
+JOIN selected_runs AS s ON s.run_id = n.run_id
+JOIN receipts AS c ON c.run_no = n.run_no
+LEFT JOIN run_records AS r ON r.run_id = n.run_id
+GROUP BY n.run_id
 """
 
-_ELSEWHERE = """
+_WHY = """
+SELECT DISTINCT n.run_id AS run_id, c.reason AS reason
+FROM run_numbers AS n
+JOIN selected_runs AS s ON s.run_id = n.run_id
+JOIN receipts AS c ON c.run_no = n.run_no
+WHERE c.reason <> '' ORDER BY run_id, reason
+"""
+
+_STRANGERS = """
 SELECT count(DISTINCT c.run_no), sum(c.accepted)
 FROM receipts AS c JOIN run_numbers AS n ON n.run_no = c.run_no
-WHERE n.run_id <> :run_id AND c.signal = 'traces'
-  AND NOT EXISTS (SELECT 1 FROM run_records AS r WHERE r.run_id = n.run_id)
+WHERE c.signal = 'traces' AND NOT EXISTS (SELECT 1 FROM run_records AS r WHERE r.run_id = n.run_id)
 """
+
+_STRAYS = """
+SELECT s.run_id AS run_id, c.reason AS reason, sum(c.refused + c.rejected) AS n
+FROM selected_runs AS s
+LEFT JOIN runs AS r ON r.run_id = s.run_id
+JOIN receipts AS c ON c.run_no = 0 AND c.reason <> '' AND c.arrival_ns >= coalesce(r.started_ns, 0)
+GROUP BY s.run_id, c.reason ORDER BY run_id, n DESC, reason
+"""
+
+_REASONS = 3
+"""Reasons that a hint tells."""
 
 
 def _recordable(missing: str) -> str:
@@ -66,7 +99,7 @@ def hint_for(missing: str, dialects: Iterable[Dialect]) -> str:
     for dialect in dialects:
         recorded = dialect.records(fact)
         if isinstance(recorded, str):
-            settings.append(f"{dialect.file.title}: set {recorded}")
+            settings.append(f"{dialect.file.title}: {recorded}")
         elif not recorded and dialect.name != "opentelemetry":
             never.append(dialect.file.title)
     if settings:
@@ -76,20 +109,58 @@ def hint_for(missing: str, dialects: Iterable[Dialect]) -> str:
     return ""
 
 
-def no_trace_hint(store: QueryableStore, run_id: str) -> str:
-    """Return why there may be no trace, from the receiver's counters: what came for the run, and what came for none."""
-    accepted, rejected, refused = store.ask(Query(_RECEIPTS, {"run_id": run_id})).rows[0]
-    runs, strangers = store.ask(Query(_ELSEWHERE, {"run_id": run_id})).rows[0]
+def no_trace_hints(store: QueryableStore, run_ids: Sequence[str]) -> dict[str, str]:
+    """Return why there may be no trace of each run, from the receiver's counters; ``selected_runs`` is changed."""
+    if not run_ids:
+        return {}
+    store.select_runs(run_ids)
+    receipts = {row["run_id"]: row for row in store.ask(Query(_RECEIPTS)).dicts()}
+    reasons, strays = _by_run(store, _WHY), _by_run(store, _STRAYS)
+    strangers = store.ask(Query(_STRANGERS)).rows[0]
+    return {
+        run_id: _no_trace_hint(receipts.get(run_id, {}), reasons.get(run_id, []), strays.get(run_id, []), strangers)
+        for run_id in run_ids
+    }
+
+
+def _by_run(store: QueryableStore, sql: str) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the first rows of each run, without the run's id."""
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for run_id, *rest in store.ask(Query(sql)).rows:
+        rows = found.setdefault(run_id, [])
+        if len(rows) < _REASONS:
+            rows.append(tuple(rest))
+    return found
+
+
+def _no_trace_hint(
+    came: Mapping[str, Any],
+    reasons: Sequence[tuple[Any, ...]],
+    strays: Sequence[tuple[Any, ...]],
+    strangers: tuple[Any, ...],
+) -> str:
+    """Say what came for the run, and what came for none."""
+    rejected, refused = came.get("rejected") or 0, came.get("refused") or 0
     if rejected or refused:
-        return f"The receiver rejected {rejected or 0} and refused {refused or 0} items of this run."
-    if accepted:
-        return f"Of this run came {accepted} items, none of them a span: its exporter sends logs or metrics only."
-    if strangers:
+        listed = "; ".join(reason for (reason,) in reasons)
+        return f"The receiver rejected {rejected} and refused {refused} items of this run: {listed}."
+    if came.get("accepted"):
         return (
-            f"{strangers} spans in {runs} traces arrived that name no run: pass CLAWTRACE_RUN_ID on as the resource "
+            f"Of this run came {came['accepted']} items, none of them a span: its exporter sends logs or metrics only."
+        )
+    runs, spans = strangers[0], strangers[1] or 0
+    if came.get("stranger") and came["trace_receipts"]:
+        runs, spans = runs - 1, spans - came["spans"]
+    if spans:
+        return (
+            f"{spans} spans in {runs} traces arrived that name no run: pass CLAWTRACE_RUN_ID on as the resource "
             "attribute clawtrace.run_id (OTEL_RESOURCE_ATTRIBUTES), or as the header x-clawtrace-run-id."
         )
+    if strays:
+        told = "; ".join(f"{reason} ({count} times)" if count > 1 else reason for reason, count in strays)
+        return f"Nothing of this run arrived, but requests that named no run were turned away while it ran: {told}."
     return (
         "Nothing arrived at all. Usual causes: no exporter is configured or it points elsewhere (print what we set "
-        "with `clawtrace env`), the SDK is disabled (OTEL_SDK_DISABLED), or the agent ended without flushing its exporter."
+        "with `clawtrace env`), an exporter of OTLP/HTTP sends to the gRPC port (which ends its connection without an "
+        "answer), the SDK is disabled (OTEL_SDK_DISABLED), or the agent ended without flushing its exporter."
     )

@@ -1,58 +1,52 @@
-"""Assertions into verdicts: ask, weigh completeness, explain (spec: assertions.md §2 and §9)."""
+"""Assertions into results: what weighs on each run, its verdicts, and what the reports show beside them."""
 
 from __future__ import annotations
 
+import gc
 import json
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from itertools import repeat
 from typing import Any
 
-from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.base import Assertion
 from clawtrace.dialects import Dialect
-from clawtrace.engine.ask import Asked, ask
-from clawtrace.engine.coverage import hint_for, no_trace_hint
-from clawtrace.errors import ClawtraceError
+from clawtrace.engine.coverage import no_trace_hints
+from clawtrace.engine.judgement import Judgement, RunFacts, Verdicts, judge
 from clawtrace.model.query import Query
-from clawtrace.model.verdict import RunResult, Status, Verdict, run_status_of
-from clawtrace.store.api import QueryableStore
+from clawtrace.model.verdict import RunResult, Standing, Status, run_status_of
+from clawtrace.store.api import Columns, QueryableStore
 
 __all__ = ["evaluate"]
 
 _RUNS = """
 SELECT s.run_id, r.case_id, r.model_id, r.repetition, r.closed_by, r.complete, r.incomplete_because, r.run_status,
-       r.started_ns, r.ended_ns, t.run_id AS traced, c.n AS spans, c.traces
+       r.started_ns, r.ended_ns, t.run_id IS NOT NULL AS traced
 FROM selected_runs AS s
 LEFT JOIN runs AS r ON r.run_id = s.run_id
 LEFT JOIN run_totals AS t ON t.run_id = s.run_id
-LEFT JOIN (
-    SELECT p.run_id AS run_id, count(*) AS n, count(DISTINCT p.trace_id) AS traces
-    FROM spans AS p JOIN selected_runs AS x ON x.run_id = p.run_id
-    GROUP BY p.run_id
-) AS c ON c.run_id = s.run_id
 """
 
 _TOTALS = "SELECT t.* FROM run_totals AS t JOIN selected_runs AS s ON s.run_id = t.run_id"
 
-_DIALECTS = """
-SELECT DISTINCT p.run_id, p.dialect FROM spans AS p JOIN selected_runs AS s ON s.run_id = p.run_id
+_SPANS = """
+SELECT p.run_id, p.dialect, count(*) AS n
+FROM spans AS p JOIN selected_runs AS s ON s.run_id = p.run_id
+GROUP BY p.run_id, p.dialect
+"""
+
+# Parents are of the same trace, so each trace has a span without a received ancestor: a hundredth of all spans is read.
+_TRACES = """
+SELECT p.run_id, count(DISTINCT p.trace_id) AS n
+FROM spans AS p JOIN selected_runs AS s ON s.run_id = p.run_id
+WHERE p.depth = 0
+GROUP BY p.run_id
 """
 
 _DIAGNOSTICS = """
 SELECT f.run_id, f.diagnostics FROM fact_state AS f JOIN selected_runs AS s ON s.run_id = f.run_id
 WHERE f.diagnostics <> '[]'
 """
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """What weighs on every verdict of one run."""
-
-    run_id: str
-    has_trace: bool
-    complete: bool | None
-    because: tuple[str, ...]
-    dialects: tuple[Dialect, ...]
 
 
 def evaluate(
@@ -78,140 +72,113 @@ def evaluate(
     """
     if not run_ids:
         return []
-    store.select_runs(run_ids)
-    rows = {row["run_id"]: row for row in store.ask(Query(_RUNS)).dicts()}
-    totals = {row["run_id"]: row for row in store.ask(Query(_TOTALS)).dicts()}
-    diagnostics = {run_id: json.loads(text) for run_id, text in store.ask(Query(_DIAGNOSTICS)).rows}
-    present: dict[str, list[Dialect]] = {}
-    for run_id, name in store.ask(Query(_DIALECTS)).rows:
-        if name in dialects:
-            present.setdefault(run_id, []).append(dialects[name])
-    runs = {run_id: _run(rows[run_id], tuple(present.get(run_id, ()))) for run_id in run_ids}
-    verdicts: dict[str, list[Verdict]] = {run_id: [] for run_id in run_ids}
-    for assertion in assertions:
-        for verdict in _judge(store, assertion, runs, evidence_of_passes):
-            verdicts[verdict.run_id].append(verdict)
-    return [
-        _result(runs[run_id], rows[run_id], verdicts[run_id], totals.get(run_id, {}), diagnostics.get(run_id, []))
-        for run_id in run_ids
-    ]
-
-
-def _run(row: Mapping[str, Any], dialects: tuple[Dialect, ...]) -> _Run:
-    because = tuple(reason["message"] for reason in json.loads(row["incomplete_because"] or "[]"))
-    complete = None if row["complete"] is None else bool(row["complete"])
-    return _Run(row["run_id"], row["traced"] is not None, complete, because, dialects)
-
-
-def _result(
-    run: _Run, row: Mapping[str, Any], verdicts: list[Verdict], totals: Mapping[str, Any], said: Sequence[str]
-) -> RunResult:
-    known = row["started_ns"] is not None and row["ended_ns"] is not None
-    return RunResult(
-        run_id=run.run_id,
-        case_id=row["case_id"] or run.run_id,
-        model_id=row["model_id"],
-        repetition=row["repetition"] or 1,
-        status=run_status_of(verdicts),
-        verdicts=tuple(verdicts),
-        run_status=row["run_status"],
-        has_trace=run.has_trace,
-        complete=run.complete,
-        incomplete_because=run.because,
-        closed_by=row["closed_by"],
-        spans=row["spans"] or 0,
-        traces=row["traces"] or 0,
-        duration_ms=(row["ended_ns"] - row["started_ns"]) / 1e6 if known else None,
-        diagnostics=tuple(said),
-        totals=dict(totals),
-    )
-
-
-def _judge(
-    store: QueryableStore, assertion: Assertion, runs: Mapping[str, _Run], evidence_of_passes: bool
-) -> list[Verdict]:
-    """Return one verdict a run: skips where there is no trace, errors where the query could not run."""
-    traced = [run.run_id for run in runs.values() if run.has_trace]
-    verdicts = [_without_trace(store, assertion, run) for run in runs.values() if not run.has_trace]
-    if not traced:
-        return verdicts
-    began = time.perf_counter()
+    collects = gc.isenabled()
+    gc.disable()  # it would look at millions of values that stay, again and again: a third of the time
     try:
-        asked = ask(store, assertion, traced)
-        outcomes = {outcome.run_id: outcome for outcome in asked.outcomes}
-        found = [_settled(assertion, runs[run_id], outcomes.get(run_id), asked) for run_id in traced]
-        shown = [v.run_id for v in found if evidence_of_passes or v.status is not Status.PASS]
-        evidence = asked.evidence(shown)
-    except ClawtraceError as error:
-        return verdicts + [_broken(assertion, run_id, str(error)) for run_id in traced]
-    spent = (time.perf_counter() - began) * 1000 / len(traced)
-    return verdicts + [replace(v, evidence=tuple(evidence.get(v.run_id, ())), duration_ms=spent) for v in found]
+        return _evaluated(store, assertions, run_ids, dialects, of_passes=evidence_of_passes)
+    finally:
+        if collects:
+            gc.enable()
 
 
-def _settled(assertion: Assertion, run: _Run, outcome: Outcome | None, asked: Asked) -> Verdict:
-    if outcome is None:
-        # A query that forgets a run must never look like a pass.
-        forgotten = "its query returned no row for a run that has a trace."
-        return _broken(assertion, run.run_id, asked.broken.get(run.run_id, forgotten))
-    return _verdict(assertion, run, outcome, asked)
+def _evaluated(
+    store: QueryableStore,
+    assertions: Sequence[Assertion],
+    run_ids: Sequence[str],
+    dialects: Mapping[str, Dialect],
+    *,
+    of_passes: bool,
+) -> list[RunResult]:
+    store.select_runs(run_ids)
+    columns = _columns(store.ask_columns(Query(_RUNS)))
+    beside = _Beside(store, dialects)
+    runs = _run_facts(store, columns, beside)
+    judgements = judge(store, assertions, runs, of_passes=of_passes)
+    results = dict(zip(runs.ids, _results(runs, columns, beside, judgements), strict=True))
+    return [results[run_id] for run_id in run_ids]
 
 
-def _base(assertion: Assertion, run_id: str, status: Status, message: str, **more: Any) -> Verdict:
-    return Verdict(
-        run_id=run_id,
-        id=assertion.id or assertion.type_name,
-        type=assertion.type_name,
-        status=status,
-        final=more.pop("final", False),
-        message=message,
-        severity=assertion.severity,
-        expected=assertion.expectation(),
-        description=assertion.description,
-        **more,
+def _columns(answer: Columns) -> dict[str, list[Any]]:
+    return {name: answer.column(name) for name in answer.columns}
+
+
+class _Beside:
+    """What is known of each run beside its verdicts, by run id."""
+
+    def __init__(self, store: QueryableStore, dialects: Mapping[str, Dialect]) -> None:
+        self.spans: dict[str, int] = {}
+        self.dialects: dict[str, tuple[Dialect, ...]] = {}
+        for run_id, name, count in zip(*_columns(store.ask_columns(Query(_SPANS))).values(), strict=True):
+            self.spans[run_id] = self.spans.get(run_id, 0) + count
+            if name in dialects:
+                self.dialects[run_id] = (*self.dialects.get(run_id, ()), dialects[name])
+        self.traces = dict(zip(*_columns(store.ask_columns(Query(_TRACES))).values(), strict=True))
+        self.diagnostics = {run_id: tuple(json.loads(text)) for run_id, text in store.ask(Query(_DIAGNOSTICS)).rows}
+        self._totals = store.ask_columns(Query(_TOTALS))
+        self._totals_rows = {run_id: row for row, run_id in enumerate(self._totals.column("run_id"))}
+
+    def totals(self, run_id: str) -> Mapping[str, Any]:
+        """Return the run's row of ``run_totals``; its values are read when they are looked up."""
+        row = self._totals_rows.get(run_id)
+        return {} if row is None else self._totals.row(row)
+
+
+def _run_facts(store: QueryableStore, columns: Mapping[str, list[Any]], beside: _Beside) -> RunFacts:
+    """Return what weighs on the verdicts; ``selected_runs`` is changed where runs have no trace."""
+    ids = columns["run_id"]
+    traced = [bool(one) for one in columns["traced"]]
+    sentences = cache(_sentences)
+    return RunFacts(
+        ids=ids,
+        place={run_id: place for place, run_id in enumerate(ids)},
+        traced=traced,
+        complete=[None if one is None else bool(one) for one in columns["complete"]],
+        because=[sentences(text) for text in columns["incomplete_because"]],
+        dialects=[beside.dialects.get(run_id, ()) for run_id in ids],
+        no_trace_hints=no_trace_hints(store, [run_id for run_id, has in zip(ids, traced, strict=True) if not has]),
     )
 
 
-def _broken(assertion: Assertion, run_id: str, why: str) -> Verdict:
-    return _base(assertion, run_id, Status.ERROR, f"the assertion could not be evaluated: {why}")
+def _sentences(incomplete_because: str | None) -> tuple[str, ...]:
+    return tuple(reason["message"] for reason in json.loads(incomplete_because or "[]"))
 
 
-def _on_missing(assertion: Assertion, default: Status) -> Status:
-    return Status(assertion.on_missing) if assertion.on_missing is not None else default
+def _worth(judgements: Sequence[Judgement], runs: int) -> list[tuple[tuple[Standing, ...], Status | None]]:
+    """Return of each run, by place, the standings of its verdicts and its status; equal ones are computed once."""
+    if not judgements:
+        return [((), None)] * runs
+
+    @cache
+    def weigh(codes: tuple[int, ...]) -> tuple[tuple[Standing, ...], Status | None]:
+        standings = tuple(one.standing(code) for one, code in zip(judgements, codes, strict=True))
+        return standings, run_status_of(standings)
+
+    return list(map(weigh, zip(*(one.codes for one in judgements), strict=True)))
 
 
-def _without_trace(store: QueryableStore, assertion: Assertion, run: _Run) -> Verdict:
-    status = _on_missing(assertion, Status.SKIP)
-    message = "there is no trace of this run, so nothing can be said."
-    if status is not Status.SKIP:
-        message = f"there is no trace of this run; `on_missing: {status}` decides."
-    hint = " ".join(filter(None, (no_trace_hint(store, run.run_id), assertion.no_trace_hint())))
-    return _base(assertion, run.run_id, status, message, hint=hint, missing="trace")
-
-
-def _verdict(assertion: Assertion, run: _Run, outcome: Outcome, asked: Asked) -> Verdict:
-    """Weigh an outcome: unknown facts and unfinished traces make it inconclusive, unless nothing could change it."""
-    message = assertion.explain(outcome)
-    hint, missing_data = "", False
-    unfinished = run.complete is not True
-    if outcome.holds is None:
-        status = Status.INCONCLUSIVE
-        if outcome.missing in assertion.warns_when_missing and not unfinished:
-            status, missing_data = Status.WARN, True
-        if outcome.missing:
-            chosen = _on_missing(assertion, status)
-            if chosen is not status:
-                status, missing_data = chosen, False
-                message += f" `on_missing: {status}` decides."
-            hint = hint_for(outcome.missing, run.dialects)
-    elif unfinished and not outcome.final:
-        status = Status.INCONCLUSIVE
-        why = " ".join(run.because) if run.because else "the run is not closed yet, more spans may come."
-        message = f"{message} This could still change: {why}"
-    else:
-        status = Status.PASS if outcome.holds else Status.FAIL
-    return _base(
-        assertion, run.run_id, status, message,
-        final=outcome.holds is not None and (outcome.final or not unfinished),
-        actual=assertion.actual(outcome), sql=asked.query.sql, params=asked.params(),
-        hint=hint, missing=outcome.missing, missing_data=missing_data,
-    )  # fmt: skip
+def _results(
+    runs: RunFacts, columns: Mapping[str, list[Any]], beside: _Beside, judgements: Sequence[Judgement]
+) -> Iterable[RunResult]:
+    """Return the results by place: made from columns, in half the time that one after the other takes."""
+    ids, worth = runs.ids, _worth(judgements, len(runs.ids))
+    times = zip(columns["started_ns"], columns["ended_ns"], strict=True)
+    given: dict[str, Iterable[Any]] = {
+        "run_id": ids,
+        "case_id": (case_id or run_id for case_id, run_id in zip(columns["case_id"], ids, strict=True)),
+        "model_id": columns["model_id"],
+        "repetition": (repetition or 1 for repetition in columns["repetition"]),
+        "status": (status for _, status in worth),
+        "verdicts": (Verdicts(judgements, place, standings) for place, (standings, _) in enumerate(worth)),
+        "run_status": columns["run_status"],
+        "has_trace": runs.traced,
+        "complete": runs.complete,
+        "incomplete_because": runs.because,
+        "closed_by": columns["closed_by"],
+        "spans": (beside.spans.get(run_id, 0) for run_id in ids),
+        "traces": (beside.traces.get(run_id, 0) for run_id in ids),
+        "duration_ms": (None if None in (began, ended) else (ended - began) / 1e6 for began, ended in times),
+        "error": repeat(""),
+        "diagnostics": (beside.diagnostics.get(run_id, ()) for run_id in ids),
+        "totals": map(beside.totals, ids),
+    }
+    return map(RunResult, *(given[name] for name in RunResult._fields))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from clawtrace.errors import ExitCode
-from clawtrace.model.verdict import RunResult, Status, Verdict
+from clawtrace.model.verdict import RunResult, Standing, Status, Verdict
 
 __all__ = ["Gate", "exit_code_of"]
 
@@ -15,8 +14,7 @@ _PRECEDENCE = (ExitCode.BROKEN, ExitCode.FAILED, ExitCode.UNDECIDED)
 """The most severe wins: 4, then 1, then 3."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(NamedTuple):
     """What the user lets pass and what not. It never changes a verdict, only what follows from it."""
 
     strict: bool = False
@@ -28,7 +26,7 @@ class Gate:
     gate_incomplete: Literal["error", "warn"] = "error"
     """`warn`: inconclusive verdicts pass."""
 
-    def of_verdict(self, verdict: Verdict) -> ExitCode:
+    def of_verdict(self, verdict: Verdict | Standing) -> ExitCode:
         """Return the exit code that `verdict` alone asks for."""
         status = verdict.status
         if status is Status.ERROR:
@@ -50,7 +48,7 @@ class Gate:
 
     def of_run(self, result: RunResult) -> ExitCode:
         """Return the exit code that one run asks for; a run of which nothing was asked is undecided."""
-        codes = {self.of_verdict(verdict) for verdict in result.verdicts}
+        codes = {self.of_verdict(standing) for standing in set(result.standings)}
         if result.error:
             codes.add(ExitCode.BROKEN)
         if not codes:

@@ -135,13 +135,20 @@ def _run(run_id: str, by_run: dict[str, dict[str, list[dict[str, Any]]]]) -> dic
         "started_at": None if started is None else _iso(started),
         "duration_ms": None if started is None or ended is None else round((ended - started) / 1e6, 3),
         "final_output": run["final_output"],
-        "llm_calls": facts["llm_calls"] if totals is not None and totals["llm_calls"] is not None else None,
+        "llm_calls": _llm_calls(facts["llm_calls"], totals),
         "tool_calls": [_tool_call(row) for row in facts["tool_calls"]] if knows_tools else None,
         **_agents(facts["agents"], totals),
-        "errors": facts["errors"] if totals is not None else None,
+        "errors": facts["errors"] if totals is not None and totals["errors"] is not None else None,
         "totals": _totals(totals),
-        "reconciliation": _reconciliation(facts["counted"]),
+        "reconciliation": _reconciliation(facts["counted"], facts["tool_calls"]),
     }
+
+
+def _llm_calls(rows: list[dict[str, Any]], totals: dict[str, Any] | None) -> list[dict[str, Any]] | None:
+    """Return the answered calls; None where they are not known, one by one, though their number may be."""
+    if totals is None or totals["llm_calls"] is None or totals["llm_calls"] != len(rows):
+        return None
+    return rows
 
 
 def _tool_call(row: dict[str, Any]) -> dict[str, Any]:
@@ -162,7 +169,8 @@ def _agents(rows: list[dict[str, Any]], totals: dict[str, Any] | None) -> dict[s
         return {"agents": None, "delegations": None}
     nameless = any(row["name"] is None for row in rows)
     nested = [row for row in rows if row["parent_no"] is not None]
-    unsure = any(row["name"] is None or row["parent"] is None for row in nested)
+    called = [row for row in rows if row["via"] in ("tool", "handoff", "spawn") and row["parent_no"] is None]
+    unsure = called or any(row["name"] is None or row["parent"] is None for row in nested)
     pairs = dict.fromkeys((row["parent"], row["name"]) for row in nested)
     return {
         "agents": None if nameless else [{key: row[key] for key in ("name", "span_id", "parent")} for row in rows],
@@ -178,30 +186,60 @@ def _totals(totals: dict[str, Any] | None) -> dict[str, Any]:
     return {**{name: totals[name] for name in names}, "cost_usd": known, "priced_calls": totals["priced_calls"]}
 
 
-def _reconciliation(rows: list[dict[str, Any]]) -> list[str]:
-    """Return how raw spans became calls, one line for model calls and one for tool calls."""
+def _reconciliation(rows: list[dict[str, Any]], tool_calls: list[dict[str, Any]]) -> list[str]:
+    """Return how raw spans became calls, one line for model calls and one for tool calls: the numbers add up."""
     lines = []
     usage = sum(row["with_usage"] for row in rows)
-    calls = sum(row["n"] for row in rows if row["kind"] == "llm" and row["counted_as"] == "call")
+    calls = _n(rows, "llm", "call")
     if usage or calls:
-        lines.append(_line(f"{usage} spans with usage", calls, "model calls", rows, ("llm",)))
-    tools = sum(row["n"] for row in rows if row["kind"] == "tool")
-    if tools:
-        counted = sum(row["n"] for row in rows if row["kind"] == "tool" and row["counted_as"] == "call")
-        lines.append(_line(f"{tools} tool spans", counted, "tool calls", rows, ("tool",)))
+        why = [
+            _count(calls - _n(rows, "llm", "call", "with_usage"), "call without usage", "calls without usage"),
+            _count(_n(rows, "llm", "wrapper"), "wraps the call's own span", "wrap the call's own span"),
+            _count(_n(rows, "llm", "duplicate"), "tells of the same call again", "tell of the same call again"),
+            _count(
+                _n(rows, None, "accounting", "with_usage"),
+                "agent span repeats its children",
+                "agent spans repeat their children",
+            ),
+        ]
+        lines.append(
+            _line(_count(usage, "span") or "0 spans", " with usage", _count(calls, "model call"), "0 model calls", why)
+        )
+    tools = _n(rows, "tool", None)
+    unseen = sum(call["span_id"] is None and call["outcome"] != "requested" for call in tool_calls)
+    if tools or unseen:
+        counted = _n(rows, "tool", "call")
+        why = [
+            _count(_n(rows, "tool", "duplicate"), "tells of the same call again", "tell of the same call again"),
+            _count(tools - counted - _n(rows, "tool", "duplicate"), "is no call", "are no calls"),
+            _count(unseen, "call known from messages only", "calls known from messages only"),
+        ]
+        lines.append(
+            _line(
+                _count(tools, "tool span") or "0 tool spans",
+                "",
+                _count(counted + unseen, "tool call"),
+                "0 tool calls",
+                why,
+            )
+        )
     return lines
 
 
-def _line(head: str, calls: int, word: str, rows: list[dict[str, Any]], kinds: tuple[str, ...]) -> str:
-    why = []
-    for counted_as, text in (("wrapper", "wrap the call's own span"), ("duplicate", "tell of the same call again")):
-        n = sum(row["n"] for row in rows if row["kind"] in kinds and row["counted_as"] == counted_as)
-        if n:
-            why.append(f"{n} {text}")
-    repeated = sum(row["with_usage"] for row in rows if row["counted_as"] == "accounting")
-    if repeated and kinds == ("llm",):
-        why.append(f"{repeated} agent spans repeat their children")
-    return f"{head} -> {calls} {word}" + (f": {', '.join(why)}" if why else "")
+def _n(rows: list[dict[str, Any]], kind: str | None, counted_as: str | None, what: str = "n") -> int:
+    return sum(row[what] for row in rows if kind in (None, row["kind"]) and counted_as in (None, row["counted_as"]))
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    """Return the number with its words, an empty text for none."""
+    if not number:
+        return ""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _line(spans: str, which: str, calls: str, none: str, why: list[str]) -> str:
+    reasons = ", ".join(filter(None, why))
+    return f"{spans}{which} -> {calls or none}" + (f": {reasons}" if reasons else "")
 
 
 def _iso(ns: int) -> str:

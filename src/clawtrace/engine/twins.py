@@ -9,70 +9,59 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from clawtrace.store.duckdb import DuckStore
+from clawtrace.engine.span import Span
+from clawtrace.engine.walk import Walked
 
 __all__ = ["join_twins"]
 
-_ANY = "SELECT 1 FROM fact_spans WHERE kind = 'llm' GROUP BY run_no, grp HAVING count(DISTINCT scope) > 1 LIMIT 1"
 
-_SPANS = """
-SELECT run_no, sid, kind, scope, grp, coalesce(tool_name, agent_name), agent_sid, tool_arguments IS NOT NULL
-FROM fact_spans
-WHERE kind IN ('llm', 'tool', 'agent') AND run_no IN (
-    SELECT run_no FROM fact_spans WHERE kind = 'llm' GROUP BY run_no, grp HAVING count(DISTINCT scope) > 1)
-ORDER BY sid
-"""
-
-
-class _Span(NamedTuple):
-    run_no: int
-    sid: int
-    kind: str
-    scope: str
-    group: int | None
-    name: str | None
-    agent: int | None
-    has_arguments: bool
-
-
-def join_twins(store: DuckStore) -> None:
-    """Join the tool and agent spans of duplicate instrumentations in ``fact_spans``."""
-    if not store.script(_ANY):
-        return
-    runs: dict[int, list[_Span]] = defaultdict(list)
-    for row in store.script(_SPANS):
-        runs[row[0]].append(_Span(*row))
+def join_twins(spans: Sequence[Span], walked: Walked) -> tuple[list[int | None], list[str | None], list[int | None]]:
+    """Return for each span its agent, role and group after joining the tool and agent spans of duplicate instrumentations."""
+    roles = [span.role for span in spans]
+    if not _twice_told(spans, walked.group):
+        return walked.agent, roles, walked.group
     groups: dict[int, int] = {}
     agents: dict[int, int] = {}
-    for spans in runs.values():
-        for twin, kept in _pairs(spans):
-            if twin.kind == "tool" and twin.group != kept.group and twin.group is not None and kept.group is not None:
-                groups[twin.group] = kept.group
-            elif twin.kind == "agent":
-                agents[twin.sid] = kept.sid
-    if groups:
-        store.load("fact_joined", {"old": ("bigint", list(groups)), "new": ("bigint", list(groups.values()))})
-        store.script("UPDATE fact_spans SET grp = j.new FROM fact_joined AS j WHERE kind = 'tool' AND grp = j.old")
-    if agents:
-        _join_agents(store, agents, {span.sid: span for spans in runs.values() for span in spans})
+    for twin, kept in _pairs(spans, walked.group):
+        old, new = walked.group[twin], walked.group[kept]
+        if spans[twin].kind == "agent":
+            agents[twin] = kept
+            roles[twin] = "wrapper"
+        elif old is not None and new is not None and old != new:
+            groups[old] = new
+    joined = [
+        groups.get(number, number) if number is not None and span.kind == "tool" else number
+        for span, number in zip(spans, walked.group, strict=True)
+    ]
+    return _activations(spans, walked.agent, agents) if agents else walked.agent, roles, joined
 
 
-def _pairs(spans: Sequence[_Span]) -> list[tuple[_Span, _Span]]:
+def _twice_told(spans: Sequence[Span], group: Sequence[int | None]) -> bool:
+    """Return whether two scopes tell of one model call."""
+    scopes: dict[int | None, str] = {}
+    return any(
+        scopes.setdefault(number, span.scope) != span.scope
+        for span, number in zip(spans, group, strict=True)
+        if span.kind == "llm"
+    )
+
+
+def _pairs(spans: Sequence[Span], group: Sequence[int | None]) -> list[tuple[int, int]]:
     """Return (twin, kept) for each span that tells again of another one."""
     calls: dict[str, set[int | None]] = defaultdict(set)
-    named: dict[tuple[str, str, str], list[_Span]] = defaultdict(list)
+    named: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     told: dict[str, int] = defaultdict(int)
-    for span in spans:
+    for index, span in enumerate(spans):
+        name = span.tool_name or span.agent_name
         if span.kind == "llm":
-            calls[span.scope].add(span.group)
-        elif span.name is not None:
-            named[span.scope, span.kind, span.name].append(span)
-            told[span.scope] += span.has_arguments
+            calls[span.scope].add(group[index])
+        elif span.kind in ("tool", "agent") and name is not None:
+            named[span.scope, span.kind, name].append(index)
+            told[span.scope] += span.tool_arguments is not None
     # The scope that tells more of its tools is kept; then the first by name.
     order = sorted(calls, key=lambda scope: (-told[scope], scope))
-    pairs: list[tuple[_Span, _Span]] = []
+    pairs: list[tuple[int, int]] = []
     for kind in ("tool", "agent"):
         gone: set[str] = set()
         for kept in order:
@@ -87,21 +76,21 @@ def _pairs(spans: Sequence[_Span]) -> list[tuple[_Span, _Span]]:
     return pairs
 
 
-def _join_agents(store: DuckStore, agents: dict[int, int], spans: dict[int, _Span]) -> None:
-    def activation(sid: int | None, below: int) -> int | None:
-        """Return the activation that stands for the agent span `sid`, as seen from the span `below` it."""
-        while sid is not None:
-            kept = agents.get(sid, sid)
+def _activations(spans: Sequence[Span], agent: Sequence[int | None], twins: dict[int, int]) -> list[int | None]:
+    """Return for each span the activation that it works for, where `twins` stand for others."""
+
+    def activation(above: int | None, below: int) -> int | None:
+        """Return the activation that stands for the agent span `above`, as seen from the span `below` it."""
+        while above is not None:
+            kept = twins.get(above, above)
             if kept != below:
                 return kept
-            sid = spans[sid].agent  # a kept span inside of its own twin hangs where the twin hung
+            above = agent[above]  # a kept span inside of its own twin hangs where the twin hung
         return None
 
-    store.load("fact_twins", {"twin": ("bigint", list(agents)), "kept": ("bigint", list(agents.values()))})
-    store.script(
-        "UPDATE fact_spans SET agent_sid = t.kept FROM fact_twins AS t WHERE kind <> 'agent' AND agent_sid = t.twin"
-    )
-    moved = {sid: activation(span.agent, sid) for sid, span in spans.items() if span.kind == "agent"}
-    store.load("fact_moved", {"sid": ("bigint", list(moved)), "above": ("bigint", list(moved.values()))})
-    store.script("UPDATE fact_spans SET agent_sid = m.above FROM fact_moved AS m WHERE fact_spans.sid = m.sid")
-    store.script("UPDATE fact_spans SET role = 'wrapper' WHERE sid IN (SELECT twin FROM fact_twins)")
+    return [
+        activation(above, index)
+        if spans[index].kind == "agent"
+        else (None if above is None else twins.get(above, above))
+        for index, above in enumerate(agent)
+    ]

@@ -1,10 +1,8 @@
-"""One linear pass over the spans of many runs: the tree, and which spans are one logical call.
+"""One linear pass over the spans of a run: the tree, and which spans are one logical call.
 
-SQL has no portable recursion and no union-find; this pass computes exactly what needs either, as columns,
-and leaves the rest to SQL. It is iterative: 5 000 nested spans are ordinary.
-
-Spans come numbered by ``sid`` (0, 1, 2 …) in the order run, start, end, span id; so siblings are visited in
-order of start, and every result depends on the spans alone, never on the order of their arrival.
+It is iterative: 5 000 nested spans are ordinary. Spans come in order of start, end and id, and are known by their index in
+it; so siblings are visited in order of start, and every result depends on the spans alone, never on the order of their
+arrival.
 """
 
 from __future__ import annotations
@@ -13,17 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["SpanRow", "Walked", "walk"]
+from clawtrace.engine.span import Span
 
-SpanRow = tuple[int | None, int, str, str, int, int | None, bool, str | None, str | None, str | None, str | None]
-"""parent_sid, run_no, kind, scope, start_ns, end_ns, failed, error message, response_id, tool_name, tool_call_id."""
+__all__ = ["Walked", "walk"]
 
 _CALL_KINDS = frozenset(("llm", "tool", "agent"))
 
 
 @dataclass(slots=True)
 class Walked:
-    """One entry a span, in order of ``sid``."""
+    """One entry a span, by index; spans are named by their index."""
 
     enter: list[int]
     leave: list[int]
@@ -56,16 +53,16 @@ class _Ledger:
 
     def __init__(self) -> None:
         self._count = 0
-        self._by_identity: dict[tuple[int, str, str], list[_Group]] = {}
+        self._by_identity: dict[str, list[_Group]] = {}
 
-    def new(self, run: int, kind: str, identity: str | None, scope: str) -> _Group:
+    def new(self, identity: str | None, scope: str) -> _Group:
         group = _Group(self._count, identity, {scope})
         self._count += 1
         if identity is not None:
-            self._by_identity.setdefault((run, kind, identity), []).append(group)
+            self._by_identity.setdefault(identity, []).append(group)
         return group
 
-    def elsewhere(self, run: int, kind: str, identity: str | None, scope: str) -> _Group | None:
+    def elsewhere(self, identity: str | None, scope: str) -> _Group | None:
         """Return the call of this identity that another scope told of and this one did not yet.
 
         One instrumentation tells of a call once (nested spans of it are found by nesting). So a model server
@@ -73,33 +70,33 @@ class _Ledger:
         """
         if identity is None:
             return None
-        for group in self._by_identity.get((run, kind, identity), ()):
+        for group in self._by_identity.get(identity, ()):
             if scope not in group.scopes:
                 return group
         return None
 
-    def identify(self, group: _Group, run: int, kind: str, identity: str) -> None:
+    def identify(self, group: _Group, identity: str) -> None:
         group.identity = identity
-        self._by_identity.setdefault((run, kind, identity), []).append(group)
+        self._by_identity.setdefault(identity, []).append(group)
 
 
-def _model_call(ledger: _Ledger, run: int, scope: str, identity: str | None, above: _Group | None) -> _Group:
+def _model_call(ledger: _Ledger, scope: str, identity: str | None, above: _Group | None) -> _Group:
     """Return the group of an llm span; `above` is the group of its nearest call-like ancestor if that is an llm span."""
     if above is not None:
         if identity is None or above.identity == identity:
             above.scopes.add(scope)
             return above
         if above.identity is None:
-            other = ledger.elsewhere(run, "llm", identity, scope)
+            other = ledger.elsewhere(identity, scope)
             if other is None:
-                ledger.identify(above, run, "llm", identity)
+                ledger.identify(above, identity)
                 above.scopes.add(scope)
                 return above
-    found = ledger.elsewhere(run, "llm", identity, scope)
+    found = ledger.elsewhere(identity, scope)
     if found is not None:
         found.scopes.add(scope)
         return found
-    return ledger.new(run, "llm", identity, scope)
+    return ledger.new(identity, scope)
 
 
 @dataclass(slots=True)
@@ -118,7 +115,7 @@ _TOP = _Context(None, None, None, None)
 
 
 def _tool_call(
-    ledger: _Ledger, run: int, scope: str, name: str | None, call_id: str | None, above: tuple[Any, ...] | None
+    ledger: _Ledger, scope: str, name: str | None, call_id: str | None, above: tuple[Any, ...] | None
 ) -> _Group:
     node = above
     while node is not None:
@@ -127,7 +124,7 @@ def _tool_call(
             group.scopes.add(scope)
             return group
         node = node[3]
-    return ledger.new(run, "tool", None, scope)
+    return ledger.new(None, scope)
 
 
 def _same_words(one: str | None, other: str | None) -> bool:
@@ -137,144 +134,168 @@ def _same_words(one: str | None, other: str | None) -> bool:
 class _Failures:
     """Tells the causes of failure from spans that only pass a failure on to their parents."""
 
-    def __init__(self, rows: Sequence[SpanRow]) -> None:
-        self._rows = rows
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self._spans = spans
         self._below: dict[int, list[int]] = {}
         """Nearest failed spans below a span."""
         self._last_start: dict[int, int] = {}
         """Latest start below a span, itself included."""
+        self.any = any(span.failed for span in spans)
 
-    def leave(self, sid: int, parent: int | None) -> bool:
+    def leave(self, index: int, parent: int | None) -> bool:
         """Take note of a span whose children have all been left; return whether it is a cause."""
-        _, _, kind, _, start, _, failed, message, _, _, _ = self._rows[sid]
-        below = self._below.pop(sid, [])
-        last = max(self._last_start.pop(sid, start), start)
-        own = failed and kind != "infra"
-        cause = own and not any(self._passed_on(entry, message, last) for entry in below)
+        span = self._spans[index]
+        below = self._below.pop(index, [])
+        last = max(self._last_start.pop(index, span.start_ns), span.start_ns)
+        own = span.failed and span.kind != "infra"
+        cause = own and not any(self._passed_on(entry, span.message, last) for entry in below)
         if parent is not None:
-            frontier = [sid] if own else below
+            frontier = [index] if own else below
             if frontier:
                 self._below.setdefault(parent, []).extend(frontier)
             self._last_start[parent] = max(self._last_start.get(parent, last), last)
         return cause
 
-    def _passed_on(self, sid: int, message: str | None, last_start: int) -> bool:
-        _, _, _, _, start, end, _, below_message, _, _, _ = self._rows[sid]
-        return _same_words(below_message, message) or last_start <= max(start, end or start)
+    def _passed_on(self, index: int, message: str | None, last_start: int) -> bool:
+        span = self._spans[index]
+        return _same_words(span.message, message) or last_start <= span.last_ns
 
 
-def walk(rows: Sequence[SpanRow]) -> Walked:
-    """Walk `rows` (indexed by sid; runs one after the other) and return the columns."""
-    count = len(rows)
+def walk(spans: Sequence[Span], parents: Sequence[int | None]) -> Walked:
+    """Walk the `spans` of one run, whose parents have these indices (None: not received), and return the columns."""
+    count = len(spans)
     result = Walked(
         [0] * count, [0] * count, [0] * count, list(range(count)), [None] * count, [None] * count,
         [None] * count, [False] * count, [False] * count,
     )  # fmt: skip
     children: dict[int, list[int]] = {}
     tops: list[int] = []
-    for sid, row in enumerate(rows):
-        parent = row[0]
-        if parent is None or parent == sid:
-            result.cut[sid] = parent == sid
-            tops.append(sid)
+    for index, parent in enumerate(parents):
+        if parent is None or parent == index:
+            result.cut[index] = parent == index
+            tops.append(index)
         else:
-            children.setdefault(parent, []).append(sid)
-    walker = _Walker(rows, children, result)
-    reached = bytearray(count)
-    pending = _with_cycles_cut(rows, children, tops, reached, result)
-    for top in pending:
+            children.setdefault(parent, []).append(index)
+    walker = _Walker(spans, children, result)
+    for top in _with_cycles_cut(parents, children, tops, result):
         walker.visit(top)
     return result
 
 
 def _with_cycles_cut(
-    rows: Sequence[SpanRow], children: dict[int, list[int]], tops: list[int], reached: bytearray, result: Walked
+    parents: Sequence[int | None], children: dict[int, list[int]], tops: list[int], result: Walked
 ) -> list[int]:
     """Return every top in order, after cutting each cycle at its earliest span."""
+    reached = bytearray(len(parents))
     _mark(tops, children, reached)
     if all(reached):
         return tops
     extra = []
-    for sid in range(len(rows)):
-        if reached[sid]:
+    for index in range(len(parents)):
+        if reached[index]:
             continue
         on_path: set[int] = set()
-        node = sid
+        node = index
         while node not in on_path:
             on_path.add(node)
-            parent = rows[node][0]
-            assert parent is not None  # a span without a parent is a top and was reached
-            node = parent
+            node = _parent(parents, node)
         cycle = [node]
-        parent = rows[node][0]
+        parent = _parent(parents, node)
         while parent != node:
-            assert parent is not None
             cycle.append(parent)
-            parent = rows[parent][0]
+            parent = _parent(parents, parent)
         first = min(cycle)
-        parent = rows[first][0]
-        assert parent is not None
-        children[parent].remove(first)
+        children[_parent(parents, first)].remove(first)
         result.cut[first] = True
         extra.append(first)
         _mark([first], children, reached)
     return sorted([*tops, *extra])
 
 
+def _parent(parents: Sequence[int | None], index: int) -> int:
+    parent = parents[index]
+    assert parent is not None  # a span without a parent is a top and was reached
+    return parent
+
+
 def _mark(tops: list[int], children: dict[int, list[int]], reached: bytearray) -> None:
     stack = list(tops)
     while stack:
-        sid = stack.pop()
-        reached[sid] = 1
-        stack.extend(children.get(sid, ()))
+        index = stack.pop()
+        reached[index] = 1
+        stack.extend(children.get(index, ()))
 
 
 class _Walker:
     """Depth-first visit of one top after the other."""
 
-    def __init__(self, rows: Sequence[SpanRow], children: dict[int, list[int]], result: Walked) -> None:
-        self._rows = rows
+    def __init__(self, spans: Sequence[Span], children: dict[int, list[int]], result: Walked) -> None:
+        self._spans = spans
         self._children = children
         self._result = result
         self._ledger = _Ledger()
-        self._failures = _Failures(rows)
-        self._run = -1
+        self._failures = _Failures(spans)
         self._position = 0
+        self._named: dict[tuple[str, int | None, str], int] = {}
+        """Latest activation of a name: below one parent, and (None) anywhere in the trace."""
 
     def visit(self, top: int) -> None:
-        """Visit the tree below `top`; positions start again with each run."""
-        run = self._rows[top][1]
-        if run != self._run:
-            self._run, self._position = run, 0
+        """Visit the tree below `top`."""
         result, children = self._result, self._children
         stack: list[tuple[int, int | None, _Context | None]] = [(top, None, _TOP)]
         while stack:
-            sid, parent, context = stack.pop()
+            index, parent, context = stack.pop()
             self._position += 1
             if context is None:
-                result.leave[sid] = self._position
-                result.cause[sid] = self._failures.leave(sid, parent)
+                result.leave[index] = self._position
+                if self._failures.any:
+                    result.cause[index] = self._failures.leave(index, parent)
                 continue
-            result.enter[sid] = self._position
-            result.root[sid] = top
-            result.depth[sid] = 0 if parent is None else result.depth[parent] + 1
-            result.agent[sid], result.tool[sid] = context.agent, context.tool
-            stack.append((sid, parent, None))
-            below = children.get(sid)
-            inner = self._enter(sid, context)
+            result.enter[index] = self._position
+            result.root[index] = top
+            result.depth[index] = 0 if parent is None else result.depth[parent] + 1
+            result.agent[index], result.tool[index] = context.agent, context.tool
+            below = children.get(index)
+            inner = self._enter(index, context)
+            stack.append((index, parent, None))
             if below:
-                stack.extend((child, sid, inner) for child in reversed(below))
+                stack.extend((child, index, inner) for child in reversed(below))
 
-    def _enter(self, sid: int, context: _Context) -> _Context:
-        _, run, kind, scope, _, _, _, _, response_id, tool_name, tool_call_id = self._rows[sid]
+    def _enter(self, index: int, context: _Context) -> _Context:
+        span = self._spans[index]
+        kind = span.kind
+        if span.owner_agent is not None and kind != "agent":
+            context = self._owned(index, span, context)
         if kind not in _CALL_KINDS:
             return context
         if kind == "agent":
-            return _Context(sid, None, None, None)
+            if span.agent_name is not None:
+                self._named[span.trace_id, None, span.agent_name] = index
+                self._named[span.trace_id, span.parent_sid, span.agent_name] = index
+            if span.emits == "tool":
+                called = _tool_call(self._ledger, span.scope, span.tool_name, span.tool_call_id, context.tools)
+                self._result.group[index] = called.number
+            return _Context(index, None, None, None)
         if kind == "llm":
-            group = _model_call(self._ledger, run, scope, response_id, context.model_call)
-            self._result.group[sid] = group.number
+            group = _model_call(self._ledger, span.scope, span.response_id, context.model_call)
+            self._result.group[index] = group.number
             return _Context(context.agent, context.tool, group, context.tools)
-        group = _tool_call(self._ledger, run, scope, tool_name, tool_call_id, context.tools)
-        self._result.group[sid] = group.number
-        return _Context(context.agent, sid, None, (tool_name, tool_call_id, group, context.tools))
+        group = _tool_call(self._ledger, span.scope, span.tool_name, span.tool_call_id, context.tools)
+        self._result.group[index] = group.number
+        if span.emits == "agent":
+            return _Context(index, None, None, None)
+        return _Context(context.agent, index, None, (span.tool_name, span.tool_call_id, group, context.tools))
+
+    def _owned(self, index: int, span: Span, context: _Context) -> _Context:
+        """Return the context of the agent that the span says it works for, where that is not the one it is nested in.
+
+        Some instrumentations write an activation beside its work: the one below the same parent goes before others.
+        """
+        owner = span.owner_agent
+        if owner is None or (context.agent is not None and self._spans[context.agent].agent_name == owner):
+            return context
+        found = self._named.get((span.trace_id, span.parent_sid, owner), self._named.get((span.trace_id, None, owner)))
+        if found is None:
+            return context
+        self._result.agent[index], self._result.tool[index] = found, None
+        return _Context(found, None, None, None)

@@ -8,7 +8,8 @@ the marker and nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 __all__ = ["BoundRelation", "ByRun", "Query", "Resolve", "Scalar"]
 
@@ -16,8 +17,7 @@ Scalar = str | int | float | bool | None
 """A value that can be bound to a parameter."""
 
 
-@dataclass(frozen=True, slots=True)
-class ByRun:
+class ByRun(NamedTuple):
     """How a user's own SQL is asked: once for each run, with ``:run_id`` bound, read-only and within limits."""
 
     time_limit_s: float
@@ -26,8 +26,7 @@ class ByRun:
     """How many rows are fetched at most; what lies beyond is not seen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(NamedTuple):
     """One SQL text and its bound parameters.
 
     The text selects from the relations of `clawtrace.model.relations`, from ``selected_runs(run_id)``
@@ -35,13 +34,12 @@ class Query:
     """
 
     sql: str
-    params: Mapping[str, Scalar] = field(default_factory=dict)
+    params: Mapping[str, Scalar] = MappingProxyType({})
     by_run: ByRun | None = None
     """Given for a user's own SQL, which is not portable and answers for one run; None for everything else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resolve:
+class Resolve(NamedTuple):
     """A predicate on text, decided in Python once per distinct value of the selected runs.
 
     The engine runs ``SELECT DISTINCT column FROM relation`` for the selected runs, calls `items` on each
@@ -58,8 +56,7 @@ class Resolve:
     """Optional SQL condition over the relation (alias ``r``) and earlier bound relations, narrowing the values."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoundRelation:
+class BoundRelation(NamedTuple):
     """A resolved relation, ready to be bound by a store: ``name(value, item)``."""
 
     name: str

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 __all__ = ["LogBatch", "MapColumn", "NestedMap", "RawSink", "Receipt", "SpanBatch", "StrList"]
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class MapColumn:
     """A column of text-to-text maps, flattened: row i owns ``keys[offsets[i]:offsets[i + 1]]``."""
 
@@ -29,7 +29,7 @@ class MapColumn:
             yield dict(zip(self.keys[start:end], self.values[start:end], strict=True))
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class StrList:
     """A column of lists, flattened; the elements are texts, or integers for times."""
 
@@ -37,7 +37,7 @@ class StrList:
     values: list[str] | list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class NestedMap:
     """A column of lists of maps, flattened twice: row i owns the maps ``offsets[i] .. offsets[i + 1]``."""
 
@@ -45,7 +45,6 @@ class NestedMap:
     maps: MapColumn = field(default_factory=MapColumn)
 
 
-@dataclass(slots=True)
 class SpanBatch:
     """Decoded spans as columns; every list has one entry a span.
 
@@ -55,87 +54,87 @@ class SpanBatch:
     (s string, i int, d double, b bool, a array, m map, y bytes, n none).
     """
 
-    trace_id: list[str] = field(default_factory=list)
-    span_id: list[str] = field(default_factory=list)
-    parent_span_id: list[str] = field(default_factory=list)
-    """Empty text for a root."""
-    trace_state: list[str] = field(default_factory=list)
-    name: list[str] = field(default_factory=list)
-    kind: list[str] = field(default_factory=list)
-    """Unspecified, Internal, Server, Client, Producer, Consumer."""
-    service: list[str] = field(default_factory=list)
-    resource: MapColumn = field(default_factory=MapColumn)
-    scope: list[str] = field(default_factory=list)
-    scope_version: list[str] = field(default_factory=list)
-    attributes: MapColumn = field(default_factory=MapColumn)
-    start_ns: list[int] = field(default_factory=list)
-    """As sent, unsigned 64 bit."""
-    end_ns: list[int] = field(default_factory=list)
-    """As sent, unsigned 64 bit; 0 means never ended."""
-    status_code: list[str] = field(default_factory=list)
-    """Unset, Ok, Error."""
-    status_message: list[str] = field(default_factory=list)
-    event_times: StrList = field(default_factory=StrList)
-    """Nanoseconds."""
-    event_names: StrList = field(default_factory=StrList)
-    event_attributes: NestedMap = field(default_factory=NestedMap)
-    link_trace_ids: StrList = field(default_factory=StrList)
-    link_span_ids: StrList = field(default_factory=StrList)
-    link_states: StrList = field(default_factory=StrList)
-    link_attributes: NestedMap = field(default_factory=NestedMap)
-    flags: list[int] = field(default_factory=list)
-    dropped_attributes: list[int] = field(default_factory=list)
-    dropped_events: list[int] = field(default_factory=list)
-    dropped_links: list[int] = field(default_factory=list)
-    attribute_types: list[str] = field(default_factory=list)
-    resource_types: list[str] = field(default_factory=list)
-    arrival_ns: list[int] = field(default_factory=list)
-    request_no: list[int] = field(default_factory=list)
-    protocol: list[str] = field(default_factory=list)
-    """grpc, http/protobuf, http/json, file, sdk."""
-    run_no: list[int] = field(default_factory=list)
-    run_rule: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.trace_id: list[str] = []
+        self.span_id: list[str] = []
+        self.parent_span_id: list[str] = []
+        """Empty text for a root."""
+        self.trace_state: list[str] = []
+        self.name: list[str] = []
+        self.kind: list[str] = []
+        """Unspecified, Internal, Server, Client, Producer, Consumer."""
+        self.service: list[str] = []
+        self.resource = MapColumn()
+        self.scope: list[str] = []
+        self.scope_version: list[str] = []
+        self.attributes = MapColumn()
+        self.start_ns: list[int] = []
+        """As sent, unsigned 64 bit."""
+        self.end_ns: list[int] = []
+        """As sent, unsigned 64 bit; 0 means never ended."""
+        self.status_code: list[str] = []
+        """Unset, Ok, Error."""
+        self.status_message: list[str] = []
+        self.event_times = StrList()
+        """Nanoseconds."""
+        self.event_names = StrList()
+        self.event_attributes = NestedMap()
+        self.link_trace_ids = StrList()
+        self.link_span_ids = StrList()
+        self.link_states = StrList()
+        self.link_attributes = NestedMap()
+        self.flags: list[int] = []
+        self.dropped_attributes: list[int] = []
+        self.dropped_events: list[int] = []
+        self.dropped_links: list[int] = []
+        self.attribute_types: list[str] = []
+        self.resource_types: list[str] = []
+        self.arrival_ns: list[int] = []
+        self.request_no: list[int] = []
+        self.protocol: list[str] = []
+        """grpc, http/protobuf, http/json, file, sdk."""
+        self.run_no: list[int] = []
+        self.run_rule: list[str] = []
 
     def __len__(self) -> int:
         return len(self.span_id)
 
 
-@dataclass(slots=True)
 class LogBatch:
     """Decoded log records as columns (``otel_logs``); conventions as in `SpanBatch`."""
 
-    time_ns: list[int] = field(default_factory=list)
-    """time_unix_nano, else observed_time_unix_nano."""
-    observed_ns: list[int] = field(default_factory=list)
-    trace_id: list[str] = field(default_factory=list)
-    """Empty text when the record has none."""
-    span_id: list[str] = field(default_factory=list)
-    flags: list[int] = field(default_factory=list)
-    severity_text: list[str] = field(default_factory=list)
-    severity_number: list[int] = field(default_factory=list)
-    service: list[str] = field(default_factory=list)
-    body: list[str] = field(default_factory=list)
-    """Text; arrays and maps as JSON."""
-    event_name: list[str] = field(default_factory=list)
-    """The record's own event_name field (the attribute ``event.name`` stays an attribute)."""
-    resource: MapColumn = field(default_factory=MapColumn)
-    scope: list[str] = field(default_factory=list)
-    scope_version: list[str] = field(default_factory=list)
-    attributes: MapColumn = field(default_factory=MapColumn)
-    attribute_types: list[str] = field(default_factory=list)
-    dropped_attributes: list[int] = field(default_factory=list)
-    arrival_ns: list[int] = field(default_factory=list)
-    request_no: list[int] = field(default_factory=list)
-    protocol: list[str] = field(default_factory=list)
-    run_no: list[int] = field(default_factory=list)
-    run_rule: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.time_ns: list[int] = []
+        """time_unix_nano, else observed_time_unix_nano."""
+        self.observed_ns: list[int] = []
+        self.trace_id: list[str] = []
+        """Empty text when the record has none."""
+        self.span_id: list[str] = []
+        self.flags: list[int] = []
+        self.severity_text: list[str] = []
+        self.severity_number: list[int] = []
+        self.service: list[str] = []
+        self.body: list[str] = []
+        """Text; arrays and maps as JSON."""
+        self.event_name: list[str] = []
+        """The record's own event_name field (the attribute ``event.name`` stays an attribute)."""
+        self.resource = MapColumn()
+        self.scope: list[str] = []
+        self.scope_version: list[str] = []
+        self.attributes = MapColumn()
+        self.attribute_types: list[str] = []
+        self.dropped_attributes: list[int] = []
+        self.arrival_ns: list[int] = []
+        self.request_no: list[int] = []
+        self.protocol: list[str] = []
+        self.run_no: list[int] = []
+        self.run_rule: list[str] = []
 
     def __len__(self) -> int:
         return len(self.time_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """What one request did for one run: the numbers that a "no trace" message is written from."""
 
     run_no: int

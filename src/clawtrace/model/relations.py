@@ -7,16 +7,14 @@ Unknown is NULL, never zero or an empty text. Times are nanoseconds since the Un
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 __all__ = ["RELATIONS", "Column", "ColumnType", "Relation", "relation"]
 
 ColumnType = Literal["text", "bigint", "double", "boolean"]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """One column of a relation."""
 
     name: str
@@ -25,8 +23,7 @@ class Column:
     """One sentence, with the unit or the allowed values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(NamedTuple):
     """One relation: what a row stands for and its columns, in order."""
 
     name: str
@@ -228,7 +225,7 @@ recovered b Whether a later call of the same tool or model succeeded; NULL when 
         """
 run_id t The run.
 llm_calls i Answered model calls.
-failed_llm_attempts i Model calls that got no answer.
+failed_llm_attempts i Requests that got no answer; NULL where an SDK may have retried inside of one span.
 tool_calls i Executed, failed and blocked tool calls; NULL when the instrumentation cannot record tool calls.
 input_tokens i Sum over all model calls; NULL when an answered call lacks it.
 input_tokens_known i How many calls know their input tokens.
@@ -249,8 +246,8 @@ priced_calls i How many calls have a cost.
 first_start_ns i Earliest start among spans of the agent's work (kind not infra).
 last_end_ns i Latest end among them.
 busy_ns i Length of the union of their intervals.
-errors i Rows of errors.
-unrecovered_errors i Rows of errors whose recovered is not true.
+errors i Rows of errors; NULL where tools that a model asked for ran outside of any span.
+unrecovered_errors i Rows of errors whose recovered is not true; NULL like errors.
 agents i Agent activations; NULL when the instrumentation cannot record agents.
 """,
     ),

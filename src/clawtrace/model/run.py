@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 __all__ = ["ClosedBy", "IncompleteReason", "RunRecord", "RunRule"]
 
@@ -40,8 +40,7 @@ class RunRule(StrEnum):
     """The user said which run a recording is (--one-run, --run-per-file, --run-per-dir)."""
 
 
-@dataclass(frozen=True, slots=True)
-class IncompleteReason:
+class IncompleteReason(NamedTuple):
     """One reason why a closed run's trace may not be whole."""
 
     code: str
@@ -51,8 +50,7 @@ class IncompleteReason:
     span_ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RunRecord:
+class RunRecord(NamedTuple):
     """What is known of a run apart from its spans: from the runner, or from whoever opened it."""
 
     run_id: str

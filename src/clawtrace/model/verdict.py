@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
-__all__ = ["Evidence", "RunResult", "Severity", "Status", "Verdict", "run_status_of"]
+__all__ = ["Evidence", "RunResult", "Severity", "Standing", "Status", "UnreadVerdicts", "Verdict", "run_status_of"]
 
 Severity = Literal["error", "warn"]
 
@@ -33,8 +34,7 @@ _WEIGHT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """One span that decided a verdict."""
 
     trace_id: str | None
@@ -46,8 +46,16 @@ class Evidence:
     start_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Standing(NamedTuple):
+    """What of a verdict decides about the run and the exit code: known of every verdict before anyone reads it."""
+
+    status: Status
+    severity: Severity = "error"
+    missing_data: bool = False
+    """A warn that stands for missing data (exit code 3 unless --allow-missing-data)."""
+
+
+class Verdict(NamedTuple):
     """The answer of one assertion for one run."""
 
     run_id: str
@@ -67,8 +75,8 @@ class Verdict:
     evidence: tuple[Evidence, ...] = ()
     sql: str = ""
     """The SQL text that ran; empty for a probe of the world."""
-    params: dict[str, Any] = field(default_factory=dict)
-    """Bound parameters, and bound relations as lists of rows."""
+    params: Mapping[str, Any] = MappingProxyType({})
+    """Bound parameters, and bound relations as lists of rows; shared by the verdicts of one question."""
     hint: str = ""
     """The next step, where one is known."""
     missing: str = ""
@@ -81,9 +89,24 @@ class Verdict:
     duration_ms: float = 0.0
     """The query's time divided by the number of runs it answered for."""
 
+    @property
+    def standing(self) -> Standing:
+        """What decides about the run and the exit code."""
+        return Standing(self.status, self.severity, self.missing_data)
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+
+class UnreadVerdicts(Sequence[Verdict]):
+    """Verdicts of which each is made when it is read, and whose standings are known before."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def standings(self) -> tuple[Standing, ...]:
+        """What decides about the run and the exit code, verdict by verdict."""
+
+
+class RunResult(NamedTuple):
     """One run with its verdicts: the unit that reports show and exit codes are computed from."""
 
     run_id: str
@@ -92,7 +115,8 @@ class RunResult:
     repetition: int
     status: Status | None
     """None when there was nothing to evaluate (an empty assertion list)."""
-    verdicts: tuple[Verdict, ...]
+    verdicts: Sequence[Verdict]
+    """In the order of the assertions. Of many runs each verdict is made when it is read."""
     run_status: str | None = None
     """success, failed, timed_out, provider_error, invalid; None for recorded input."""
     has_trace: bool = True
@@ -107,11 +131,22 @@ class RunResult:
     """What broke before or while the agent ran (runner, precondition); empty when nothing did."""
     diagnostics: tuple[str, ...] = ()
     """What the receiver or the normaliser has to say about the run: conflicts, rejected spans, cut cycles."""
-    totals: dict[str, Any] = field(default_factory=dict)
+    totals: Mapping[str, Any] = MappingProxyType({})
     """The run_totals row, for display."""
 
+    @property
+    def standings(self) -> tuple[Standing, ...]:
+        """What decides about the run and the exit code, verdict by verdict."""
+        if isinstance(self.verdicts, UnreadVerdicts):
+            return self.verdicts.standings
+        return tuple(verdict.standing for verdict in self.verdicts)
 
-def run_status_of(verdicts: Iterable[Verdict]) -> Status | None:
+    def not_passed(self) -> list[Verdict]:
+        """Return the verdicts that did not pass; only these are made."""
+        return [self.verdicts[n] for n, one in enumerate(self.standings) if one.status is not Status.PASS]
+
+
+def run_status_of(verdicts: Iterable[Verdict | Standing]) -> Status | None:
     """Return the heaviest status of `verdicts`: error > fail > inconclusive > skip > warn > pass; None for none.
 
     A failed, skipped or inconclusive verdict of severity ``warn`` weighs as ``warn``.

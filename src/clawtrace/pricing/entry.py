@@ -7,9 +7,8 @@ where an entry states no cache price, cached tokens cost what other input costs;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -23,8 +22,7 @@ _KINDS = ("input", "output", "cache_read", "cache_write", "reasoning")
 _UNITS = (("per_1k", Decimal(1000)), ("per_1m", Decimal(1_000_000)))
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(NamedTuple):
     """US dollars for one token of each kind; None where a kind has no price of its own."""
 
     input: Decimal | None

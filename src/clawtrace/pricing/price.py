@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
@@ -55,8 +55,7 @@ def _fold(name: str) -> str:
     return re.sub(r"(?<=\d)\.(?=\d)", "-", name.strip().lower())
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
+class _Names(NamedTuple):
     """The names under which one model's price may be stated, the most particular first."""
 
     with_provider: tuple[str, ...]
@@ -74,8 +73,7 @@ class _Names:
         return cls(owned, plain)
 
 
-@dataclass(frozen=True, slots=True)
-class Pricing:
+class Pricing(NamedTuple):
     """Prices of one project; without any, only the `genai-prices` tables answer.
 
     A key of `model_pricing` is a whole model name (``gpt-4o``), a provider and a name (``openai/gpt-4o``) or a glob
@@ -84,7 +82,7 @@ class Pricing:
     goes before the glob with the longest literal part.
     """
 
-    exact: Mapping[str, PriceEntry] = field(default_factory=dict)
+    exact: Mapping[str, PriceEntry] = MappingProxyType({})
     globs: tuple[tuple[str, PriceEntry], ...] = ()
     """Patterns without the ``glob:`` prefix, the longest literal part first."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from clawtrace.model.run import RunRule
 from clawtrace.receiver.claims import Claim
@@ -30,8 +30,7 @@ _Item = tuple[int, str]
 _Said = tuple[Claim, Decision | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(NamedTuple):
     """Two rules that disagree on the run of the same span; the stronger one decided."""
 
     rule: str
@@ -43,13 +42,13 @@ class Conflict:
     """An example."""
 
 
-@dataclass(slots=True)
 class _Loose:
     """An unattributed trace: it stands for itself until evidence comes."""
 
-    run_no: int
-    sessions: set[str] = field(default_factory=set)
-    links: set[str] = field(default_factory=set)
+    def __init__(self, run_no: int) -> None:
+        self.run_no = run_no
+        self.sessions: set[str] = set()
+        self.links: set[str] = set()
 
 
 class Attribution:
@@ -73,6 +72,8 @@ class Attribution:
             sessions: (session id, run number) that runs announced.
             trace_limit: traces remembered, attributed and unattributed each; announced ones are always.
         """
+        self.joined: Callable[[int, int], None] = lambda _alone, _run_no: None
+        """Called when a trace that stood for itself under the first number turns out to be of the run of the second."""
         self._lock = threading.RLock()
         self._register = run_no
         self._limit = trace_limit
@@ -276,6 +277,8 @@ class Attribution:
                 if len(self._traces) >= self._limit:
                     self._traces.pop(next(iter(self._traces)))
                 self._traces[trace] = number
+            if trace in self._loose:
+                self.joined(self._loose[trace].run_no, number)
             if trace in self._loose or self._forgot:
                 self._adopted.append((trace, number, because.value))
                 self._forget(trace)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["NO_CLAIM", "RUN_ID", "SESSION_KEYS", "Claim", "ClaimReader"]
 
@@ -22,8 +22,7 @@ SESSION_KEYS = (
 _CACHE_LIMIT = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """What one span or log record says about its run; empty text says nothing."""
 
     resource: str = ""
@@ -52,15 +51,16 @@ class ClaimReader:
 
     def of_resource(self, attributes: Mapping[str, str]) -> Claim:
         """Return what a resource says for everything below it."""
-        return self._one(
-            Claim(attributes.get(RUN_ID, ""), "", self._sessions(attributes), attributes.get(self._run_key or "", ""))
-        )
+        return self._one(Claim(attributes.get(RUN_ID, ""), "", self._sessions(attributes), self._key(attributes)))
 
     def of_item(self, base: Claim, attributes: Mapping[str, str], links: tuple[str, ...] = ()) -> Claim:
         """Return what a span or log record says, beside what its resource says (`base`)."""
         sessions = tuple(dict.fromkeys((*base.sessions, *self._sessions(attributes))))
-        key = attributes.get(self._run_key or "", "") or base.key
+        key = self._key(attributes) or base.key
         return self._one(Claim(base.resource, attributes.get(RUN_ID, ""), sessions, key, links))
+
+    def _key(self, attributes: Mapping[str, str]) -> str:
+        return attributes.get(self._run_key, "") if self._run_key else ""
 
     def _sessions(self, attributes: Mapping[str, str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(attributes[key] for key in SESSION_KEYS if attributes.get(key)))

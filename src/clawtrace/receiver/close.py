@@ -16,8 +16,9 @@ from clawtrace.receiver.receiver import Receiver
 __all__ = ["wait_closed"]
 
 _GRPC_LOOK_SECONDS = (0.002, 0.1)
-_REST_SECONDS = 0.05
-"""Shortest time given to what is half-way in."""
+_REST_SECONDS = 0.5
+"""Shortest time given to what is half-way in, also when everything else has run out: a busy machine is no reason to
+say that spans were still arriving."""
 
 
 def wait_closed(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
 
-__all__ = ["extend", "replace_surrogates", "secret_columns", "without"]
+__all__ = ["extend", "redact", "replace_surrogates", "without"]
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -18,8 +18,8 @@ Batch = TypeVar("Batch", SpanBatch, LogBatch)
 
 def extend(batch: Batch, more: Batch) -> None:
     """Append the rows of `more` to `batch`."""
-    for field in fields(batch):
-        column, other = getattr(batch, field.name), getattr(more, field.name)
+    for name, column in vars(batch).items():
+        other = getattr(more, name)
         if isinstance(column, list):
             column += other
         elif isinstance(column, MapColumn):
@@ -47,16 +47,15 @@ def without(batch: Batch, dropped: set[int]) -> Batch:
     """Return `batch` without the rows `dropped`."""
     kept = [row for row in range(len(batch)) if row not in dropped]
     thinned = type(batch)()
-    for field in fields(batch):
-        column = getattr(batch, field.name)
+    for name, column in vars(batch).items():
         if isinstance(column, list):
-            setattr(thinned, field.name, [column[row] for row in kept] if column else [])
+            setattr(thinned, name, [column[row] for row in kept] if column else [])
         elif isinstance(column, MapColumn):
-            setattr(thinned, field.name, _kept_maps(column, kept))
+            setattr(thinned, name, _kept_maps(column, kept))
         elif isinstance(column, StrList):
-            setattr(thinned, field.name, _kept_lists(column, kept))
+            setattr(thinned, name, _kept_lists(column, kept))
         else:
-            setattr(thinned, field.name, _kept_nested(column, kept))
+            setattr(thinned, name, _kept_nested(column, kept))
     return thinned
 
 
@@ -87,16 +86,55 @@ def _kept_nested(column: NestedMap, kept: list[int]) -> NestedMap:
     return NestedMap(offsets, _kept_maps(column.maps, maps))
 
 
-def secret_columns(batch: SpanBatch | LogBatch) -> Iterator[list[str]]:
-    """Yield the columns in which a secret may stand; resources are cleaned where they are decoded, once each."""
-    yield batch.attributes.values
+def redact(batch: SpanBatch | LogBatch, clean_all: Callable[[list[str]], None]) -> None:
+    """Clean every column in which a secret may stand; the values of resources were, where they were decoded."""
+    for column in _secret_columns(batch):
+        clean_all(column)
+    for map_column in _map_columns(batch):
+        _make_distinct(map_column)
+
+
+def _secret_columns(batch: SpanBatch | LogBatch) -> Iterator[list[Any]]:
+    for column in _map_columns(batch):
+        yield column.keys
+        if column is not batch.resource:
+            yield column.values
+    yield batch.scope
+    yield batch.scope_version
     if isinstance(batch, SpanBatch):
         yield batch.name
         yield batch.status_message
-        yield batch.event_attributes.maps.values
-        yield batch.link_attributes.maps.values
+        yield batch.trace_state
+        yield batch.event_names.values
+        yield batch.link_states.values
     else:
         yield batch.body
+        yield batch.event_name
+        yield batch.severity_text
+
+
+def _map_columns(batch: SpanBatch | LogBatch) -> list[MapColumn]:
+    columns = [batch.resource, batch.attributes]
+    if isinstance(batch, SpanBatch):
+        columns += [batch.event_attributes.maps, batch.link_attributes.maps]
+    return columns
+
+
+def _make_distinct(column: MapColumn) -> None:
+    """Number the keys of a row that became equal when they were changed: one equal pair fails a whole commit."""
+    keys = column.keys
+    for start, end in zip(column.offsets, column.offsets[1:], strict=False):
+        seen = set(keys[start:end])
+        if len(seen) == end - start:
+            continue
+        seen.clear()
+        for place in range(start, end):
+            numbers = itertools.count(2)
+            key = keys[place]
+            while key in seen:
+                key = f"{keys[place]}~{next(numbers)}"
+            seen.add(key)
+            keys[place] = key
 
 
 def replace_surrogates(batch: SpanBatch | LogBatch) -> None:
@@ -105,11 +143,12 @@ def replace_surrogates(batch: SpanBatch | LogBatch) -> None:
         for row, text in enumerate(texts):
             if isinstance(text, str) and not text.isascii():
                 texts[row] = _SURROGATES.sub("\ufffd", text)
+    for column in _map_columns(batch):
+        _make_distinct(column)
 
 
 def _texts(batch: SpanBatch | LogBatch) -> Iterator[list[Any]]:
-    for field in fields(batch):
-        column = getattr(batch, field.name)
+    for column in vars(batch).values():
         if isinstance(column, NestedMap):
             column = column.maps
         if isinstance(column, MapColumn):

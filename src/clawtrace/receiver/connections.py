@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 __all__ = ["Changes", "Connection", "Connections"]
 
 _PEER_LIMIT = 4_096
+_JOINED_LIMIT = 100_000
 
 
 class Changes:
@@ -63,6 +64,8 @@ class Connections:
         self._numbers = itertools.count(1)
         self._open: set[Connection] = set()
         self._peers: dict[str, Connection] = {}
+        self._joined: dict[int, int] = {}
+        """Run of a trace that stood for itself → the run that it has turned out to be of."""
 
     def opened(self, peer: str) -> Connection:
         """Note an HTTP connection."""
@@ -95,7 +98,20 @@ class Connections:
     def carried(self, connection: Connection, runs: Iterable[int]) -> None:
         """Note that a connection carried something of `runs`."""
         with self._lock:
-            connection.runs.update(runs)
+            for run_no in runs:
+                connection.runs.add(run_no)
+                if run_no in self._joined:
+                    connection.runs.add(self._joined[run_no])
+
+    def joined(self, alone: int, run_no: int) -> None:
+        """Note that what was the run `alone`, a trace that stood for itself, is of the run `run_no`."""
+        with self._lock:
+            if len(self._joined) >= _JOINED_LIMIT:
+                del self._joined[next(iter(self._joined))]
+            self._joined[alone] = run_no
+            for connection in (*self._open, *self._peers.values()):
+                if alone in connection.runs:
+                    connection.runs.add(run_no)
 
     def of_run(self, run_no: int) -> tuple[bool, bool]:
         """Say whether an HTTP and whether a gRPC connection that carried something of the run is open."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import threading
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 
 from clawtrace.model.raw import Receipt
+from clawtrace.receiver.attribute import NO_RUN
 
 __all__ = ["Counters", "Tally"]
 
@@ -47,6 +49,8 @@ class Counters:
         self._lock = threading.Lock()
         self._total = Tally()
         self._runs: dict[int, Tally] = {}
+        self._strays = Tally()
+        """Requests of no run that no receipt tells of yet."""
 
     def add(self, receipt: Receipt, port: int, unattributed: bool) -> None:
         """Count one receipt.
@@ -77,6 +81,14 @@ class Counters:
         """Count a request that no run can be named for (wrong path, wrong port, no token)."""
         with self._lock:
             _reason(self._total, reason, 1)
+            _reason(self._strays, reason, 1)
+
+    def take_strays(self) -> list[Receipt]:
+        """Return receipts of the requests that were turned away since the last call: what a run without a trace may lack."""
+        with self._lock:
+            strays, self._strays = self._strays, Tally()
+        now = time.time_ns()
+        return [Receipt(NO_RUN, 0, now, "", "", refused=count, reason=why) for why, count in strays.reasons.items()]
 
     def of_run(self, run_no: int) -> Tally:
         """Return a copy of the counts of a run."""

@@ -7,6 +7,7 @@ fifth of appending row by row.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
@@ -20,7 +21,6 @@ from clawtrace.receiver.wire import message_class
 __all__ = ["ProtobufDecoder"]
 
 _SHAPES_LIMIT = 5_000
-_PLAIN, _CLAIMS, _REPEATED = 0, 1, 2
 _MESSAGES: dict[Signal, str] = {
     "traces": "trace.v1.TracesData",
     "logs": "logs.v1.LogsData",
@@ -31,6 +31,8 @@ _KINDS = dict(enumerate(SPAN_KINDS))
 _STATUS = dict(enumerate(STATUS_CODES))
 _Attributes = tuple[tuple[str, ...], tuple[str, ...], str]
 """Keys, values, type letters of one item."""
+_Said = tuple[tuple[str, str], ...]
+"""The attributes of one item that matter to attribution."""
 
 
 def _text(data: bytes) -> str:
@@ -44,7 +46,8 @@ class ProtobufDecoder:
         self._redactor = redactor
         self._claims = claims
         self._reader = AttributeReader(redactor.clean_bytes)
-        self._shapes: dict[tuple[str, ...], int] = {}
+        self._shapes: dict[tuple[str, ...], tuple[bool, tuple[int, ...]]] = {}
+        """By the keys of an item: whether one repeats, and the places of those that matter to attribution."""
 
     def decode(self, signal: Signal, data: bytes, *, suspect: bool) -> Decoded:
         """Decode one request.
@@ -78,27 +81,26 @@ class ProtobufDecoder:
 
     # -- attributes ------------------------------------------------------------------------------------------------
 
-    def _attributes(self, raws: Iterable[bytes]) -> tuple[_Attributes, int]:
-        """Decode the attributes of one item; the number says what its keys need (`_CLAIMS`, already unique)."""
+    def _attributes(self, raws: Iterable[bytes]) -> tuple[_Attributes, _Said]:
+        """Decode the attributes of one item."""
         known, read = self._reader.known.get, self._reader.read
         rows: list[Row] = [known(raw) or read(raw) for raw in raws]
         if not rows:
-            return ((), (), ""), _PLAIN
+            return ((), (), ""), ()
         keys, values, letters = zip(*rows, strict=True)
-        shape = self._shapes.get(keys)
-        if shape is None:
-            shape = self._shape(keys)
-        if shape & _REPEATED:
-            last = {row[0]: row for row in rows}
-            keys, values, letters = zip(*last.values(), strict=True)
-        return (keys, values, "".join(letters)), shape & _CLAIMS
+        repeated, places = self._shapes.get(keys) or self._shape(keys)
+        if repeated:
+            keys, values, letters = zip(*{row[0]: row for row in rows}.values(), strict=True)
+            places = self._places(keys)
+        return (keys, values, "".join(letters)), tuple([(keys[place], values[place]) for place in places])
 
-    def _shape(self, keys: tuple[str, ...]) -> int:
+    def _shape(self, keys: tuple[str, ...]) -> tuple[bool, tuple[int, ...]]:
         if len(self._shapes) >= _SHAPES_LIMIT:
             self._shapes.clear()
-        claims = _PLAIN if self._claims.keys.isdisjoint(keys) else _CLAIMS
-        repeated = _REPEATED if len(set(keys)) != len(keys) else _PLAIN
-        return self._shapes.setdefault(keys, claims | repeated)
+        return self._shapes.setdefault(keys, (len(set(keys)) != len(keys), self._places(keys)))
+
+    def _places(self, keys: tuple[str, ...]) -> tuple[int, ...]:
+        return tuple(place for place, key in enumerate(keys) if key in self._claims.keys)
 
     def _resource(self, group: Any, suspect: bool) -> tuple[_Attributes, Claim]:
         """Decode the resource of a group: its attributes, redacted, and what it says about the run."""
@@ -128,6 +130,8 @@ class ProtobufDecoder:
         accepted: list[Any] = []
         batch = decoded.spans
         column, letters = batch.attributes, batch.attribute_types
+        claims: dict[_Said, Claim] = {(): claim}
+        events, links = _Counts(), _Counts()
         for span in spans:
             try:
                 trace_id, span_id, parent = span.trace_id, span.span_id, span.parent_span_id
@@ -139,8 +143,8 @@ class ProtobufDecoder:
                     or not any(span_id)
                 ):
                     raise BadItemError(span_id_problem(trace_id.hex(), span_id.hex(), parent.hex()))
-                (keys, values, types), special = self._attributes(span.attributes)
-                targets = self._events_and_links(span, batch)
+                (keys, values, types), said = self._attributes(span.attributes)
+                targets = self._events_and_links(span, batch, events, links)
             except BadItemError as bad:
                 decoded.rejected[claim, str(bad)] += 1
                 continue
@@ -148,33 +152,37 @@ class ProtobufDecoder:
             column.values += values
             column.offsets.append(len(column.keys))
             letters.append(types)
-            own = claim
-            if special or targets:
-                own = self._claims.of_item(claim, dict(zip(keys, values, strict=True)), targets)
+            own = claims.get(said)
+            if own is None or targets:
+                own = self._claims.of_item(claim, dict(said), targets)
+                if not targets:
+                    claims[said] = own
             decoded.claims.append(own)
             accepted.append(span)
+        events.close(batch.event_times, batch.event_names, batch.event_attributes)
+        links.close(batch.link_trace_ids, batch.link_span_ids, batch.link_states, batch.link_attributes)
         return accepted
 
-    def _events_and_links(self, span: Any, batch: SpanBatch) -> tuple[str, ...]:
+    def _events_and_links(
+        self, span: Any, batch: SpanBatch, event_counts: _Counts, link_counts: _Counts
+    ) -> tuple[str, ...]:
         """Append a span's events and links once all of them could be decoded; return the traces linked to."""
         events, links = span.events, span.links
-        of_events = [self._attributes(event.attributes)[0] for event in events] if events else ()
-        of_links = [self._attributes(link.attributes)[0] for link in links] if links else ()
-        if events:
+        event_count, link_count = len(events), len(links)
+        targets: tuple[str, ...] = ()
+        if event_count or link_count:
+            of_events = [self._attributes(event.attributes)[0] for event in events]
+            of_links = [self._attributes(link.attributes)[0] for link in links]
             _append(batch.event_times, [event.time_unix_nano for event in events])
             _append(batch.event_names, [_text(event.name) for event in events])
-        batch.event_times.offsets.append(len(batch.event_times.values))
-        batch.event_names.offsets.append(len(batch.event_names.values))
-        _nested(batch.event_attributes, of_events)
-        targets: tuple[str, ...] = ()
-        if links:
+            _append_maps(batch.event_attributes.maps, of_events)
             targets = tuple(link.trace_id.hex() for link in links)
             _append(batch.link_trace_ids, list(targets))
             _append(batch.link_span_ids, [link.span_id.hex() for link in links])
             _append(batch.link_states, [_text(link.trace_state) for link in links])
-        for column in (batch.link_trace_ids, batch.link_span_ids, batch.link_states):
-            column.offsets.append(len(column.values))
-        _nested(batch.link_attributes, of_links)
+            _append_maps(batch.link_attributes.maps, of_links)
+        event_counts.append(event_count)
+        link_counts.append(link_count)
         return targets
 
     # -- logs ------------------------------------------------------------------------------------------------------
@@ -198,7 +206,7 @@ class ProtobufDecoder:
         batch = decoded.logs
         for record in records:
             try:
-                (keys, values, letters), special = self._attributes(record.attributes)
+                (keys, values, letters), said = self._attributes(record.attributes)
                 body = self._reader.body(record.body)
             except BadItemError as bad:
                 decoded.rejected[claim, str(bad)] += 1
@@ -209,8 +217,7 @@ class ProtobufDecoder:
             column.offsets.append(len(column.keys))
             batch.attribute_types.append(letters)
             batch.body.append(body)
-            own = self._claims.of_item(claim, dict(zip(keys, values, strict=True))) if special else claim
-            decoded.claims.append(own)
+            decoded.claims.append(self._claims.of_item(claim, dict(said)) if said else claim)
             accepted.append(record)
         return accepted
 
@@ -227,14 +234,24 @@ class ProtobufDecoder:
                 decoded.points[claim] += len(getattr(metric, which).data_points) if which else 0
 
 
-def _nested(column: NestedMap, items: Sequence[_Attributes]) -> None:
+class _Counts(list[int]):
+    """How many events or links each span has; becomes offsets at the end, in one step for all columns."""
+
+    def close(self, *columns: StrList | NestedMap) -> None:
+        for column in columns:
+            column.offsets += [*accumulate(self, initial=column.offsets[-1])][1:]
+
+
+def _append(column: StrList, values: list[Any]) -> None:
+    column.values += values
+
+
+def _append_maps(maps: MapColumn, items: Sequence[_Attributes]) -> None:
     """Append the attributes of one span's events or links."""
-    maps = column.maps
     for keys, values, _ in items:
         maps.keys += keys
         maps.values += values
         maps.offsets.append(len(maps.keys))
-    column.offsets.append(len(maps.offsets) - 1)
 
 
 def _span_columns(batch: SpanBatch, spans: list[Any]) -> None:
@@ -255,10 +272,6 @@ def _span_columns(batch: SpanBatch, spans: list[Any]) -> None:
     batch.dropped_attributes += [span.dropped_attributes_count for span in spans]
     batch.dropped_events += [span.dropped_events_count for span in spans]
     batch.dropped_links += [span.dropped_links_count for span in spans]
-
-
-def _append(column: StrList, values: list[Any]) -> None:
-    column.values += values
 
 
 def _log_columns(batch: LogBatch, records: list[Any]) -> None:

@@ -13,7 +13,7 @@ from clawtrace.receiver.connections import Connection, Connections
 from clawtrace.receiver.counters import Counters
 from clawtrace.receiver.limits import ReceiverSettings
 from clawtrace.receiver.payload import Signal
-from clawtrace.receiver.request import Protocol
+from clawtrace.receiver.request import Protocol, Request
 from clawtrace.receiver.writer import Writer
 
 __all__ = ["NO_TOKEN", "PRESSURE", "STOPPING", "Desk"]
@@ -41,6 +41,8 @@ class Desk:
         self._attribution = attribution
         self._lock = threading.Lock()
         self._open_runs: set[int] = set()
+        writer.lost = self.rejected
+        attribution.joined = connections.joined
 
     def run_opened(self, run_no: int) -> None:
         """A run has been announced; what cannot be read from now on may be its own."""
@@ -70,12 +72,26 @@ class Desk:
         port: int,
         reason: str,
     ) -> None:
-        """Record a request that was not read.
+        """Record a request that was not read; it may come again.
 
         It is counted for the run that its header or path names, else for the runs that its connection carried so far,
-        else for every open run: it may have been of any of them, and none may claim to be complete.
+        else for every open run: it may have been of any of them, and none may claim to be complete. Metrics decide
+        nothing, so a request of theirs is counted in the total only.
         """
-        runs = self.connections.runs_of(connection)
+        receipt = Receipt(NO_RUN, 0, time.time_ns(), protocol, signal, refused=1, reason=reason)
+        self._lost(receipt, named_run, connection, port)
+
+    def rejected(self, request: Request, reason: str) -> None:
+        """Record a request that was read and will never be accepted, for the same runs as `refused`."""
+        named = request.header_run or request.path_run or request.given_run
+        receipt = Receipt(NO_RUN, 0, request.arrival_ns, request.protocol, request.signal, rejected=1, reason=reason)
+        self._lost(receipt, named, request.connection, request.port)
+
+    def _lost(self, receipt: Receipt, named_run: str, connection: Connection | None, port: int) -> None:
+        if receipt.signal == "metrics":
+            self.counters.turned_away(receipt.reason)
+            return
+        runs = set() if connection is None else self.connections.runs_of(connection)
         if named_run:
             try:
                 runs = {self._attribution.number(named_run)}
@@ -85,5 +101,4 @@ class Desk:
             with self._lock:
                 runs = set(self._open_runs)
         for run_no in runs or {NO_RUN}:
-            receipt = Receipt(run_no, 0, time.time_ns(), protocol, signal, refused=1, reason=reason)
-            self.writer.refused(receipt, port)
+            self.writer.refused(receipt._replace(run_no=run_no), port)

@@ -24,6 +24,7 @@ from clawtrace.receiver.http_body import (
 )
 from clawtrace.receiver.http_protocol import Site
 from clawtrace.receiver.payload import Signal
+from clawtrace.receiver.questions import QUESTIONS_PATH, Questions
 from clawtrace.receiver.request import Answer, Outcome, Protocol, Request
 
 __all__ = ["HttpApp"]
@@ -32,6 +33,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _SIGNAL = r"/v1/(?P<signal>traces|logs|metrics)"
 _ROUTE = re.compile(rf"(?:/run/(?P<run>.+))?{_SIGNAL}/?")
+_RUN = re.compile(r"/run/(?P<run>.+?)(?:/v1(?:/.*)?)?/?")
 _DOUBLED = re.compile(rf".*{_SIGNAL}/v1/(?:traces|logs|metrics)/?")
 _JSON = "application/json"
 _PROTOBUF = ("application/x-protobuf", "application/protobuf")
@@ -66,13 +68,17 @@ class _Envelope:
 class HttpApp:
     """The ASGI application; one for a port."""
 
-    def __init__(self, desk: Desk, site: Site, port: int) -> None:
+    def __init__(self, desk: Desk, site: Site, port: int, questions: Questions | None) -> None:
         self._desk = desk
         self._site = site
         self._port = port
+        self._questions = questions
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
+        if self._questions is not None and scope["path"] == QUESTIONS_PATH:
+            await self._questions(scope, receive, send)
+            return
         link: Connection = scope["state"]["link"]
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         as_json = _media_type(headers) == _JSON
@@ -96,7 +102,7 @@ class HttpApp:
         route = _ROUTE.fullmatch(path)
         doubled = _DOUBLED.fullmatch(path)
         if doubled or route is None:
-            self._desk.counters.turned_away(f"unknown path {path[:100]!r}")
+            self._lost_its_way(scope["method"], path, headers, link)
             raise _NoError(404, Code.NOT_FOUND, _lost(path, doubled))
         if scope["method"] != "POST":
             raise _NoError(405, Code.UNIMPLEMENTED, f"`{path}` takes POST, not {scope['method']}", allow=True)
@@ -104,15 +110,8 @@ class HttpApp:
             self._desk.counters.turned_away(NO_TOKEN)
             raise _NoError(401, Code.UNAUTHENTICATED, NO_TOKEN)
         media = _media_type(headers)
-        if media != _JSON and media not in _PROTOBUF:
-            given = f"`content-type` is {media!r}" if media else "`content-type` is missing"
-            raise _NoError(
-                415, Code.INVALID_ARGUMENT, f"{given}; OTLP/HTTP is `application/x-protobuf` or `application/json`"
-            )
         encoding = headers.get("content-encoding", "identity").strip().lower()
-        if encoding not in ("identity", "gzip", ""):
-            raise _NoError(415, Code.INVALID_ARGUMENT, f"`content-encoding` is {encoding!r}; `gzip` and none are read")
-        return _Envelope(
+        envelope = _Envelope(
             cast(Signal, route["signal"]),
             headers.get("x-clawtrace-run-id", ""),
             route["run"] or "",
@@ -120,6 +119,22 @@ class HttpApp:
             encoding == "gzip",
             link,
         )
+        problem = _unreadable(media, encoding)
+        if problem:
+            self._refuse(envelope, problem)
+            raise _NoError(415, Code.INVALID_ARGUMENT, problem)
+        return envelope
+
+    def _lost_its_way(self, method: str, path: str, headers: dict[str, str], link: Connection) -> None:
+        """Record a request to a path that there is not; a run that it names has lost what it carried."""
+        reason = f"unknown path {path[:100]!r}"
+        run = _RUN.fullmatch(path)
+        named = headers.get("x-clawtrace-run-id", "") or (run["run"] if run else "")
+        if named and method == "POST" and not path.rstrip("/").endswith("/metrics"):
+            protocol: Protocol = "http/json" if _media_type(headers) == _JSON else "http/protobuf"
+            self._desk.refused("traces", protocol, named, link, self._port, reason)
+        else:
+            self._desk.counters.turned_away(reason)
 
     # -- the body --------------------------------------------------------------------------------------------------
 
@@ -176,7 +191,7 @@ class HttpApp:
         if isinstance(problem, SlowBodyError | CutShortError):
             self._refuse(envelope, message)
             return _NoError(408, Code.DEADLINE_EXCEEDED, message)
-        self._desk.counters.turned_away(message)
+        self._refuse(envelope, message)
         return _NoError(400, Code.INVALID_ARGUMENT, message)
 
     def _refuse(self, envelope: _Envelope, reason: str) -> None:
@@ -209,6 +224,16 @@ class HttpApp:
 
 def _media_type(headers: dict[str, str]) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _unreadable(media: str, encoding: str) -> str:
+    """Say why a body of this type and encoding is not read; empty when it is."""
+    if media != _JSON and media not in _PROTOBUF:
+        given = f"`content-type` is {media!r}" if media else "`content-type` is missing"
+        return f"{given}; OTLP/HTTP is `application/x-protobuf` or `application/json`"
+    if encoding not in ("identity", "gzip", ""):
+        return f"`content-encoding` is {encoding!r}; `gzip` and none are read"
+    return ""
 
 
 def _lost(path: str, doubled: re.Match[str] | None) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from uvicorn.config import Config
 
     from clawtrace.receiver.http_protocol import Site
+    from clawtrace.receiver.questions import Questions
 
 __all__ = ["HttpServer"]
 
@@ -29,8 +30,9 @@ _KEEP_ALIVE_SECONDS = 120
 class HttpServer:
     """The HTTP port of the receiver."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, questions: Questions | None = None) -> None:
         self._desk = desk
+        self._questions = questions
         self._settings = desk.settings
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="clawtrace-http", daemon=True)
@@ -142,7 +144,7 @@ class HttpServer:
         from clawtrace.receiver.http_protocol import ExporterProtocol
 
         config = Config(
-            HttpApp(self._desk, self._site, self.port),
+            HttpApp(self._desk, self._site, self.port, self._questions),
             interface="asgi3",
             http=ExporterProtocol,
             ws="none",

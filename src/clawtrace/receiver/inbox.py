@@ -9,6 +9,10 @@ from clawtrace.receiver.request import Request
 
 __all__ = ["Budget", "Inbox"]
 
+_GATHER_SECONDS = 0.005
+"""How long the next group may wait for as many requests as the last one had. A commit costs milliseconds however few
+spans it has; senders that were answered together soon send again, and one that sends alone never waits."""
+
 
 class Budget:
     """Bytes that may be held at the same time, by bodies still arriving and requests not yet committed."""
@@ -39,6 +43,8 @@ class Inbox:
         self._condition = threading.Condition()
         self._waiting: deque[Request | threading.Event] = deque()
         self._closed = False
+        self._wanted = 1
+        """How many requests are worth a commit: as many as came last time."""
 
     def put(self, item: Request | threading.Event) -> bool:
         """Queue a request, or an event that is set when all before it is committed; False after `close`."""
@@ -46,7 +52,10 @@ class Inbox:
             if self._closed:
                 return False
             self._waiting.append(item)
-            self._condition.notify()
+            if not isinstance(item, Request):
+                self._wanted = 1
+            if len(self._waiting) == 1 or len(self._waiting) >= self._wanted:
+                self._condition.notify()
             return True
 
     def close(self) -> None:
@@ -55,15 +64,20 @@ class Inbox:
             self._closed = True
             self._condition.notify()
 
-    def drain(self, limit: int) -> tuple[list[Request], list[threading.Event]] | None:
-        """Wait for work and return what is there, up to `limit` bytes of requests; None when closed and empty."""
+    def drain(self, limit: int, seconds: float | None = None) -> tuple[list[Request], list[threading.Event]] | None:
+        """Wait for work and return what is there, up to `limit` bytes of requests; None when closed and empty.
+
+        With `seconds`, nothing is returned when nothing came for so long.
+        """
         requests: list[Request] = []
         events: list[threading.Event] = []
         size = 0
         with self._condition:
-            self._condition.wait_for(lambda: self._waiting or self._closed)
-            if not self._waiting:
+            self._condition.wait_for(lambda: self._waiting or self._closed, seconds)
+            if not self._waiting and self._closed:
                 return None
+            if self._waiting:
+                self._condition.wait_for(lambda: len(self._waiting) >= self._wanted or self._closed, _GATHER_SECONDS)
             while self._waiting and size < limit:
                 item = self._waiting.popleft()
                 if isinstance(item, Request):
@@ -71,4 +85,5 @@ class Inbox:
                     size += len(item.body)
                 else:
                     events.append(item)
+            self._wanted = max(len(requests), 1)
         return requests, events

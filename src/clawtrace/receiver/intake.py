@@ -5,15 +5,14 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import RunRule
 from clawtrace.receiver.attribute import NO_RUN, Attribution
 from clawtrace.receiver.claims import Claim, ClaimReader
-from clawtrace.receiver.columns import extend, secret_columns, without
+from clawtrace.receiver.columns import extend, redact, without
 from clawtrace.receiver.decode_json import JsonDecoder
 from clawtrace.receiver.dedupe import RequestWindow, SpanWindow
 from clawtrace.receiver.payload import BadPayloadError, Decoded, Signal
@@ -31,8 +30,7 @@ Batch = TypeVar("Batch", SpanBatch, LogBatch)
 _REASONS_TOLD = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """A receipt, and what the counters need beside it."""
 
     receipt: Receipt
@@ -41,14 +39,14 @@ class Note:
     """Whether its items belong to no run but their own trace."""
 
 
-@dataclass(slots=True)
 class Taken:
     """Everything that one commit writes."""
 
-    spans: SpanBatch = field(default_factory=SpanBatch)
-    logs: LogBatch = field(default_factory=LogBatch)
-    notes: list[Note] = field(default_factory=list)
-    adopted: list[tuple[str, int, str]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.spans = SpanBatch()
+        self.logs = LogBatch()
+        self.notes: list[Note] = []
+        self.adopted: list[tuple[str, int, str]] = []
 
     def __bool__(self) -> bool:
         return bool(self.notes or self.adopted)
@@ -142,7 +140,7 @@ class Intake:
         return self._attribution.run_of(claim, request.header_run, request.path_run)
 
     def _decode(self, request: Request, document: Any) -> Decoded:
-        suspect = self._redactor.suspects(request.body, escaped=request.json)
+        suspect = self._redactor.suspects(request.body)
         if not request.json:
             decoded = self._decode_protobuf(request, suspect)
         elif document is None:
@@ -152,8 +150,8 @@ class Intake:
         else:
             decoded = self._json.decode(request.signal, document, request.body, suspect=suspect)
         if suspect:
-            for column in (*secret_columns(decoded.spans), *secret_columns(decoded.logs)):
-                self._redactor.clean_all(column)
+            redact(decoded.spans, self._redactor.clean_all)
+            redact(decoded.logs, self._redactor.clean_all)
             told = decoded.rejected
             decoded.rejected = Counter()
             for (claim, reason), items in told.items():
@@ -187,7 +185,7 @@ class Intake:
         """Append the rows that are new; nothing here can fail half-way."""
         runs = batch.run_no
         if isinstance(batch, SpanBatch):
-            repeated = self._span_window.stage(runs, batch.trace_id, batch.span_id)
+            repeated = self._span_window.stage(runs, batch.trace_id, _versions(batch))
             self._gathered.spans = _joined(self._gathered.spans, without(batch, repeated) if repeated else batch)
         else:
             repeated = set(range(len(runs))) if self._is_retry(request, batch) else set()
@@ -237,6 +235,13 @@ class _Counts:
             )
             notes.append(Note(receipt, request.port, run in self.unattributed))
         return notes
+
+
+def _versions(batch: SpanBatch) -> list[str]:
+    """Return what makes each span a repetition: a span that was sent open is no repetition of its ended form."""
+    if 0 not in batch.end_ns:
+        return batch.span_id
+    return [span_id if end else f"{span_id} open" for span_id, end in zip(batch.span_id, batch.end_ns, strict=True)]
 
 
 def _joined(batch: Batch, more: Batch) -> Batch:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from clawtrace.errors import ReceiverError
 from clawtrace.receiver.redact import RedactionSettings
+from clawtrace.receiver.tee_settings import TeeSettings
 
 __all__ = ["MEBIBYTE", "Endpoints", "ReceiverSettings", "is_loopback"]
 
 MEBIBYTE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoints:
+class Endpoints(NamedTuple):
     """Base URLs to hand to exporters."""
 
     grpc: str
@@ -71,6 +72,8 @@ class ReceiverSettings:
     run_key: str | None = None
     """Attribute that carries the run id in foreign data (rule 8)."""
     redaction: RedactionSettings = field(default_factory=RedactionSettings)
+    tee: TeeSettings | None = None
+    """Where everything received is also forwarded; None forwards nothing."""
 
     def __post_init__(self) -> None:
         if self.queue_bytes < self.max_request_bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Literal
 
 from clawtrace.model.raw import LogBatch, SpanBatch
@@ -23,15 +22,15 @@ class BadItemError(Exception):
     """One span or log record that will never be accepted; its text says why."""
 
 
-@dataclass(slots=True)
 class Decoded:
     """One request as columns; the columns that the receiver fills in (arrival, run) are still empty."""
 
-    spans: SpanBatch = field(default_factory=SpanBatch)
-    logs: LogBatch = field(default_factory=LogBatch)
-    claims: list[Claim] = field(default_factory=list)
-    """What each span or log record says about its run."""
-    points: Counter[Claim] = field(default_factory=Counter)
-    """Metric data points, counted only."""
-    rejected: Counter[tuple[Claim, str]] = field(default_factory=Counter)
-    """Items that were rejected, by what they say about their run, and why."""
+    def __init__(self) -> None:
+        self.spans = SpanBatch()
+        self.logs = LogBatch()
+        self.claims: list[Claim] = []
+        """What each span or log record says about its run."""
+        self.points: Counter[Claim] = Counter()
+        """Metric data points, counted only."""
+        self.rejected: Counter[tuple[Claim, str]] = Counter()
+        """Items that were rejected, by what they say about their run, and why."""

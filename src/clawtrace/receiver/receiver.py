@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from clawtrace.errors import ReceiverError
 from clawtrace.model.raw import RawSink
@@ -20,7 +21,11 @@ from clawtrace.receiver.intake import Intake
 from clawtrace.receiver.limits import Endpoints, ReceiverSettings, is_loopback
 from clawtrace.receiver.redact import Redactor
 from clawtrace.receiver.request import Answer, Request
+from clawtrace.receiver.tee import Tee, TeeTally
 from clawtrace.receiver.writer import Writer
+
+if TYPE_CHECKING:
+    from clawtrace.receiver.questions import Questions
 
 __all__ = ["Carriers", "Receiver"]
 
@@ -56,6 +61,8 @@ class Receiver:
         runs: Iterable[tuple[str, int]] = (),
         traces: Iterable[tuple[str, int, str]] = (),
         sessions: Iterable[tuple[str, int]] = (),
+        questions: Questions | None = None,
+        idle: Callable[[], None] | None = None,
     ) -> None:
         """Make a receiver that does not listen yet.
 
@@ -66,6 +73,8 @@ class Receiver:
             runs: (run id, number) that the store holds.
             traces: (trace id, run number, rule) that the store holds.
             sessions: (session id, run number) that runs announced earlier.
+            questions: what answers other processes on the HTTP port; None answers nobody.
+            idle: called, in the thread that commits, when nothing came for a while after something did.
 
         Raises:
             ReceiverError: the redaction settings cannot be meant.
@@ -80,7 +89,13 @@ class Receiver:
         self._writer = self._make_writer(sink, Redactor(self.settings.redaction, environ))
         self._desk = Desk(self.settings, self._writer, self._attribution, self._connections, self._counters)
         self._grpc = GrpcServer(self._desk)
-        self._http = HttpServer(self._desk)
+        self._questions = questions
+        self._http = HttpServer(self._desk, questions)
+        self._tee = Tee(self.settings.tee) if self.settings.tee is not None else None
+        if self._tee is not None:
+            self._writer.forward = self._tee.put
+        if idle is not None:
+            self._writer.idle = idle
         self._writing = False
 
     def _make_writer(self, sink: RawSink, redactor: Redactor) -> Writer:
@@ -114,18 +129,24 @@ class Receiver:
         try:
             self._http.start()
             self._grpc.start()
+            if self._tee is not None:
+                self._tee.start((self._grpc.port, self._http.port))
         except ReceiverError:
             self.stop()
             raise
         return self.endpoints
 
     def stop(self) -> None:
-        """Take no more requests, commit and answer what was received, and end."""
+        """Take no more requests, commit, answer and forward what was received, and end."""
         if self._writing:
             self._writing = False
+            if self._questions is not None:
+                self._questions.stop()
             self._http.stop()
             self._grpc.stop()
             self._writer.stop()
+            if self._tee is not None:
+                self._tee.stop()
 
     def __enter__(self) -> Receiver:
         self.start()
@@ -218,6 +239,10 @@ class Receiver:
         if run_id is None:
             return self._counters.total()
         return self._counters.of_run(self._attribution.number(run_id))
+
+    def forwarded(self) -> TeeTally | None:
+        """Return what was forwarded to the tee and what was dropped; None without a tee."""
+        return self._tee.tally() if self._tee is not None else None
 
     def conflicts(self, run_id: str | None = None) -> list[Conflict]:
         """Return where two attribution rules disagreed, for a run or in total."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Literal, NamedTuple
 
 from clawtrace.errors import InputError, StoreError
 from clawtrace.model.raw import RawSink
@@ -33,8 +33,7 @@ _NO_LIMIT = 1 << 60
 _WINDOW = 1 << 22
 
 
-@dataclass(frozen=True, slots=True)
-class Grouping:
+class Grouping(NamedTuple):
     """How recordings are told apart into runs (spec: cli.md)."""
 
     mode: Literal["attribution", "one_run", "run_per_file", "run_per_dir"] = "attribution"
@@ -84,8 +83,7 @@ class LoadReport:
     """Log records without a trace that no rule gives to a run; they are stored, and belong to none."""
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(NamedTuple):
     path: Path
     root: Path
     """The folder that was given, or the file itself."""

@@ -13,8 +13,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from clawtrace.errors import InputError
 from clawtrace.receiver.payload import Signal
@@ -36,8 +35,7 @@ class NotOtlpError(Exception):
     """The content is no OTLP; the text says what was found instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(NamedTuple):
     """One request of a recording."""
 
     signal: Signal

@@ -1,40 +1,40 @@
 """Redaction as a step of decoding: no secret reaches the disk (spec: span-model.md §1).
 
-One pass over the bytes of a request asks whether anything in it looks like a secret; nearly always nothing does,
-and nothing more is done. Otherwise its texts are asked the same, and only those with a hit meet the regular
-expressions. A secret becomes ``[REDACTED:kind:hash8]``, the same for equal values, so that equality stays answerable.
+One pass over the bytes of a request asks for the literals of all kinds of secrets, and where one stands, its kind's
+pattern is tried at that very place; nearly always nothing is found, and nothing more is done. Otherwise each text is
+asked the same. A secret becomes ``[REDACTED:kind:hash8]``, the same for equal values, so that equality stays answerable.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from clawtrace.errors import ReceiverError
-from clawtrace.receiver.literals import Literals
-from clawtrace.receiver.secret_kinds import SECRET_KINDS, START
+from clawtrace.receiver.environment_secrets import environment_secrets, telling_parts, value_expression
+from clawtrace.receiver.secret_kinds import SECRET_KINDS, SecretKind
 
 if TYPE_CHECKING:
     from regex import Pattern as UserPattern
 
-__all__ = ["RedactionSettings", "Redactor", "environment_secrets"]
+__all__ = ["RedactionSettings", "Redactor"]
 
-_SECRET_NAMES = re.compile("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
-_PATH = re.compile(r"[~.]?/|[A-Za-z]:[\\/]")
-_COMMON = frozenset({"changeme", "password", "disabled", "required", "optional", "keychain", "gssapi-keyex"})
 _USER_PATTERN_SECONDS = 0.2
-_ESCAPED_CONTROL = re.compile(r"\\+[nrt]")
-_JSON_ESCAPE = re.compile(rb"\\u00[2-7]")
+_BREAKS = re.compile(r"(?:[\r\n\t]|\\+(?:[nrt]|u000[9aAdD]))+")
+"""Line breaks as they are and as JSON writes them: a key has one hash however its lines were broken."""
+_ESCAPE = r"\\+(?:u00([2-7][0-9A-Fa-f])|/)"
+_ESCAPES, _ESCAPES_BYTES = re.compile(_ESCAPE), re.compile(_ESCAPE.encode())
+_ESCAPE_LITERALS = ("\\/", *(f"\\u00{digit}" for digit in "234567"))
+"""How an ordinary character can be hidden inside of JSON text."""
+_KEPT_ESCAPES = frozenset({0x22, 0x5C, 0x7F})
+"""Written out, a quote or a backslash would end the JSON text that it stands in."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RedactionSettings:
+class RedactionSettings(NamedTuple):
     """What is redacted; everything by default."""
 
     enabled: bool = True
@@ -47,51 +47,76 @@ class RedactionSettings:
     """(kind, regular expression) of the project's own secrets. They run on every text, so they cost time."""
 
 
-def environment_secrets(environ: Mapping[str, str]) -> list[str]:
-    """Return the values of `environ` that are secrets by their variable's name, longest first.
-
-    Values shorter than 8 characters, paths, plain URLs, common words and words without a digit that are shorter than
-    16 characters are not: replacing them everywhere would destroy ordinary text.
-    """
-    found = {value for name, value in environ.items() if _SECRET_NAMES.search(name) and _is_secret_value(value)}
-    return sorted(found, key=lambda value: (-len(value), value))
-
-
-def _is_secret_value(value: str) -> bool:
-    if len(value) < 8 or value.casefold() in _COMMON or _PATH.match(value):
-        return False
-    if "://" in value and "@" not in value:
-        return False
-    return len(value) >= 16 or any(character.isdigit() for character in value)
-
-
-def _escaped_forms(value: str) -> list[str]:
-    """Return how `value` reads in plain text and inside of JSON text, up to three levels deep."""
-    forms, level = {value: None}, [value]
-    for _ in range(3):
-        level = [json.dumps(text, ensure_ascii=ascii_only)[1:-1] for text in level for ascii_only in (False, True)]
-        forms.update(dict.fromkeys(level))
-    return list(forms)
-
-
 def _mark(kind: str, secret: str) -> str:
-    plain = _ESCAPED_CONTROL.sub("\n", secret)
-    digest = hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    digest = hashlib.sha256(_BREAKS.sub("\n", secret).encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"[REDACTED:{kind}:{digest}]"
 
 
-def _replacement(kind: str, match: re.Match[str]) -> str:
-    if "secret" not in match.re.groupindex:
-        return _mark(kind, match[0])
-    start, end = match.start("secret") - match.start(), match.end("secret") - match.start()
-    return match[0][:start] + _mark(kind, match["secret"]) + match[0][end:]
+def _written_out(text: str) -> str:
+    r"""Return `text` with the ordinary characters that JSON escapes hide (``\/``, ``\u0073``), at any depth."""
+
+    def character(escape: re.Match[str]) -> str:
+        code = int(escape[1], 16) if escape[1] else 0x2F
+        return escape[0] if code in _KEPT_ESCAPES else chr(code)
+
+    return _ESCAPES.sub(character, text)
+
+
+def _written_out_bytes(data: bytes) -> bytes:
+    def character(escape: re.Match[bytes]) -> bytes:
+        code = int(escape[1], 16) if escape[1] else 0x2F
+        return escape[0] if code in _KEPT_ESCAPES else bytes((code,))
+
+    return _ESCAPES_BYTES.sub(character, data)
+
+
+class _Rule:
+    """One kind of secret, or one value of the environment, with expressions that are compiled when first needed."""
+
+    def __init__(self, kind: SecretKind, told: str | None = None) -> None:
+        self.kind = kind
+        self._told = told
+        """The mark of a value, whatever form it is found in; None where each match has its own."""
+
+    @cached_property
+    def _confirmed(self) -> Callable[[bytes, int], object]:
+        return re.compile(self.kind.expression(bounded=False).encode(), re.DOTALL).match
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(self.kind.expression(bounded=True), re.DOTALL)
+
+    def may_stand(self, data: bytes, position: int) -> bool:
+        """Say whether the secret may be around the literal at `position`; False is certain."""
+        before = self.kind.before
+        if before is None:
+            return True
+        return position >= before and self._confirmed(data, position - before) is not None
+
+    def replace(self, text: str) -> str:
+        """Return `text` with every secret of this kind replaced."""
+        return self._pattern.sub(self._replacement, text)
+
+    def _replacement(self, match: re.Match[str]) -> str:
+        if self._told:
+            return self._told
+        kind, group = self.kind, "secret" if "secret" in match.re.groupindex and match["secret"] else 0
+        if kind.check and not kind.check(match[group]):
+            return match[0]
+        start, end = match.start(group) - match.start(), match.end(group) - match.start()
+        return match[0][:start] + _mark(kind.name, match[group]) + match[0][end:]
+
+
+def _value_rule(value: str) -> _Rule:
+    kind = SecretKind("env", telling_parts(value), value_expression(value), "the environment", before=None)
+    return _Rule(kind, _mark("env", value))
 
 
 class Redactor:
     """Replaces secrets in texts; made once, used by one thread at a time."""
 
     def __init__(self, settings: RedactionSettings | None = None, environ: Mapping[str, str] | None = None) -> None:
-        """Compile the tables.
+        """Build the tables.
 
         Args:
             settings: what is redacted.
@@ -100,56 +125,67 @@ class Redactor:
         Raises:
             ReceiverError: an own pattern is no regular expression, or a kind to switch off does not exist.
         """
+        from ahocorasick_rs import BytesAhoCorasick, Implementation
+
         self._settings = settings or RedactionSettings()
         known = {kind.name for kind in SECRET_KINDS}
         for name in self._settings.kinds_off:
             if name not in known:
                 raise ReceiverError(f"`redaction.kinds_off` names {name!r}; the kinds are {', '.join(sorted(known))}")
-        kinds = [kind for kind in SECRET_KINDS if kind.name not in self._settings.kinds_off]
-        self._kinds = [
-            (
-                kind.literals,
-                re.compile(kind.pattern.replace("{start}", START), re.DOTALL),
-                partial(_replacement, kind.name),
-            )
-            for kind in kinds
-        ]
-        self._environment: list[tuple[str, str]] = []
+        self._rules: list[_Rule] = []
+        owners: dict[str, list[int]] = {literal: [] for literal in _ESCAPE_LITERALS}
         if self._settings.environment:
             for secret in environment_secrets(os.environ if environ is None else environ):
-                self._environment += [(form, _mark("env", secret)) for form in _escaped_forms(secret)]
-        self._literals = Literals(
-            [literal for kind in kinds for literal in kind.literals], [form for form, _ in self._environment]
-        )
+                self._add(_value_rule(secret), owners)
+        for kind in SECRET_KINDS:
+            if kind.name not in self._settings.kinds_off:
+                self._add(_Rule(kind), owners)
+        self._owners = list(owners.values())
+        self._find = BytesAhoCorasick(
+            [literal.encode("utf-8", "surrogatepass") for literal in owners], implementation=Implementation.DFA
+        ).find_matches_as_indexes
         self._own = [(name, _user_pattern(name, pattern)) for name, pattern in self._settings.patterns]
 
-    def suspects(self, data: bytes, *, escaped: bool) -> bool:
-        """Say whether any text of the request `data` may hold a secret; False is certain.
+    def _add(self, rule: _Rule, owners: dict[str, list[int]]) -> None:
+        for literal in rule.kind.literals:
+            owners.setdefault(literal, []).append(len(self._rules))
+        self._rules.append(rule)
 
-        Args:
-            data: the request, decompressed.
-            escaped: whether texts are JSON strings, in which any character may be written as an escape.
-        """
+    def _scan(self, data: bytes) -> tuple[set[int], bool]:
+        """Return the rules whose secrets may stand in `data`, and whether escapes hide characters of it."""
+        found: set[int] = set()
+        escapes = False
+        for literal, position, _ in self._find(data, overlapping=True):
+            if literal < len(_ESCAPE_LITERALS):
+                escapes = True
+                continue
+            for rule in self._owners[literal]:
+                if rule not in found and self._rules[rule].may_stand(data, position):
+                    found.add(rule)
+        return found, escapes
+
+    def suspects(self, data: bytes) -> bool:
+        """Say whether any text of the request `data` (decompressed) may hold a secret; False is certain."""
         if not self._settings.enabled:
             return False
-        if self._own or self._literals.in_bytes(data):
-            return True
-        return escaped and _JSON_ESCAPE.search(data) is not None
+        found, escapes = self._scan(data)
+        return bool(found or self._own) or (escapes and bool(self._scan(_written_out_bytes(data))[0]))
 
     def clean(self, text: str) -> str:
-        """Return `text` with every secret replaced."""
+        """Return `text` with every secret replaced; where escapes hide one, they are written out."""
         if not self._settings.enabled:
             return text
-        if self._literals.in_text(text):
-            for form, mark in self._environment:
-                if form in text:
-                    text = text.replace(form, mark)
-            for literals, pattern, replacement in self._kinds:
-                if any(literal in text for literal in literals):
-                    text = pattern.sub(replacement, text)
+        found, escapes = self._scan(text.encode("utf-8", "surrogatepass"))
+        plain = text
+        if escapes:
+            plain = _written_out(text)
+            found = self._scan(plain.encode("utf-8", "surrogatepass"))[0]
+        cleaned = plain
+        for rule in sorted(found):
+            cleaned = self._rules[rule].replace(cleaned)
         for name, own in self._own:
-            text = _own_clean(name, own, text)
-        return text
+            cleaned = _own_clean(name, own, cleaned)
+        return text if cleaned == plain else cleaned
 
     def clean_all(self, texts: list[str]) -> None:
         """Clean every text of a column in place."""
@@ -160,9 +196,12 @@ class Redactor:
 
     def clean_bytes(self, data: bytes) -> bytes:
         """Return binary `data` with every secret replaced."""
-        text = data.decode("latin-1")
+        try:
+            encoding, text = "utf-8", data.decode()
+        except UnicodeDecodeError:
+            encoding, text = "latin-1", data.decode("latin-1")
         cleaned = self.clean(text)
-        return data if cleaned == text else cleaned.encode("latin-1", "replace")
+        return data if cleaned == text else cleaned.encode(encoding)
 
 
 def _user_pattern(name: str, pattern: str) -> UserPattern[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from clawtrace.receiver.connections import Connection
 from clawtrace.receiver.payload import Signal
@@ -28,8 +28,7 @@ class Outcome(Enum):
     """clawtrace itself failed on it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What the sender is told."""
 
     outcome: Outcome
@@ -38,7 +37,7 @@ class Answer:
     message: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Request:
     """One request, decompressed."""
 

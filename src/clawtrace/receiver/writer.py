@@ -26,6 +26,10 @@ __all__ = ["Writer"]
 
 _LOG = logging.getLogger("clawtrace.receiver")
 
+_FOR_GOOD = (Outcome.ACCEPTED, Outcome.BROKEN)
+"""OTLP that its sender will not send again."""
+_IDLE_SECONDS = 2.0
+
 
 @contextmanager
 def _collector_away() -> Iterator[None]:
@@ -61,6 +65,12 @@ class Writer:
         self._changes = changes
         self._group_bytes = group_bytes
         self._inbox = Inbox()
+        self.lost: Callable[[Request, str], None] = lambda _, reason: counters.turned_away(reason)
+        """Called with a request that will never be accepted, and why; what it records is in the next commit."""
+        self.forward: Callable[[Request], None] = lambda _: None
+        """Called with a request that was answered for good; must return at once."""
+        self.idle: Callable[[], None] = lambda: None
+        """Called when nothing came for a while after something did."""
         self._pending: list[Note] = []
         """Refusals to be written with the next commit; guarded by the lock."""
         self._lock = threading.Lock()
@@ -96,8 +106,13 @@ class Writer:
     # --------------------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        while (work := self._inbox.drain(self._group_bytes)) is not None:
+        resting = True
+        while (work := self._inbox.drain(self._group_bytes, None if resting else _IDLE_SECONDS)) is not None:
             requests, events = work
+            resting = not (requests or events)
+            if resting:
+                self._rest()
+                continue
             size = sum(len(request.body) for request in requests)
             with _collector_away():
                 self._process(requests)
@@ -109,6 +124,12 @@ class Writer:
                 self._changes.tell()
         self._process([])
 
+    def _rest(self) -> None:
+        try:
+            self.idle()
+        except Exception:
+            _LOG.exception("what is done while nothing arrives failed")
+
     def _process(self, requests: list[Request]) -> None:
         answers: list[tuple[Request, Answer]] = []
         for request in requests:
@@ -116,6 +137,7 @@ class Writer:
         taken = self._intake.take()
         with self._lock:
             refusals, self._pending = self._pending, []
+        refusals += [Note(receipt, 0, unattributed=True) for receipt in self._counters.take_strays()]
         failure = self._commit(taken, refusals)
         if failure:
             with self._lock:
@@ -129,19 +151,21 @@ class Writer:
                 self._connections.carried(request.connection, request.runs)
             told = Answer(Outcome.REFUSED, 0, failure) if failure and answer.outcome is Outcome.ACCEPTED else answer
             _tell(request.answer, told)
+            if told.outcome in _FOR_GOOD and request.port:
+                self.forward(request)
 
     def _add(self, request: Request) -> Answer:
         """Add one request to the batch; whatever is wrong with it stays its own problem."""
         try:
             return self._intake.add(request)
         except BadPayloadError as problem:
-            self._counters.turned_away(str(problem))
+            self.lost(request, str(problem))
             return Answer(Outcome.BAD, message=str(problem))
         except StoreError as error:
             return Answer(Outcome.REFUSED, message=str(error))
         except Exception:
             _LOG.exception("a %s request of %d bytes could not be processed", request.signal, len(request.body))
-            self._counters.turned_away("clawtrace failed on it")
+            self.lost(request, "clawtrace failed on it")
             return Answer(Outcome.BROKEN, message="clawtrace failed on this request; its log says more")
 
     def _commit(self, taken: Taken, refusals: list[Note]) -> str:

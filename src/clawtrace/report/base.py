@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, TextIO
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TextIO
 
 from clawtrace._discover import subclasses_in
 from clawtrace.engine.gate import Gate
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["CampaignReport", "LeftOut", "Report", "cases_of", "formats", "status_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(NamedTuple):
     """A planned run without a result: it was not started, or ended before it could be judged."""
 
     run_id: str
@@ -31,8 +30,7 @@ class LeftOut:
     """One sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class CampaignReport:
+class CampaignReport(NamedTuple):
     """Everything that a report shows: the runs with their verdicts, and what follows from them."""
 
     suite_id: str | None
@@ -41,11 +39,11 @@ class CampaignReport:
     """When the evaluation began; aware of its time zone."""
     results: Sequence[RunResult]
     exit_code: ExitCode
-    gate: Gate = field(default_factory=Gate)
+    gate: Gate = Gate()
     """What the user let pass; `exit_code` follows from it, `results` and `left_out`."""
     left_out: Sequence[LeftOut] = ()
     """Planned runs without a result; with any of them a campaign has not passed."""
-    trees: Mapping[str, Sequence[SpanNode]] = field(default_factory=dict)
+    trees: Mapping[str, Sequence[SpanNode]] = MappingProxyType({})
     """Spans of a run, depth first, by run id, for display; a run may be left out."""
     duration_ms: float | None = None
     """From start to the last verdict; None when it was not measured."""

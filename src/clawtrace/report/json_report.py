@@ -79,7 +79,7 @@ class AssertionResult(_Struct):
     """Whether spans of the run arrived after this verdict."""
     sql: str
     """The SQL text that ran; empty for a probe of the world."""
-    params: dict[str, Any]
+    params: Mapping[str, Any]
     """The parameters and relations that were bound to the SQL."""
     duration_ms: float
     """Time of the query divided by the number of runs that it answered for."""
@@ -304,7 +304,7 @@ def _run(result: RunResult) -> Run:
             duration_ms=result.duration_ms,
         ),
         final_score=None,
-        totals=result.totals,
+        totals=dict(result.totals),
         diagnostics=list(result.diagnostics),
         assertions=[_assertion(verdict) for verdict in result.verdicts],
     )

@@ -11,7 +11,6 @@ from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.report.base import CampaignReport, LeftOut, status_of
 from clawtrace.report.figures import UNKNOWN, cost_of, count, duration, tokens_of
 from clawtrace.report.paper import Column, Paper, Segment
-from clawtrace.report.tree import tree_lines
 
 __all__ = ["print_campaign", "print_runs", "print_summary", "print_verdicts"]
 
@@ -89,7 +88,7 @@ def _run_figures(result: RunResult) -> list[str]:
 def print_verdicts(report: CampaignReport, paper: Paper, *, verbose: bool = False) -> None:
     """Print what did not pass, run by run, the gravest first; with `verbose` also what passed."""
     for result in report.results:
-        shown = [verdict for verdict in result.verdicts if verbose or verdict.status is not Status.PASS]
+        shown = list(result.verdicts) if verbose else result.not_passed()
         if result.error:
             paper.line()
             paper.line(("ERROR", "bold red"), (f"  {_title(result)}", "bold"))
@@ -113,6 +112,8 @@ def _print_verdict(verdict: Verdict, result: RunResult, report: CampaignReport, 
     in_tree = {node.span_id for node in nodes}
     marks = {item.span_id: item.why for item in verdict.evidence if item.span_id is not None}
     if marks.keys() & in_tree:
+        from clawtrace.report.tree import tree_lines
+
         paper.line()
         for line in tree_lines(nodes, marks=marks, only_marked=True, width=paper.width):
             paper.line(*line)
@@ -177,7 +178,7 @@ def _meaning(report: CampaignReport) -> str:
     if report.exit_code is ExitCode.UNDECIDED and not any(result.verdicts for result in report.results):
         return "nothing was evaluated" + ("" if report.results else ": there was no run")
     if report.exit_code is ExitCode.PASSED and any(
-        verdict.status is not Status.PASS for result in report.results for verdict in result.verdicts
+        standing.status is not Status.PASS for result in report.results for standing in result.standings
     ):
         return "nothing that counts stands against it; what did not pass is a warning or was let pass by a flag"
     return _MEANING[report.exit_code]

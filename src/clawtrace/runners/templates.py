@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["NAMES", "RunValues", "names_in", "render", "render_tree"]
 
@@ -31,8 +30,7 @@ NAMES: Mapping[str, str] = {
 _TEMPLATE = re.compile(r"(\\?)\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}")
 
 
-@dataclass(frozen=True, slots=True)
-class RunValues:
+class RunValues(NamedTuple):
     """What the templates of one run stand for: one clock, so that a prompt and an assertion agree on the day."""
 
     run_id: str

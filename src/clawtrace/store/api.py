@@ -8,12 +8,34 @@ An empty answer is an empty list, never None. Every error is a `StoreError` or, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from clawtrace.model.query import BoundRelation, Query, Scalar
 
-__all__ = ["Answer", "QueryableStore"]
+__all__ = ["Answer", "Columns", "QueryableStore"]
+
+
+class Columns(Protocol):
+    """An answer that is read by the column or by the row, where not every row will be looked at."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        ...
+
+    def column(self, name: str) -> list[Any]:
+        """Return every value of a column, in the order of the rows."""
+        ...
+
+    def row(self, number: int) -> Mapping[str, Any]:
+        """Return a row, counted from 0."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +45,21 @@ class Answer:
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
 
+    def __len__(self) -> int:
+        return len(self.rows)
+
     def dicts(self) -> list[dict[str, Any]]:
         """Return the rows by column name."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    def column(self, name: str) -> list[Any]:
+        """Return every value of a column, in the order of the rows."""
+        place = self.columns.index(name)
+        return [row[place] for row in self.rows]
+
+    def row(self, number: int) -> dict[str, Any]:
+        """Return a row by column name, counted from 0."""
+        return dict(zip(self.columns, self.rows[number], strict=True))
 
 
 class QueryableStore(Protocol):
@@ -40,6 +74,14 @@ class QueryableStore(Protocol):
 
         Raises:
             QueryError: the text is not valid for this store; the message holds the engine's words.
+        """
+        ...
+
+    def ask_columns(self, query: Query, bound: Sequence[BoundRelation] = ()) -> Columns:
+        """Answer as `ask` does; a store MAY leave values where they are until they are read.
+
+        Raises:
+            QueryError: as `ask`.
         """
         ...
 
@@ -62,6 +104,10 @@ class QueryableStore(Protocol):
         Raises:
             QueryError: the text is no single SELECT, the engine refuses it, or the time limit has passed.
         """
+        ...
+
+    def narrowed(self, run_ids: Sequence[str], queries: Sequence[Query]) -> AbstractContextManager[None]:
+        """Say that, inside, only `queries` are asked, and only of some or all of `run_ids`; a store MAY ignore it."""
         ...
 
     def select_runs(self, run_ids: Iterable[str]) -> None:

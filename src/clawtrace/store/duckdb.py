@@ -9,25 +9,30 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clawtrace.errors import QueryError, StoreError, StoreLockedError, StoreSchemaError
+from clawtrace.errors import QueryError, StoreError, StoreSchemaError
 from clawtrace.model.query import BoundRelation, Query, Scalar
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
-from clawtrace.model.relations import RELATIONS
+from clawtrace.model.relations import RELATIONS, Relation
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.store.api import Answer
 from clawtrace.store.markers import rewrite_markers
+from clawtrace.store.owner import PATIENCE_SECONDS, connect, patiently
 from clawtrace.store.user_sql import check_single_select, time_limit
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+    from clawtrace.store.columns import ColumnAnswer
+    from clawtrace.store.raw_inserts import RawInserts
 
 __all__ = ["MEMORY", "SCHEMA_VERSION", "DuckStore", "read_record"]
 
@@ -36,24 +41,13 @@ SCHEMA_VERSION = 1
 
 MEMORY = ":memory:"
 
+_CHECKPOINT_BYTES = 16 << 20
+"""Write-ahead logs of less are replayed in no time, and cost more to move than they save."""
+
 _COPIED_ROWS = 2_000
 """Relations of more rows are copied into a table when they are loaded."""
 
 _DUCK_TYPES = {"text": "VARCHAR", "bigint": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN"}
-
-_SPANS_INSERT = """
-INSERT INTO otel_traces BY NAME
-SELECT * REPLACE (
-           list_transform("Events.Timestamp", lambda t: make_timestamp_ns(t)) AS "Events.Timestamp"),
-       make_timestamp_ns(least(start_ns, 9223372036854775806)::BIGINT) AS "Timestamp",
-       CASE WHEN end_ns >= start_ns THEN end_ns - start_ns ELSE 0 END AS "Duration"
-FROM incoming
-"""
-
-_LOGS_INSERT = """
-INSERT INTO otel_logs BY NAME
-SELECT *, make_timestamp_ns(least(time_ns, 9223372036854775806)::BIGINT) AS "Timestamp" FROM incoming
-"""
 
 
 class DuckStore:
@@ -61,6 +55,7 @@ class DuckStore:
 
     Args:
         path: file of the store, created when missing; `MEMORY` keeps everything in the process.
+        patience_s: how long a file that another process holds is tried again, in seconds.
 
     Raises:
         StoreLockedError: another process holds the file.
@@ -68,9 +63,9 @@ class DuckStore:
         StoreError: the file cannot be opened or created.
     """
 
-    def __init__(self, path: str | Path = MEMORY) -> None:
+    def __init__(self, path: str | Path = MEMORY, *, patience_s: float = PATIENCE_SECONDS) -> None:
         self.path = str(path)
-        self._db = _connect(self.path)
+        self._db = patiently(partial(connect, self.path), patience_s)
         try:
             self._create()
             # Nothing outside of the store is read or written from here on, whatever SQL is asked.
@@ -78,6 +73,8 @@ class DuckStore:
             # Table functions can change settings from inside a SELECT: enable_logging() to a file disabled the store.
             self._db.execute("SET lock_configuration = true")
             self._writer = self._db.cursor()
+            self._inserts: RawInserts | None = None
+            """Prepared by the first commit; forgotten when a commit fails."""
             self._reader = self._db.cursor()
             self._reader.execute("CREATE TEMP TABLE selected_runs (run_id VARCHAR)")
             self._selected: list[str] = []
@@ -167,23 +164,19 @@ class DuckStore:
         adopted: list[tuple[str, int, str]],
     ) -> None:
         """Write one group of requests in one transaction (see `clawtrace.model.raw.RawSink`)."""
-        from clawtrace.store.arrow import logs_table, spans_table
+        from clawtrace.store.raw_inserts import RawInserts
 
         with self._writer_lock:
             unsaved = list(self._unsaved)
+            inserts, self._inserts = self._inserts or RawInserts(self._writer), None
             with _Transaction(self._writer, self.path) as db:
                 self._write_numbers(db, unsaved)
-                if len(spans):
-                    db.register("incoming", spans_table(spans))
-                    db.execute(_SPANS_INSERT)
-                    db.unregister("incoming")
-                if len(logs):
-                    db.register("incoming", logs_table(logs))
-                    db.execute(_LOGS_INSERT)
-                    db.unregister("incoming")
-                _write_receipts(db, receipts)
+                inserts.spans(spans)
+                inserts.logs(logs)
+                inserts.receipts(receipts)
                 for trace_id, run_no, rule in adopted:
                     _adopt(db, trace_id, run_no, rule)
+            self._inserts = inserts
             del self._unsaved[: len(unsaved)]
 
     def _write_numbers(self, db: DuckDBPyConnection, unsaved: list[tuple[int, str]]) -> None:
@@ -201,7 +194,7 @@ class DuckStore:
                 self._write_numbers(db, unsaved)
                 db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])
                 db.execute(
-                    "INSERT INTO run_records VALUES (?, ?, ?)", [run_id, json.dumps(asdict(record)), time.time_ns()]
+                    "INSERT INTO run_records VALUES (?, ?, ?)", [run_id, json.dumps(record._asdict()), time.time_ns()]
                 )
             del self._unsaved[: len(unsaved)]
 
@@ -250,6 +243,21 @@ class DuckStore:
             self._reader.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" AS SELECT * FROM incoming')
             self._reader.unregister("incoming")
 
+    def insert(self, table: str, columns: Mapping[str, tuple[str, Sequence[Any]]]) -> None:
+        """Append rows to a table, by column name; the caller owns the transaction.
+
+        Raises:
+            StoreError: the engine's words.
+        """
+        from clawtrace.store.arrow import rows_table
+
+        if not next(iter(columns.values()))[1]:
+            return
+        with self._reader_lock:
+            self._reader.register("incoming", rows_table(columns))
+            self.script(f'INSERT INTO "{table}" BY NAME SELECT * FROM incoming')
+            self._reader.unregister("incoming")
+
     @property
     def lock(self) -> threading.RLock:
         """Hold it over several calls that belong together on the question side."""
@@ -265,21 +273,64 @@ class DuckStore:
                 return
             self._selected = []
             self._reader.execute("DELETE FROM selected_runs")
-            self._reader.execute("INSERT INTO selected_runs SELECT unnest(?::VARCHAR[])", [wanted])
+            if len(wanted) <= _COPIED_ROWS:
+                self._reader.execute("INSERT INTO selected_runs SELECT unnest(?::VARCHAR[])", [wanted])
+            else:
+                from clawtrace.store.arrow import rows_table
+
+                self._reader.register("incoming", rows_table({"run_id": ("text", wanted)}))
+                self._reader.execute("INSERT INTO selected_runs SELECT run_id FROM incoming")
+                self._reader.unregister("incoming")
             self._selected = wanted
 
     def ask(self, query: Query, bound: Sequence[BoundRelation] = ()) -> Answer:
         """Answer one query over the relations, ``selected_runs`` and `bound`."""
         with self._reader_lock:
-            for relation in bound:
-                self.load(
-                    relation.name,
-                    {
-                        "value": ("text", [row[0] for row in relation.rows]),
-                        "item": ("bigint", [row[1] for row in relation.rows]),
-                    },
-                )
+            self._bind(bound)
             return self._answer(query)
+
+    def ask_columns(self, query: Query, bound: Sequence[BoundRelation] = ()) -> ColumnAnswer:
+        """Answer as `ask` does, in columns whose values become Python's when they are read."""
+        import duckdb
+
+        from clawtrace.store.columns import ColumnAnswer
+
+        with self._reader_lock:
+            self._bind(bound)
+            try:
+                text = rewrite_markers(query.sql, "$")
+                return ColumnAnswer(self._reader.sql(text, params=dict(query.params) or None))
+            except (duckdb.Error, RuntimeError) as error:  # what fails while rows are read comes through nanoarrow
+                raise QueryError(str(error)) from error
+
+    @contextlib.contextmanager
+    def narrowed(self, run_ids: Sequence[str], queries: Sequence[Query]) -> Iterator[None]:
+        """Answer `queries` inside from copies of these runs' rows: twenty of them then read each relation once.
+
+        Temporary tables hide the relations that the texts name, with the columns that they name.
+        """
+        text = " ".join(query.sql for query in queries)
+        hidden: list[str] = []
+        with self._reader_lock:
+            self.select_runs(run_ids)
+            try:
+                for relation in RELATIONS.values():
+                    columns = _columns_read(relation, text)
+                    if relation.name != "attributes" and columns:  # that one is a view
+                        self._reader.execute(
+                            f"CREATE TEMP TABLE {relation.name} AS SELECT r.{', r.'.join(columns)} "
+                            f"FROM {relation.name} AS r JOIN selected_runs AS s ON s.run_id = r.run_id"
+                        )
+                        hidden.append(relation.name)
+                yield
+            finally:
+                for name in hidden:
+                    self._reader.execute(f"DROP TABLE temp.{name}")
+
+    def _bind(self, bound: Sequence[BoundRelation]) -> None:
+        for relation in bound:
+            values, items = zip(*relation.rows, strict=True) if relation.rows else ((), ())
+            self.load(relation.name, {"value": ("text", values), "item": ("bigint", items)})
 
     def _answer(self, query: Query, max_rows: int | None = None) -> Answer:
         import duckdb
@@ -313,6 +364,19 @@ class DuckStore:
             finally:
                 self._reader.execute("ROLLBACK")
 
+    def checkpoint(self) -> None:
+        """Move what the write-ahead log holds into the file, when it is worth it; meant for when nothing arrives.
+
+        A log that cannot be moved now, because facts are being written, is left for the next time.
+        """
+        import duckdb
+
+        log = Path(f"{self.path}.wal")
+        if self.path == MEMORY or not log.exists() or log.stat().st_size < _CHECKPOINT_BYTES:
+            return
+        with self._writer_lock, contextlib.suppress(duckdb.Error):
+            self._writer.execute("CHECKPOINT")
+
     def close(self) -> None:
         """Write what a later open would have to replay, and let go of the file. Safe to call twice."""
         import duckdb
@@ -332,17 +396,13 @@ def read_record(text: str) -> RunRecord:
     return RunRecord(**fields, closed_by=ClosedBy(closed_by) if closed_by else None)
 
 
-def _connect(path: str) -> DuckDBPyConnection:
-    import duckdb
-
-    try:
-        # The default threshold of 16 MB checkpoints in the middle of a blast: a factor of four in ingest.
-        return duckdb.connect(path, config={"checkpoint_threshold": "256MB", "preserve_insertion_order": "false"})
-    except duckdb.Error as error:
-        text = str(error)
-        if "lock" in text.lower():
-            raise StoreLockedError(f"the store {path!r} is held by another process: {text}") from error
-        raise StoreError(f"cannot open the store {path!r}: {text}") from error
+def _columns_read(relation: Relation, sql: str) -> list[str]:
+    """Return the columns of `relation` that a text may read; none where it does not name the relation."""
+    named = re.findall(rf"\b(?:FROM|JOIN)\s+{relation.name}\b(?: AS (\w+))?", sql, re.IGNORECASE)
+    read = {column for alias in named if alias for column in re.findall(rf"\b{alias}\.(\w+|\*)", sql)}
+    if "" in named or "*" in read:
+        return list(relation.column_names)
+    return [name for name in relation.column_names if name in read]
 
 
 def _ddl() -> list[str]:
@@ -357,17 +417,6 @@ def _ddl() -> list[str]:
         if relation.name not in names
     ]
     return files + relations
-
-
-def _write_receipts(db: DuckDBPyConnection, receipts: list[Receipt]) -> None:
-    if not receipts:
-        return
-    fields = (
-        "run_no", "request_no", "arrival_ns", "protocol", "signal",
-        "accepted", "duplicates", "rejected", "refused", "reason",
-    )  # fmt: skip
-    columns = [[getattr(receipt, field) for receipt in receipts] for field in fields]
-    db.execute("INSERT INTO receipts SELECT " + ", ".join("unnest(?)" for _ in fields), columns)
 
 
 def _adopt(db: DuckDBPyConnection, trace_id: str, run_no: int, rule: str) -> None:

@@ -48,15 +48,17 @@ class LlmCallCount(Assertion):
     def query(self) -> Query:
         """Compare the count of the run; where it is unknown, at least 0."""
         failed = " + t.failed_llm_attempts" if self.include_failed else ""
+        at_least = " + coalesce(t.failed_llm_attempts, 0)" if self.include_failed else ""
         final = "FALSE" if self.max is None else "CASE WHEN g.low > :max THEN TRUE ELSE FALSE END"
         return Query(
             f"""
 SELECT g.run_id AS run_id, {decide_sql("g.low", "g.high", self.min, self.max)} AS holds, {final} AS final,
-       CASE WHEN g.high IS NULL THEN 'llm_calls' ELSE NULL END AS missing,
+       CASE WHEN g.high IS NOT NULL THEN NULL WHEN g.answered IS NULL THEN 'llm_calls'
+            ELSE 'llm_calls.failed_attempts' END AS missing,
        g.answered AS answered, g.failed AS failed, g.low AS low, g.high AS high
 FROM (
   SELECT t.run_id AS run_id, t.llm_calls AS answered, t.failed_llm_attempts AS failed,
-         coalesce(t.llm_calls, 0){failed} AS low, t.llm_calls{failed} AS high
+         coalesce(t.llm_calls, 0){at_least} AS low, t.llm_calls{failed} AS high
   FROM run_totals AS t
   JOIN selected_runs AS s ON s.run_id = t.run_id
 ) AS g
@@ -112,5 +114,7 @@ GROUP BY p.run_id
         if row["answered"] is None:
             return f"The number of model calls is unknown, {asked}."
         failed = f" and {plural(row['failed'], 'failed attempt')}" if row["failed"] else ""
+        if self.include_failed and row["failed"] is None:
+            failed = " and an unknown number of failed attempts"
         noted = "" if self.include_failed or not failed else " (failed attempts are not counted)"
         return f"{plural(row['answered'], 'answered model call')}{failed}{noted}, {asked}."

@@ -88,21 +88,22 @@ class ModelUsed(Assertion):
         return Query(f"""
 SELECT g.run_id AS run_id, g.calls AS calls, g.hits AS hits, g.nameless AS nameless,
        g.hit_model AS hit_model, g.first_model AS first_model, g.last_model AS last_model,
-       CASE WHEN g.hits > 0 THEN {found} WHEN g.countable = 0 OR g.nameless > 0{none_seen} THEN NULL
+       CASE WHEN g.hits > 0 THEN {found} WHEN g.countable = 0 OR g.calls < g.answered OR g.nameless > 0{none_seen} THEN NULL
             ELSE {absent} END AS holds,
-       CASE WHEN g.hits > 0 THEN NULL WHEN g.countable = 0{none_seen} THEN 'llm_calls'
+       CASE WHEN g.hits > 0 THEN NULL WHEN g.countable = 0 OR g.calls < g.answered{none_seen} THEN 'llm_calls'
             WHEN g.nameless > 0 THEN 'llm_calls.model' ELSE NULL END AS missing
 FROM (
-  SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.countable) AS countable, max(f.calls) AS calls,
+  SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.countable) AS countable,
+         max(f.answered) AS answered, max(f.calls) AS calls,
          max(f.hits) AS hits, max(f.nameless) AS nameless, max(f.hit_model) AS hit_model,
          max(f.first_model) AS first_model, max(f.last_model) AS last_model
   FROM (
-    SELECT t.run_id AS run_id, 1 AS has_trace, CASE WHEN t.llm_calls IS NULL THEN 0 ELSE 1 END AS countable,
+    SELECT t.run_id AS run_id, 1 AS has_trace, CASE WHEN t.llm_calls IS NULL THEN 0 ELSE 1 END AS countable, coalesce(t.llm_calls, 0) AS answered,
            0 AS calls, 0 AS hits, 0 AS nameless, NULL AS hit_model, NULL AS first_model, NULL AS last_model
     FROM run_totals AS t
     JOIN selected_runs AS s ON s.run_id = t.run_id
     UNION ALL
-    SELECT j.run_id AS run_id, 0 AS has_trace, 0 AS countable, count(*) AS calls,
+    SELECT j.run_id AS run_id, 0 AS has_trace, 0 AS countable, 0 AS answered, count(*) AS calls,
            count(CASE WHEN j.hit = 1 THEN 1 END) AS hits, count(CASE WHEN j.used IS NULL THEN 1 END) AS nameless,
            min(CASE WHEN j.hit = 1 THEN j.used END) AS hit_model,
            min(j.used) AS first_model, max(j.used) AS last_model

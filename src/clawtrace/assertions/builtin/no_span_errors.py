@@ -104,7 +104,7 @@ JOIN selected_runs AS s ON s.run_id = e.run_id
         row = outcome.row
         which = "unrecovered error" if self.unrecovered else "error"
         if outcome.holds is None and not row["doubtful"]:
-            return "Whether anything failed is unknown: no error is recorded."
+            return "Whether anything failed is unknown: tools that the model asked for ran where no span tells how they ended."
         if outcome.holds is None:
             return f"{plural(row['doubtful'], 'error')} may have been recovered; whether a retry succeeded is unknown."
         if outcome.holds:

@@ -27,7 +27,8 @@ class PerSpanBudget(Assertion):
 
     One overlong prompt hides in a total. A model call counts input and output once, whatever spans tell of it; any other
     span counts the usage recorded on it or the calls under it, whichever is more. Every span over the budget is listed.
-    A span whose tokens are unknown leaves the question open, and so does a run without any such span.
+    A span whose tokens are unknown leaves the question open, and so does a run without any such span. Another span may
+    know the tokens of a call better, so that nothing is final before the trace is whole.
 
     Example:
         - type: per_span_budget
@@ -35,7 +36,7 @@ class PerSpanBudget(Assertion):
           span_name: summarize
     """
 
-    growth = "shrinking"
+    growth = "exact"
     main_field = "max_tokens"
     requires = ("llm_calls.input_tokens", "llm_calls.output_tokens", "spans.name", "spans.kind")
 
@@ -60,8 +61,21 @@ class PerSpanBudget(Assertion):
            {_CALL_LOW} AS low, {_CALL_HIGH} AS high
     FROM llm_calls AS c
     JOIN selected_runs AS q ON q.run_id = c.run_id
-    LEFT JOIN spans AS p ON p.run_id = c.run_id AND p.span_id = c.span_id
+    LEFT JOIN (
+      SELECT z.run_id AS run_id, z.span_id AS span_id, z.name AS name
+      FROM spans AS z
+      JOIN selected_runs AS y ON y.run_id = z.run_id
+    ) AS p ON p.run_id = c.run_id AND p.span_id = c.span_id
     WHERE {named("p", self.span_name)}"""
+
+    def _amounts(self) -> str:
+        """SQL of the same rows without names, where no name is asked for: then no span is read."""
+        if self.span_type != "llm" or self.span_name is not None:
+            return self._spans()
+        return f"""
+    SELECT c.run_id AS run_id, {_CALL_LOW} AS low, {_CALL_HIGH} AS high
+    FROM llm_calls AS c
+    JOIN selected_runs AS q ON q.run_id = c.run_id"""
 
     def _others(self) -> str:
         """The usage recorded on a span, or the sum of the calls under it; the larger where both are known."""
@@ -73,7 +87,7 @@ class PerSpanBudget(Assertion):
       SELECT p.run_id AS run_id, p.span_id AS span_id, p.name AS name, p.start_ns AS start_ns,
              coalesce(p.input_tokens, 0) + coalesce(p.output_tokens, 0) AS own_low,
              p.input_tokens + p.output_tokens AS own, coalesce(u.low, 0) AS under_low,
-             CASE WHEN u.calls > 0 THEN u.high WHEN t.llm_calls + t.failed_llm_attempts > 0 THEN 0 ELSE NULL END AS under
+             CASE WHEN u.calls > 0 THEN u.high WHEN t.llm_calls > 0 OR t.failed_llm_attempts > 0 THEN 0 ELSE NULL END AS under
       FROM spans AS p
       JOIN selected_runs AS q ON q.run_id = p.run_id
       JOIN run_totals AS t ON t.run_id = p.run_id
@@ -121,7 +135,7 @@ FROM (
     JOIN selected_runs AS s ON s.run_id = t.run_id
     UNION ALL
     SELECT h.run_id AS run_id, 0 AS has_trace, h.low AS low, h.high AS high
-    FROM ({self._spans()}
+    FROM ({self._amounts()}
     ) AS h
   ) AS f
   GROUP BY f.run_id

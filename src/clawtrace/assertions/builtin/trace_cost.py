@@ -22,13 +22,14 @@ class TraceCost(Assertion):
 
     A call without a recorded cost and without a price makes the cost an interval: over the limit for sure fails, under it
     for sure passes, anything else is undecided and names the models without a price. Without any cost the run only warns.
+    A span that tells of the same call can lower the sum, so that nothing is final before the trace is whole.
 
     Example:
         - type: trace_cost
           max_usd: 0.05
     """
 
-    growth = "shrinking"
+    growth = "exact"
     main_field = "max_usd"
     requires = ("llm_calls.cost_usd",)
     warns_when_missing = frozenset({_NO_PRICE})

@@ -1,6 +1,7 @@
 -- One row for each distinct span of the batch's runs, numbered in the order that every later step relies on.
 -- A span that arrived twice counts once: the ended one, else the first to arrive. The dialect is told before the
 -- windows, so that the wide columns it is told from are not carried through their sorts.
+-- An end of zero or beyond what a clock can tell is no end.
 CREATE OR REPLACE TEMP TABLE fact_keys AS
 WITH narrow AS MATERIALIZED (
     SELECT t.rowid AS row_id,
@@ -10,7 +11,7 @@ WITH narrow AS MATERIALIZED (
            t."SpanId" AS span_id,
            nullif(t."ParentSpanId", '') AS parent_span_id,
            least(t.start_ns, 9223372036854775807)::BIGINT AS start_ns,
-           CASE WHEN t.end_ns > 0 THEN least(t.end_ns, 9223372036854775807)::BIGINT END AS end_ns,
+           CASE WHEN t.end_ns BETWEEN 1 AND 9223372036854775806 THEN t.end_ns::BIGINT END AS end_ns,
            t.arrival_ns AS arrival_ns,
            t.run_rule AS run_rule,
            t."SpanName" AS name,
@@ -19,6 +20,7 @@ WITH narrow AS MATERIALIZED (
            t.flags AS flags,
            t."TraceState" AS trace_state,
            t.dropped_attributes + t.dropped_events + t.dropped_links AS dropped,
+           'otlp' AS source,
            {detection} AS dialect
     FROM otel_traces AS t
     JOIN fact_runs AS r ON r.run_no = t.run_no

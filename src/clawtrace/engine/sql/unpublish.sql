@@ -8,3 +8,5 @@ DELETE FROM messages WHERE run_id IN (SELECT run_id FROM fact_runs);
 DELETE FROM errors WHERE run_id IN (SELECT run_id FROM fact_runs);
 DELETE FROM run_totals WHERE run_id IN (SELECT run_id FROM fact_runs);
 DELETE FROM run_tools WHERE run_id IN (SELECT run_id FROM fact_runs);
+DELETE FROM runs WHERE run_id IN (SELECT run_id FROM fact_runs);
+DELETE FROM fact_state WHERE run_id IN (SELECT run_id FROM fact_runs);

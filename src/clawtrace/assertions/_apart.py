@@ -1,0 +1,60 @@
+"""Calls that stay apart: how many calls of a run cannot become fewer, whatever spans still come.
+
+More spans bring more calls, and they can also show that two calls are one: a wrapper around both, a second
+instrumentation that tells of the same call. So a count is final only as far as the counted calls stay apart. These do:
+calls that one scope tells of, none inside another, each with all its ancestors received up to a span without a parent.
+For spans of one scope are one call only where one is inside the other, and what is inside what is known then.
+A model call must also have been answered by its span's own words: a layer that failed could take the answer back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clawtrace.assertions.base import Row
+
+__all__ = ["apart", "model_calls_apart", "not_whole", "tool_calls_apart"]
+
+_TO_THE_TOP = """JOIN spans AS r ON r.run_id = p.run_id AND r.trace_id = p.trace_id AND r.span_id = p.root_span_id
+WHERE r.parent_span_id IS NULL AND p.source = 'otlp'"""
+
+
+def not_whole(run_id: str) -> str:
+    """Return a SQL condition: more spans may come of the run whose id is the expression `run_id`, or got lost."""
+    return f"{run_id} NOT IN (SELECT w.run_id FROM runs AS w WHERE w.complete)"
+
+
+def tool_calls_apart(matching: str = "TRUE") -> str:
+    """Return SQL of the tool calls that stay apart, as ``run_id, scope, n``; `matching` is a condition on ``p.tool_name``."""
+    return f"""
+SELECT p.run_id AS run_id, p.scope AS scope, count(*) AS n
+FROM spans AS p
+JOIN selected_runs AS s ON s.run_id = p.run_id
+{_TO_THE_TOP} AND p.kind = 'tool' AND p.counted_as = 'call' AND {matching}
+GROUP BY p.run_id, p.scope
+"""
+
+
+def model_calls_apart() -> str:
+    """Return SQL of the answered model calls that stay apart, as ``run_id, scope, n``."""
+    return f"""
+SELECT p.run_id AS run_id, p.scope AS scope, count(*) AS n
+FROM (
+  SELECT m.run_id AS run_id, m.trace_id AS trace_id, m.root_span_id AS root_span_id, m.scope AS scope, m.source AS source,
+         m.tree_enter AS tree_enter, m.counted_as AS counted_as, m.error AS error, m.response_model AS response_model,
+         m.output_tokens AS output_tokens,
+         max(m.tree_leave) OVER (
+           PARTITION BY m.run_id ORDER BY m.tree_enter ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS around
+  FROM spans AS m
+  JOIN selected_runs AS s ON s.run_id = m.run_id
+  WHERE m.kind = 'llm'
+) AS p
+{_TO_THE_TOP} AND (p.around IS NULL OR p.around < p.tree_enter) AND p.counted_as <> 'accounting'
+  AND NOT p.error AND (p.response_model IS NOT NULL OR p.output_tokens IS NOT NULL)
+GROUP BY p.run_id, p.scope
+"""
+
+
+def apart(details: Sequence[Row]) -> int:
+    """Return how many calls stay apart at least: two scopes may tell of the same ones, so that they do not add up."""
+    return max((row["n"] for row in details), default=0)

@@ -1,0 +1,101 @@
+"""The spans that decided: fetched for the verdicts that are shown, made into objects when one is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from clawtrace.model.query import BoundRelation, Query
+from clawtrace.model.verdict import Evidence
+from clawtrace.store.api import Columns, QueryableStore
+
+__all__ = ["EVIDENCE_ROWS", "SHOWN_SPANS", "EvidenceByRun", "ShownSpans", "evidence_query"]
+
+EVIDENCE_ROWS = 10
+"""How many evidence rows a verdict carries; every further one stays a query away."""
+
+_WHY_LENGTH = 300
+"""Characters to which a piece of evidence is cut."""
+
+SHOWN_SPANS = Query("""
+SELECT z.run_id AS run_id, z.span_id AS span_id, z.trace_id AS trace_id, z.name AS name, z.start_ns AS start_ns
+FROM spans AS z
+JOIN selected_runs AS s ON s.run_id = z.run_id
+WHERE z.span_id IN (SELECT w.value FROM shown_spans AS w)
+""")
+"""Reads the spans that evidence names."""
+
+
+def evidence_query(query: Query) -> Query:
+    """Return the first ranks of an assertion's evidence, ordered by run and rank."""
+    return Query(
+        f"""
+SELECT e.run_id AS run_id, e.span_id AS span_id, e.why AS why, e.rank AS rank
+FROM ({query.sql}) AS e
+WHERE e.rank <= {EVIDENCE_ROWS}
+ORDER BY run_id, rank, span_id
+""",
+        query.params,
+    )
+
+
+class ShownSpans:
+    """Trace, name and start of the spans that evidence names, of all assertions together: spans are read once."""
+
+    def __init__(self, store: QueryableStore, evidence: Sequence[Columns]) -> None:
+        """Fetch them; ``selected_runs`` is changed."""
+        runs = dict.fromkeys(run_id for rows in evidence for run_id in rows.column("run_id"))
+        named = dict.fromkeys(span_id for rows in evidence for span_id in rows.column("span_id"))
+        named.pop(None, None)
+        self._rows: Columns | None = None
+        if named:
+            store.select_runs(list(runs))
+            bound = BoundRelation("shown_spans", tuple((span_id, 0) for span_id in named))
+            self._rows = store.ask_columns(SHOWN_SPANS, [bound])
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, str], int]:
+        if self._rows is None:
+            return {}
+        keys = zip(self._rows.column("run_id"), self._rows.column("span_id"), strict=True)
+        return {key: row for row, key in enumerate(keys)}
+
+    def find(self, run_id: str, span_id: str | None) -> Mapping[str, Any] | None:
+        """Return the span; None for a fact that is known only from a message or a log line."""
+        row = self._places.get((run_id, span_id)) if span_id is not None else None
+        return self._rows.row(row) if self._rows is not None and row is not None else None
+
+
+class EvidenceByRun(Mapping[str, list[Evidence]]):
+    """The evidence of one assertion for the runs it was fetched for."""
+
+    def __init__(self, run_ids: Sequence[str], rows: Columns | None, spans: ShownSpans | None) -> None:
+        """Take rows as `evidence_query` orders them."""
+        self._rows = rows
+        self._spans = spans
+        self._extent: dict[str, list[int]] = {run_id: [0, 0] for run_id in run_ids}
+        for row, run_id in enumerate(rows.column("run_id") if rows is not None else ()):
+            extent = self._extent[run_id]
+            if not extent[1]:
+                extent[0] = row
+            extent[1] = row + 1
+
+    def __getitem__(self, run_id: str) -> list[Evidence]:
+        return [self._evidence(row) for row in range(*self._extent[run_id])]
+
+    def _evidence(self, number: int) -> Evidence:
+        assert self._rows is not None
+        assert self._spans is not None
+        row = self._rows.row(number)
+        why = row["why"] if len(row["why"]) <= _WHY_LENGTH else row["why"][: _WHY_LENGTH - 1] + "…"
+        span = self._spans.find(row["run_id"], row["span_id"])
+        if span is None:
+            return Evidence(None, row["span_id"], "", why, None)
+        return Evidence(span["trace_id"], row["span_id"], span["name"] or "", why, span["start_ns"])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._extent)
+
+    def __len__(self) -> int:
+        return len(self._extent)

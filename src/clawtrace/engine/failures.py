@@ -1,0 +1,73 @@
+"""Causes of failure in the agent's work, one for each logical call however many spans tell of it (spec: span-model.md §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clawtrace.engine.llm_calls import LlmCall
+from clawtrace.engine.run_spans import RunSpans
+from clawtrace.engine.tool_calls import ToolCall
+
+__all__ = ["Failure", "failures"]
+
+_NO_WORK = frozenset(("handoff", "accounting"))
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One row of the relation `errors`."""
+
+    index: int
+    """Its span."""
+    name: str
+    kind: str
+    message: str | None
+    recovered: bool | None
+    """None: nothing tells."""
+
+
+def failures(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall]) -> list[Failure]:
+    """Return the failures of a run, in order of start."""
+    outcomes = {call.group: call.outcome for call in models}
+    requested: dict[int | None, int] = {}
+    for call in models:
+        requested[call.agent] = max(requested.get(call.agent, call.start_ns), call.start_ns)
+    layers: dict[tuple[str, int], list[int]] = {}
+    for index, span in enumerate(run.spans):
+        if not run.cause[index] and not (span.kind == "tool" and (span.tool_failed or span.tool_blocked)):
+            continue
+        if span.kind == "infra" or run.role[index] in _NO_WORK:
+            continue
+        if run.role[index] == "attempt" and requested.get(run.agent[index], -1) > span.start_ns:
+            continue
+        group = run.group[index]
+        # Each failed attempt inside of an answered model call is a failure of its own.
+        alone = group is None or (span.kind == "llm" and outcomes.get(group) == "ok")
+        layers.setdefault((span.kind, -1 - index if alone or group is None else group), []).append(index)
+    innermost = (max(members, key=lambda n: (run.depth[n], -n)) for members in layers.values())
+    last_tool = _last_starts((call.name, call) for call in tools)
+    last_model = _last_starts((call.agent, call) for call in models)
+    found = []
+    for index in innermost:
+        span = run.spans[index]
+        name, recovered = span.name, None
+        if span.kind == "tool":
+            name = span.tool_name or span.name
+            recovered = span.tool_name is not None and last_tool.get(span.tool_name, -1) >= span.last_ns
+        elif span.kind == "llm":
+            group = run.group[index]
+            answered = group is not None and outcomes.get(group) == "ok"
+            recovered = answered or last_model.get(run.agent[index], -1) >= span.last_ns
+        found.append(Failure(index, name, span.kind, span.error, recovered))
+    return sorted(found, key=lambda failure: (run.spans[failure.index].start_ns, failure.index))
+
+
+def _last_starts(calls: Iterable[tuple[Any, LlmCall | ToolCall]]) -> dict[Any, int]:
+    """Return when the last successful call of each key started, in nanoseconds."""
+    last: dict[Any, int] = {}
+    for key, call in calls:
+        if call.outcome == "ok":
+            last[key] = max(last.get(key, call.start_ns), call.start_ns)
+    return last

@@ -1,0 +1,326 @@
+"""The verdicts of one assertion: what each is worth, known at once, and what it says, written when it is read.
+
+Of 100 000 runs and twenty assertions two million verdicts come, of which few are read. So the status of each is
+computed from the answer's columns, once for each distinct answer, and a `Verdict` is made from its row on demand. It needs
+no store by then.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, overload
+
+from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.dialects import Dialect
+from clawtrace.engine.ask import Asked, Holding, ask
+from clawtrace.engine.coverage import hint_for
+from clawtrace.engine.evidence import SHOWN_SPANS, EvidenceByRun, ShownSpans
+from clawtrace.errors import ClawtraceError
+from clawtrace.model.query import Query
+from clawtrace.model.verdict import Evidence, Standing, Status, UnreadVerdicts, Verdict
+from clawtrace.store.api import Columns, QueryableStore
+
+__all__ = ["Judgement", "RunFacts", "Verdicts", "judge"]
+
+_MANY_RUNS = 1_000
+"""From here on it pays to copy the rows of the runs whose evidence is shown."""
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What weighs on every verdict of each run; a run's place is its position in each of the lists."""
+
+    ids: Sequence[str]
+    place: Mapping[str, int]
+    """The place of each run, by run id."""
+    traced: Sequence[bool]
+    """Whether the run has a trace."""
+    complete: Sequence[bool | None]
+    because: Sequence[tuple[str, ...]]
+    """Why it is not complete, one sentence a reason."""
+    dialects: Sequence[tuple[Dialect, ...]]
+    """The dialects of its spans."""
+    no_trace_hints: Mapping[str, str]
+    """Why a run may have no trace, by run id."""
+
+    @cached_property
+    def untraced(self) -> list[int]:
+        """The places of the runs without a trace."""
+        return [place for place, traced in enumerate(self.traced) if not traced]
+
+    @cached_property
+    def unfinished(self) -> list[int]:
+        """The places of the runs of which more spans may come, or got lost."""
+        return [place for place, complete in enumerate(self.complete) if complete is not True]
+
+
+class _Kind(NamedTuple):
+    """Everything about a verdict that many runs share."""
+
+    standing: Standing
+    final: bool = False
+
+
+class _Weight(NamedTuple):
+    """What becomes of an outcome."""
+
+    status: Status
+    missing_data: bool = False
+    on_missing: bool = False
+    """Whether `on_missing` decides."""
+    could_change: bool = False
+    """Whether it is inconclusive only because more spans could come."""
+
+
+class Judgement:
+    """The verdicts of one assertion on all runs."""
+
+    def __init__(self, assertion: Assertion, runs: RunFacts) -> None:
+        """Start with what is said of a run that got no answer: an error, and without a trace a skip."""
+        self._assertion = assertion
+        self._runs = runs
+        self._kinds: list[_Kind] = []
+        self._asked: Asked | None = None
+        self._error = ""
+        self._rows = array("q")
+        self.shown: list[str] = []
+        """The runs whose evidence is shown."""
+        self._rows_shown: Columns | None = None
+        self._evidence: Mapping[str, Sequence[Evidence]] = {}
+        self._spent_ms = 0.0
+        # A query that forgets a run must never look like a pass.
+        self.codes = bytearray([self._code(Standing(Status.ERROR, assertion.severity))]) * len(runs.ids)
+        """The kind of each run's verdict, by place; `standing` says what it means."""
+        self._untraced = self._code(Standing(self._on_missing(Status.SKIP), assertion.severity))
+        for place in runs.untraced:
+            self.codes[place] = self._untraced
+
+    def _code(self, standing: Standing, final: bool = False) -> int:
+        kind = _Kind(standing, final)
+        if kind not in self._kinds:
+            self._kinds.append(kind)
+        return self._kinds.index(kind)
+
+    def standing(self, code: int) -> Standing:
+        """Return what the verdicts of a code are worth."""
+        return self._kinds[code].standing
+
+    # Answers ----------------------------------------------------------------------------------
+
+    def ask(self, store: QueryableStore, run_ids: Sequence[str]) -> None:
+        """Ask the question of the runs that have a trace, and weigh the answers."""
+        began = time.perf_counter()
+        try:
+            self._take(ask(store, self._assertion, run_ids))
+        except ClawtraceError as error:
+            self._fail(error)
+        self._spend(began)
+
+    def _take(self, asked: Asked) -> None:
+        runs, rows = self._runs, array("q", [-1]) * len(self._runs.ids)
+        # Several passes over columns: for 100 000 runs they take half the time of one loop that looks at each run.
+        holdings = asked.holdings()
+        places = list(map(runs.place.get, asked.run_ids()))
+        known: dict[Holding | None, int] = {one: self._code_of(one, unfinished=False) for one in set(holdings)}
+        for row, (place, code) in enumerate(zip(places, map(known.__getitem__, holdings), strict=True)):
+            if place is not None:
+                rows[place] = row
+                self.codes[place] = code
+        for place in runs.unfinished:
+            if rows[place] >= 0:
+                self.codes[place] = self._code_of(holdings[rows[place]], unfinished=True)
+        for place in runs.untraced:
+            self.codes[place] = self._untraced
+        self._asked, self._rows = asked, rows
+
+    def _code_of(self, holding: Holding | None, *, unfinished: bool) -> int:
+        if holding is None:
+            return 0
+        holds, final, _ = holding
+        weight = self._weigh(holding, unfinished=unfinished)
+        return self._code(
+            Standing(weight.status, self._assertion.severity, weight.missing_data),
+            holds is not None and (final or not unfinished),
+        )
+
+    def _weigh(self, holding: Holding, *, unfinished: bool) -> _Weight:
+        """Unknown facts and unfinished traces make an answer inconclusive, unless nothing could change it."""
+        holds, final, missing = holding
+        if holds is None:
+            warns = missing in self._assertion.warns_when_missing and not unfinished
+            status = Status.WARN if warns else Status.INCONCLUSIVE
+            chosen = self._on_missing(status) if missing else status
+            decides = chosen is not status
+            return _Weight(chosen, missing_data=warns and not decides, on_missing=decides)
+        if unfinished and not final:
+            return _Weight(Status.INCONCLUSIVE, could_change=True)
+        return _Weight(Status.PASS if holds else Status.FAIL)
+
+    def _on_missing(self, default: Status) -> Status:
+        chosen = self._assertion.on_missing
+        return Status(chosen) if chosen is not None else default
+
+    def _fail(self, error: ClawtraceError) -> None:
+        """Say of every run with a trace that it could not be judged."""
+        self._asked, self._error = None, str(error)
+        self.codes = bytearray(len(self.codes))
+        for place in self._runs.untraced:
+            self.codes[place] = self._untraced
+
+    def choose_shown(self, *, of_passes: bool) -> Query | None:
+        """Choose the runs whose evidence is shown; return the query that fetches it, None where there is nothing to ask."""
+        if self._asked is None:
+            return None
+        passed = {code for code, kind in enumerate(self._kinds) if kind.standing.status is Status.PASS}
+        runs = zip(self._runs.ids, self.codes, self._runs.traced, strict=True)
+        self.shown = [run_id for run_id, code, traced in runs if traced and (of_passes or code not in passed)]
+        return self._asked.evidence_query() if self.shown else None
+
+    def fetch_evidence(self) -> Columns | None:
+        """Fetch the evidence of the chosen runs; `show` makes it readable."""
+        if self._asked is None:
+            return None
+        began = time.perf_counter()
+        try:
+            self._rows_shown = self._asked.evidence_rows(self.shown)
+        except ClawtraceError as error:
+            self._fail(error)
+        self._spend(began)
+        return self._rows_shown
+
+    def show(self, spans: ShownSpans) -> None:
+        """Take the spans that evidence names."""
+        self._evidence = EvidenceByRun(self.shown, self._rows_shown, spans)
+
+    def _spend(self, began: float) -> None:
+        """Note what the question took; each run with a trace bears an equal part."""
+        self._spent_ms += (time.perf_counter() - began) * 1000 / (sum(self._runs.traced) or 1)
+
+    # Verdicts ---------------------------------------------------------------------------------
+
+    def verdict(self, place: int) -> Verdict:
+        """Return the verdict on the run at a place."""
+        run_id = self._runs.ids[place]
+        kind = self._kinds[self.codes[place]]
+        if not self._runs.traced[place]:
+            return self._without_trace(run_id, kind)
+        row = self._rows[place] if self._asked is not None else -1
+        outcome = self._asked.outcome(row) if self._asked is not None and row >= 0 else None
+        if outcome is None:
+            forgotten = "its query returned no row for a run that has a trace."
+            why = self._error or (self._asked.broken.get(run_id, forgotten) if self._asked is not None else forgotten)
+            return self._made(run_id, kind, f"the assertion could not be evaluated: {why}", **self._beside(run_id))
+        return self._told(place, kind, outcome)
+
+    def _without_trace(self, run_id: str, kind: _Kind) -> Verdict:
+        message = "there is no trace of this run, so nothing can be said."
+        if kind.standing.status is not Status.SKIP:
+            message = f"there is no trace of this run; `on_missing: {kind.standing.status}` decides."
+        said = (self._runs.no_trace_hints.get(run_id, ""), self._assertion.no_trace_hint())
+        return self._made(run_id, kind, message, hint=" ".join(filter(None, said)), missing="trace")
+
+    def _told(self, place: int, kind: _Kind, outcome: Outcome) -> Verdict:
+        assert self._asked is not None
+        runs = self._runs
+        unfinished = runs.complete[place] is not True
+        weight = self._weigh((outcome.holds, outcome.final, outcome.missing), unfinished=unfinished)
+        message = self._assertion.explain(outcome)
+        hint = ""
+        if outcome.holds is None and outcome.missing:
+            hint = hint_for(outcome.missing, runs.dialects[place])
+        if weight.on_missing:
+            message += f" `on_missing: {weight.status}` decides."
+        if weight.could_change:
+            why = " ".join(runs.because[place]) or "the run is not closed yet, more spans may come."
+            message = f"{message} This could still change: {why}"
+        return self._made(
+            outcome.run_id, kind, message,
+            actual=self._assertion.actual(outcome), sql=self._asked.query.sql, params=self._asked.params,
+            hint=hint, missing=outcome.missing, **self._beside(outcome.run_id),
+        )  # fmt: skip
+
+    def _beside(self, run_id: str) -> dict[str, Any]:
+        return {"evidence": tuple(self._evidence.get(run_id, ())), "duration_ms": self._spent_ms}
+
+    def _made(self, run_id: str, kind: _Kind, message: str, **more: Any) -> Verdict:
+        assertion = self._assertion
+        return Verdict(
+            run_id=run_id,
+            id=assertion.id or assertion.type_name,
+            type=assertion.type_name,
+            status=kind.standing.status,
+            final=kind.final,
+            message=message,
+            severity=kind.standing.severity,
+            expected=assertion.expectation(),
+            description=assertion.description,
+            missing_data=kind.standing.missing_data,
+            **more,
+        )
+
+
+class Verdicts(UnreadVerdicts):
+    """The verdicts on one run, in the order of the assertions; each is made anew when it is read."""
+
+    __slots__ = ("_judgements", "_place", "_standings")
+
+    def __init__(self, judgements: Sequence[Judgement], place: int, standings: tuple[Standing, ...]) -> None:
+        self._judgements = judgements
+        self._place = place
+        self._standings = standings
+
+    @property
+    def standings(self) -> tuple[Standing, ...]:
+        """What decides about the run and the exit code, verdict by verdict."""
+        return self._standings
+
+    @overload
+    def __getitem__(self, number: int) -> Verdict: ...
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Verdict, ...]: ...
+    def __getitem__(self, number: int | slice) -> Verdict | tuple[Verdict, ...]:
+        if isinstance(number, slice):
+            return tuple(judgement.verdict(self._place) for judgement in self._judgements[number])
+        return self._judgements[number].verdict(self._place)
+
+    def __len__(self) -> int:
+        return len(self._judgements)
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def judge(
+    store: QueryableStore, assertions: Sequence[Assertion], runs: RunFacts, *, of_passes: bool
+) -> list[Judgement]:
+    """Ask every assertion of every run that has a trace; ``selected_runs`` is changed.
+
+    All questions come before all evidence, so that the selection of runs changes as seldom as can be.
+    """
+    judgements = [Judgement(assertion, runs) for assertion in assertions]
+    traced = [run_id for run_id, has_trace in zip(runs.ids, runs.traced, strict=True) if has_trace]
+    if not traced:
+        return judgements
+    for judgement in judgements:
+        judgement.ask(store, traced)
+    _fetch_evidence(store, judgements, len(traced), of_passes=of_passes)
+    return judgements
+
+
+def _fetch_evidence(store: QueryableStore, judgements: Sequence[Judgement], runs: int, *, of_passes: bool) -> None:
+    """Fetch the evidence of what is shown; where that is little of much, from copies of the rows that it needs."""
+    queries = [query for one in judgements if (query := one.choose_shown(of_passes=of_passes)) is not None]
+    shown = list(dict.fromkeys(run_id for one in judgements for run_id in one.shown))
+    few = runs >= _MANY_RUNS and len(shown) * 4 < runs
+    with store.narrowed(shown, [*queries, SHOWN_SPANS]) if few else nullcontext():
+        evidence = [one.fetch_evidence() for one in judgements]
+        spans = ShownSpans(store, [rows for rows in evidence if rows is not None])
+    for judgement in judgements:
+        judgement.show(spans)

@@ -1,0 +1,129 @@
+"""Spans, and rows made of log records, while log records are joined to them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Record", "Row", "RunRows", "comparable"]
+
+SpanKey = tuple[str, str]
+"""Trace and span id."""
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """What one event rule reads in one log record."""
+
+    sid: int
+    """Number of the record in ``fact_log_raw``."""
+    rule: int
+    """Number of the event rule."""
+    run_no: int
+    dialect: str
+    kind: str
+    failed: bool
+    named: SpanKey | None
+    """The span that the record names."""
+    at_ns: int
+    columns: dict[str, Any]
+    attributes: dict[str, str | None]
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """A span, or what log records tell of where no span does."""
+
+    sid: int
+    """Number of the span; negative for a row that is new."""
+    dialect: str
+    kind: str
+    failed: bool
+    key: SpanKey
+    above: SpanKey | None
+    """The span that it names as its parent; of a new row the span that its record names."""
+    start_ns: int
+    end_ns: int | None
+    columns: dict[str, Any]
+    attributes: dict[str, str | None]
+    record: Record | None = None
+    """The record that a new row was made of."""
+    before: list[Record] = field(default_factory=list)
+    """Joined records that go before what the span tells."""
+    fills: list[Record] = field(default_factory=list)
+    parent: Row | None = None
+
+    def column(self, name: str) -> Any:
+        """Return a fact, from the span or the records that were joined to it."""
+        places = (*(r.columns for r in self.before), self.columns, *(r.columns for r in self.fills))
+        return next((place[name] for place in places if place.get(name) is not None), None)
+
+    def attribute(self, key: str) -> str | None:
+        """Return an attribute, of the span or of the first record that has it."""
+        places = (self.attributes, *(r.attributes for r in self.before), *(r.attributes for r in self.fills))
+        return next((place[key] for place in places if place.get(key) is not None), None)
+
+
+class RunRows:
+    """The rows of one run."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = list(rows)
+        self._by_key = {row.key: row for row in rows}
+        for row in rows:
+            row.parent = None if row.above is None else self._by_key.get(row.above)
+        self._nearest: dict[tuple[str, int], Row | None] = {}
+
+    def received(self, key: SpanKey | None) -> Row | None:
+        """Return the span of this key."""
+        return None if key is None else self._by_key.get(key)
+
+    def add(self, row: Row, parent: Row | None) -> None:
+        """Add a row that is new, below `parent`."""
+        row.parent = parent
+        self.rows.append(row)
+
+    def settle(self) -> None:
+        """Forget what was worked out from parents that have changed since."""
+        self._nearest.clear()
+
+    def nearest(self, kind: str, row: Row | None) -> Row | None:
+        """Return the nearest row of a `kind` at or above `row`."""
+        path: list[Row] = []
+        seen: set[int] = set()
+        found: Row | None = None
+        while row is not None and row.sid not in seen:
+            if row.kind == kind:
+                found = row
+                break
+            if (kind, row.sid) in self._nearest:
+                found = self._nearest[kind, row.sid]
+                break
+            seen.add(row.sid)
+            path.append(row)
+            row = row.parent
+        for passed in path:
+            self._nearest[kind, passed.sid] = found
+        return found
+
+    def first_below(self, kind: str) -> dict[int, Row]:
+        """Return for each row that has rows of a `kind` below it the first of them, by `Row.sid`."""
+        first: dict[int, Row] = {}
+        for row in sorted(self.rows, key=lambda row: (row.start_ns, row.sid)):
+            above = row.parent if row.kind == kind else None
+            while above is not None and above.sid not in first:
+                first[above.sid] = row
+                above = above.parent
+        return first
+
+
+def comparable(name: str, value: Any) -> Any:
+    """Return the value of a column so that equal facts are equal: arguments without regard to how their JSON is laid out."""
+    if name != "tool_arguments" or value is None:
+        return value
+    try:
+        return json.dumps(json.loads(value), sort_keys=True)
+    except (ValueError, RecursionError):
+        return value

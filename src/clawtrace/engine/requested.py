@@ -1,0 +1,154 @@
+"""Tool calls that models asked for, and which of them were executed (spec: span-model.md §4)."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from clawtrace.engine.llm_calls import LlmCall
+from clawtrace.engine.run_spans import RunSpans
+
+if TYPE_CHECKING:
+    from clawtrace.engine.tool_calls import Execution
+
+__all__ = ["Request", "answered_by_handoffs", "match", "requests"]
+
+_ID_KIND = re.compile("[A-Za-z]*")
+
+
+class Request(NamedTuple):
+    """A tool call that a model asked for."""
+
+    number: int
+    """Position in the order of asking."""
+    group: int
+    """Group of the model call."""
+    agent: int | None
+    turn: int | None
+    asked_ns: int
+    """Start of the model call."""
+    start_ns: int
+    """End of the model call, where it has one: the earliest instant at which the tool can have run."""
+    call_id: str | None
+    name: str
+    arguments: str | None
+
+
+def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[Request]:
+    """Return what was asked for, once each: from one voice of each model call. An id may be used again for another call."""
+    found: list[Request] = []
+    for call in sorted(models, key=lambda call: (call.start_ns, call.group)):
+        if call.voice is None:
+            continue
+        for part in run.said(call.voice, "output"):
+            if part.type == "tool_call" and part.name is not None:
+                start_ns = call.start_ns if call.end_ns is None else call.end_ns
+                found.append(
+                    Request(
+                        len(found), call.group, call.agent, call.turn, call.start_ns, start_ns, part.call_id, part.name, part.text
+                    )
+                )  # fmt: skip
+    return found
+
+
+def match(asked: Sequence[Request], executions: Sequence[Execution]) -> dict[int, int]:
+    """Return which request (by its position in `asked`) which execution (by position) carried out, each at most once."""
+    if not asked or not executions:
+        return {}
+    matched = _by_id(asked, executions)
+    taken = set(matched.values())
+    # Else by name and order: the k-th unmatched request of a name is the k-th unmatched execution of that name.
+    waiting: dict[str, list[int]] = defaultdict(list)
+    for position, request in enumerate(asked):
+        if position not in matched:
+            waiting[request.name].append(position)
+    running: dict[str, list[int]] = defaultdict(list)
+    for position in sorted(range(len(executions)), key=lambda e: (executions[e].start_ns, executions[e].index)):
+        name = executions[position].name
+        if position not in taken and name is not None:
+            running[name].append(position)
+    for name, positions in waiting.items():
+        for one, other in zip(positions, running.get(name, ()), strict=False):
+            if executions[other].start_ns >= asked[one].asked_ns and not _differ(asked[one], executions[other]):
+                matched[one] = other
+    return matched
+
+
+def _by_id(asked: Sequence[Request], executions: Sequence[Execution]) -> dict[int, int]:
+    """Match by call id (an id `a|b` matches by the whole or its first part): pairs that are each other's best.
+
+    The best execution of a request is the first one after it; the best request of an execution is the last one before it.
+    """
+    running: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    for position, execution in enumerate(executions):
+        for call_id in _ids(execution.call_id):
+            running[call_id].append((execution.start_ns, execution.group, position))
+    waiting: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for position, request in enumerate(asked):
+        for call_id in _ids(request.call_id):
+            if call_id in running:
+                waiting[call_id].append((request.asked_ns, -position))
+    for executed in running.values():
+        executed.sort()
+    for requested in waiting.values():
+        requested.sort()
+    matched = {}
+    for position, request in enumerate(asked):
+        found = [_first_after(running[i], request.asked_ns) for i in _ids(request.call_id) if i in running]
+        if not found:
+            continue
+        execution = executions[min(found)[3]]
+        back = max(_last_before(waiting[i], execution.start_ns) for i in _ids(execution.call_id) if i in waiting)
+        if -back[2] == position:
+            matched[position] = min(found)[3]
+    return matched
+
+
+def _first_after(entries: Sequence[tuple[int, int, int]], at_ns: int) -> tuple[bool, int, int, int]:
+    """Return the first entry at or after `at_ns`, else the first of all, behind whether it is before."""
+    place = bisect_left(entries, (at_ns,))
+    return (False, *entries[place]) if place < len(entries) else (True, *entries[0])
+
+
+def _last_before(entries: Sequence[tuple[int, int]], at_ns: int) -> tuple[bool, int, int]:
+    """Return the last entry at or before `at_ns`, else the last of all, behind whether it is before."""
+    place = bisect_right(entries, (at_ns, 1)) - 1
+    return (True, *entries[place]) if place >= 0 else (False, *entries[-1])
+
+
+def _ids(call_id: str | None) -> set[str]:
+    return set() if call_id is None else {call_id, call_id.split("|", 1)[0]}
+
+
+def _differ(request: Request, execution: Execution) -> bool:
+    """Return whether both have ids of one kind (`call_1`, `call_2`): not equal, so they are two calls."""
+    if request.call_id is None or execution.call_id is None:
+        return False
+    kinds = [_ID_KIND.match(text) for text in (request.call_id, execution.call_id)]
+    return kinds[0] is not None and kinds[1] is not None and kinds[0].group() == kinds[1].group()
+
+
+def answered_by_handoffs(run: RunSpans, waiting: Sequence[Request]) -> set[int]:
+    """Return the numbers of the requests that a handoff answered: a delegation, and no tool call.
+
+    A handoff answers one request of the model call before it, of the same agent.
+    """
+    handoffs = [index for index, role in enumerate(run.role) if role == "handoff"]
+    if not handoffs or not waiting:
+        return set()
+    gone: set[int] = set()
+    for index in handoffs:
+        span, agent = run.spans[index], run.agent[index]
+        before = [r for r in waiting if r.agent == agent and r.asked_ns <= span.start_ns]
+        if before:
+            asked_ns = max(request.asked_ns for request in before)
+            open_ones = [r for r in before if r.asked_ns == asked_ns and r.number not in gone]
+            # Of several the one that the handoff says it is, by id or name, where it says so.
+            open_ones.sort(
+                key=lambda r: (r.call_id is None or r.call_id != span.tool_call_id, r.name != span.tool_name)
+            )
+            gone.update(request.number for request in open_ones[:1])
+    return gone

@@ -1,0 +1,106 @@
+"""The spans of one run with their tree: what every run fact is computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from clawtrace.dialects.messages import Part
+from clawtrace.engine.span import Span
+from clawtrace.engine.twins import join_twins
+from clawtrace.engine.walk import walk
+
+__all__ = ["RunSpans"]
+
+
+@dataclass(slots=True)
+class RunSpans:
+    """One run. Lists have one entry a span, in the order of `spans`; spans are named by their index in it."""
+
+    run_no: int
+    spans: Sequence[Span]
+    messages: Mapping[tuple[int, str], Sequence[Part]]
+    """Parts of the messages of a span, by (`Span.sid`, ``input`` or ``output``)."""
+    enter: list[int]
+    leave: list[int]
+    depth: list[int]
+    root: list[int]
+    agent: list[int | None]
+    """The activation that a span works for: its nearest enclosing agent span."""
+    tool: list[int | None]
+    """Nearest enclosing tool span below that agent."""
+    group: list[int | None]
+    """A number that the llm (or tool) spans of one logical call share."""
+    cause: list[bool]
+    """The span failed, and the failure did not merely travel up from below."""
+    cut: list[bool]
+    """The reference to its parent closed a cycle."""
+    role: list[str | None]
+    turn: list[int | None]
+    """Number of the trace among those of the run in which a model or an agent worked, in order of start."""
+
+    @classmethod
+    def of(cls, spans: Sequence[Span], messages: Mapping[tuple[int, str], Sequence[Part]]) -> RunSpans:
+        """Return the run whose distinct `spans` these are, in order of `Span.sid`."""
+        first = spans[0].sid
+        parents = [None if span.parent_sid is None else span.parent_sid - first for span in spans]
+        walked = walk(spans, parents)
+        agent, role, group = join_twins(spans, walked)
+        spans = _named(spans, agent)
+        return cls(
+            run_no=spans[0].run_no,
+            spans=spans,
+            messages=messages,
+            enter=walked.enter,
+            leave=walked.leave,
+            depth=walked.depth,
+            root=walked.root,
+            agent=agent,
+            tool=walked.tool,
+            group=group,
+            cause=walked.cause,
+            cut=walked.cut,
+            role=role,
+            turn=_turns(spans),
+        )
+
+    def said(self, index: int, direction: str) -> Sequence[Part]:
+        """Return the parts of the messages of a span."""
+        return self.messages.get((self.spans[index].sid, direction), ())
+
+    def encloses(self, above: int, below: int) -> bool:
+        """Return whether one span is a proper ancestor of another."""
+        return self.enter[above] < self.enter[below] and self.leave[below] < self.leave[above]
+
+    def groups(self, kind: str, without: frozenset[str]) -> dict[int, list[int]]:
+        """Return the spans of each logical call of a `kind`, in order, without those that play one of the roles."""
+        found: dict[int, list[int]] = {}
+        for index, span in enumerate(self.spans):
+            number = self.group[index]
+            if (span.kind == kind or span.emits == kind) and number is not None and self.role[index] not in without:
+                found.setdefault(number, []).append(index)
+        return found
+
+
+def _named(spans: Sequence[Span], agent: Sequence[int | None]) -> Sequence[Span]:
+    """Return the spans, nameless agents with the one name that what they did says of them (`Span.owner_agent`)."""
+    owners: dict[int, set[str]] = {}
+    for span, above in zip(spans, agent, strict=True):
+        if above is not None and span.owner_agent is not None and spans[above].agent_name is None:
+            owners.setdefault(above, set()).add(span.owner_agent)
+    names = {index: min(told) for index, told in owners.items() if len(told) == 1 and spans[index].kind == "agent"}
+    if not names:
+        return spans
+    return [span._replace(agent_name=names[index]) if index in names else span for index, span in enumerate(spans)]
+
+
+def _turns(spans: Sequence[Span]) -> list[int | None]:
+    starts: dict[str, int] = {}
+    for span in spans:
+        if (span.kind == "agent" or span.kind == "llm") and span.start_ns < starts.get(
+            span.trace_id, span.start_ns + 1
+        ):
+            starts[span.trace_id] = span.start_ns
+    order = sorted(starts, key=lambda trace: (starts[trace], trace))
+    numbers = {trace: number for number, trace in enumerate(order, 1)}
+    return [numbers.get(span.trace_id) for span in spans]

@@ -1,0 +1,146 @@
+"""What run facts are computed from: the row facts of one span, as one row.
+
+Row facts (what one span alone tells) are SQL over many spans at once; what holds between the spans of one run is
+computed in Python, run by run, from these rows (ADR 006).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+__all__ = ["SELECT_SPANS", "Span", "merged"]
+
+
+_NO_TIME = 2**63 - 1
+"""The largest number of nanoseconds that a column holds; larger times are kept as this one."""
+
+
+class Span(NamedTuple):
+    """One distinct span. Times are nanoseconds, None is unknown; texts are as the dialect reads them."""
+
+    sid: int = 0
+    """Number within the batch; spans are ordered by run, start, end, trace and span id."""
+    parent_sid: int | None = None
+    run_no: int = 0
+    trace_id: str = ""
+    span_id: str = ""
+    parent_span_id: str | None = None
+    source: str = "otlp"
+    """``otlp``: a span; ``log``: made from log records."""
+    name: str = ""
+    start_ns: int = 0
+    end_ns: int | None = None
+    """None: the span never ended."""
+    scope: str = ""
+    flags: int | None = None
+    trace_state: str | None = None
+    dropped: int | None = None
+    """Attributes, events and links that the SDK dropped."""
+    dialect: str = ""
+    kind: str = "other"
+    role: str | None = None
+    emits: str | None = None
+    """`agent`: an agent works inside of this tool span; `tool`: this activation is the execution of a tool call."""
+    provider: str | None = None
+    request_model: str | None = None
+    response_model: str | None = None
+    response_id: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost_usd: float | None = None
+    attempts: int | None = None
+    """Requests that it stands for, those that failed included."""
+    finish_reason: str | None = None
+    time_to_first_token_s: float | None = None
+    tool_name: str | None = None
+    tool_call_id: str | None = None
+    tool_arguments: str | None = None
+    tool_result: str | None = None
+    agent_name: str | None = None
+    agent_id: str | None = None
+    parent_agent: str | None = None
+    owner_agent: str | None = None
+    """Name of the agent that the span works for, as it says itself."""
+    handoff_from: str | None = None
+    handoff_to: str | None = None
+    final_output: str | None = None
+    pseudo_tools: str | None = None
+    """JSON list of names that are declared as final answers and are no tools."""
+    rollup_input_tokens: int | None = None
+    rollup_output_tokens: int | None = None
+    rollup_cache_read_tokens: int | None = None
+    rollup_cache_write_tokens: int | None = None
+    rollup_reasoning_tokens: int | None = None
+    rollup_llm_calls: int | None = None
+    rollup_cumulative: bool = False
+    """The roll-up may include those before it."""
+    failed: bool = False
+    tool_failed: bool = False
+    tool_blocked: bool = False
+    tool_unknown: bool = False
+    """What is recorded of the tool call does not tell whether it failed."""
+    sdk: bool = False
+    order_in_run: bool = False
+    """A handoff that names no target goes to the next activation."""
+    agents_side_by_side: bool = False
+    """An agent called as a tool hangs beside its caller: the tool span whose time holds it called it."""
+    message: str | None = None
+    """What the span says of a failure."""
+    unread: str | None = None
+    """Names of numeric columns whose attribute is there and is no such number."""
+    input_format: str | None = None
+    input_payload: str | None = None
+    """Messages as recorded; of model calls and agents only."""
+    output_format: str | None = None
+    output_payload: str | None = None
+
+    @property
+    def error(self) -> str | None:
+        """The words of the span's failure; None where it did not fail."""
+        if self.failed or (self.kind == "tool" and self.tool_failed):
+            return self.message or "error"
+        if self.kind == "tool" and self.tool_blocked:
+            return self.message or "blocked"
+        return None
+
+    @property
+    def timed(self) -> bool:
+        """Whether the start is one that a clock can tell: nothing is measured from zero or the largest number."""
+        return 0 < self.start_ns < _NO_TIME
+
+    @property
+    def last_ns(self) -> int:
+        """The end, or the start of a span that never ended or ended before it started."""
+        return self.start_ns if self.end_ns is None or self.end_ns < self.start_ns else self.end_ns
+
+
+def merged(ranked: Sequence[Span]) -> Span:
+    """Return each fact from the first of the spans that has it."""
+    columns = zip(*ranked, strict=True)
+    return Span._make(next((value for value in values if value is not None), None) for values in columns)
+
+
+_FROM_KEYS = frozenset(
+    ("sid", "run_no", "trace_id", "span_id", "parent_span_id", "source", "name", "start_ns", "end_ns", "flags", "trace_state", "dropped")
+)  # fmt: skip
+_ELSEWHERE = {
+    "parent_sid": "p.sid",
+    "scope": "coalesce(k.scope, '')",
+    "message": "coalesce(f.error_message, f.error_type)",
+    "input_payload": "CASE WHEN f.kind IN ('llm', 'agent') THEN f.input_payload END",
+    "output_payload": "CASE WHEN f.kind IN ('llm', 'agent') THEN f.output_payload END",
+}
+
+SELECT_SPANS = f"""
+SELECT {", ".join(_ELSEWHERE.get(name, f"{'k' if name in _FROM_KEYS else 'f'}.{name}") for name in Span._fields)}
+FROM fact_keys AS k
+JOIN fact_rows AS f ON f.sid = k.sid
+LEFT JOIN fact_keys AS p
+       ON p.run_no = k.run_no AND p.trace_id = k.trace_id AND p.span_id = k.parent_span_id
+ORDER BY k.sid
+"""
+"""The spans of the batch, in the order of their `sid`."""

@@ -1,0 +1,24 @@
+-- What each span alone tells. Input tokens include cached ones and output tokens include reasoning (span-model.md §4): a
+-- dialect says when its instrumentation leaves them out. More cached than input tokens proves it whatever the dialect says,
+-- and so does a recorded total that is the sum with them; a total that is the sum without reasoning proves the contrary.
+CREATE OR REPLACE TEMP TABLE fact_rows AS
+SELECT r.* REPLACE (
+           coalesce(alias.name, lower(r.provider)) AS provider,
+           CASE WHEN r.excludes_cache OR coalesce(r.cache_read_tokens, 0) + coalesce(r.cache_write_tokens, 0) > r.input_tokens
+                  OR (r.total_tokens > r.input_tokens + r.output_tokens AND r.total_tokens = r.input_tokens + r.output_tokens
+                      + coalesce(r.cache_read_tokens, 0) + coalesce(r.cache_write_tokens, 0))
+                THEN r.input_tokens + coalesce(r.cache_read_tokens, 0) + coalesce(r.cache_write_tokens, 0)
+                ELSE r.input_tokens END AS input_tokens,
+           CASE WHEN (r.excludes_reasoning AND r.total_tokens IS DISTINCT FROM r.input_tokens + r.output_tokens)
+                  OR (r.total_tokens > r.input_tokens + r.output_tokens
+                      AND r.total_tokens = r.input_tokens + r.output_tokens + coalesce(r.reasoning_tokens, 0))
+                THEN r.output_tokens + coalesce(r.reasoning_tokens, 0)
+                ELSE r.output_tokens END AS output_tokens,
+           CASE WHEN r.finish_reason LIKE '[%' AND json_valid(r.finish_reason)
+                THEN json_extract_string(r.finish_reason, '$[0]') ELSE r.finish_reason END AS finish_reason),
+       CASE WHEN r.failed OR (r.kind = 'tool' AND r.tool_failed)
+            THEN coalesce(r.error_message, r.error_type, 'error') END AS error
+FROM (
+{body}
+) AS r
+LEFT JOIN provider_names AS alias ON alias.alias = lower(r.provider);

@@ -1,0 +1,199 @@
+"""Logical tool calls of a run: executions first, then what the model asked for and nothing executed (spec: span-model.md §4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from clawtrace.engine.llm_calls import LlmCall
+from clawtrace.engine.requested import Request, answered_by_handoffs, match, requests
+from clawtrace.engine.run_spans import RunSpans
+from clawtrace.engine.span import Span, merged
+
+__all__ = ["Execution", "ToolCall", "ToolCalls", "tool_calls"]
+
+_NO_EXECUTIONS = frozenset(("handoff",))
+
+Outcome = Literal["ok", "error", "blocked", "requested", "unknown"]
+
+
+@dataclass(slots=True)
+class Execution:
+    """Tool spans that are one call. Spans are named by their index in the run."""
+
+    group: int
+    index: int
+    """The outermost layer: it names the call as the model did."""
+    name: str | None
+    call_id: str | None
+    agent: int | None
+    turn: int | None
+    start_ns: int
+    end_ns: int | None
+    arguments: str | None
+    result: str | None
+    outcome: Outcome
+    """The worst of the layers."""
+    error: str | None
+    source: Literal["span", "log"]
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """One row of the relation `tool_calls`."""
+
+    index: int | None
+    """Its span; None when it is known from messages only."""
+    call_id: str | None
+    name: str | None
+    agent: int | None
+    turn: int | None
+    start_ns: int
+    end_ns: int | None
+    arguments: str | None
+    result: str | None
+    outcome: Outcome
+    error: str | None
+    source: Literal["span", "message", "log"]
+
+
+@dataclass(slots=True)
+class ToolCalls:
+    """The tool calls of a run, and what they were made from."""
+
+    calls: list[ToolCall]
+    """In order of start."""
+    executions: list[Execution]
+    asking: set[int]
+    """Groups of the model calls that asked for a tool."""
+
+
+def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
+    """Return the tool calls of a run whose model calls are `models`."""
+    finals = _final_answers(run.spans)
+    executions = [_execution(run, number, members) for number, members in run.groups("tool", _NO_EXECUTIONS).items()]
+    if finals:
+        executions = [execution for execution in executions if execution.name not in finals]
+    asked = [request for request in requests(run, models) if request.name not in finals]
+    matched = match(asked, executions)
+    results = _results(run, asked)
+    of_execution = {executions[e].group: asked[r] for r, e in matched.items()}
+    found = [_executed(execution, of_execution.get(execution.group), results) for execution in executions]
+    waiting = [request for number, request in enumerate(asked) if number not in matched]
+    gone = answered_by_handoffs(run, waiting)
+    found += [_requested(request, results) for request in waiting if request.number not in gone]
+    # `found` has executions first and requests in order: a stable sort keeps both orders among equal starts.
+    found.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
+    return ToolCalls(found, executions, {request.group for request in asked})
+
+
+def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
+    if len(members) == 1:
+        outer = members[0]
+        told = run.spans[outer]
+        agent, turn, start_ns, end_ns, error = run.agent[outer], run.turn[outer], told.start_ns, told.end_ns, told.error
+        outcome = _outcome((told,))
+    else:
+        members = sorted(members, key=lambda n: (run.depth[n], n))
+        outer = members[0]
+        layers = [run.spans[n] for n in members]
+        told = merged(layers)
+        agent = next((run.agent[n] for n in members if run.agent[n] is not None), None)
+        turn = next((run.turn[n] for n in members if run.turn[n] is not None), None)
+        start_ns = min(span.start_ns for span in layers)
+        ends = [span.end_ns for span in layers if span.end_ns is not None]
+        end_ns = max(ends) if len(ends) == len(layers) else None
+        error = next((span.error for span in reversed(layers) if span.error is not None), None)
+        outcome = _outcome(layers)
+    return Execution(
+        number, outer, told.tool_name, told.tool_call_id, agent, turn, start_ns, end_ns, told.tool_arguments,
+        told.tool_result, outcome, error, "log" if told.source == "log" else "span",
+    )  # fmt: skip
+
+
+def _outcome(layers: Sequence[Span]) -> Outcome:
+    outcome: Outcome = "ok"
+    for span in layers:
+        if span.tool_blocked:
+            outcome = "blocked"
+        elif span.failed or span.tool_failed:
+            return "error"
+        elif span.end_ns is None and outcome == "ok":
+            outcome = "unknown"
+    return "unknown" if outcome == "ok" and all(span.tool_unknown for span in layers) else outcome
+
+
+def _final_answers(spans: Sequence[Span]) -> set[str]:
+    """Return the names of tools that a request declared as final answers: they are no tool calls, executed or not."""
+    names: set[str] = set()
+    for text in {span.pseudo_tools for span in spans} - {None}:
+        try:
+            listed = json.loads(text or "")
+        except ValueError:
+            continue
+        if isinstance(listed, list):
+            names.update(name for name in listed if isinstance(name, str))
+    return names
+
+
+def _results(run: RunSpans, asked: Sequence[Request]) -> dict[int, str | None]:
+    """Return by request number the result that a later model call carries: a key says that the call was executed.
+
+    The first such model call answers, one of the same agent where there is one. Where an id was used again, the result
+    said last there is the newest.
+    """
+    wanted = {request.call_id for request in asked if request.call_id is not None}
+    if not wanted:
+        return {}
+    said: dict[str, list[tuple[int, str | None]]] = {}
+    for index, span in enumerate(run.spans):
+        if span.kind == "llm":
+            parts = [part for part in run.said(index, "input") if part.type == "tool_call_response"]
+            for call_id, text in {part.call_id: part.text for part in parts if part.call_id in wanted}.items():
+                if call_id is not None:
+                    said.setdefault(call_id, []).append((index, text))
+    found: dict[int, str | None] = {}
+    for request in asked:
+        later = [
+            (run.agent[index] != request.agent, run.spans[index].start_ns, index, text)
+            for index, text in said.get(request.call_id or "", ())
+            if run.spans[index].start_ns > request.asked_ns
+        ]
+        if later:
+            found[request.number] = min(later, key=lambda entry: entry[:3])[3]
+    return found
+
+
+def _executed(execution: Execution, request: Request | None, results: dict[int, str | None]) -> ToolCall:
+    arguments, result = execution.arguments, execution.result
+    call_id, name = execution.call_id, execution.name
+    if request is not None:
+        arguments = request.arguments if arguments is None else arguments
+        result = results.get(request.number) if result is None else result
+        call_id, name = call_id or request.call_id, name or request.name
+    return ToolCall(
+        execution.index, call_id, name, execution.agent, execution.turn, execution.start_ns, execution.end_ns,
+        _unwrapped(arguments), result, execution.outcome, execution.error, execution.source,
+    )  # fmt: skip
+
+
+def _requested(request: Request, results: dict[int, str | None]) -> ToolCall:
+    answered = request.number in results
+    return ToolCall(
+        None, request.call_id, request.name, request.agent, request.turn, request.start_ns, None,
+        _unwrapped(request.arguments), results.get(request.number), "unknown" if answered else "requested", None, "message",
+    )  # fmt: skip
+
+
+def _unwrapped(arguments: str | None) -> str | None:
+    """Return arguments that were written as a JSON string of JSON without the outer string."""
+    if arguments is None or not arguments.startswith('"'):
+        return arguments
+    try:
+        inner = json.loads(arguments)
+        json.loads(inner)
+    except (ValueError, TypeError, RecursionError):
+        return arguments
+    return inner if isinstance(inner, str) else arguments

@@ -1,0 +1,173 @@
+"""Sums, counts and times of one run; None means that it cannot be known (spec: span-model.md §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from clawtrace.engine.agents import Activation
+from clawtrace.engine.failures import Failure
+from clawtrace.engine.llm_calls import LlmCall
+from clawtrace.engine.run_spans import RunSpans
+from clawtrace.engine.span import Span
+from clawtrace.engine.tool_calls import ToolCall
+
+__all__ = ["totals"]
+
+_ASKS_NOTHING = frozenset(("stop", "end_turn", "length", "max_tokens", "stop_sequence"))
+"""Finish reasons of a model call that asked for no tool."""
+
+
+def totals(
+    run: RunSpans,
+    models: Sequence[LlmCall],
+    tools: Sequence[ToolCall],
+    agents: Sequence[Activation],
+    failed: Sequence[Failure],
+    records: Callable[[Span, str], bool | str],
+) -> dict[str, Any]:
+    """Return the run's row of the relation `run_totals`, without its id.
+
+    Args:
+        run: the spans.
+        models: model calls, priced.
+        tools: tool calls.
+        agents: activations.
+        failed: failures.
+        records: whether the instrumentation that wrote a span records a fact (`Dialect.records`).
+    """
+    rollup = {} if models else _rollup(run)
+    turns = [span for span, role in zip(run.spans, run.role, strict=True) if role == "turn"] if models else []
+    used = [call for call in models if call.has_usage]
+    knows_tools = _knows_tools(run, models, records)
+    row: dict[str, Any] = {
+        "llm_calls": sum(call.outcome == "ok" for call in models) if models else rollup.get("llm_calls"),
+        "failed_llm_attempts": _failed_attempts(run, models, records),
+        "tool_calls": sum(call.outcome != "requested" for call in tools) if knows_tools else None,
+    }
+    for name in ("input_tokens", "output_tokens"):
+        known = [value for call in used if (value := getattr(call, name)) is not None]
+        whole = sum(known) if len(known) == len(used) else None
+        row[name] = whole if models else rollup.get(name)
+        row[f"{name}_known"] = len(known)
+        row[f"{name}_low"] = sum(known) if known else rollup.get(name) or 0
+    for name in ("cache_read_tokens", "cache_write_tokens", "reasoning_tokens"):
+        known = [value for call in used if (value := getattr(call, name)) is not None]
+        row[name] = sum(known) if known else rollup.get(name)
+        row[f"{name}_known"] = len(known)
+    if turns:
+        _add_turns(row, turns)
+    costs = [call.cost_usd for call in used if call.cost_usd is not None]
+    row |= {
+        "usage_calls": len(used),
+        "cost_low": sum(costs) if costs else rollup.get("cost_usd") or 0.0,
+        "cost_high": (float(sum(costs)) if len(costs) == len(used) and not turns else None)
+        if models
+        else rollup.get("cost_usd"),
+        "priced_calls": len(costs),
+        **_times(run),
+        **_errors(failed, models, tools, knows_tools),
+        "agents": len(agents) if any(span.kind == "agent" for span in run.spans) else None,
+    }
+    return row
+
+
+def _add_turns(row: dict[str, Any], turns: Sequence[Span]) -> None:
+    """Add what turns of other programs used: their tokens count, how many model calls they made is unknown."""
+    row["llm_calls"] = None
+    for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"):
+        told = [getattr(span, f"rollup_{name}") for span in turns]
+        known = [value for value in told if value is not None]
+        if name in ("input_tokens", "output_tokens"):
+            row[f"{name}_low"] += sum(known)
+            row[name] = row[name] + sum(known) if row[name] is not None and len(known) == len(told) else None
+        elif known:
+            row[name] = (row[name] or 0) + sum(known)
+
+
+def _failed_attempts(
+    run: RunSpans, models: Sequence[LlmCall], records: Callable[[Span, str], bool | str]
+) -> int | None:
+    """Return how many requests got no answer; None where what tells of the model calls hides an SDK's own retries."""
+    tellers: dict[int, bool] = {}
+    for span, group in zip(run.spans, run.group, strict=True):
+        if span.kind == "llm" and group is not None:
+            stated = span.attempts is not None or records(span, "failed_attempts") is True
+            tellers[group] = tellers.get(group, False) or stated
+    if not models or not all(tellers.get(call.group, False) for call in models):
+        return None
+    return sum(max(call.failed_attempts, 1) if call.outcome == "error" else call.failed_attempts for call in models)
+
+
+def _errors(
+    failed: Sequence[Failure], models: Sequence[LlmCall], tools: Sequence[ToolCall], knows_tools: bool
+) -> dict[str, int | None]:
+    """Return how many failures there were; None where nothing tells how a tool call ended that is over."""
+    unseen = any(call.outcome == "unknown" and (call.source == "message" or call.end_ns is not None) for call in tools)
+    if unseen or (not knows_tools and any(call.outcome == "ok" for call in models)):
+        return {"errors": None, "unrecovered_errors": None}
+    return {
+        "errors": len(failed),
+        "unrecovered_errors": sum(failure.recovered is not True for failure in failed),
+    }
+
+
+def _knows_tools(run: RunSpans, models: Sequence[LlmCall], records: Callable[[Span, str], bool | str]) -> bool:
+    """Return whether the instrumentation at work records tool calls, or the model calls tell of all of them."""
+    if any(span.kind in ("tool", "agent") and records(span, "tool_calls") is not False for span in run.spans):
+        return True
+    answered = [call for call in models if call.outcome == "ok"]
+    in_part = any(span.source == "log" and records(span, "tool_calls") is False for span in run.spans)
+    if not answered or in_part:
+        return False
+    return all(call.voice is not None for call in answered) or not any(_may_ask(run, call) for call in answered)
+
+
+def _may_ask(run: RunSpans, call: LlmCall) -> bool:
+    if call.voice is not None:
+        return any(part.type == "tool_call" for part in run.said(call.voice, "output"))
+    return (call.finish_reason or "").lower() not in _ASKS_NOTHING
+
+
+def _rollup(run: RunSpans) -> dict[str, Any]:
+    """Return the totals that the topmost roll-up spans state, for a run without any model call."""
+    stated = [
+        (run.enter[index], run.leave[index], span)
+        for index, span in enumerate(run.spans)
+        if span.kind in ("agent", "chain") and span.rollup_input_tokens is not None
+    ]
+    top, left = [], 0
+    for enter, leave, span in sorted(stated, key=lambda entry: entry[0]):
+        if enter > left:
+            top.append(span)
+            left = leave
+    if len(top) > 1 and any(span.rollup_cumulative for span in top):
+        return {}
+    return {
+        "input_tokens": _whole([span.rollup_input_tokens for span in top], at_least_one=True),
+        "output_tokens": _whole([span.rollup_output_tokens for span in top], at_least_one=True),
+        "cache_read_tokens": _whole([span.rollup_cache_read_tokens for span in top], at_least_one=True),
+        "cache_write_tokens": _whole([span.rollup_cache_write_tokens for span in top], at_least_one=True),
+        "reasoning_tokens": _whole([span.rollup_reasoning_tokens for span in top], at_least_one=True),
+        "llm_calls": _whole([span.rollup_llm_calls for span in top]),
+        "cost_usd": _whole([span.cost_usd for span in top]),
+    }
+
+
+def _whole(values: Sequence[Any], at_least_one: bool = False) -> Any:
+    known = [value for value in values if value is not None]
+    return sum(known) if known and (at_least_one or len(known) == len(values)) else None
+
+
+def _times(run: RunSpans) -> dict[str, int | None]:
+    work = [span for span in run.spans if span.kind != "infra" and span.timed]
+    busy, reached = 0, 0
+    for span in work:  # in order of start
+        if span.last_ns > reached:
+            busy += span.last_ns - max(span.start_ns, reached)
+            reached = span.last_ns
+    return {
+        "first_start_ns": min((span.start_ns for span in work), default=None),
+        "last_end_ns": max((span.last_ns for span in work), default=None),
+        "busy_ns": busy,
+    }

@@ -1,0 +1,176 @@
+"""Who holds a store: DuckDB gives a file to one process, so that one says beside it where it can be asked.
+
+``<store>.owner`` is written while the store is held and removed before it is let go. A process that was killed leaves
+it behind; whoever holds the store next replaces it, and readers pass over the file of a process that is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from clawtrace.errors import StoreError, StoreLockedError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = [
+    "PATIENCE_SECONDS",
+    "Owner",
+    "command_of",
+    "connect",
+    "owner_file",
+    "patiently",
+    "read_owner",
+    "remove_owner",
+    "write_owner",
+]
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS = 5.0
+"""How long a file that another process holds is tried again."""
+
+_STEPS_SECONDS = (0.02, 0.25)
+"""First and longest pause between two tries; the system does not tell when a file lock ends."""
+
+_COMMAND_LIMIT = 120
+
+
+class Owner(NamedTuple):
+    """Where the process that holds a store answers questions."""
+
+    address: str
+    """Base URL of its HTTP port."""
+    token: str
+    """Every question must carry it."""
+    pid: int
+
+
+def owner_file(store: str | Path) -> Path:
+    """Return the path of ``<store>.owner``, beside the file itself wherever links point from."""
+    return Path(f"{os.path.realpath(store)}.owner")
+
+
+def write_owner(store: str | Path, owner: Owner) -> Path:
+    """Write ``<store>.owner`` for the user alone (mode 0600), whole or not at all, and return its path.
+
+    The caller holds the store, so that whatever file is there is stale.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    import tempfile
+
+    path = owner_file(store)
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                json.dump(owner._asdict(), stream)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StoreError(f"cannot write {str(path)!r}, where other commands look: {error.strerror}") from error
+    return path
+
+
+def remove_owner(path: Path) -> None:
+    """Remove what `write_owner` wrote. The caller still holds the store, so that it is nobody else's.
+
+    One that cannot be removed harms nobody: it names an address that does not answer.
+    """
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+def read_owner(store: str | Path) -> Owner | None:
+    """Return who says to hold the store; None without such a file, and for the file of a process that is gone."""
+    try:
+        found = json.loads(owner_file(store).read_text("utf-8"))
+        owner = Owner(str(found["address"]), str(found["token"]), int(found["pid"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return owner if _alive(owner.pid) else None
+
+
+def connect(path: str) -> DuckDBPyConnection:
+    """Open a DuckDB file.
+
+    Raises:
+        StoreLockedError: another process holds it; the message names that process.
+        StoreError: it cannot be opened or created.
+    """
+    import duckdb
+
+    try:
+        # The default threshold of 16 MB checkpoints in the middle of a blast: a factor of four in ingest.
+        return duckdb.connect(path, config={"checkpoint_threshold": "256MB", "preserve_insertion_order": "false"})
+    except duckdb.Error as error:
+        text = str(error)
+        if "could not set lock" in text.lower():
+            raise StoreLockedError(
+                f"the store {path!r} is held by {_holder(path, text)}: wait until that has ended, or end it."
+            ) from error
+        raise StoreError(f"cannot open the store {path!r}: {text}") from error
+
+
+def patiently(attempt: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
+    """Try again while another process holds the store.
+
+    Raises:
+        StoreLockedError: the last one, when `seconds` have passed.
+    """
+    end = time.monotonic() + seconds
+    step, longest = _STEPS_SECONDS
+    while True:
+        try:
+            return attempt()
+        except StoreLockedError:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise
+            time.sleep(min(step, left))
+            step = min(2 * step, longest)
+
+
+def command_of(pid: int) -> str:
+    """Return the command line of a process, shortened; empty where the system does not tell."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    except OSError:
+        return ""
+    text = " ".join(word.decode("utf-8", "replace") for word in words)
+    text = "".join(sign if sign.isprintable() else " " for sign in text)
+    return text if len(text) <= _COMMAND_LIMIT else f"{text[:_COMMAND_LIMIT]}…"
+
+
+def _holder(path: str, text: str) -> str:
+    """Name who holds the file: the engine's words say the process where the system knows it, else ``<store>.owner``."""
+    told = re.search(r"\(PID (\d+)\)", text)
+    owner = read_owner(path)
+    pid = int(told[1]) if told else owner.pid if owner else None
+    if pid is None:
+        return "another process"
+    command = command_of(pid)
+    return f"process {pid} (`{command}`)" if command else f"process {pid}"
+
+
+def _alive(pid: int) -> bool:
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # it is another user's
+    return True

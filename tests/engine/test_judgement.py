@@ -1,0 +1,48 @@
+"""Verdicts that are made when they are read: the same as those that were counted, for one run and for many."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from fact_store import fact_store
+from twenty_assertions import QUESTIONS
+
+from clawtrace.assertions.registry import parse_assertion
+from clawtrace.dialects import load_dialects
+from clawtrace.engine.evaluate import evaluate
+from clawtrace.model.verdict import Status, run_status_of
+
+RUNS = 1_200
+
+
+def test_many_runs_are_judged_as_each_alone(tmp_path: Path) -> None:
+    """Statuses counted from columns are those of the verdicts that are read; together they are what they are alone."""
+    store, run_ids = fact_store(tmp_path / "facts.duckdb", RUNS)
+    dialects = {dialect.name: dialect for dialect in load_dialects()}
+    assertions = [parse_assertion(question) for question in QUESTIONS]
+    results = evaluate(store, assertions, run_ids, dialects, evidence_of_passes=False)
+    alone = {
+        run_id: evaluate(store, assertions, [run_id], dialects, evidence_of_passes=False)[0] for run_id in run_ids[:8]
+    }
+    store.close()
+
+    for result in results:
+        assert [verdict.standing for verdict in result.verdicts] == list(result.standings)
+        assert result.status is run_status_of(result.verdicts)
+        assert result.not_passed() == [one for one in result.verdicts if one.status is not Status.PASS]
+    # What the fact store says of itself: each hundred runs hold one of each mishap, each two hundred one without trace.
+    counted = Counter((verdict.type, verdict.status) for result in results for verdict in result.verdicts)
+    assert counted["tool_not_invoked", Status.FAIL] == RUNS // 100
+    assert counted["no_span_errors", Status.FAIL] == RUNS // 100
+    assert counted["trace_cost", Status.WARN] == RUNS // 100
+    assert counted["tool_not_invoked", Status.SKIP] == RUNS // 200
+    assert counted["tool_not_invoked", Status.INCONCLUSIVE] == RUNS // 100 + RUNS // 400
+    for result in results[:8]:
+        for one, other in zip(result.verdicts, alone[result.run_id].verdicts, strict=True):
+            assert (one.status, one.final, one.message, one.actual, one.evidence, one.hint) == (
+                other.status, other.final, other.message, other.actual, other.evidence, other.hint,
+            )  # fmt: skip

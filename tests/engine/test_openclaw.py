@@ -1,0 +1,216 @@
+"""OpenClaw's dialect: hand-made spans for what the recordings of 2026.4 do not show; names are those of 2026.9's pages.
+
+Ids and figures are made up.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from building import Lab, S
+from instrumented import ACTIVATIONS
+from log_records import L, put_logs
+
+OUTCOMES = "SELECT name, outcome FROM tool_calls ORDER BY call_no"
+
+
+def oc(
+    id: str, parent: str, name: str, at: int, to: int, trace: str = "1", error: str | None = None, **attrs: Any
+) -> S:
+    """A span of OpenClaw; keyword `x__y` is attribute openclaw.x.y, `genai__x` gen_ai.x."""
+    words = {
+        "openclaw." + key.replace("__", "."): value for key, value in attrs.items() if not key.startswith("genai__")
+    }
+    words |= {
+        "gen_ai." + key[7:].replace("__", "."): value for key, value in attrs.items() if key.startswith("genai__")
+    }
+    return S(id, parent, at, to, f"openclaw.{name}", words, scope="openclaw", error=error, trace=trace.rjust(32, "0"))
+
+
+def run(id: str, at: int = 0, to: int = 100, trace: str = "1", parent: str = "", **attrs: Any) -> S:
+    return oc(id, parent, "run", at, to, trace, outcome="completed", **({"trigger": "user"} | attrs))
+
+
+def call(id: str, parent: str, at: int, trace: str = "1", **attrs: Any) -> S:
+    own = {"provider": "openai", "model": "gpt-4o", "genai__operation__name": "chat", "genai__request__model": "gpt-4o"}
+    return oc(id, parent, "model.call", at, at + 5, trace, **(own | attrs))
+
+
+def tool(id: str, parent: str, name: str, at: int, to: int, trace: str = "1", **attrs: Any) -> S:
+    return oc(id, parent, "tool.execution", at, to, trace, toolName=name, genai__tool__name=name, **attrs)
+
+
+def process(id: str, at: int, to: int, code: int, trace: str, parent: str = "") -> S:
+    return oc(id, parent, "exec", at, to, trace, exec__exit_code=code, outcome="completed")
+
+
+def agent_end(at: int, model: str = "gpt-4o") -> L:
+    attrs = {"openclaw.event": "embedded_run_agent_end", "openclaw.isError": True, "openclaw.provider": "openai",
+             "openclaw.model": model, "openclaw.rawErrorPreview": "400 no"}  # fmt: skip
+    return L("", at, "", attrs, scope="openclaw", service="openclaw", body="embedded run agent end")
+
+
+class TestProcesses:
+    """`openclaw.exec` tells how the command of an `exec` call ended, in a trace of its own."""
+
+    def test_a_process_inside_of_a_call_decides_its_outcome(self, lab: Lab) -> None:
+        lab.put(run("r"), tool("t", "r", "exec", 10, 20), process("p", 11, 19, 3, "2"))
+
+        assert lab.rows(OUTCOMES) == [("exec", "error")]
+        assert lab.totals("tool_calls", "errors") == (1, 1)
+
+    def test_of_two_calls_at_once_each_has_its_own(self, lab: Lab) -> None:
+        """The short process fits into both calls, the long one into the long call only."""
+        lab.put(
+            run("r"),
+            tool("long", "r", "exec", 10, 60),
+            tool("short", "r", "exec", 11, 30),
+            process("p", 12, 29, 3, "2"),
+            process("q", 13, 58, 0, "3"),
+        )
+
+        assert lab.rows(OUTCOMES) == [("exec", "ok"), ("exec", "error")]
+
+    def test_a_process_of_no_call_is_infrastructure(self, lab: Lab) -> None:
+        """One that outlived its call (it was sent to the background) says nothing of it, nor is it a call."""
+        lab.put(run("r"), tool("t", "r", "exec", 10, 20), tool("u", "r", "read", 30, 60), process("p", 12, 50, 3, "2"))
+
+        assert lab.rows(OUTCOMES) == [("exec", "ok"), ("read", "ok")]
+        assert lab.totals("tool_calls", "errors") == (2, 0)
+
+    def test_a_process_below_its_call_belongs_to_it(self, lab: Lab) -> None:
+        """Also where another call was open at the same time."""
+        lab.put(
+            run("r"),
+            tool("t", "r", "exec", 10, 40),
+            tool("u", "r", "exec", 10, 30),
+            process("p", 12, 29, 3, "1", parent="t"),
+        )
+
+        assert lab.rows("SELECT span_id = lpad(hex('t'), 16, '0'), outcome FROM tool_calls ORDER BY 2") == [
+            (True, "error"),
+            (False, "ok"),
+        ]
+
+
+class TestFailedModelCalls:
+    """2026.4 says of every model call that it completed; a log event says that a run's last one got no answer."""
+
+    def test_the_last_call_before_the_event_failed(self, lab: Lab) -> None:
+        put_logs(lab.put(run("r"), call("a", "r", 10), call("b", "r", 30), call("c", "r", 60)), agent_end(40))
+
+        assert lab.rows("SELECT start_ns, outcome, error FROM llm_calls ORDER BY call_no") == [
+            (10_000_000, "ok", None),
+            (30_000_000, "error", "400 no"),
+            (60_000_000, "ok", None),
+        ]
+        assert lab.totals("llm_calls", "errors") == (2, 1)
+
+    def test_another_models_call_did_not(self, lab: Lab) -> None:
+        put_logs(lab.put(run("r"), call("a", "r", 10)), agent_end(40, model="gpt-4o-mini"))
+
+        assert lab.totals("llm_calls", "errors") == (1, 0)
+
+
+class TestWork:
+    """What is the agent's work, and what is the gateway's."""
+
+    def test_heartbeats_and_warnings_are_no_work(self, lab: Lab) -> None:
+        lab.put(
+            run("r"), call("a", "r", 10),
+            run("h", 200, 300, "2", trigger="heartbeat"), call("b", "h", 210, "2"),
+            tool("t", "h", "exec", 220, 230, "2", errorCategory="Error"), process("p", 221, 229, 1, "3"),
+            oc("l", "", "liveness.warning", 50, 50, "4", error="event_loop_delay"),
+            oc("u", "", "model.usage", 200, 300, "5", channel="heartbeat", genai__usage__input_tokens=9),
+        )  # fmt: skip
+
+        assert lab.totals("llm_calls", "tool_calls", "errors") == (1, 0, 0)
+
+    def test_a_blocked_call_is_blocked(self, lab: Lab) -> None:
+        lab.put(run("r"), tool("t", "r", "exec", 10, 10, outcome="blocked", deniedReason="policy"))
+
+        assert lab.rows(OUTCOMES) == [("exec", "blocked")]
+
+    def test_usage_of_2026_9_is_the_calls_own(self, lab: Lab) -> None:
+        """The turn's totals beside the calls are not added."""
+        used = {
+            "genai__usage__input_tokens": 100,
+            "genai__usage__output_tokens": 10,
+            "genai__usage__cache_read__input_tokens": 40,
+        }
+        lab.put(
+            run("r"),
+            call("a", "r", 10, **used),
+            call("b", "r", 30, **used),
+            oc("u", "r", "model.usage", 0, 100, **used),
+        )
+
+        assert lab.totals("llm_calls", "input_tokens", "output_tokens", "cache_read_tokens") == (2, 200, 20, 80)
+
+    def test_a_turn_of_another_program_has_tokens_and_no_number_of_calls(self, lab: Lab) -> None:
+        own = {"model_call__observation_unit": "turn", "genai__operation__name": "invoke_agent",
+               "genai__usage__input_tokens": 100, "genai__usage__output_tokens": 10}  # fmt: skip
+        lab.put(run("r"), call("a", "r", 10, **own))
+
+        assert lab.totals("llm_calls", "input_tokens", "output_tokens") == (None, 100, 10)
+
+    def test_such_a_turn_beside_calls_of_the_run(self, lab: Lab) -> None:
+        """The tokens of both count, the number of calls is not that of the others."""
+        used = {"genai__usage__input_tokens": 100, "genai__usage__output_tokens": 10}
+        own = {"model_call__observation_unit": "turn", "genai__operation__name": "invoke_agent"}
+        lab.put(run("r"), call("a", "r", 10, **used), call("b", "r", 30, **own, **used))
+
+        assert lab.totals("llm_calls", "input_tokens", "output_tokens", "output_tokens_low") == (None, 200, 20, 20)
+
+    def test_names_of_the_latest_conventions_are_the_same_call(self, lab: Lab) -> None:
+        span = call("a", "r", 10, api="openai-completions")
+        span.name = "chat gpt-4o"
+        lab.put(run("r"), span)
+
+        assert lab.totals("llm_calls") == (1,)
+
+    def test_parents_that_are_never_exported_are_no_loss(self, lab: Lab) -> None:
+        """Another span without its parent is one."""
+        lab.put(run("r"), oc("h", "gone", "harness.run", 0, 100, "2"), process("p", 5, 6, 0, "3", parent="gone"))
+        lab.put(run("s", parent="gone"), run="lost")
+
+        assert (lab.reasons(), lab.reasons("lost")) == ([], ["missing_parent"])
+
+
+class TestAgents:
+    """`sessions_spawn` starts a session in a trace of its own."""
+
+    def spawn(self, **attrs: Any) -> S:
+        return tool("t", "r", "sessions_spawn", 10, 12, **attrs)
+
+    def test_without_names_it_is_known_that_and_not_to_whom(self, lab: Lab) -> None:
+        lab.put(run("r"), self.spawn(), run("s", 50, 90, "2"))
+
+        assert lab.rows(ACTIVATIONS) == [(None, None, "root"), (None, None, "root"), (None, 1, "spawn")]
+
+    def test_the_next_session_of_the_named_agent_is_its(self, lab: Lab) -> None:
+        """What the model calls say of their agent names the run."""
+        lab.put(
+            run("r"), call("a", "r", 5, agent__id="support"),
+            self.spawn(genai__tool__call__arguments=json.dumps({"agentId": "researcher"})),
+            run("o", 40, 45, "3"), call("b", "o", 41, "3", agent__id="support"),
+            run("s", 50, 90, "2"), call("c", "s", 51, "2", agent__id="researcher"),
+        )  # fmt: skip
+
+        assert lab.rows(ACTIVATIONS) == [
+            ("support", None, "root"),
+            ("support", None, "root"),
+            ("researcher", 1, "spawn"),
+        ]
+
+    def test_the_session_that_was_started_goes_before_the_asked_agent(self, lab: Lab) -> None:
+        said = {"status": "accepted", "childSessionKey": "agent:writer:subagent:1"}
+        lab.put(run("r"), self.spawn(genai__tool__call__result=json.dumps(said)))
+
+        assert lab.rows(ACTIVATIONS) == [(None, None, "root"), ("writer", 1, "spawn")]
+
+    def test_a_call_that_failed_starts_nothing(self, lab: Lab) -> None:
+        lab.put(run("r"), oc("t", "r", "tool.execution", 10, 12, toolName="sessions_spawn", error="Error"))
+
+        assert lab.rows(ACTIVATIONS) == [(None, None, "root")]

@@ -1,0 +1,80 @@
+"""Answers in columns: the same values as rows have, and nothing of a store's rows is lost by narrowing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from clawtrace.errors import QueryError
+from clawtrace.model.query import BoundRelation, Query
+from clawtrace.store.duckdb import DuckStore
+
+VALUES = """
+SELECT 'r' || i AS run_id, i AS whole, i / 4.0 AS part, i % 2 = 0 AS truth, sum(i) OVER () AS wide, NULL AS nothing,
+       CASE WHEN i % 3 = 0 THEN NULL ELSE 'é' || i END AS text, CASE WHEN i % 5 = 0 THEN NULL ELSE i > 7 END AS doubt,
+       CASE WHEN i % 7 = 0 THEN NULL ELSE i * 10 END AS hole
+FROM range(300000) AS g(i)
+"""
+
+
+@pytest.fixture
+def store() -> Iterator[DuckStore]:
+    made = DuckStore()
+    yield made
+    made.close()
+
+
+def test_columns_and_rows_hold_what_a_plain_answer_holds(store: DuckStore) -> None:
+    """Over several chunks, with NULLs, text beyond ASCII and sums wider than 64 bits."""
+    plain, columns = store.ask(Query(VALUES)), store.ask_columns(Query(VALUES))
+    place = {run_id: row for row, run_id in enumerate(columns.column("run_id"))}
+    wanted = {row["run_id"]: row for row in plain.dicts()}
+
+    assert columns.columns == plain.columns
+    assert len(columns) == len(plain)
+    for name in plain.columns:
+        assert dict(zip(columns.column("run_id"), columns.column(name), strict=True)) == {
+            run_id: row[name] for run_id, row in wanted.items()
+        }
+    for run_id in ("r0", "r1", "r2", "r122880", "r299999"):
+        assert dict(columns.row(place[run_id])) == wanted[run_id]
+
+
+def test_an_answer_outlives_its_store(store: DuckStore) -> None:
+    found = store.ask_columns(
+        Query("SELECT :a AS a, m.value AS b FROM few AS m", {"a": 7}), [BoundRelation("few", (("x", 0),))]
+    )
+    store.close()
+
+    assert dict(found.row(0)) == {"a": 7, "b": "x"}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT nothing FROM nowhere", "SELECT CAST('a' || i AS bigint) AS a FROM range(300000) AS g(i)"],
+    ids=["refused", "broken while it is read"],
+)
+def test_what_the_engine_refuses_is_a_query_error(store: DuckStore, sql: str) -> None:
+    with pytest.raises(QueryError):
+        store.ask_columns(Query(sql))
+
+
+def test_narrowing_changes_no_answer_and_leaves_everything_as_it_was(store: DuckStore) -> None:
+    """Inside, the named relations hold the chosen runs only; afterwards all of them again."""
+    store.script(
+        "INSERT INTO agents BY NAME SELECT 'r' || i AS run_id, i AS activation_no, 'a' AS name FROM range(9) AS g(i)"
+    )
+    asked = Query(
+        "SELECT a.run_id AS run_id, a.activation_no AS n FROM agents AS a JOIN selected_runs AS s ON s.run_id = a.run_id"
+    )
+    everything = Query("SELECT count(*) AS n FROM agents AS x")
+    store.select_runs(["r3", "r5"])
+    before = sorted(store.ask(asked).rows)
+    with store.narrowed(["r3", "r5"], [asked, everything]):
+        assert sorted(store.ask(asked).rows) == before == [("r3", 3), ("r5", 5)]
+        assert store.ask(everything).rows == [(2,)]
+        with pytest.raises(QueryError):
+            store.ask(Query("SELECT nothing FROM nowhere"))
+
+    assert store.ask(everything).rows == [(9,)]

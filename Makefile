@@ -23,12 +23,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup eval test lint types imports pytest coverage format docs lock clean
+.PHONY: help setup eval test lint types imports pytest test-full coverage format docs lock clean
 
 help: ## Show this list
 	@echo "make TARGET [PYTHON=python3.x]"
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
 
 setup: $(DEV) ## Set up .venv with everything for running and for developing
 
@@ -53,6 +53,9 @@ imports: $(DEV) ## Check that imports point downward only
 pytest: $(DEV) ## Run all tests
 	@$(BIN)/python -m compileall -q src
 	$(IN_VENV) pytest -n auto
+
+test-full: $(DEV) ## Repeat the kill tests and search longer in the property tests, after make test
+	$(IN_VENV) pytest -n auto --full
 
 coverage: $(DEV) ## Run all tests and show which lines they did not reach
 	$(IN_VENV) coverage run -m pytest

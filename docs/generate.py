@@ -89,7 +89,7 @@ def dialects() -> Iterator[tuple[str, str]]:
 def dialect_page(dialect: Dialect, found: Mapping[str, Dialect]) -> str:
     """Return the page of one dialect: what it records, and the rules that are its own."""
     from clawtrace.dialects.explain import condition_words, rule_words
-    from clawtrace.dialects.schema import RECORDABLE
+    from clawtrace.dialects.rules import RECORDABLE
 
     file = dialect.file
     base = found[file.extends].file if file.extends else None
@@ -150,21 +150,21 @@ def dialect_words() -> str:
     import inspect
 
     from clawtrace._attribute_docs import attribute_docs
-    from clawtrace.dialects import schema
+    from clawtrace.dialects import rules, schema
 
     parts = [
         f"# The words of a dialect file\n\n{NOTE}\nHow they work together, with an example: "
         "[../dialects.md](../dialects.md). `parent.` before an attribute key means the parent span's attribute.\n",
-        "## Columns\n\n" + ", ".join(f"`{name}`" for name in schema.COLUMN_TYPES) + ".\n",
-        "## Facts of `records`\n\n" + ", ".join(f"`{name}`" for name in schema.RECORDABLE) + ".\n",
+        "## Columns\n\n" + ", ".join(f"`{name}`" for name in rules.COLUMN_TYPES) + ".\n",
+        "## Facts of `records`\n\n" + ", ".join(f"`{name}`" for name in rules.RECORDABLE) + ".\n",
     ]
-    models = [schema.DialectFile, schema.Detect, schema.Condition, schema.Rule, schema.KindRule, schema.RoleRule]
+    models = [schema.DialectFile, schema.Detect, rules.Condition, rules.Rule, rules.KindRule, rules.RoleRule]
     models += [
-        schema.EmitRule,
-        schema.Errors,
-        schema.MessageRule,
-        schema.OrphanRule,
-        schema.ShellRule,
+        rules.EmitRule,
+        rules.Errors,
+        rules.MessageRule,
+        rules.OrphanRule,
+        rules.ShellRule,
         schema.EventRule,
         schema.JoinPair,
     ]

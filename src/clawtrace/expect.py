@@ -59,6 +59,7 @@ def _constructor(name: str) -> Callable[..., Assertion]:
 
 def _signature(cls: type[Assertion], main: str | None) -> inspect.Signature:
     """Return what `help` shows: every field by name, the main one first and also without."""
+    cls.model_rebuild()  # its fields are known once it is built, which waits for the first use
     fields = inspect.signature(cls).parameters.values()
     first = [field.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for field in fields if field.name == main]
     return inspect.Signature([*first, *(field for field in fields if field.name != main)])

@@ -21,22 +21,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.errors import ReceiverError, UsageError
 from clawtrace.model.run import ClosedBy, RunRecord
-from clawtrace.receiver.limits import Endpoints
 from clawtrace.receiver.redact import RedactionSettings
-from clawtrace.receiver.tee_settings import TeeSettings
 from clawtrace.store.duckdb import MEMORY, DuckStore
 from clawtrace.store.owner import PATIENCE_SECONDS, Owner, remove_owner, write_owner
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
+    from clawtrace.config.project import TeeSection
     from clawtrace.config.project_file import Project
     from clawtrace.dialects import Dialect
     from clawtrace.engine.tree_view import SpanNode
     from clawtrace.model.verdict import RunResult
     from clawtrace.pricing import Pricing
+    from clawtrace.receiver.limits import Endpoints
     from clawtrace.receiver.questions import Questions
     from clawtrace.receiver.receiver import Receiver
     from clawtrace.receiver.recording import Grouping, LoadReport
+    from clawtrace.receiver.tee_settings import TeeSettings
     from clawtrace.store.api import Answer
 
 __all__ = ["Session", "SessionSettings", "session_settings"]
@@ -71,7 +72,7 @@ class SessionSettings(NamedTuple):
 def session_settings(project: Project) -> SessionSettings:
     """Return what a project says about receiving, closing, normalising, pricing and redaction."""
     config = project.config
-    redaction, tee = config.redaction, config.receiver.tee
+    redaction = config.redaction
     return SessionSettings(
         host=config.receiver.host,
         grpc_port=config.receiver.grpc_port,
@@ -88,8 +89,16 @@ def session_settings(project: Project) -> SessionSettings:
             patterns=tuple(redaction.patterns.items()),
         ),
         dialects=project.dialect_folders,
-        tee=None if tee.endpoint is None else TeeSettings(endpoint=tee.endpoint, headers=tuple(tee.headers.items())),
+        tee=_tee_settings(config.receiver.tee),
     )
+
+
+def _tee_settings(tee: TeeSection) -> TeeSettings | None:
+    if tee.endpoint is None:
+        return None
+    from clawtrace.receiver.tee_settings import TeeSettings
+
+    return TeeSettings(endpoint=tee.endpoint, headers=tuple(tee.headers.items()))
 
 
 class Session:
@@ -168,7 +177,13 @@ class Session:
         runs, traces = self._store.known_runs()
         questions = self._questions() if self._store.path != MEMORY else None
         return Receiver(
-            self._store, settings, runs=runs, traces=traces, questions=questions, idle=self._store.checkpoint
+            self._store,
+            settings,
+            runs=runs,
+            traces=traces,
+            sessions=self._store.announced_sessions(),
+            questions=questions,
+            idle=self._store.checkpoint,
         )
 
     def _questions(self) -> Questions:
@@ -223,7 +238,7 @@ class Session:
         """Announce a run before its agent starts, so that its spans find it from the first one on."""
         self._store.put_record(record)
         if self._receiver is not None:
-            self._receiver.open_run(record.run_id, record.trace_id)
+            self._receiver.open_run(record.run_id, record.trace_id, record.session_ids)
 
     def announce_trace(self, run_id: str, trace_id: str) -> None:
         """Say that a further trace belongs to a run: a context that a child process was given (rule 5)."""
@@ -325,7 +340,14 @@ class Session:
                     )
         with self._store.lock:
             engine = self._current(run_ids)
-            return evaluate(self._store, assertions, run_ids, engine.dialects, evidence_of_passes=evidence_of_passes)
+            return evaluate(
+                self._store,
+                assertions,
+                run_ids,
+                engine.dialects,
+                evidence_of_passes=evidence_of_passes,
+                unmarked=self.settings.redaction.unmarked(),
+            )
 
     def inspect(self, run_ids: Sequence[str] | None = None) -> dict[str, Any]:
         """Return the facts of runs as ``clawtrace.inspect/1`` (spec: cli.md); of all runs when None."""

@@ -100,7 +100,7 @@ def rows_of(run_id, described):
         "errors": errors,
         "spans": spans,
         "messages": messages,
-        "runs": [{"run_id": run_id, "case_id": run_id} | described.get("record", {})],
+        "runs": [{"run_id": run_id, "case_id": run_id, "closed_by": "recording"} | described.get("record", {})],
         "run_tools": _run_tools(run_id, tools),
         "run_totals": [totals],
     }

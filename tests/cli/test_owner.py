@@ -130,6 +130,16 @@ class TestNobodyAnswers:
         )
         assert done.stderr.endswith(": wait until that has ended, or end it.\n")
 
+    @pytest.mark.parametrize("kind", ["receive", "only open"])
+    def test_adopting_waits_for_the_file_and_names_the_holder(self, holder, invoke, store, kind) -> None:
+        """Adopting changes the store, which the owner does for nobody: exit 4, who holds it, what to do."""
+        process = holder(kind)
+        done = invoke("runs", "adopt", "one_tool", "a" * 32, "--store", store)
+
+        assert (done.exit_code, done.stdout) == (4, "")
+        assert f"is held by process {process.pid} (`" in done.stderr
+        assert done.stderr.endswith(": wait until that has ended, or end it.\n")
+
 
 ASKING_AGENT = """
 import os, pathlib, subprocess

@@ -9,7 +9,7 @@ import yaml
 
 from clawtrace.assertions.registry import names
 from clawtrace.dialects import load_dialects
-from clawtrace.dialects.schema import RECORDABLE
+from clawtrace.dialects.rules import RECORDABLE
 from clawtrace.runners.telemetry_env import table
 
 

@@ -24,7 +24,7 @@ def batch(run_no: int, run_rule: str, trace_id: str, *names: str) -> SpanBatch:
             "run_rule": run_rule,
         }
         numbers = {"start_ns": number, "end_ns": number + 1, "run_no": run_no, "arrival_ns": number}
-        for field, column in ((field, getattr(made, field)) for field in SpanBatch.__dataclass_fields__):
+        for field, column in vars(made).items():
             if isinstance(column, MapColumn | StrList | NestedMap):
                 column.offsets.append(0)
             elif field in numbers or field in ("flags", "request_no") or field.startswith("dropped"):

@@ -8,7 +8,7 @@ import pytest
 
 from clawtrace.dialects import load_dialects
 from clawtrace.dialects.compile import Compiler, Seen
-from clawtrace.dialects.schema import COLUMN_TYPES, RECORDABLE, Condition, Rule
+from clawtrace.dialects.rules import COLUMN_TYPES, RECORDABLE, Condition, Rule
 from clawtrace.errors import ConfigError
 
 

@@ -7,7 +7,7 @@ import pytest
 from clawtrace.dialects import _parsed, load, load_dialects
 from clawtrace.dialects._parsed import remembered, rendered
 from clawtrace.dialects.load import BUILTIN
-from clawtrace.dialects.schema import RECORDABLE
+from clawtrace.dialects.rules import RECORDABLE
 
 
 def test_a_file_that_was_changed_is_read_again(tmp_path, monkeypatch) -> None:

@@ -10,7 +10,7 @@ from building import Lab, S, agent, chat, hex_id, tool
 from clawtrace.dialects import load_dialects
 from clawtrace.dialects.compile import Compiler, Seen
 from clawtrace.dialects.explain import Explainer
-from clawtrace.dialects.schema import COLUMN_TYPES
+from clawtrace.dialects.rules import COLUMN_TYPES
 from clawtrace.engine.explain_spans import explain_spans
 
 DIALECTS = {dialect.name: dialect for dialect in load_dialects()}

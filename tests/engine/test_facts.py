@@ -563,6 +563,20 @@ class TestTwins:
 
         assert sorted(lab.rows("SELECT name FROM tool_calls")) == [("get_weather",), ("pay",)]
 
+    def test_two_calls_of_one_instrumentation_are_never_one(self, lab: Lab) -> None:
+        """A call that both tell of, nested, is no twin of another one: what is left of each is paired."""
+        both = [chat("m", at=1, **{"gen_ai.response.id": "r"}), chat("n", at=2, **{"gen_ai.response.id": "r"})]
+        alone, outer, inner, last = tool("1", at=10), tool("2", at=20), tool("3", "2", at=21), tool("4", at=50)
+        for span in (both[1], inner, last):
+            span.scope = "other"
+        for span in (alone, outer, inner, last):
+            span.attrs.pop("gen_ai.tool.call.id")
+        lab.put(*both, alone, outer, inner, last)
+
+        assert lab.rows("SELECT span_id, counted_in FROM spans WHERE kind = 'tool' ORDER BY start_ns") == [
+            (hex_id(span), hex_id(call)) for span, call in (("1", "1"), ("2", "2"), ("3", "2"), ("4", "1"))
+        ]
+
     def test_other_scopes_without_model_calls_are_no_twins(self, lab: Lab) -> None:
         mine = tool("x", "a", at=30)
         mine.scope = "app"

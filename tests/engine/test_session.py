@@ -24,6 +24,27 @@ def test_a_question_about_secrets_cannot_be_asked_without_redaction() -> None:
             session.evaluate(["r"], [parse_assertion({"type": "no_secret_leak"})])
 
 
+@pytest.mark.parametrize(
+    ("redaction", "words"),
+    [
+        (RedactionSettings(kinds_off=("jwt",)), "not to look for secrets of the kind `jwt`: these would not be found."),
+        (RedactionSettings(environment=False), "not to look for values of environment variables: these"),
+        (RedactionSettings(), ""),
+    ],
+    ids=["kinds off", "environment off", "all"],
+)
+def test_a_verdict_on_secrets_says_what_was_not_looked_for(redaction: RedactionSettings, words: str) -> None:
+    """Narrower redaction is never a silent pass; verdicts that do not rest on marks say nothing of it."""
+    asked = [parse_assertion({"type": "no_secret_leak"}), parse_assertion({"type": "no_span_errors"})]
+    with Session.open(settings=SessionSettings(redaction=redaction)) as session:
+        session.load_recordings([RECORDING], Grouping.one_run("r"))
+        leak, errors = session.evaluate(["r"], asked)[0].verdicts
+
+    assert words in leak.message
+    assert ("Redaction is set" in leak.message) is bool(words)
+    assert "Redaction is set" not in errors.message
+
+
 def test_an_unknown_run_is_named() -> None:
     with Session.open() as session, pytest.raises(UsageError, match="no run 'r1'"):
         session.inspect(["r1"])

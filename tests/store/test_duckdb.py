@@ -16,6 +16,7 @@ from clawtrace.errors import QueryError, StoreError, StoreLockedError, StoreSche
 from clawtrace.model.query import BoundRelation, Query
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.relations import RELATIONS
+from clawtrace.model.run import RunRecord
 from clawtrace.store.duckdb import DuckStore
 
 TRACE = "0" * 31 + "1"
@@ -91,6 +92,46 @@ class TestCommit:
             (run, "resource"),
             (run, "trace"),
         ]
+
+    def test_the_run_that_stood_for_an_adopted_trace_is_retired(self, tmp_path: Path) -> None:
+        """Its number, the last one given, is never used again; what was counted for it counts for the adopter."""
+        path = tmp_path / "spans.duckdb"
+        store = DuckStore(path)
+        run, alone = store.run_no("r"), store.run_no(TRACE)
+        receipts = [Receipt(alone, 1, 1, "grpc", "traces", accepted=1, rejected=2)]
+        store.commit(batch(alone, rule="none"), LogBatch(), receipts, [])
+        store.commit(SpanBatch(), LogBatch(), [], [(TRACE, run, "given")])
+        retired = store.take_retired()
+        listed = store.run_ids(), store.known_runs()[0]
+        store.close()
+        again = DuckStore(path)
+
+        assert (listed, retired) == ((["r"], [("r", run)]), [TRACE])
+        assert again.script("SELECT run_no, rejected FROM receipts") == [(run, 2)]
+        assert again.run_ids() == ["r"]
+        assert again.run_no(TRACE) == alone + 1
+        again.close()
+
+    def test_a_run_that_has_more_than_the_adopted_trace_stays(self, store: DuckStore) -> None:
+        """A run may be called like a trace: announced, or with spans of its own, it is not retired."""
+        run, announced, named = store.run_no("r"), store.run_no("a" * 32), store.run_no(TRACE)
+        store.put_record(RunRecord("a" * 32, "case"))
+        store.commit(batch(named), LogBatch(), [], [])
+        store.commit(SpanBatch(), LogBatch(), [], [("a" * 32, run, "trace"), (TRACE, run, "trace")])
+
+        assert store.known_runs()[0] == [("r", run), ("a" * 32, announced), (TRACE, named)]
+
+    def test_announced_sessions_outlive_the_process(self, tmp_path: Path) -> None:
+        path = tmp_path / "spans.duckdb"
+        store = DuckStore(path)
+        store.put_record(RunRecord("none", "case"))
+        store.put_record(RunRecord("two", "case", session_ids=("s1", 's"2')))
+        store.close()
+        again = DuckStore(path)
+
+        assert again.announced_sessions() == [("s1", 2), ('s"2', 2)]
+        assert again.record("two") == RunRecord("two", "case", session_ids=("s1", 's"2'))
+        again.close()
 
     def test_a_failed_commit_writes_nothing(self, store: DuckStore) -> None:
         broken = batch(store.run_no("r"))

@@ -1,6 +1,6 @@
 """Calls that stay apart: how many calls of a run cannot become fewer, whatever spans still come.
 
-More spans bring more calls, and they can also show that two calls are one: a wrapper around both, a second
+Of a run that is still open more spans bring more calls, and they can also show that two calls are one: a wrapper around both, a second
 instrumentation that tells of the same call. So a count is final only as far as the counted calls stay apart. These do:
 calls that one scope tells of, none inside another, each with all its ancestors received up to a span without a parent.
 For spans of one scope are one call only where one is inside the other, and what is inside what is known then.
@@ -13,24 +13,25 @@ from collections.abc import Sequence
 
 from clawtrace.assertions.base import Row
 
-__all__ = ["apart", "model_calls_apart", "not_whole", "tool_calls_apart"]
+__all__ = ["apart", "model_calls_apart", "still_open", "tool_calls_apart"]
 
 _TO_THE_TOP = """JOIN spans AS r ON r.run_id = p.run_id AND r.trace_id = p.trace_id AND r.span_id = p.root_span_id
 WHERE r.parent_span_id IS NULL AND p.source = 'otlp'"""
 
 
-def not_whole(run_id: str) -> str:
-    """Return a SQL condition: more spans may come of the run whose id is the expression `run_id`, or got lost."""
-    return f"{run_id} NOT IN (SELECT w.run_id FROM runs AS w WHERE w.complete)"
+def still_open(run_id: str) -> str:
+    """Return a SQL condition: more spans may come of the run whose id is the expression `run_id`."""
+    return f"{run_id} IN (SELECT w.run_id FROM runs AS w WHERE w.closed_by IS NULL)"
 
 
-def tool_calls_apart(matching: str = "TRUE") -> str:
-    """Return SQL of the tool calls that stay apart, as ``run_id, scope, n``; `matching` is a condition on ``p.tool_name``."""
+def tool_calls_apart(matching: str) -> str:
+    """Return SQL of the tool calls that stay apart, as ``run_id, scope, n``; `matching` is a condition on ``c.name``."""
     return f"""
-SELECT p.run_id AS run_id, p.scope AS scope, count(*) AS n
-FROM spans AS p
-JOIN selected_runs AS s ON s.run_id = p.run_id
-{_TO_THE_TOP} AND p.kind = 'tool' AND p.counted_as = 'call' AND {matching}
+SELECT p.run_id AS run_id, p.scope AS scope, count(DISTINCT c.call_no) AS n
+FROM tool_calls AS c
+JOIN selected_runs AS q ON q.run_id = c.run_id
+JOIN spans AS p ON p.run_id = c.run_id AND p.counted_in = c.span_id
+{_TO_THE_TOP} AND p.kind = 'tool' AND c.outcome <> 'requested' AND {matching}
 GROUP BY p.run_id, p.scope
 """
 
@@ -50,7 +51,7 @@ FROM (
   WHERE m.kind = 'llm'
 ) AS p
 {_TO_THE_TOP} AND (p.around IS NULL OR p.around < p.tree_enter) AND p.counted_as <> 'accounting'
-  AND NOT p.error AND (p.response_model IS NOT NULL OR p.output_tokens IS NOT NULL)
+  AND p.error IS NULL AND (p.response_model IS NOT NULL OR p.output_tokens IS NOT NULL)
 GROUP BY p.run_id, p.scope
 """
 

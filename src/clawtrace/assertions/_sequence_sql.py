@@ -7,6 +7,8 @@ Each text answers ``run_id, calls, met, overlapping, vague, recordable`` and the
 
 from __future__ import annotations
 
+from clawtrace.assertions._apart import still_open, tool_calls_apart
+
 __all__ = ["contains_sql", "details_sql", "evidence_sql", "ordered_sql", "strict_sql"]
 
 # A call without length is taken as one nanosecond long (clawtrace.assertions._order); one that never ended as well,
@@ -92,7 +94,8 @@ def _answer(holds: str, no: str) -> str:
     """
     return f"""CASE WHEN {holds} THEN TRUE WHEN g.recordable = 0 THEN NULL WHEN {no} THEN FALSE ELSE NULL END AS holds,
        CASE WHEN {holds} THEN NULL WHEN g.recordable = 0 THEN 'tool_calls' ELSE NULL END AS missing,
-       CASE WHEN {holds} OR g.calls = 0 THEN TRUE ELSE FALSE END AS settled, FALSE AS final"""
+       CASE WHEN {holds} OR g.calls = 0 THEN TRUE ELSE FALSE END AS settled,
+       CASE WHEN {holds} AND NOT {still_open("g.run_id")} THEN TRUE ELSE FALSE END AS final"""
 
 
 def ordered_sql(expected: int, *, distinct: bool, by_start: bool) -> str:
@@ -165,7 +168,7 @@ def strict_sql(expected: int, *, by_start: bool) -> str:
     answer = f"""CASE WHEN g.recordable = 1 AND {same} THEN TRUE WHEN {other} THEN FALSE ELSE NULL END AS holds,
        CASE WHEN g.calls <= {expected} AND g.recordable = 0 THEN 'tool_calls' ELSE NULL END AS missing,
        CASE WHEN (g.recordable = 0 AND g.calls <= {expected}) OR ({same}) THEN TRUE ELSE FALSE END AS settled,
-       CASE WHEN g.calls > {expected} THEN TRUE ELSE FALSE END AS final"""
+       FALSE AS final"""
     return _combined(tables, branches, answer, expected)
 
 
@@ -203,11 +206,19 @@ def contains_sql(needs: list[int], *, literal: bool) -> str:
 
 
 def details_sql() -> str:
-    """Return SQL for the attempts of the runs that are left to Python, by start."""
-    return """
-SELECT c.run_id AS run_id, c.name AS tool, c.start_ns AS start_ns, c.end_ns AS end_ns
+    """Return SQL for the attempts of the runs that are left to Python, by start.
+
+    In each row the same: ``still_open``, whether the run is; ``apart``, how many of its calls then stay apart whatever spans
+    still come, NULL for none.
+    """
+    return f"""
+SELECT c.run_id AS run_id, c.name AS tool, c.start_ns AS start_ns, c.end_ns AS end_ns, z.n AS apart,
+       CASE WHEN {still_open("c.run_id")} THEN 1 ELSE 0 END AS still_open
 FROM tool_calls AS c
 JOIN selected_runs AS s ON s.run_id = c.run_id
+LEFT JOIN (
+  SELECT k.run_id AS run_id, max(k.n) AS n FROM ({tool_calls_apart(still_open("c.run_id"))}) AS k GROUP BY k.run_id
+) AS z ON z.run_id = c.run_id
 WHERE c.outcome <> 'requested'
 ORDER BY c.run_id, c.call_no
 """

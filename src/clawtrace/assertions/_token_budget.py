@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import model_validator
 
+from clawtrace.assertions._apart import still_open
 from clawtrace.assertions._bounds import Count, need_one_of
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.model.query import Query
@@ -23,7 +24,7 @@ _SUMS = {
 class TokenBudgetQuestion(Assertion):
     """Base of the assertions that the run's tokens stay within a budget.
 
-    A sum can fall when a span arrives that tells of the same call, so that nothing is final before the trace is whole.
+    A sum can fall when a span arrives that tells of the same call: over the budget is final once the run is closed.
     """
 
     abstract = True
@@ -51,6 +52,7 @@ class TokenBudgetQuestion(Assertion):
             f"""
 SELECT g.run_id AS run_id,
        CASE WHEN {over} THEN FALSE WHEN g.calls = 0 THEN NULL WHEN {within} THEN TRUE ELSE NULL END AS holds,
+       CASE WHEN ({over}) AND NOT {still_open("g.run_id")} THEN TRUE ELSE FALSE END AS final,
        CASE WHEN {over} THEN NULL WHEN g.calls = 0 THEN 'llm_calls' WHEN {within} THEN NULL
             WHEN {input_asked} THEN 'llm_calls.input_tokens' ELSE 'llm_calls.output_tokens' END AS missing,
        g.input_low AS input_low, g.input_high AS input_high, g.input_known AS input_known,

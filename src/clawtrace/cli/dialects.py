@@ -39,7 +39,7 @@ def command(as_json: bool) -> None:
 
 def _facts(dialect: Dialect) -> dict[str, object]:
     from clawtrace.dialects.explain import condition_words
-    from clawtrace.dialects.schema import RECORDABLE
+    from clawtrace.dialects.rules import RECORDABLE
 
     return {
         "dialect": dialect.name,
@@ -54,7 +54,7 @@ def _facts(dialect: Dialect) -> dict[str, object]:
 
 
 def _print(dialect: Dialect, paper: Paper) -> None:
-    from clawtrace.dialects.schema import RECORDABLE
+    from clawtrace.dialects.rules import RECORDABLE
 
     paper.line((dialect.name, "bold"), (f"  {dialect.file.title}", ""))
     paper.paragraph(dialect.file.about.strip(), indent="  ")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-# A trace that has been adopted leaves the run behind that stood for it; without spans and without a record it is none.
+# What nobody announced and what has no span (its spans were rejected) is no run to list.
 _LIST = """
 SELECT r.run_id, r.case_id, r.model_id, r.repetition, r.closed_by, r.complete, r.run_status,
        coalesce(s.spans, 0) AS spans, coalesce(s.traces, 0) AS traces, coalesce(s.strays > 0, false) AS unattributed,

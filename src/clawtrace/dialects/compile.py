@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Literal, Protocol
 
 from clawtrace.dialects._parsed import read_yaml
 from clawtrace.dialects.load import Dialect
-from clawtrace.dialects.schema import COLUMN_TYPES, Condition, DialectFile, MessageRule, Rule
+from clawtrace.dialects.rules import COLUMN_TYPES, Condition, MessageRule, Rule
+from clawtrace.dialects.schema import DialectFile
 
 __all__ = ["ROW_FACT_COLUMNS", "Compiler", "Seen", "macros", "with_parents"]
 
@@ -81,6 +83,9 @@ class Seen:
     keys: frozenset[str]
     events: frozenset[str]
     resource_keys: frozenset[str]
+    scopes: frozenset[str] | None = None
+    """None: whatever scopes there are."""
+    services: frozenset[str] | None = None
 
 
 class Compiler:
@@ -95,6 +100,7 @@ class Compiler:
         self._macros = macros(engine)
         self._seen = seen
         self._atoms: dict[str, str] | None = None
+        self._numbers: dict[str, str] = {}
 
     def _m(self, name: str, **parts: str) -> str:
         return "(" + self._macros[name].format(**parts) + ")"
@@ -103,6 +109,11 @@ class Compiler:
         """Return a name for a look-up where row facts are compiled, so that it stands once, in an inner SELECT."""
         sql = self._m(name, **parts)
         return sql if self._atoms is None else self._atoms.setdefault(sql, f"a{len(self._atoms)}")
+
+    def _number(self, macro: str, value: str) -> str:
+        """Return a name for a number where row facts are compiled: several columns read the same one."""
+        sql = self._m(macro, value=value)
+        return sql if self._atoms is None else self._numbers.setdefault(sql, f"n{len(self._numbers)}")
 
     # Conditions -------------------------------------------------------------------------------
 
@@ -141,17 +152,19 @@ class Compiler:
             known = self._seen is None or test.event in self._seen.events
             return self._atom("has_event", event=_quote(test.event)) if known else "FALSE"
         if test.scope is not None:
-            return self._globbed('"ScopeName"', test.scope)
+            return self._globbed('"ScopeName"', test.scope, None if self._seen is None else self._seen.scopes)
         if test.service is not None:
-            return self._globbed('"ServiceName"', test.service)
+            return self._globbed('"ServiceName"', test.service, None if self._seen is None else self._seen.services)
         if test.status is not None:
             return self._m("is_in", value='"StatusCode"', values=_quote(test.status))
         assert test.json_object is not None
         value = self._attribute(test.json_object)
         return self._m("is_json_object", value=value) if value else "FALSE"
 
-    def _globbed(self, value: str, pattern: str) -> str:
+    def _globbed(self, value: str, pattern: str, seen: frozenset[str] | None) -> str:
         """Return the test of a glob; one without wildcards is an equality, which every span is held against faster."""
+        if seen is not None and not any(fnmatchcase(text, pattern) for text in seen):
+            return "FALSE"
         if not set(pattern) & set("*?["):
             return self._m("is_in", value=value, values=_quote(pattern))
         return self._m("glob", value=value, pattern=_quote(pattern))
@@ -241,7 +254,7 @@ class Compiler:
         for rule in rules:
             value = self.rule(rule, kind == "list")
             if value is not None and kind in ("integer", "decimal"):
-                value = self._m(kind, value=value)
+                value = self._number(kind, value)
                 if rule.scale is not None:
                     value = f"({value} * {rule.scale!r})"
             if value is not None:
@@ -262,19 +275,25 @@ class Compiler:
 
     def row_facts(self, dialect: Readable, source: str) -> str:
         """Return a SELECT of `ROW_FACT_COLUMNS` after ``sid`` for the spans of `source` that `dialect` reads."""
-        self._atoms = {}
+        self._atoms, self._numbers = {}, {}
         try:
             parts = self._parts(dialect)
-            atoms = "".join(f",\n             {sql} AS {name}" for sql, name in self._atoms.items())
+            atoms, numbers = (
+                "".join(f",\n             {sql} AS {name}" for sql, name in of_layer.items())
+                for of_layer in (self._atoms, self._numbers)
+            )
         finally:
             self._atoms = None
         columns = ",\n       ".join(f"{parts[name]} AS {name}" for name in ROW_FACT_COLUMNS)
         where = f"dialect = {_quote(dialect.name)}"
-        if any(name in atoms or name in columns for name in (_PARENT_MAP, *_PARENT_COLUMNS.values())):
+        if any(
+            name in atoms or name in numbers or name in columns for name in (_PARENT_MAP, *_PARENT_COLUMNS.values())
+        ):
             source = with_parents(source)
-        return (
-            f"SELECT sid,\n       {columns}\nFROM (\n      SELECT *{atoms}\n      FROM {source}\n      WHERE {where}\n)"
-        )
+        inner = f"(\n      SELECT *{atoms}\n      FROM {source}\n      WHERE {where}\n)"
+        if numbers:
+            inner = f"(\n      SELECT *{numbers}\n      FROM {inner}\n)"
+        return f"SELECT sid,\n       {columns}\nFROM {inner}"
 
     def _parts(self, dialect: Readable) -> dict[str, str]:
         """Return SQL for each column of row facts."""
@@ -309,15 +328,16 @@ class Compiler:
 
     def _unread(self, parts: Mapping[str, str], columns: Mapping[str, Sequence[Rule]]) -> str:
         """Return SQL for the names of numeric columns whose attribute is there and is no such number, NULL for none."""
-        cases = []
+        cases: dict[str, str] = {}
         for name, kind in COLUMN_TYPES.items():
             if kind in ("integer", "decimal"):
                 texts = [text for text in map(self.rule, columns.get(name, ())) if text is not None]
                 if texts:
-                    cases.append(
-                        f"CASE WHEN coalesce({', '.join(texts)}, '') <> '' AND {parts[name]} IS NULL THEN {_quote(name)} END"
-                    )
-        return self._m("joined", values=", ".join(cases)) if cases else "NULL::VARCHAR"
+                    text = texts[0] if len(texts) == 1 else f"coalesce({', '.join(texts)})"
+                    # Columns that read the same number are told of once.
+                    cases.setdefault(f"{text} <> '' AND {parts[name]} IS NULL", name)
+        values = (f"CASE WHEN {test} THEN {_quote(name)} END" for test, name in cases.items())
+        return self._m("joined", values=", ".join(values)) if cases else "NULL::VARCHAR"
 
     def _maybe(self, test: Condition | None) -> str:
         return self.condition(test) if test is not None else "FALSE"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.dialects.compile import Compiler, Seen, with_parents
 from clawtrace.dialects.load import Dialect
-from clawtrace.dialects.schema import COLUMN_TYPES, Condition, MessageRule, Rule
+from clawtrace.dialects.rules import COLUMN_TYPES, Condition, MessageRule, Rule
 
 __all__ = ["Explainer", "Filled", "condition_words", "rule_words"]
 

@@ -16,7 +16,8 @@ import yaml
 from pydantic import ValidationError
 
 from clawtrace.dialects._parsed import read_yaml, remembered
-from clawtrace.dialects.schema import RECORDABLE, Detect, DialectFile
+from clawtrace.dialects.rules import RECORDABLE
+from clawtrace.dialects.schema import Detect, DialectFile
 from clawtrace.errors import ConfigError, ConfigProblem
 
 __all__ = ["BUILTIN", "Dialect", "load_dialects"]

@@ -23,7 +23,10 @@ class Part(NamedTuple):
     """1-based within the message."""
     role: str | None
     type: str
-    """text, reasoning, tool_call, tool_call_response, or the payload's own word."""
+    """text, reasoning, tool_call, tool_call_response, server_tool_call, or the payload's own word.
+
+    A `server_tool_call` is one that the provider itself executes; its result may stand in the same answer.
+    """
     call_id: str | None
     name: str | None
     text: str | None
@@ -73,8 +76,19 @@ def _loads(value: Any) -> Any:
     return value
 
 
-_CALLS = frozenset(("tool_call", "tool_use", "toolCall", "function_call", "tool-call"))
-_RESULTS = frozenset(("tool_call_response", "tool_result", "function_call_output", "tool-result", "toolResult"))
+_ITEMS = frozenset(
+    ("function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call")
+)
+"""Tool calls among the items of OpenAI's Responses API; their results are `…_output`."""
+_SERVED_ITEMS = frozenset(
+    ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call")
+)
+_CALLS = _ITEMS | {"tool_call", "tool_use", "toolCall", "tool-call"}
+_SERVED = _SERVED_ITEMS | {"server_tool_call", "server_tool_use", "mcp_tool_use"}
+_RESULTS = {f"{item}_output" for item in _ITEMS} | {
+    "tool_call_response", "tool_result", "tool-result", "toolResult", "server_tool_call_response", "web_search_tool_result",
+    "web_fetch_tool_result", "code_execution_tool_result", "mcp_tool_result",
+}  # fmt: skip
 _UNTYPED = {
     "toolUse": "tool_call", "functionCall": "tool_call", "function_call": "tool_call", "toolRequest": "tool_call",
     "toolResult": "tool_result", "functionResponse": "tool_result", "function_response": "tool_result",
@@ -93,20 +107,37 @@ def _piece(part: Any) -> _Piece:
         if telling is not None:
             return _piece({**part[telling], "type": _UNTYPED[telling]})
         kind = "reasoning" if part.get("thought") is True or "reasoningContent" in part else "text"
+    if kind in _SERVED:
+        return _served(kind, part)
     if kind in _CALLS:
         inner = part.get("function")
         function: dict[str, Any] = inner if isinstance(inner, dict) else part
-        arguments = next((function[key] for key in ("arguments", "input", "args") if key in function), None)
-        name = function.get("name") or part.get("toolName")
+        arguments = next((function[key] for key in ("arguments", "input", "args", "action") if key in function), None)
+        name = function.get("name") or part.get("toolName") or (kind[:-5] if kind in _ITEMS else None)
         return ("tool_call", _id(part), name, _text(arguments))
     if kind in _RESULTS:
-        result = next((part[key] for key in ("response", "result", "content", "output") if key in part), None)
+        result = next(
+            (
+                part[key]
+                for key in ("response", "result", "content", "output", "server_tool_call_response")
+                if key in part
+            ),
+            None,
+        )
         call_id = part.get("tool_use_id") or part.get("tool_call_id") or _id(part)
         return ("tool_call_response", call_id, part.get("name") or part.get("toolName"), _text(_plain(result)))
     if kind in ("reasoning", "thinking"):
         return ("reasoning", None, None, _text(part.get("content") or part.get("thinking") or part.get("text")))
     content = part.get("content") if "content" in part else part.get("text")
     return ("text" if kind in ("text", "input_text", "output_text") else str(kind), None, None, _text(content))
+
+
+def _served(kind: str, part: dict[str, Any]) -> _Piece:
+    """Read a call that the provider executed: GenAI's and Anthropic's parts, OpenAI's items."""
+    inner = part.get("server_tool_call")
+    arguments = next((part[key] for key in ("arguments", "input", "action", "code", "queries") if key in part), inner)
+    name = part.get("name") or (inner.get("type") if isinstance(inner, dict) else None)
+    return ("server_tool_call", _id(part), name or (kind[:-5] if kind in _SERVED_ITEMS else None), _text(arguments))
 
 
 def _plain(result: Any) -> Any:
@@ -135,11 +166,11 @@ def _chat(message: Any) -> _Message:
     if isinstance(message.get("parts"), list):
         return role, [_piece(part) for part in message["parts"]]
     kind = message.get("type")
-    if kind in ("function_call", "function_call_output"):  # an item of OpenAI's Responses API
+    if kind in _ITEMS or kind in _SERVED_ITEMS or kind in _RESULTS:  # an item of OpenAI's Responses API
         item = {key: value for key, value in message.items() if key != "id" or "call_id" not in message}
-        return "assistant" if kind == "function_call" else "tool", [_piece(item)]
+        return role or ("tool" if kind in _RESULTS else "assistant"), [_piece(item)]
     typed = isinstance(message.get("content"), list) and any(map(_is_result, message["content"]))
-    if (role == "tool" or message.get("tool_call_id")) and not typed:
+    if (role in ("tool", "function") or message.get("tool_call_id")) and not typed:
         call_id = message.get("tool_call_id") or _id(message)
         return role or "tool", [("tool_call_response", call_id, message.get("name"), _text(message.get("content")))]
     content = message.get("content")
@@ -147,7 +178,8 @@ def _chat(message: Any) -> _Message:
     if isinstance(content, str) and content:
         pieces.append(("text", None, None, content))
     calls = _loads(message.get("tool_calls"))
-    for call in calls if isinstance(calls, list) else []:
+    single = message.get("function_call")  # OpenAI's word before there were several
+    for call in calls if isinstance(calls, list) and calls else [single] if isinstance(single, dict) else []:
         pieces.append(_piece({**call, "type": "tool_call"}))
     return role, pieces
 

@@ -12,7 +12,7 @@ __all__ = ["Activation", "activations"]
 _NO_ACTIVATIONS = frozenset(("wrapper", "accounting"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Activation:
     """One row of the relation `agents`."""
 

@@ -26,7 +26,7 @@ Holding = tuple[bool | None, bool, str]
 """What weighs of an outcome: `Outcome.holds`, `final` and `missing`."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Asked:
     """The answer of one assertion for many runs: a row for each run that has a trace, in no order."""
 

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from clawtrace.dialects.schema import ShellRule
+from clawtrace.dialects.rules import ShellRule
 from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.tool_calls import ToolCall
 

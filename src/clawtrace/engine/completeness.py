@@ -34,9 +34,6 @@ _REMOTE = 0x300
 _SAMPLED = re.compile(r"(?:^|,)ot=(?:[^,]*;)?(?:th:0*[1-9a-fA-F]|p:[1-9])")
 """A W3C tracestate that says that others were not sampled."""
 
-_ASKS_FOR_TOOLS = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
-"""Finish reasons of a model call that asked for a tool."""
-
 _COUNTERS = """
 SELECT r.run_id, sum(c.rejected), sum(c.refused), string_agg(DISTINCT nullif(c.reason, ''), '; ')
 FROM receipts AS c
@@ -189,9 +186,7 @@ def _unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> l
     last = {-1 if run.depth[call.index] == 0 else run.root[call.index]: call for call in models}
     found = []
     for call in last.values():
-        asked = call.group in tools.asking or (
-            call.voice is None and (call.finish_reason or "").lower() in _ASKS_FOR_TOOLS
-        )
+        asked = call.group in tools.asking or call.says_it_asks
         if call.outcome == "ok" and asked and not _followed(run, call, tools):
             found.append(call)
     return sorted(found, key=lambda call: run.enter[call.index])

@@ -56,6 +56,7 @@ def evaluate(
     dialects: Mapping[str, Dialect],
     *,
     evidence_of_passes: bool = True,
+    unmarked: str = "",
 ) -> list[RunResult]:
     """Ask every assertion of every run; facts must be current.
 
@@ -66,6 +67,7 @@ def evaluate(
         dialects: by name, for hints on what would record an unknown fact.
         evidence_of_passes: whether verdicts that passed carry their spans too; where nobody reads them, half of the
             time is saved.
+        unmarked: what redaction is set not to mark, in one sentence; empty when it marks everything that it knows.
 
     Returns:
         One result a run, in the order of `run_ids`; its verdicts in the order of `assertions`.
@@ -75,7 +77,7 @@ def evaluate(
     collects = gc.isenabled()
     gc.disable()  # it would look at millions of values that stay, again and again: a third of the time
     try:
-        return _evaluated(store, assertions, run_ids, dialects, of_passes=evidence_of_passes)
+        return _evaluated(store, assertions, run_ids, dialects, of_passes=evidence_of_passes, unmarked=unmarked)
     finally:
         if collects:
             gc.enable()
@@ -88,11 +90,12 @@ def _evaluated(
     dialects: Mapping[str, Dialect],
     *,
     of_passes: bool,
+    unmarked: str,
 ) -> list[RunResult]:
     store.select_runs(run_ids)
     columns = _columns(store.ask_columns(Query(_RUNS)))
     beside = _Beside(store, dialects)
-    runs = _run_facts(store, columns, beside)
+    runs = _run_facts(store, columns, beside, unmarked)
     judgements = judge(store, assertions, runs, of_passes=of_passes)
     results = dict(zip(runs.ids, _results(runs, columns, beside, judgements), strict=True))
     return [results[run_id] for run_id in run_ids]
@@ -123,7 +126,7 @@ class _Beside:
         return {} if row is None else self._totals.row(row)
 
 
-def _run_facts(store: QueryableStore, columns: Mapping[str, list[Any]], beside: _Beside) -> RunFacts:
+def _run_facts(store: QueryableStore, columns: Mapping[str, list[Any]], beside: _Beside, unmarked: str) -> RunFacts:
     """Return what weighs on the verdicts; ``selected_runs`` is changed where runs have no trace."""
     ids = columns["run_id"]
     traced = [bool(one) for one in columns["traced"]]
@@ -136,6 +139,7 @@ def _run_facts(store: QueryableStore, columns: Mapping[str, list[Any]], beside: 
         because=[sentences(text) for text in columns["incomplete_because"]],
         dialects=[beside.dialects.get(run_id, ()) for run_id in ids],
         no_trace_hints=no_trace_hints(store, [run_id for run_id, has in zip(ids, traced, strict=True) if not has]),
+        unmarked=unmarked,
     )
 
 

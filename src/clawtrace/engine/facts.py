@@ -18,12 +18,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from clawtrace.dialects import Dialect
+from clawtrace.dialects._parsed import read_yaml
 from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler, Seen
 from clawtrace.dialects.messages import Part, parse_messages
-from clawtrace.dialects.schema import COLUMN_TYPES
+from clawtrace.dialects.rules import COLUMN_TYPES
 from clawtrace.engine.completeness import Completeness
 from clawtrace.engine.layers import with_layers
 from clawtrace.engine.logs import complete_rows
@@ -34,7 +33,7 @@ from clawtrace.model.model_names import bare_model_name
 from clawtrace.store.duckdb import DuckStore
 
 if TYPE_CHECKING:
-    from clawtrace.dialects.schema import LayerRule, ShellRule
+    from clawtrace.dialects.rules import LayerRule, ShellRule
     from clawtrace.engine.llm_calls import LlmCall
     from clawtrace.pricing import Pricing
 
@@ -122,6 +121,7 @@ class Facts:
         """Compute the facts of those `run_ids` whose raw rows or record changed since they were computed."""
         with self._store.lock, _no_collector():
             self._prepare()
+            self._forget(self._store.take_retired())
             self._store.load("wanted_runs", {"run_id": ("text", list(run_ids))})
             stale = self._store.script(_STATE, {"normaliser": self.normaliser})
             batch: list[tuple[Any, ...]] = []
@@ -138,16 +138,23 @@ class Facts:
     def _prepare(self) -> None:
         if self._prepared:
             return
-        names = yaml.safe_load((Path(__file__).parents[1] / "dialects" / "provider_names.yaml").read_text("utf-8"))
+        names = read_yaml((Path(__file__).parents[1] / "dialects" / "provider_names.yaml").read_bytes())
         self._store.load("provider_names", {"alias": ("text", list(names)), "name": ("text", list(names.values()))})
         self._prepared = True
+
+    def _forget(self, run_ids: Sequence[str]) -> None:
+        """Take back the facts of runs that are no more."""
+        if run_ids:
+            self._store.load("fact_runs", {"run_id": ("text", list(run_ids))})
+            self._store.script(f"BEGIN;\n{_sql('unpublish')}\nCOMMIT")
 
     def _compute(self, batch: Sequence[tuple[Any, ...]]) -> None:
         store = self._store
         run_ids = {row[0]: row[1] for row in batch}
         store.load("fact_runs", {"run_no": ("bigint", list(run_ids)), "run_id": ("text", list(run_ids.values()))})
-        store.script(_sql("keys").format(detection=Compiler().detection(self._dialects.values())))
-        parents = complete_rows(store, self._dialects, self._row_facts(), _sql)
+        seen = self._seen()
+        store.script(_sql("keys").format(detection=Compiler(seen=seen).detection(self._dialects.values())))
+        parents = complete_rows(store, self._dialects, self._row_facts(seen), _sql)
         facts = [RunFacts(run_ids[run.run_no], run) for run in self._runs(parents)]
         self._price([call for run in facts for call in run.models])
         for run in facts:
@@ -163,18 +170,27 @@ class Facts:
             store.script("ROLLBACK")
             raise
 
-    def _row_facts(self) -> list[str]:
+    def _seen(self) -> Seen:
+        keys: set[str] = set()
+        events: set[str] = set()
+        resource_keys: set[str] = set()
+        scopes: set[str] = set()
+        services: set[str] = set()
+        for of_span, of_events, of_resource, scope, service in self._store.script(_sql("seen")):
+            keys.update(of_span)
+            events.update(of_events)
+            resource_keys.update(of_resource)
+            scopes.add(scope)
+            services.add(service)
+        return Seen(*map(frozenset, (keys, events, resource_keys, scopes, services)))
+
+    def _row_facts(self, seen: Seen) -> list[str]:
         """Make ``fact_rows``; return the dialects of the batch."""
-        seen: dict[str, dict[str, set[str]]] = {}
-        for dialect, place, key in self._store.script(_sql("seen")):
-            seen.setdefault(dialect, {"span": set(), "event": set(), "resource": set(), "any": set()})[place].add(key)
-        parts = []
-        for name, found in sorted(seen.items()):
-            what = Seen(frozenset(found["span"]), frozenset(found["event"]), frozenset(found["resource"]))
-            parts.append(Compiler(seen=what).row_facts(self._dialects[name], "fact_raw"))
+        at_hand = [name for (name,) in self._store.script("SELECT DISTINCT dialect FROM fact_keys ORDER BY dialect")]
+        parts = [Compiler(seen=seen).row_facts(self._dialects[name], "fact_raw") for name in at_hand]
         body = "\nUNION ALL\n".join(parts) or _no_row_facts()
         self._store.script(_sql("row_facts").replace("{body}", body))
-        return sorted(seen)
+        return at_hand
 
     def _runs(self, parents: Mapping[int, int]) -> Iterator[RunSpans]:
         """Return the runs of the batch that have spans, with their messages: every distinct payload is read once.

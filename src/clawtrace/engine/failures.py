@@ -15,7 +15,7 @@ __all__ = ["Failure", "failures"]
 _NO_WORK = frozenset(("handoff", "accounting"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Failure:
     """One row of the relation `errors`."""
 
@@ -48,6 +48,7 @@ def failures(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall]
         layers.setdefault((span.kind, -1 - index if alone or group is None else group), []).append(index)
     innermost = (max(members, key=lambda n: (run.depth[n], -n)) for members in layers.values())
     last_tool = _last_starts((call.name, call) for call in tools)
+    last_unclear = _last_starts(((call.name, call) for call in tools), "unknown")
     last_model = _last_starts((call.agent, call) for call in models)
     found = []
     for index in innermost:
@@ -56,6 +57,8 @@ def failures(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall]
         if span.kind == "tool":
             name = span.tool_name or span.name
             recovered = span.tool_name is not None and last_tool.get(span.tool_name, -1) >= span.last_ns
+            if not recovered and last_unclear.get(span.tool_name, -1) >= span.last_ns:
+                recovered = None
         elif span.kind == "llm":
             group = run.group[index]
             answered = group is not None and outcomes.get(group) == "ok"
@@ -64,10 +67,10 @@ def failures(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall]
     return sorted(found, key=lambda failure: (run.spans[failure.index].start_ns, failure.index))
 
 
-def _last_starts(calls: Iterable[tuple[Any, LlmCall | ToolCall]]) -> dict[Any, int]:
-    """Return when the last successful call of each key started, in nanoseconds."""
+def _last_starts(calls: Iterable[tuple[Any, LlmCall | ToolCall]], outcome: str = "ok") -> dict[Any, int]:
+    """Return when the last call of each key that ended in `outcome` started, in nanoseconds."""
     last: dict[Any, int] = {}
     for key, call in calls:
-        if call.outcome == "ok":
+        if call.outcome == outcome:
             last[key] = max(last.get(key, call.start_ns), call.start_ns)
     return last

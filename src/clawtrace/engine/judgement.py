@@ -31,7 +31,7 @@ _MANY_RUNS = 1_000
 """From here on it pays to copy the rows of the runs whose evidence is shown."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class RunFacts:
     """What weighs on every verdict of each run; a run's place is its position in each of the lists."""
 
@@ -47,6 +47,8 @@ class RunFacts:
     """The dialects of its spans."""
     no_trace_hints: Mapping[str, str]
     """Why a run may have no trace, by run id."""
+    unmarked: str = ""
+    """What redaction is set not to mark, in one sentence: verdicts that rest on its marks say so."""
 
     @cached_property
     def untraced(self) -> list[int]:
@@ -230,6 +232,8 @@ class Judgement:
         unfinished = runs.complete[place] is not True
         weight = self._weigh((outcome.holds, outcome.final, outcome.missing), unfinished=unfinished)
         message = self._assertion.explain(outcome)
+        if self._assertion.needs_redaction and runs.unmarked:
+            message += f" {runs.unmarked}"
         hint = ""
         if outcome.holds is None and outcome.missing:
             hint = hint_for(outcome.missing, runs.dialects[place])

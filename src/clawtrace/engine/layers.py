@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
-from clawtrace.dialects.schema import LayerRule
-from clawtrace.engine.span import Span
+from clawtrace.dialects.rules import LayerRule
+from clawtrace.engine.span import Span, same_tool
 
 __all__ = ["with_layers"]
 
@@ -57,7 +57,7 @@ def _holding(spans: Sequence[Span], rules: dict[str, Sequence[LayerRule]]) -> di
         of_rule = {
             n
             for n in tools - asked.keys()
-            if spans[n].tool_name in (rule.tools or (span.tool_name,))
+            if (spans[n].tool_name in rule.tools if rule.tools else same_tool(spans[n].tool_name, span.tool_name))
             and spans[n].start_ns <= span.start_ns
             and span.last_ns <= spans[n].last_ns
         }

@@ -18,8 +18,10 @@ __all__ = ["LlmCall", "llm_calls"]
 
 _NO_CALLS = frozenset(("accounting",))
 
+_ASKS_FOR_TOOLS = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
 
-@dataclass(slots=True)
+
+@dataclass(slots=True, eq=False, repr=False)
 class LlmCall:
     """A logical model call. Spans are named by their index in the run."""
 
@@ -27,7 +29,7 @@ class LlmCall:
     index: int
     """The span that stands for the call."""
     voice: int | None
-    """The span whose output messages tell what the call asked for; None where none was captured."""
+    """The span whose output messages tell what the call asked for; None where none was captured whole."""
     agent: int | None
     turn: int | None
     start_ns: int
@@ -54,6 +56,11 @@ class LlmCall:
     cost_source: str | None = None
 
     @property
+    def says_it_asks(self) -> bool:
+        """Whether its finish reason tells that it asked for a tool."""
+        return (self.finish_reason or "").lower() in _ASKS_FOR_TOOLS
+
+    @property
     def named_model(self) -> str | None:
         """The answering model as recorded, else the requested one."""
         return self.response_model or self.request_model
@@ -75,19 +82,21 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
     spans = run.spans
     if len(members) == 1:
         best = told = spans[members[0]]
-        answered = _answered(best) or (not best.failed and best.end_ns is not None)
+        answered = best.answered or (not best.failed and best.end_ns is not None)
         error, first_token_ns = best.error, _first_token_ns(best)
     else:
         members = sorted(members, key=lambda n: (spans[n].failed, not spans[n].sdk, -run.depth[n], n))
         ranked = [spans[n] for n in members]
         best, told = ranked[0], merged(ranked)
-        answered = any(map(_answered, ranked)) or all(not span.failed and span.end_ns is not None for span in ranked)
+        answered = any(span.answered for span in ranked) or all(
+            not span.failed and span.end_ns is not None for span in ranked
+        )
         error = next((span.error for span in ranked if span.error is not None), None)
         first_token_ns = next((at for at in map(_first_token_ns, ranked) if at is not None), None)
     call = LlmCall(
         number,
         members[0],
-        next((n for n in members if spans[n].output_payload is not None), None),
+        next((n for n in members if run.said(n, "output")), None),
         next((run.agent[n] for n in members if run.agent[n] is not None), None),
         next((run.turn[n] for n in members if run.turn[n] is not None), None),
         best.start_ns,
@@ -110,20 +119,13 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
     )
     if call.attempts > 1:
         _sum_of_attempts(call, run, members)
+    if call.outcome == "ok" and call.input_tokens == 0:
+        # No request is empty: zero is an instrumentation that was told nothing, of a stream for instance.
+        call.input_tokens, call.output_tokens = None, call.output_tokens or None
     if told.attempts is not None:
         call.attempts = max(call.attempts, told.attempts)
         call.failed_attempts = max(call.failed_attempts, told.attempts - answered)
     return call
-
-
-def _answered(span: Span) -> bool:
-    return not span.failed and (
-        span.response_id is not None
-        or span.response_model is not None
-        or span.output_tokens is not None
-        or span.finish_reason is not None
-        or span.output_payload is not None
-    )
 
 
 def _first_token_ns(span: Span) -> int | None:

@@ -13,7 +13,7 @@ SpanKey = tuple[str, str]
 """Trace and span id."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Record:
     """What one event rule reads in one log record."""
 
@@ -32,7 +32,7 @@ class Record:
     attributes: dict[str, str | None]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Row:
     """A span, or what log records tell of where no span does."""
 

@@ -8,13 +8,13 @@ neither such records nor a dialect with `main_agent` pay for two look-ups.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from clawtrace.dialects import Dialect
 from clawtrace.dialects.compile import Compiler, Seen
-from clawtrace.dialects.schema import COLUMN_TYPES, Detect, DialectFile, EventRule, JoinPair, KindRule
+from clawtrace.dialects.rules import COLUMN_TYPES, KindRule
+from clawtrace.dialects.schema import Detect, DialectFile, EventRule, JoinPair
 from clawtrace.engine.conversations import adopt, name_agents
 from clawtrace.engine.log_join import join_records, separate_attempts
 from clawtrace.engine.log_rows import Record, Row, RunRows
@@ -32,8 +32,7 @@ _FLAGS = ("failed", "tool_failed", "tool_blocked")
 _PAYLOADS = ("input_format", "input_payload", "output_format", "output_payload")
 
 
-@dataclass(frozen=True, slots=True)
-class _Readable:
+class _Readable(NamedTuple):
     """The rules for one event, in the form of a dialect."""
 
     name: str

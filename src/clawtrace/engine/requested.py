@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from clawtrace.engine.llm_calls import LlmCall
 from clawtrace.engine.run_spans import RunSpans
+from clawtrace.engine.span import same_tool
 
 if TYPE_CHECKING:
     from clawtrace.engine.tool_calls import Execution
@@ -35,6 +36,8 @@ class Request(NamedTuple):
     call_id: str | None
     name: str
     arguments: str | None
+    served: bool
+    """The provider executes it itself, and tells so by asking."""
 
 
 def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[Request]:
@@ -44,11 +47,12 @@ def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[Request]:
         if call.voice is None:
             continue
         for part in run.said(call.voice, "output"):
-            if part.type == "tool_call" and part.name is not None:
+            if part.type in ("tool_call", "server_tool_call") and part.name is not None:
                 start_ns = call.start_ns if call.end_ns is None else call.end_ns
                 found.append(
                     Request(
-                        len(found), call.group, call.agent, call.turn, call.start_ns, start_ns, part.call_id, part.name, part.text
+                        len(found), call.group, call.agent, call.turn, call.start_ns, start_ns, part.call_id, part.name, part.text,
+                        part.type == "server_tool_call",
                     )
                 )  # fmt: skip
     return found
@@ -72,9 +76,21 @@ def match(asked: Sequence[Request], executions: Sequence[Execution]) -> dict[int
             running[name].append(position)
     for name, positions in waiting.items():
         for one, other in zip(positions, running.get(name, ()), strict=False):
-            if executions[other].start_ns >= asked[one].asked_ns and not _differ(asked[one], executions[other]):
+            if _may_be(asked[one], executions[other]):
                 matched[one] = other
+    # Else the next one of a name that lacks, or has, a server's prefix: models are offered `mcp__weather__get` for `get`.
+    taken = set(matched.values())
+    for one in (one for positions in waiting.values() for one in positions if one not in matched):
+        named = [e for name, of_name in running.items() if same_tool(name, asked[one].name) for e in of_name]
+        found = next((e for e in named if e not in taken and _may_be(asked[one], executions[e])), None)
+        if found is not None:
+            matched[one] = found
+            taken.add(found)
     return matched
+
+
+def _may_be(request: Request, execution: Execution) -> bool:
+    return execution.start_ns >= request.asked_ns and not _differ(request, execution)
 
 
 def _by_id(asked: Sequence[Request], executions: Sequence[Execution]) -> dict[int, int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from clawtrace.dialects.messages import Part
-from clawtrace.dialects.schema import ShellRule
+from clawtrace.dialects.rules import ShellRule
 from clawtrace.engine.agents import Activation, activations
 from clawtrace.engine.commands import Command, commands
 from clawtrace.engine.failures import Failure, failures
@@ -41,7 +41,7 @@ class RunFacts:
 
     def sum_up(self, records: Callable[[Span, str], bool | str]) -> None:
         """Set `totals`, once prices are known; `records` says what a dialect can record (`Dialect.records`)."""
-        self.totals = totals(self.spans, self.models, self.tools.calls, self.agents, self.failures, records)
+        self.totals = totals(self.spans, self.models, self.tools, self.agents, self.failures, records)
 
     def placed(self) -> list[tuple[Any, ...]]:
         """Return a row of `PLACED` for each span."""

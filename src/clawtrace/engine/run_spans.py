@@ -9,11 +9,13 @@ from clawtrace.dialects.messages import Part
 from clawtrace.engine.span import Span
 from clawtrace.engine.twins import join_twins
 from clawtrace.engine.walk import walk
+from clawtrace.engine.without_ids import joined_by_time
+from clawtrace.engine.wrappers import told_apart
 
 __all__ = ["RunSpans"]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RunSpans:
     """One run. Lists have one entry a span, in the order of `spans`; spans are named by their index in it."""
 
@@ -45,6 +47,7 @@ class RunSpans:
         first = spans[0].sid
         parents = [None if span.parent_sid is None else span.parent_sid - first for span in spans]
         walked = walk(spans, parents)
+        walked = walked._replace(group=joined_by_time(spans, told_apart(spans, walked)))
         agent, role, group = join_twins(spans, walked)
         spans = _named(spans, agent)
         return cls(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["SELECT_SPANS", "Span", "merged"]
+__all__ = ["SELECT_SPANS", "Span", "merged", "same_tool"]
 
 
 _NO_TIME = 2**63 - 1
@@ -108,6 +108,17 @@ class Span(NamedTuple):
         return None
 
     @property
+    def answered(self) -> bool:
+        """Whether a model call tells of an answer."""
+        return not self.failed and (
+            self.response_id is not None
+            or self.response_model is not None
+            or self.output_tokens is not None
+            or self.finish_reason is not None
+            or self.output_payload is not None
+        )
+
+    @property
     def timed(self) -> bool:
         """Whether the start is one that a clock can tell: nothing is measured from zero or the largest number."""
         return 0 < self.start_ns < _NO_TIME
@@ -122,6 +133,14 @@ def merged(ranked: Sequence[Span]) -> Span:
     """Return each fact from the first of the spans that has it."""
     columns = zip(*ranked, strict=True)
     return Span._make(next((value for value in values if value is not None), None) for values in columns)
+
+
+def same_tool(one: str | None, other: str | None) -> bool:
+    """Return whether two names may be one tool's: equal, or the one is the other behind a prefix (`mcp__weather__get`, `get`)."""
+    if one is None or other is None:
+        return False
+    short, long = sorted((one, other), key=len)
+    return one == other or (bool(short) and long.endswith(short) and long[-len(short) - 1] in "_-./:")
 
 
 _FROM_KEYS = frozenset(

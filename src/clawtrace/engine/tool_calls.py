@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from clawtrace.engine.llm_calls import LlmCall
 from clawtrace.engine.requested import Request, answered_by_handoffs, match, requests
+from clawtrace.engine.results import results, went_unseen
 from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.span import Span, merged
 
@@ -19,7 +20,7 @@ _NO_EXECUTIONS = frozenset(("handoff",))
 Outcome = Literal["ok", "error", "blocked", "requested", "unknown"]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Execution:
     """Tool spans that are one call. Spans are named by their index in the run."""
 
@@ -40,7 +41,7 @@ class Execution:
     source: Literal["span", "log"]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ToolCall:
     """One row of the relation `tool_calls`."""
 
@@ -59,15 +60,16 @@ class ToolCall:
     source: Literal["span", "message", "log"]
 
 
-@dataclass(slots=True)
-class ToolCalls:
+class ToolCalls(NamedTuple):
     """The tool calls of a run, and what they were made from."""
 
     calls: list[ToolCall]
     """In order of start."""
     executions: list[Execution]
     asking: set[int]
-    """Groups of the model calls that asked for a tool."""
+    """Groups of the model calls that asked for a tool which the program has to execute."""
+    unseen: bool
+    """Something may have been executed that nothing would tell of."""
 
 
 def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
@@ -78,15 +80,17 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
         executions = [execution for execution in executions if execution.name not in finals]
     asked = [request for request in requests(run, models) if request.name not in finals]
     matched = match(asked, executions)
-    results = _results(run, asked)
+    told = results(run, models, asked)
     of_execution = {executions[e].group: asked[r] for r, e in matched.items()}
-    found = [_executed(execution, of_execution.get(execution.group), results) for execution in executions]
+    found = [_executed(execution, of_execution.get(execution.group), told) for execution in executions]
     waiting = [request for number, request in enumerate(asked) if number not in matched]
     gone = answered_by_handoffs(run, waiting)
-    found += [_requested(request, results) for request in waiting if request.number not in gone]
+    waiting = [request for request in waiting if request.number not in gone]
+    found += [_requested(request, told) for request in waiting]
     # `found` has executions first and requests in order: a stable sort keeps both orders among equal starts.
     found.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
-    return ToolCalls(found, executions, {request.group for request in asked})
+    unseen = went_unseen(run, models, [request for request in waiting if request.number not in told])
+    return ToolCalls(found, executions, {request.group for request in asked if not request.served}, unseen)
 
 
 def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
@@ -103,8 +107,8 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
         agent = next((run.agent[n] for n in members if run.agent[n] is not None), None)
         turn = next((run.turn[n] for n in members if run.turn[n] is not None), None)
         start_ns = min(span.start_ns for span in layers)
-        ends = [span.end_ns for span in layers if span.end_ns is not None]
-        end_ns = max(ends) if len(ends) == len(layers) else None
+        # A layer that never ended does not take back that the others did; the outcome says that it is unknown.
+        end_ns = max((span.end_ns for span in layers if span.end_ns is not None), default=None)
         error = next((span.error for span in reversed(layers) if span.error is not None), None)
         outcome = _outcome(layers)
     return Execution(
@@ -138,41 +142,13 @@ def _final_answers(spans: Sequence[Span]) -> set[str]:
     return names
 
 
-def _results(run: RunSpans, asked: Sequence[Request]) -> dict[int, str | None]:
-    """Return by request number the result that a later model call carries: a key says that the call was executed.
-
-    The first such model call answers, one of the same agent where there is one. Where an id was used again, the result
-    said last there is the newest.
-    """
-    wanted = {request.call_id for request in asked if request.call_id is not None}
-    if not wanted:
-        return {}
-    said: dict[str, list[tuple[int, str | None]]] = {}
-    for index, span in enumerate(run.spans):
-        if span.kind == "llm":
-            parts = [part for part in run.said(index, "input") if part.type == "tool_call_response"]
-            for call_id, text in {part.call_id: part.text for part in parts if part.call_id in wanted}.items():
-                if call_id is not None:
-                    said.setdefault(call_id, []).append((index, text))
-    found: dict[int, str | None] = {}
-    for request in asked:
-        later = [
-            (run.agent[index] != request.agent, run.spans[index].start_ns, index, text)
-            for index, text in said.get(request.call_id or "", ())
-            if run.spans[index].start_ns > request.asked_ns
-        ]
-        if later:
-            found[request.number] = min(later, key=lambda entry: entry[:3])[3]
-    return found
-
-
 def _executed(execution: Execution, request: Request | None, results: dict[int, str | None]) -> ToolCall:
     arguments, result = execution.arguments, execution.result
     call_id, name = execution.call_id, execution.name
     if request is not None:
         arguments = request.arguments if arguments is None else arguments
         result = results.get(request.number) if result is None else result
-        call_id, name = call_id or request.call_id, name or request.name
+        call_id, name = call_id or request.call_id, request.name
     return ToolCall(
         execution.index, call_id, name, execution.agent, execution.turn, execution.start_ns, execution.end_ns,
         _unwrapped(arguments), result, execution.outcome, execution.error, execution.source,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from clawtrace.engine.agents import Activation
@@ -10,18 +12,21 @@ from clawtrace.engine.failures import Failure
 from clawtrace.engine.llm_calls import LlmCall
 from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.span import Span
-from clawtrace.engine.tool_calls import ToolCall
+from clawtrace.engine.tool_calls import ToolCall, ToolCalls
 
 __all__ = ["totals"]
 
 _ASKS_NOTHING = frozenset(("stop", "end_turn", "length", "max_tokens", "stop_sequence"))
 """Finish reasons of a model call that asked for no tool."""
 
+_LARGEST = 2**62 - 1
+"""The largest sum that is kept: two of them still are a number of 64 bits."""
+
 
 def totals(
     run: RunSpans,
     models: Sequence[LlmCall],
-    tools: Sequence[ToolCall],
+    tools: ToolCalls,
     agents: Sequence[Activation],
     failed: Sequence[Failure],
     records: Callable[[Span, str], bool | str],
@@ -39,11 +44,11 @@ def totals(
     rollup = {} if models else _rollup(run)
     turns = [span for span, role in zip(run.spans, run.role, strict=True) if role == "turn"] if models else []
     used = [call for call in models if call.has_usage]
-    knows_tools = _knows_tools(run, models, records)
+    knows_tools = not tools.unseen and _knows_tools(run, models, records)
     row: dict[str, Any] = {
         "llm_calls": sum(call.outcome == "ok" for call in models) if models else rollup.get("llm_calls"),
         "failed_llm_attempts": _failed_attempts(run, models, records),
-        "tool_calls": sum(call.outcome != "requested" for call in tools) if knows_tools else None,
+        "tool_calls": sum(call.outcome != "requested" for call in tools.calls) if knows_tools else None,
     }
     for name in ("input_tokens", "output_tokens"):
         known = [value for call in used if (value := getattr(call, name)) is not None]
@@ -66,10 +71,47 @@ def totals(
         else rollup.get("cost_usd"),
         "priced_calls": len(costs),
         **_times(run),
-        **_errors(failed, models, tools, knows_tools),
+        **_errors(run, failed, models, tools.calls, knows_tools),
         "agents": len(agents) if any(span.kind == "agent" for span in run.spans) else None,
     }
-    return row
+    if models and _untold(run):
+        row |= dict.fromkeys(("llm_calls", "input_tokens", "output_tokens", "cost_high"))
+    return {name: _storable(name, value) for name, value in row.items()}
+
+
+def _storable(name: str, value: Any) -> Any:
+    """Return a count as a column holds it: one that is larger is unknown, a lower bound is cut."""
+    if not isinstance(value, int) or value <= _LARGEST:
+        return value
+    return _LARGEST if name.endswith("_low") else None
+
+
+def _untold(run: RunSpans) -> bool:
+    """Return whether a span states usage of which no model call tells: an agent around none, a step where none is near.
+
+    Such calls were made and are not recorded, beside others that are.
+    """
+    stated = [
+        index
+        for index, span in enumerate(run.spans)
+        if span.kind in ("agent", "chain", "other")
+        and run.role[index] is None
+        and (span.rollup_input_tokens or span.rollup_output_tokens)
+    ]
+    if not stated:
+        return False
+    calls = [index for index, span in enumerate(run.spans) if span.kind == "llm"]
+    owners, roots = {run.agent[index] for index in calls}, {run.root[index] for index in calls}
+    enters = sorted(run.enter[index] for index in calls)
+
+    def around(index: int) -> bool:
+        place = bisect_right(enters, run.enter[index])
+        return place < len(enters) and enters[place] < run.leave[index]
+
+    return any(
+        not (index in owners or around(index)) if run.spans[index].kind == "agent" else run.root[index] not in roots
+        for index in stated
+    )
 
 
 def _add_turns(row: dict[str, Any], turns: Sequence[Span]) -> None:
@@ -100,11 +142,12 @@ def _failed_attempts(
 
 
 def _errors(
-    failed: Sequence[Failure], models: Sequence[LlmCall], tools: Sequence[ToolCall], knows_tools: bool
+    run: RunSpans, failed: Sequence[Failure], models: Sequence[LlmCall], tools: Sequence[ToolCall], knows_tools: bool
 ) -> dict[str, int | None]:
-    """Return how many failures there were; None where nothing tells how a tool call ended that is over."""
+    """Return how many failures there were; None where nothing tells how a tool call ended that is over, or of any work."""
     unseen = any(call.outcome == "unknown" and (call.source == "message" or call.end_ns is not None) for call in tools)
-    if unseen or (not knows_tools and any(call.outcome == "ok" for call in models)):
+    nothing = all(span.kind == "infra" for span in run.spans)
+    if nothing or unseen or (not knows_tools and any(call.outcome == "ok" for call in models)):
         return {"errors": None, "unrecovered_errors": None}
     return {
         "errors": len(failed),
@@ -120,12 +163,20 @@ def _knows_tools(run: RunSpans, models: Sequence[LlmCall], records: Callable[[Sp
     in_part = any(span.source == "log" and records(span, "tool_calls") is False for span in run.spans)
     if not answered or in_part:
         return False
-    return all(call.voice is not None for call in answered) or not any(_may_ask(run, call) for call in answered)
+    return all(map(partial(_tells, run), answered)) or not any(_may_ask(run, call) for call in answered)
+
+
+def _tells(run: RunSpans, call: LlmCall) -> bool:
+    """Return whether a call's messages tell which tools it asked for: by name, and some where its finish reason says so."""
+    if call.voice is None:
+        return False
+    asked = [part.name for part in run.said(call.voice, "output") if part.type == "tool_call"]
+    return None not in asked and (bool(asked) or not call.says_it_asks)
 
 
 def _may_ask(run: RunSpans, call: LlmCall) -> bool:
     if call.voice is not None:
-        return any(part.type == "tool_call" for part in run.said(call.voice, "output"))
+        return any(part.type == "tool_call" for part in run.said(call.voice, "output")) or not _tells(run, call)
     return (call.finish_reason or "").lower() not in _ASKS_NOTHING
 
 
@@ -144,8 +195,9 @@ def _rollup(run: RunSpans) -> dict[str, Any]:
     if len(top) > 1 and any(span.rollup_cumulative for span in top):
         return {}
     return {
-        "input_tokens": _whole([span.rollup_input_tokens for span in top], at_least_one=True),
-        "output_tokens": _whole([span.rollup_output_tokens for span in top], at_least_one=True),
+        # No request is empty: zero is an instrumentation that was told nothing.
+        "input_tokens": _whole([span.rollup_input_tokens for span in top], at_least_one=True) or None,
+        "output_tokens": _whole([span.rollup_output_tokens for span in top], at_least_one=True) or None,
         "cache_read_tokens": _whole([span.rollup_cache_read_tokens for span in top], at_least_one=True),
         "cache_write_tokens": _whole([span.rollup_cache_write_tokens for span in top], at_least_one=True),
         "reasoning_tokens": _whole([span.rollup_reasoning_tokens for span in top], at_least_one=True),

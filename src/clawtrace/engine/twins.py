@@ -18,23 +18,66 @@ __all__ = ["join_twins"]
 
 def join_twins(spans: Sequence[Span], walked: Walked) -> tuple[list[int | None], list[str | None], list[int | None]]:
     """Return for each span its agent, role and group after joining the tool and agent spans of duplicate instrumentations."""
-    roles = [span.role for span in spans]
-    if not _twice_told(spans, walked.group):
+    agents = _inside_of_their_own(spans, walked)
+    roles = ["wrapper" if index in agents else span.role for index, span in enumerate(spans)]
+    twice = _twice_told(spans, walked.group)
+    if not agents and not twice:
         return walked.agent, roles, walked.group
-    groups: dict[int, int] = {}
-    agents: dict[int, int] = {}
-    for twin, kept in _pairs(spans, walked.group):
-        old, new = walked.group[twin], walked.group[kept]
+    calls = _Calls(spans, walked.group)
+    for twin, kept in _pairs(spans, walked.group) if twice else ():
         if spans[twin].kind == "agent":
-            agents[twin] = kept
-            roles[twin] = "wrapper"
-        elif old is not None and new is not None and old != new:
-            groups[old] = new
+            if twin not in agents and kept not in agents:
+                agents[twin] = kept
+                roles[twin] = "wrapper"
+        else:
+            calls.join(walked.group[twin], walked.group[kept])
     joined = [
-        groups.get(number, number) if number is not None and span.kind == "tool" else number
-        for span, number in zip(spans, walked.group, strict=True)
+        calls.of(number) if span.kind == "tool" else number for span, number in zip(spans, walked.group, strict=True)
     ]
     return _activations(spans, walked.agent, agents) if agents else walked.agent, roles, joined
+
+
+class _Calls:
+    """The groups of tool spans while they are joined: two calls that one scope tells of are never one."""
+
+    def __init__(self, spans: Sequence[Span], group: Sequence[int | None]) -> None:
+        self._joined: dict[int, int] = {}
+        self._scopes: dict[int, set[str]] = defaultdict(set)
+        for span, number in zip(spans, group, strict=True):
+            if span.kind == "tool" and number is not None:
+                self._scopes[number].add(span.scope)
+
+    def of(self, number: int | None) -> int | None:
+        """Return the group that a group has become."""
+        while number is not None and number in self._joined:
+            number = self._joined[number]
+        return number
+
+    def join(self, twin: int | None, kept: int | None) -> None:
+        """Make `twin` a part of `kept`, unless a scope tells of both."""
+        old, new = self.of(twin), self.of(kept)
+        if old is None or new is None or self._scopes[old] & self._scopes[new]:
+            return
+        self._joined[old] = new
+        self._scopes[new] |= self._scopes[old]
+
+
+def _inside_of_their_own(spans: Sequence[Span], walked: Walked) -> dict[int, int]:
+    """Return the activation that an agent span repeats: it is right inside of one of its name that another scope wrote."""
+    found: dict[int, int] = {}
+    for index in sorted(range(len(spans)), key=walked.depth.__getitem__):
+        span, above = spans[index], walked.agent[index]
+        if (
+            span.kind == "agent"
+            and span.emits is None
+            and above is not None
+            and walked.tool[index] is None
+            and spans[above].kind == "agent"
+            and spans[above].scope != span.scope
+            and spans[above].agent_name == span.agent_name is not None
+        ):
+            found[index] = found.get(above, above)
+    return found
 
 
 def _twice_told(spans: Sequence[Span], group: Sequence[int | None]) -> bool:
@@ -51,12 +94,18 @@ def _pairs(spans: Sequence[Span], group: Sequence[int | None]) -> list[tuple[int
     """Return (twin, kept) for each span that tells again of another one."""
     calls: dict[str, set[int | None]] = defaultdict(set)
     named: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    counted: set[tuple[str, int]] = set()
     told: dict[str, int] = defaultdict(int)
     for index, span in enumerate(spans):
         name = span.tool_name or span.agent_name
         if span.kind == "llm":
             calls[span.scope].add(group[index])
         elif span.kind in ("tool", "agent") and name is not None:
+            number = group[index] if span.kind == "tool" else None
+            if number is not None and (span.scope, number) in counted:
+                continue  # another layer of a call that is listed already
+            if number is not None:
+                counted.add((span.scope, number))
             named[span.scope, span.kind, name].append(index)
             told[span.scope] += span.tool_arguments is not None
     # The scope that tells more of its tools is kept; then the first by name.
@@ -72,8 +121,15 @@ def _pairs(spans: Sequence[Span], group: Sequence[int | None]) -> list[tuple[int
                     continue
                 gone.add(twin)
                 for n in names:
-                    pairs += zip(named[twin, kind, n], named[kept, kind, n], strict=False)
+                    of_twin, of_kept = named[twin, kind, n], named[kept, kind, n]
+                    pairs += zip(_beyond(of_kept, of_twin, group), _beyond(of_twin, of_kept, group), strict=False)
     return pairs
+
+
+def _beyond(others: Sequence[int], mine: Sequence[int], group: Sequence[int | None]) -> list[int]:
+    """Return those of `mine` that are not in one call with any of the `others` already."""
+    told = {group[index] for index in others} - {None}
+    return [index for index in mine if group[index] not in told]
 
 
 def _activations(spans: Sequence[Span], agent: Sequence[int | None], twins: dict[int, int]) -> list[int | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from clawtrace.engine.span import Span
 
@@ -18,8 +18,7 @@ __all__ = ["Walked", "walk"]
 _CALL_KINDS = frozenset(("llm", "tool", "agent"))
 
 
-@dataclass(slots=True)
-class Walked:
+class Walked(NamedTuple):
     """One entry a span, by index; spans are named by their index."""
 
     enter: list[int]
@@ -39,13 +38,16 @@ class Walked:
     """The reference to the parent closed a cycle and was cut."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Group:
     """A logical model or tool call while it is being put together."""
 
     number: int
     identity: str | None
     scopes: set[str] = field(default_factory=set)
+    start_ns: int = 0
+    last_ns: int = 0
+    """When the first span of a tool call ran."""
 
 
 class _Ledger:
@@ -99,8 +101,7 @@ def _model_call(ledger: _Ledger, scope: str, identity: str | None, above: _Group
     return ledger.new(identity, scope)
 
 
-@dataclass(slots=True)
-class _Context:
+class _Context(NamedTuple):
     """What a span hands down to its children."""
 
     agent: int | None
@@ -114,9 +115,9 @@ class _Context:
 _TOP = _Context(None, None, None, None)
 
 
-def _tool_call(
-    ledger: _Ledger, scope: str, name: str | None, call_id: str | None, above: tuple[Any, ...] | None
-) -> _Group:
+def _tool_call(ledger: _Ledger, span: Span, above: tuple[Any, ...] | None) -> _Group:
+    """Return the group of a tool span: that of one above it, else the same call by id and name as another scope tells it."""
+    scope, name, call_id = span.scope, span.tool_name, span.tool_call_id
     node = above
     while node is not None:
         if (name is not None and node[0] == name) or (call_id is not None and node[1] == call_id):
@@ -124,7 +125,14 @@ def _tool_call(
             group.scopes.add(scope)
             return group
         node = node[3]
-    return ledger.new(None, scope)
+    identity = None if name is None or call_id is None else f"tool {call_id} {name}"
+    told = ledger.elsewhere(identity, scope)
+    if told is not None and told.start_ns <= span.last_ns and span.start_ns <= told.last_ns:
+        told.scopes.add(scope)
+        return told
+    group = ledger.new(identity, scope)
+    group.start_ns, group.last_ns = span.start_ns, span.last_ns
+    return group
 
 
 def _same_words(one: str | None, other: str | None) -> bool:
@@ -273,14 +281,14 @@ class _Walker:
                 self._named[span.trace_id, None, span.agent_name] = index
                 self._named[span.trace_id, span.parent_sid, span.agent_name] = index
             if span.emits == "tool":
-                called = _tool_call(self._ledger, span.scope, span.tool_name, span.tool_call_id, context.tools)
+                called = _tool_call(self._ledger, span, context.tools)
                 self._result.group[index] = called.number
             return _Context(index, None, None, None)
         if kind == "llm":
             group = _model_call(self._ledger, span.scope, span.response_id, context.model_call)
             self._result.group[index] = group.number
             return _Context(context.agent, context.tool, group, context.tools)
-        group = _tool_call(self._ledger, span.scope, span.tool_name, span.tool_call_id, context.tools)
+        group = _tool_call(self._ledger, span, context.tools)
         self._result.group[index] = group.number
         if span.emits == "agent":
             return _Context(index, None, None, None)

@@ -151,7 +151,7 @@ name t Tool name as the model called it.
 agent_span_id t The agent activation that called; NULL when none was recorded.
 turn i 1-based turn; NULL when unknown.
 start_ns i Start of the execution; of the asking model call's end when nothing was executed.
-end_ns i End of the execution; NULL when it never ended or nothing was executed.
+end_ns i End of the execution, the latest that a span of it tells; NULL when none ended or nothing was executed.
 arguments t Arguments as JSON text; NULL when not captured.
 result t Result as text; NULL when not captured.
 outcome t ok, error, blocked, requested (nothing executed it), unknown.

@@ -59,6 +59,8 @@ class RunRecord(NamedTuple):
     repetition: int = 1
     trace_id: str | None = None
     """Trace id of the injected traceparent (rule 5)."""
+    session_ids: tuple[str, ...] = ()
+    """Session or conversation ids that the run will use (rule 7)."""
     parent_span_id: str | None = None
     """Span id of the injected traceparent: a parent that is never exported and no reason against completeness."""
     started_ns: int | None = None

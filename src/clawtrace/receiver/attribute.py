@@ -278,7 +278,10 @@ class Attribution:
                     self._traces.pop(next(iter(self._traces)))
                 self._traces[trace] = number
             if trace in self._loose:
-                self.joined(self._loose[trace].run_no, number)
+                alone = self._loose[trace].run_no
+                self.joined(alone, number)
+                if alone != number and self._run_nos.get(trace) == alone:  # known as a run since a restart
+                    del self._run_nos[trace], self._run_ids[alone]
             if trace in self._loose or self._forgot:
                 self._adopted.append((trace, number, because.value))
                 self._forget(trace)

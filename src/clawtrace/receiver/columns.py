@@ -4,43 +4,48 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
 
-__all__ = ["extend", "redact", "replace_surrogates", "without"]
+__all__ = ["joined", "redact", "replace_surrogates", "without"]
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 Batch = TypeVar("Batch", SpanBatch, LogBatch)
 
 
-def extend(batch: Batch, more: Batch) -> None:
-    """Append the rows of `more` to `batch`."""
-    for name, column in vars(batch).items():
-        other = getattr(more, name)
+def joined(batches: list[Batch]) -> Batch:
+    """Return the rows of all batches, of which there is at least one, as one batch; one that is alone is not copied."""
+    if len(batches) == 1:
+        return batches[0]
+    whole = type(batches[0])()
+    for name, column in vars(whole).items():
+        parts = [getattr(batch, name) for batch in batches]
         if isinstance(column, list):
-            column += other
+            column += itertools.chain.from_iterable(parts)
         elif isinstance(column, MapColumn):
-            _extend_map(column, other)
-        elif isinstance(column, StrList):
-            _extend_offsets(column.offsets, other.offsets)
-            column.values += other.values
+            _join_maps(column, parts)
         else:
-            _extend_offsets(column.offsets, other.offsets)
-            _extend_map(column.maps, other.maps)
+            _join_offsets(column.offsets, parts)
+            if isinstance(column, StrList):
+                column.values = list(itertools.chain.from_iterable([part.values for part in parts]))
+            else:
+                _join_maps(column.maps, [part.maps for part in parts])
+    return whole
 
 
-def _extend_offsets(offsets: list[int], more: list[int]) -> None:
-    base = offsets[-1]
-    offsets += [base + offset for offset in more[1:]] if base else more[1:]
+def _join_offsets(offsets: list[int], parts: Sequence[MapColumn | StrList | NestedMap]) -> None:
+    for part in parts:
+        base, more = offsets[-1], part.offsets[1:]
+        offsets += [base + offset for offset in more] if base else more
 
 
-def _extend_map(column: MapColumn, more: MapColumn) -> None:
-    _extend_offsets(column.offsets, more.offsets)
-    column.keys += more.keys
-    column.values += more.values
+def _join_maps(column: MapColumn, parts: list[MapColumn]) -> None:
+    _join_offsets(column.offsets, parts)
+    column.keys += itertools.chain.from_iterable([part.keys for part in parts])
+    column.values += itertools.chain.from_iterable([part.values for part in parts])
 
 
 def without(batch: Batch, dropped: set[int]) -> Batch:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 
 from clawtrace.receiver.request import Request
 
 __all__ = ["Budget", "Inbox"]
 
-_GATHER_SECONDS = 0.005
-"""How long the next group may wait for as many requests as the last one had. A commit costs milliseconds however few
-spans it has; senders that were answered together soon send again, and one that sends alone never waits."""
+_GATHER_SECONDS = (0.005, 0.025)
+"""How long the next group waits for more requests while none comes, and at most. A commit costs milliseconds however
+few spans it has; senders that were just answered soon send again, and one that sends alone never waits."""
 
 
 class Budget:
@@ -44,7 +45,7 @@ class Inbox:
         self._waiting: deque[Request | threading.Event] = deque()
         self._closed = False
         self._wanted = 1
-        """How many requests are worth a commit: as many as came last time."""
+        """How many requests the next group waits for."""
 
     def put(self, item: Request | threading.Event) -> bool:
         """Queue a request, or an event that is set when all before it is committed; False after `close`."""
@@ -57,6 +58,12 @@ class Inbox:
             if len(self._waiting) == 1 or len(self._waiting) >= self._wanted:
                 self._condition.notify()
             return True
+
+    def expect(self, senders: int) -> None:
+        """Say that so many senders are about to be answered: they may send again, as those that wait already have."""
+        with self._condition:
+            if all(isinstance(item, Request) for item in self._waiting):
+                self._wanted = max(len(self._waiting) + senders, 1)
 
     def close(self) -> None:
         """Take no more; what is queued is still handed out."""
@@ -76,8 +83,7 @@ class Inbox:
             self._condition.wait_for(lambda: self._waiting or self._closed, seconds)
             if not self._waiting and self._closed:
                 return None
-            if self._waiting:
-                self._condition.wait_for(lambda: len(self._waiting) >= self._wanted or self._closed, _GATHER_SECONDS)
+            self._gather()
             while self._waiting and size < limit:
                 item = self._waiting.popleft()
                 if isinstance(item, Request):
@@ -85,5 +91,14 @@ class Inbox:
                     size += len(item.body)
                 else:
                     events.append(item)
-            self._wanted = max(len(requests), 1)
+            self._wanted = 1
         return requests, events
+
+    def _gather(self) -> None:
+        """Wait, as long as more come, until whoever was waiting or answered before has sent again."""
+        pause, longest = _GATHER_SECONDS
+        end = time.monotonic() + longest
+        count = 0
+        while count < len(self._waiting) < self._wanted and not self._closed and time.monotonic() < end:
+            count = len(self._waiting)
+            self._condition.wait_for(lambda: len(self._waiting) >= self._wanted or self._closed, pause)

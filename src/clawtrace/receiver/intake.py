@@ -6,13 +6,13 @@ import itertools
 import time
 from collections import Counter
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import RunRule
 from clawtrace.receiver.attribute import NO_RUN, Attribution
 from clawtrace.receiver.claims import Claim, ClaimReader
-from clawtrace.receiver.columns import extend, redact, without
+from clawtrace.receiver.columns import joined, redact, without
 from clawtrace.receiver.decode_json import JsonDecoder
 from clawtrace.receiver.dedupe import RequestWindow, SpanWindow
 from clawtrace.receiver.payload import BadPayloadError, Decoded, Signal
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from clawtrace.receiver.decode_protobuf import ProtobufDecoder
 
 __all__ = ["Intake", "Note", "Taken"]
-
-Batch = TypeVar("Batch", SpanBatch, LogBatch)
 
 _REASONS_TOLD = 5
 
@@ -39,14 +37,13 @@ class Note(NamedTuple):
     """Whether its items belong to no run but their own trace."""
 
 
-class Taken:
+class Taken(NamedTuple):
     """Everything that one commit writes."""
 
-    def __init__(self) -> None:
-        self.spans = SpanBatch()
-        self.logs = LogBatch()
-        self.notes: list[Note] = []
-        self.adopted: list[tuple[str, int, str]] = []
+    spans: SpanBatch
+    logs: LogBatch
+    notes: list[Note]
+    adopted: list[tuple[str, int, str]]
 
     def __bool__(self) -> bool:
         return bool(self.notes or self.adopted)
@@ -66,10 +63,12 @@ class Intake:
         self._request_window = RequestWindow()
         # Numbers keep growing over restarts without asking the store: microseconds pass faster than requests come.
         self._request_numbers = itertools.count(time.time_ns() // 1_000)
-        self._gathered = Taken()
+        self._spans: list[SpanBatch] = []
+        self._logs: list[LogBatch] = []
+        self._notes: list[Note] = []
 
     def __len__(self) -> int:
-        return len(self._gathered.spans) + len(self._gathered.logs)
+        return sum(map(len, self._spans)) + sum(map(len, self._logs))
 
     def add(self, request: Request, *, given_run: int | None = None, document: Any = None) -> Answer:
         """Add one request to the batch.
@@ -105,7 +104,7 @@ class Intake:
         batch.arrival_ns, batch.request_no = [request.arrival_ns] * len(batch), [number] * len(batch)
         batch.protocol = [request.protocol] * len(batch)
         self._gather(request, batch, counts)
-        self._gathered.notes += counts.notes(request, number)
+        self._notes += counts.notes(request, number)
         if request.signal != "metrics":
             request.runs = tuple(run for run in {**counts.accepted, **counts.duplicates} if run != NO_RUN)
             request.outside = counts.accepted[NO_RUN]
@@ -113,8 +112,13 @@ class Intake:
 
     def take(self) -> Taken:
         """Return what is to be committed, and start the next batch."""
-        taken, self._gathered = self._gathered, Taken()
-        taken.adopted = self._attribution.take_adopted()
+        taken = Taken(
+            joined(self._spans or [SpanBatch()]),
+            joined(self._logs or [LogBatch()]),
+            self._notes,
+            self._attribution.take_adopted(),
+        )
+        self._spans, self._logs, self._notes = [], [], []
         return taken
 
     def committed(self) -> None:
@@ -130,7 +134,7 @@ class Intake:
 
     def note(self, note: Note) -> None:
         """Have a receipt written with the next commit."""
-        self._gathered.notes.append(note)
+        self._notes.append(note)
 
     # --------------------------------------------------------------------------------------------------------------
 
@@ -169,11 +173,10 @@ class Intake:
         try:
             decoded = self._protobuf.decode(request.signal, request.body, suspect=suspect)
             nothing_good = not decoded.claims and bool(decoded.rejected)
-            doubtful = {
-                "traces": nothing_good,
-                "logs": nothing_good or 0 in decoded.logs.time_ns,
-                "metrics": not decoded.points.total() and bool(request.body),
-            }[request.signal]
+            if request.signal == "metrics":
+                doubtful = not decoded.points.total() and bool(request.body)
+            else:
+                doubtful = nothing_good or (request.signal == "logs" and 0 in decoded.logs.time_ns)
         except BadPayloadError:
             _check_signal(request.signal, protobuf_signal(request.body))
             raise
@@ -186,14 +189,15 @@ class Intake:
         runs = batch.run_no
         if isinstance(batch, SpanBatch):
             repeated = self._span_window.stage(runs, batch.trace_id, _versions(batch))
-            self._gathered.spans = _joined(self._gathered.spans, without(batch, repeated) if repeated else batch)
+            self._spans.append(without(batch, repeated) if repeated else batch)
         else:
             repeated = set(range(len(runs))) if self._is_retry(request, batch) else set()
             if not repeated:
-                self._gathered.logs = _joined(self._gathered.logs, batch)
-        counts.accepted += Counter(runs)
-        counts.duplicates += Counter(runs[row] for row in repeated)
-        counts.accepted -= counts.duplicates
+                self._logs.append(batch)
+        counts.accepted.update(runs)
+        if repeated:
+            counts.duplicates.update(runs[row] for row in repeated)
+            counts.accepted -= counts.duplicates
         if RunRule.NONE.value in batch.run_rule:
             counts.unattributed = {run for run, rule in zip(runs, batch.run_rule, strict=True) if rule == RunRule.NONE}
 
@@ -244,14 +248,6 @@ def _versions(batch: SpanBatch) -> list[str]:
     return [span_id if end else f"{span_id} open" for span_id, end in zip(batch.span_id, batch.end_ns, strict=True)]
 
 
-def _joined(batch: Batch, more: Batch) -> Batch:
-    """Return both batches as one; a large request that comes alone is not copied."""
-    if not len(batch):
-        return more
-    extend(batch, more)
-    return batch
-
-
 def _check_document(signal: Signal, document: Any) -> None:
     found = document_signal(document)
     if document and not found:
@@ -266,6 +262,8 @@ def _check_signal(signal: Signal, found: Signal | None) -> None:
 
 def _told(rejected: Counter[tuple[Claim, str]]) -> str:
     """Say why items were rejected, the most frequent reasons first."""
+    if not rejected:
+        return ""
     reasons: Counter[str] = Counter()
     for (_, reason), items in rejected.items():
         reasons[reason] += items

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cached_property
 from typing import Literal
 
 from clawtrace.model.raw import LogBatch, SpanBatch
@@ -26,11 +27,19 @@ class Decoded:
     """One request as columns; the columns that the receiver fills in (arrival, run) are still empty."""
 
     def __init__(self) -> None:
-        self.spans = SpanBatch()
-        self.logs = LogBatch()
         self.claims: list[Claim] = []
         """What each span or log record says about its run."""
         self.points: Counter[Claim] = Counter()
         """Metric data points, counted only."""
         self.rejected: Counter[tuple[Claim, str]] = Counter()
         """Items that were rejected, by what they say about their run, and why."""
+
+    @cached_property
+    def spans(self) -> SpanBatch:
+        """The spans, of a request of traces."""
+        return SpanBatch()
+
+    @cached_property
+    def logs(self) -> LogBatch:
+        """The log records, of a request of logs."""
+        return LogBatch()

@@ -46,6 +46,13 @@ class RedactionSettings(NamedTuple):
     patterns: tuple[tuple[str, str], ...] = ()
     """(kind, regular expression) of the project's own secrets. They run on every text, so they cost time."""
 
+    def unmarked(self) -> str:
+        """Return what these settings leave unmarked, in one sentence; empty when they leave nothing."""
+        kept = [f"secrets of the kind `{kind}`" for kind in self.kinds_off]
+        if not self.environment:
+            kept.append("values of environment variables")
+        return f"Redaction is set not to look for {', '.join(kept)}: these would not be found." if kept else ""
+
 
 def _mark(kind: str, secret: str) -> str:
     digest = hashlib.sha256(_BREAKS.sub("\n", secret).encode("utf-8", "surrogatepass")).hexdigest()[:8]

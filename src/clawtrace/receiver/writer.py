@@ -146,6 +146,7 @@ class Writer:
         else:
             for note in taken.notes:
                 self._counters.add(note.receipt, note.port, note.unattributed)
+        self._inbox.expect(len(requests))
         for request, answer in answers:
             if answer.outcome is Outcome.ACCEPTED and request.connection is not None:
                 self._connections.carried(request.connection, request.runs)

@@ -14,30 +14,28 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clawtrace.errors import QueryError, StoreError, StoreSchemaError
+from clawtrace.errors import QueryError, StoreError
 from clawtrace.model.query import BoundRelation, Query, Scalar
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.relations import RELATIONS, Relation
 from clawtrace.model.run import ClosedBy, RunRecord
-from clawtrace.store.api import Answer
+from clawtrace.store.adoption import RETIRED, adopt
+from clawtrace.store.api import Answer, Columns
 from clawtrace.store.markers import rewrite_markers
 from clawtrace.store.owner import PATIENCE_SECONDS, connect, patiently
+from clawtrace.store.schema import create_tables, holds_store
+from clawtrace.store.transaction import Transaction
 from clawtrace.store.user_sql import check_single_select, time_limit
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from clawtrace.store.columns import ColumnAnswer
     from clawtrace.store.raw_inserts import RawInserts
 
-__all__ = ["MEMORY", "SCHEMA_VERSION", "DuckStore", "read_record"]
-
-SCHEMA_VERSION = 1
-"""Raised when an old file cannot be read: 1 is the first."""
+__all__ = ["MEMORY", "DuckStore", "read_record"]
 
 MEMORY = ":memory:"
 
@@ -46,8 +44,6 @@ _CHECKPOINT_BYTES = 16 << 20
 
 _COPIED_ROWS = 2_000
 """Relations of more rows are copied into a table when they are loaded."""
-
-_DUCK_TYPES = {"text": "VARCHAR", "bigint": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN"}
 
 
 class DuckStore:
@@ -67,7 +63,9 @@ class DuckStore:
         self.path = str(path)
         self._db = patiently(partial(connect, self.path), patience_s)
         try:
-            self._create()
+            stored = self.path != MEMORY and holds_store(self._db, self.path)
+            if not stored:
+                create_tables(self._db, self.path)
             # Nothing outside of the store is read or written from here on, whatever SQL is asked.
             self._db.execute("SET enable_external_access = false")
             # Table functions can change settings from inside a SELECT: enable_logging() to a file disabled the store.
@@ -81,40 +79,15 @@ class DuckStore:
             self._loaded: dict[str, bool] = {}
             self._reader_lock = threading.RLock()
             self._writer_lock = threading.RLock()
-            self._numbers: dict[str, int] = dict(
-                self._db.execute("SELECT run_id, run_no FROM run_numbers ORDER BY run_no").fetchall()
-            )
+            known = "SELECT run_id, run_no FROM run_numbers ORDER BY run_no"
+            numbers = self._db.execute(known).fetchall() if stored else []
+            self._numbers: dict[str, int] = {run_id: number for run_id, number in numbers if run_id != RETIRED}
+            self._last_number: int = numbers[-1][1] if numbers else 0
+            self._retired: list[str] = self._facts_left_behind() if len(self._numbers) < len(numbers) else []
             self._unsaved: list[tuple[int, str]] = []
         except BaseException:
             self._db.close()
             raise
-
-    def _create(self) -> None:
-        import duckdb
-
-        db = self._db
-        try:
-            tables = {row[0] for row in db.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-            if tables and "store_meta" not in tables:
-                raise StoreSchemaError(
-                    f"{self.path!r} is a DuckDB file but no clawtrace store; name another file with --store."
-                )
-            if tables:
-                found = db.execute("SELECT max(schema_version) FROM store_meta").fetchone()
-                if found is None or found[0] != SCHEMA_VERSION:
-                    raise StoreSchemaError(
-                        f"{self.path!r} has store schema {found and found[0]}, this clawtrace reads {SCHEMA_VERSION}: "
-                        "open it with the version that wrote it, or name another file."
-                    )
-                return
-            db.execute("BEGIN")
-            db.execute(";\n".join(_ddl()))
-            from clawtrace import __version__
-
-            db.execute("INSERT INTO store_meta VALUES (?, ?)", [SCHEMA_VERSION, f"clawtrace {__version__}"])
-            db.execute("COMMIT")
-        except duckdb.Error as error:
-            raise StoreError(f"cannot set up the store {self.path!r}: {error}") from error
 
     # Raw rows ---------------------------------------------------------------------------------
 
@@ -126,7 +99,7 @@ class DuckStore:
         with self._writer_lock:
             number = self._numbers.get(run_id)
             if number is None:
-                number = len(self._numbers) + 1
+                number = self._last_number = self._last_number + 1
                 self._numbers[run_id] = number
                 self._unsaved.append((number, run_id))
             return number
@@ -135,6 +108,16 @@ class DuckStore:
         """Return every run that was announced, recorded or sent spans, in the order of first sight."""
         with self._writer_lock:
             return list(self._numbers)
+
+    def take_retired(self) -> list[str]:
+        """Return the runs that are no more (their traces were adopted) and may still have facts; each is returned once."""
+        with self._writer_lock:
+            retired, self._retired = self._retired, []
+            return retired
+
+    def _facts_left_behind(self) -> list[str]:
+        left = "SELECT run_id FROM fact_state WHERE run_id NOT IN (SELECT run_id FROM run_numbers)"
+        return [row[0] for row in self._db.execute(left).fetchall()]
 
     def known_runs(self) -> tuple[list[tuple[str, int]], list[tuple[str, int, str]]]:
         """Return what attribution starts from: (run id, number) of every run, and (trace id, number, rule) of every trace.
@@ -149,6 +132,14 @@ class DuckStore:
                 'FROM otel_traces) GROUP BY "TraceId"'
             ).fetchall()
             return list(self._numbers.items()), traces
+
+    def announced_sessions(self) -> list[tuple[str, int]]:
+        """Return (session id, run number) of every session that a run's record announces."""
+        with self._writer_lock:
+            said = "SELECT record FROM run_records WHERE record LIKE ? ORDER BY written_ns"
+            rows = self._db.execute(said, ['%"session_ids": ["%']).fetchall()
+            records = [read_record(text) for (text,) in rows]
+            return [(session, self._numbers[one.run_id]) for one in records for session in one.session_ids]
 
     def record(self, run_id: str) -> RunRecord | None:
         """Return what is known of a run apart from its spans; None when nothing was recorded."""
@@ -169,15 +160,17 @@ class DuckStore:
         with self._writer_lock:
             unsaved = list(self._unsaved)
             inserts, self._inserts = self._inserts or RawInserts(self._writer), None
-            with _Transaction(self._writer, self.path) as db:
+            with Transaction(self._writer, self.path) as db:
                 self._write_numbers(db, unsaved)
                 inserts.spans(spans)
                 inserts.logs(logs)
                 inserts.receipts(receipts)
-                for trace_id, run_no, rule in adopted:
-                    _adopt(db, trace_id, run_no, rule)
+                retired = adopt(db, adopted, self._numbers)
             self._inserts = inserts
             del self._unsaved[: len(unsaved)]
+            for run_id in retired:
+                del self._numbers[run_id]
+            self._retired += retired
 
     def _write_numbers(self, db: DuckDBPyConnection, unsaved: list[tuple[int, str]]) -> None:
         if unsaved:
@@ -190,7 +183,7 @@ class DuckStore:
         with self._writer_lock:
             self.run_no(run_id)
             unsaved = list(self._unsaved)
-            with _Transaction(self._writer, self.path) as db:
+            with Transaction(self._writer, self.path) as db:
                 self._write_numbers(db, unsaved)
                 db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])
                 db.execute(
@@ -200,7 +193,7 @@ class DuckStore:
 
     def put_conflicts(self, run_no: int, messages: Sequence[str]) -> None:
         """Store the attribution conflicts of a run, one sentence each; the newest list of a run counts."""
-        with self._writer_lock, _Transaction(self._writer, self.path) as db:
+        with self._writer_lock, Transaction(self._writer, self.path) as db:
             db.execute("DELETE FROM run_conflicts WHERE run_no = ?", [run_no])
             for message in messages:
                 db.execute("INSERT INTO run_conflicts VALUES (?, ?)", [run_no, message])
@@ -289,8 +282,13 @@ class DuckStore:
             self._bind(bound)
             return self._answer(query)
 
-    def ask_columns(self, query: Query, bound: Sequence[BoundRelation] = ()) -> ColumnAnswer:
-        """Answer as `ask` does, in columns whose values become Python's when they are read."""
+    def ask_columns(self, query: Query, bound: Sequence[BoundRelation] = ()) -> Columns:
+        """Answer as `ask` does; of many runs in columns whose values become Python's when they are read.
+
+        Arrow's stream costs a second planning, which only many rows repay.
+        """
+        if len(self._selected) <= _COPIED_ROWS:
+            return self.ask(query, bound)
         import duckdb
 
         from clawtrace.store.columns import ColumnAnswer
@@ -392,8 +390,9 @@ class DuckStore:
 def read_record(text: str) -> RunRecord:
     """Return the record that was stored as JSON `text`."""
     fields = json.loads(text)
-    closed_by = fields.pop("closed_by")
-    return RunRecord(**fields, closed_by=ClosedBy(closed_by) if closed_by else None)
+    fields["closed_by"] = ClosedBy(fields["closed_by"]) if fields["closed_by"] else None
+    fields["session_ids"] = tuple(fields.get("session_ids", ()))
+    return RunRecord(**fields)
 
 
 def _columns_read(relation: Relation, sql: str) -> list[str]:
@@ -403,51 +402,3 @@ def _columns_read(relation: Relation, sql: str) -> list[str]:
     if "" in named or "*" in read:
         return list(relation.column_names)
     return [name for name in relation.column_names if name in read]
-
-
-def _ddl() -> list[str]:
-    folder = resources.files("clawtrace.store") / "sql"
-    names = (folder / "_order").read_text(encoding="utf-8").split()
-    files = [(folder / f"{name}.sql").read_text(encoding="utf-8").rstrip().rstrip(";") for name in names]
-    relations = [
-        f"CREATE TABLE {relation.name} ("
-        + ", ".join(f"{column.name} {_DUCK_TYPES[column.type]}" for column in relation.columns)
-        + ")"
-        for relation in RELATIONS.values()
-        if relation.name not in names
-    ]
-    return files + relations
-
-
-def _adopt(db: DuckDBPyConnection, trace_id: str, run_no: int, rule: str) -> None:
-    for table in ("otel_traces", "otel_logs"):
-        db.execute(
-            f'UPDATE {table} SET run_no = ?, run_rule = ? WHERE "TraceId" = ? AND run_rule = ?',
-            [run_no, rule, trace_id, "none"],
-        )
-
-
-class _Transaction:
-    """BEGIN … COMMIT, ROLLBACK on any error; engine errors become `StoreError`."""
-
-    def __init__(self, db: DuckDBPyConnection, path: str) -> None:
-        self._db = db
-        self._path = path
-
-    def __enter__(self) -> DuckDBPyConnection:
-        self._db.execute("BEGIN")
-        return self._db
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        import duckdb
-
-        if error is not None:
-            with contextlib.suppress(duckdb.Error):
-                self._db.execute("ROLLBACK")
-            if isinstance(error, duckdb.Error):
-                raise StoreError(f"cannot write to the store {self._path!r}: {error}") from error
-            return
-        try:
-            self._db.execute("COMMIT")
-        except duckdb.Error as failure:
-            raise StoreError(f"cannot write to the store {self._path!r}: {failure}") from failure

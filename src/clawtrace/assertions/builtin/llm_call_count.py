@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import model_validator
 
+from clawtrace.assertions._apart import apart, model_calls_apart, still_open
 from clawtrace.assertions._bounds import Count, check_bounds, decide_sql, need_one_of, plural, words
-from clawtrace.assertions.base import Assertion, Growth, Outcome
+from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.model.query import Query, Scalar
 
 __all__ = ["LlmCallCount"]
@@ -17,7 +19,8 @@ class LlmCallCount(Assertion):
     """The number of answered model calls lies within the bounds.
 
     Too many calls are a loop that costs money, too few an agent that did not work. A logical call counts once, however
-    many spans tell of it; the evidence says how spans became calls. More calls can only come: a passed maximum is final.
+    many spans tell of it; the evidence says how spans became calls. While the run is open two calls may still turn out
+    to be one: a passed maximum or a reached minimum is final when enough of the calls are sure to stay apart.
 
     Example:
         - type: llm_call_count
@@ -41,18 +44,19 @@ class LlmCallCount(Assertion):
         check_bounds(self.min, self.max)
         return self
 
-    def growth_of(self) -> Growth:
-        """A lone minimum is a growing question, a lone maximum a shrinking one."""
-        return "growing" if self.max is None else "shrinking" if self.min is None else "exact"
-
     def query(self) -> Query:
-        """Compare the count of the run; where it is unknown, at least 0."""
+        """Compare the count of the run; where it is unknown, at least 0.
+
+        What no later call could change is left open while the run is, and two of the calls may become one.
+        """
         failed = " + t.failed_llm_attempts" if self.include_failed else ""
         at_least = " + coalesce(t.failed_llm_attempts, 0)" if self.include_failed else ""
-        final = "FALSE" if self.max is None else "CASE WHEN g.low > :max THEN TRUE ELSE FALSE END"
+        decided = "g.low >= :min" if self.max is None else "g.low > :max"
         return Query(
             f"""
-SELECT g.run_id AS run_id, {decide_sql("g.low", "g.high", self.min, self.max)} AS holds, {final} AS final,
+SELECT g.run_id AS run_id, {decide_sql("g.low", "g.high", self.min, self.max)} AS holds,
+       CASE WHEN {decided} THEN TRUE ELSE FALSE END AS final,
+       CASE WHEN {decided} AND {still_open("g.run_id")} THEN FALSE ELSE TRUE END AS settled,
        CASE WHEN g.high IS NOT NULL THEN NULL WHEN g.answered IS NULL THEN 'llm_calls'
             ELSE 'llm_calls.failed_attempts' END AS missing,
        g.answered AS answered, g.failed AS failed, g.low AS low, g.high AS high
@@ -65,6 +69,16 @@ FROM (
 """,
             self._bounds(),
         )
+
+    def details(self) -> Query:
+        """Return the calls that stay apart."""
+        return Query(model_calls_apart())
+
+    def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
+        """Keep the answer; it is final when enough calls stay apart to decide it."""
+        sure = apart(details)
+        final = sure > self.max if self.max is not None else sure >= (self.min or 0)
+        return Outcome(row["run_id"], bool(row["holds"]), final, row["missing"] or "", row)
 
     def _bounds(self) -> dict[str, Scalar]:
         return {name: value for name, value in (("min", self.min), ("max", self.max)) if value is not None}

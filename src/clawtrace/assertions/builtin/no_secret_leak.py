@@ -48,7 +48,8 @@ class NoSecretLeak(Assertion):
     Secrets are replaced on arrival by `[REDACTED:kind:hash8]`; these marks are what is looked for. So it sees the kinds of
     secrets and the environment values that redaction knows, and none where redaction was switched off or content was
     recorded elsewhere first. A mark that a text held when it arrived counts as well: a recording that was redacted before
-    is judged like one that is redacted now. Files that the agent wrote are not looked at yet. Texts that were not
+    is judged like one that is redacted now. Files that the agent wrote are not looked at yet; the verdict says
+    which kinds the project told redaction to leave alone (`redaction: kinds_off`). Texts that were not
     captured leave the question open.
 
     Example:

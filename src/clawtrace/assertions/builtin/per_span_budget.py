@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from clawtrace.assertions._apart import still_open
 from clawtrace.assertions._bounds import Count, plural
 from clawtrace.assertions._named_spans import SpanType, kind_of, named, resolve_names
 from clawtrace.assertions.base import Assertion, Outcome, Row
@@ -28,7 +29,7 @@ class PerSpanBudget(Assertion):
     One overlong prompt hides in a total. A model call counts input and output once, whatever spans tell of it; any other
     span counts the usage recorded on it or the calls under it, whichever is more. Every span over the budget is listed.
     A span whose tokens are unknown leaves the question open, and so does a run without any such span. Another span may
-    know the tokens of a call better, so that nothing is final before the trace is whole.
+    know the tokens of a call better: over the budget is final once the run is closed.
 
     Example:
         - type: per_span_budget
@@ -124,7 +125,8 @@ SELECT g.run_id AS run_id, g.spans AS spans, g.too_many AS too_many, g.open_ones
        CASE WHEN g.too_many > 0 THEN FALSE WHEN g.spans = 0 OR g.open_ones > 0 THEN NULL ELSE TRUE END AS holds,
        CASE WHEN g.too_many > 0 THEN NULL WHEN g.spans = 0 THEN '{"llm_calls" if self.span_type == "llm" else "spans"}'
             WHEN g.open_ones > 0 THEN 'llm_calls.input_tokens' ELSE NULL END AS missing,
-       CASE WHEN g.too_many > 0 THEN FALSE ELSE TRUE END AS settled
+       CASE WHEN g.too_many > 0 THEN FALSE ELSE TRUE END AS settled,
+       CASE WHEN {still_open("g.run_id")} THEN 1 ELSE 0 END AS still_open
 FROM (
   SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, count(f.low) AS spans, max(f.low) AS largest,
          count(CASE WHEN f.low > :max_tokens THEN 1 END) AS too_many,
@@ -159,9 +161,9 @@ ORDER BY run_id, tokens DESC, h.start_ns, span_id
         )
 
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
-        """Name the spans over the budget: no further span can take one back."""
+        """Name the spans over the budget."""
         over = [{name: detail[name] for name in ("span_id", "name", "tokens")} for detail in details]
-        return Outcome(row["run_id"], False, True, "", {**row, "over": over})
+        return Outcome(row["run_id"], False, not row["still_open"], "", {**row, "over": over})
 
     def evidence(self) -> Query:
         """Return the spans with most tokens, and those whose tokens are unknown."""

@@ -13,7 +13,7 @@ class TokenBudget(LogSource, TokenBudgetQuestion):
 
     It asks what `trace_token_budget` asks, of the same model calls, and takes `log_path` and `run_id` besides. A call
     that does not say its tokens leaves the sum open: over the budget for sure fails, everything else is undecided. A span
-    that tells of the same call can lower the sum, so that nothing is final before the trace is whole.
+    that tells of the same call can lower the sum: over the budget is final once the run is closed.
 
     Example:
         - type: token_budget

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from clawtrace.assertions._apart import still_open
 from clawtrace.assertions._bounds import Bounds, decide_sql, plural, words
 from clawtrace.assertions.arguments import ArgumentMode, check_arguments, check_path, match_arguments
 from clawtrace.assertions.base import Assertion, Outcome
@@ -139,11 +140,13 @@ class ToolCall(Assertion):
     def query(self) -> Query:
         """Count the calls that are as described for sure, and those that may be."""
         minimum, maximum = self.count.min, self.count.max
-        final = "FALSE"  # a layer that arrives late can turn an ok call into a failed one
+        final = "FALSE"
+        # A layer that arrives late can turn an ok call into a failed one, and two calls into one, which still is one.
         if self.status != "ok":
-            over = "" if maximum is None else " WHEN g.low > :max THEN TRUE"
-            enough = " WHEN g.low >= :min THEN TRUE" if maximum is None else ""
-            final = f"CASE WHEN 1 = 0 THEN FALSE{over}{enough} ELSE FALSE END"
+            decided = "g.low >= :min" if maximum is None else "g.low > :max"
+            first_decides = maximum == 0 or (maximum is None and minimum == 1)
+            sure = "" if first_decides else f" AND NOT {still_open('g.run_id')}"
+            final = f"CASE WHEN {decided}{sure} THEN TRUE ELSE FALSE END"
         return Query(
             f"""
 SELECT g.run_id AS run_id, {decide_sql("g.low", "g.high", minimum, maximum)} AS holds, {final} AS final,

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._apart import apart, not_whole, tool_calls_apart
+from clawtrace.assertions._apart import apart, still_open, tool_calls_apart
 from clawtrace.assertions._attempts import attempts_evidence, counted_attempts, describe_attempts
 from clawtrace.assertions._bounds import Count, check_bounds, decide_sql, need_one_of, plural, words
 from clawtrace.assertions.base import Assertion, Outcome, Row
@@ -25,7 +25,7 @@ class ToolCallCount(Assertion):
     """The number of tool calls is as asked: of one tool, or of all tools together.
 
     Executed, failed and blocked calls count; a call that the model asked for and nothing executed does not. A call
-    without a name may be of the asked tool. On a trace that is not whole two calls may still turn out to be one: a passed
+    without a name may be of the asked tool. While the run is open two calls may still turn out to be one: a passed
     maximum or a reached minimum is final when enough of the calls are sure to stay apart.
 
     Example:
@@ -79,17 +79,20 @@ class ToolCallCount(Assertion):
     def query(self) -> Query:
         """Count the calls; where calls cannot be recorded, at least those that are known.
 
-        What no later call could change is left open where the trace is not whole and two of the calls may become one.
+        What no later call could change is left open while the run is, and two of the calls may become one.
         """
         bounds = self._bounds
-        decided = self._decided("h.low", bounds)
+        decided = "h.low > :max" if "max" in bounds else "h.low >= :min"
+        # Calls that become one are still one: no call, or at least one, is decided by the first.
+        first_decides = bounds["max"] == 0 if "max" in bounds else bounds["min"] <= 1
+        waits = "1 = 0" if first_decides else f"{decided} AND {still_open('h.run_id')}"
         sure = "g.ok + g.failed + g.blocked + g.unclear" + ("" if self.tool else " + g.nameless")
         params: dict[str, Scalar] = dict(bounds)
         return Query(
             f"""
 SELECT h.run_id AS run_id, {decide_sql("h.low", "h.high", bounds.get("min"), bounds.get("max"))} AS holds,
-       CASE WHEN h.low = 1 AND {decided} THEN TRUE ELSE FALSE END AS final,
-       CASE WHEN h.low > 1 AND {decided} AND {not_whole("h.run_id")} THEN FALSE ELSE TRUE END AS settled,
+       CASE WHEN {decided} THEN TRUE ELSE FALSE END AS final,
+       CASE WHEN {waits} THEN FALSE ELSE TRUE END AS settled,
        h.low AS low, h.high AS high,
        h.ok AS ok, h.failed AS failed, h.blocked AS blocked, h.unclear AS unclear, h.nameless AS nameless,
        CASE WHEN h.high IS NULL THEN 'tool_calls' WHEN h.low < h.high THEN 'tool_calls.name' ELSE NULL END AS missing
@@ -104,21 +107,15 @@ WHERE g.has_trace = 1
             params,
         )
 
-    @staticmethod
-    def _decided(calls: str, bounds: Mapping[str, int]) -> str:
-        """SQL: with so many calls, more of them could not change the answer."""
-        over = f"{calls} > :max" if "max" in bounds else f"{calls} >= :min"
-        return f"({over})"
-
     def details(self) -> Query:
         """Return the calls that stay apart."""
-        return Query(tool_calls_apart(_NAMED.replace("r.name", "p.tool_name") if self.tool else "TRUE"))
+        return Query(tool_calls_apart(_NAMED.replace("r.name", "c.name") if self.tool else _ANY))
 
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
         """Keep the answer; it is final when enough calls stay apart to decide it."""
         bounds, sure = self._bounds, apart(details)
         final = sure > bounds["max"] if "max" in bounds else sure >= bounds["min"]
-        return Outcome(row["run_id"], bool(row["holds"]), final, "", row)
+        return Outcome(row["run_id"], bool(row["holds"]), final, row["missing"] or "", row)
 
     def evidence(self) -> Query:
         """Return the calls that count, by start."""

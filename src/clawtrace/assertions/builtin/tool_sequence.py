@@ -25,7 +25,8 @@ class ToolSequence(Assertion):
     An agent that writes before it has searched gets the right file for the wrong reason. `ordered` finds the names in this
     order with others between them; `strict` allows nothing else; `contains` ignores the order, and `[a, a]` needs two.
     Executed, failed and blocked calls count. Calls that ran side by side have no order: any order of them that respects
-    "ended before started" may meet the expectation, unless `order: start_time` asks for the order of starts.
+    "ended before started" may meet the expectation, unless `order: start_time` asks for the order of starts. While the
+    run is open two calls may still turn out to be one: what needs two calls of one name is not final then.
 
     Example:
         - type: tool_sequence
@@ -53,8 +54,12 @@ class ToolSequence(Assertion):
         return self
 
     def growth_of(self) -> Growth:
-        """More calls can only help, except to a strict list."""
-        return "exact" if self.mode == "strict" else "growing"
+        """More calls can only help, except to a strict list; of an open run two may still turn out to be one."""
+        return "growing" if self.mode != "strict" and self._one_each else "exact"
+
+    @property
+    def _one_each(self) -> bool:
+        return self._goal == 1 or (self._literal and len(self._distinct) == self._goal)
 
     def resolve(self) -> tuple[Resolve, ...]:
         """Decide once per distinct name which expectations it meets."""
@@ -91,7 +96,8 @@ class ToolSequence(Assertion):
         """Search; first with what is known, then as if everything unknown were as wanted."""
         more = {**row, "tools": [detail["tool"] for detail in details]}
         if self.mode == "strict" and row["calls"] > self._goal:
-            return Outcome(row["run_id"], False, True, "", more)
+            sure = not self._goal or not details[0]["still_open"] or (details[0]["apart"] or 0) > self._goal
+            return Outcome(row["run_id"], False, sure, "", more)
         try:
             met = self._met(details, hopeful=False)
             holds = True if met == self._goal else None if self._met(details, hopeful=True) == self._goal else False
@@ -102,7 +108,8 @@ class ToolSequence(Assertion):
             holds = None
         if holds is False and row["recordable"] == 0:
             holds = None
-        final = holds is True and self.mode != "strict"
+        closed = bool(details) and not details[0]["still_open"]
+        final = holds is True and self.mode != "strict" and (self._one_each or closed)
         missing = "" if holds is not None else "tool_calls" if row["recordable"] == 0 else self._unclear(details)
         return Outcome(row["run_id"], holds, final, missing, more)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from clawtrace.assertions._apart import still_open
 from clawtrace.assertions._bounds import Amount, plural
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.model.query import Query
@@ -22,7 +23,7 @@ class TraceCost(Assertion):
 
     A call without a recorded cost and without a price makes the cost an interval: over the limit for sure fails, under it
     for sure passes, anything else is undecided and names the models without a price. Without any cost the run only warns.
-    A span that tells of the same call can lower the sum, so that nothing is final before the trace is whole.
+    A span that tells of the same call can lower the sum: over the limit is final once the run is closed.
 
     Example:
         - type: trace_cost
@@ -42,6 +43,7 @@ class TraceCost(Assertion):
         return Query(
             f"""
 SELECT g.run_id AS run_id, g.holds AS holds, CASE WHEN g.holds IS NULL THEN FALSE ELSE TRUE END AS settled,
+       CASE WHEN NOT g.holds AND NOT {still_open("g.run_id")} THEN TRUE ELSE FALSE END AS final,
        g.low AS low, g.high AS high, g.priced AS priced
 FROM (
   SELECT t.run_id AS run_id, coalesce(t.cost_low, 0) AS low, t.cost_high AS high, t.priced_calls AS priced,

@@ -1,13 +1,4 @@
--- What the spans of each dialect carry (dialects/compile.py Seen). Spans come in few shapes: the distinct lists of keys
--- are told apart first, and only they are taken to pieces.
-WITH shapes AS MATERIALIZED (
-    SELECT DISTINCT dialect, map_keys("SpanAttributes") AS span, "Events.Name" AS event, map_keys("ResourceAttributes") AS resource
-    FROM fact_raw
-)
-SELECT DISTINCT dialect, 'any' AS place, '' AS key FROM shapes
-UNION ALL
-SELECT DISTINCT dialect, 'span', unnest(span) FROM shapes
-UNION ALL
-SELECT DISTINCT dialect, 'event', unnest(event) FROM shapes
-UNION ALL
-SELECT DISTINCT dialect, 'resource', unnest(resource) FROM shapes
+-- What the spans of the batch carry (dialects/compile.py Seen). They come in few shapes, which are told apart here.
+SELECT DISTINCT map_keys(t."SpanAttributes"), t."Events.Name", map_keys(t."ResourceAttributes"), t."ScopeName", t."ServiceName"
+FROM otel_traces AS t
+WHERE t.run_no IN (SELECT run_no FROM fact_runs)

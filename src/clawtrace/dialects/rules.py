@@ -1,0 +1,293 @@
+"""What a dialect file says of one span: conditions, rules for columns, kinds, roles and messages (spec: span-model.md §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+__all__ = [
+    "COLUMN_TYPES",
+    "RECORDABLE",
+    "WORDS",
+    "Condition",
+    "EmitRule",
+    "Errors",
+    "KindRule",
+    "LayerRule",
+    "MessageRule",
+    "OrphanOrName",
+    "OrphanRule",
+    "RoleRule",
+    "Rule",
+    "RuleOrKey",
+    "ShellRule",
+    "SpanKindWord",
+]
+
+COLUMN_TYPES: dict[str, Literal["text", "integer", "decimal", "list"]] = {
+    "operation": "text",
+    "provider": "text",
+    "request_model": "text",
+    "response_model": "text",
+    "response_id": "text",
+    "input_tokens": "integer",
+    "output_tokens": "integer",
+    "total_tokens": "integer",
+    "cache_read_tokens": "integer",
+    "cache_write_tokens": "integer",
+    "reasoning_tokens": "integer",
+    "cost_usd": "decimal",
+    "attempts": "integer",
+    "finish_reason": "text",
+    "time_to_first_token_s": "decimal",
+    "tool_name": "text",
+    "tool_call_id": "text",
+    "tool_arguments": "text",
+    "tool_result": "text",
+    "agent_name": "text",
+    "agent_id": "text",
+    "parent_agent": "text",
+    "owner_agent": "text",
+    "handoff_from": "text",
+    "handoff_to": "text",
+    "session_id": "text",
+    "final_output": "text",
+    "pseudo_tools": "list",
+    "rollup_input_tokens": "integer",
+    "rollup_output_tokens": "integer",
+    "rollup_cache_read_tokens": "integer",
+    "rollup_cache_write_tokens": "integer",
+    "rollup_reasoning_tokens": "integer",
+    "rollup_llm_calls": "integer",
+}
+"""The columns a dialect can fill from one span, with the type that their text is read as.
+
+`owner_agent` is the name of the agent at whose work the span was done, where the span says it of itself; `parent_agent`
+the name of the agent that called this one. `attempts` is how many requests one span stands for. `rollup_*` are totals that stand in for model calls that nobody recorded.
+"""
+
+RECORDABLE = (
+    "llm_calls", "failed_attempts", "tokens", "cached_tokens", "reasoning_tokens", "tool_calls", "arguments", "results",
+    "agents", "errors", "cost",
+)  # fmt: skip
+"""What an instrumentation may be able to record.
+
+`failed_attempts`: every request that got no answer, also those that an SDK retried inside of one call.
+"""
+
+SpanKindWord = Literal[
+    "llm", "tool", "agent", "chain", "retrieval", "embedding", "guardrail", "evaluator", "infra", "other"
+]
+
+
+WORDS = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
+"""Of every part of a dialect file: unknown words are errors."""
+
+
+class _Words(BaseModel):
+    model_config = WORDS
+
+
+class Condition(_Words):
+    """A test on one span; exactly one of the tests is given."""
+
+    always: bool | None = None
+    """Holds, or never does."""
+    all: list[Condition] | None = None
+    """Each of these holds."""
+    any: list[Condition] | None = None
+    """One of these holds."""
+    not_: Condition | None = Field(default=None, alias="not")
+    """This does not hold."""
+    present: str | None = None
+    """The span has this attribute, whatever its value."""
+    absent: str | None = None
+    """The span has no such attribute."""
+    prefix: str | None = None
+    """Some attribute key starts with this."""
+    event: str | None = None
+    """The span has an event of this name."""
+    scope: str | None = None
+    """Glob on the instrumentation scope's name."""
+    service: str | None = None
+    """Glob on service.name."""
+    status: Literal["Unset", "Ok", "Error"] | None = None
+    """The status of the span."""
+    json_object: str | None = None
+    """The attribute's text is a JSON object."""
+    key: str | None = None
+    """Attribute key (or span.name, span.kind, span.scope, span.status_message) for the comparison beside it.
+
+    ``parent.`` before a key, also in `present`, `absent` and `prefix`, means the attribute of the parent span
+    (``parent.span.name``: its name), whatever dialect reads that one.
+    """
+    json_: str | None = Field(default=None, alias="json")
+    """JSON path inside of the text of `key`."""
+    in_: list[str] | None = Field(default=None, alias="in")
+    """The text is one of these, whole and with case."""
+    starts_with: str | None = None
+    """The text starts so."""
+    contains: str | None = None
+    """The text holds this somewhere."""
+    matches: str | None = None
+    """Regular expression, searched."""
+    same_as: RuleOrKey | None = None
+    """The text of another place."""
+
+    @model_validator(mode="after")
+    def _one_test(self) -> Condition:
+        comparisons = [self.in_, self.starts_with, self.contains, self.matches, self.same_as]
+        tests = [
+            self.always, self.all, self.any, self.not_, self.present, self.absent, self.prefix, self.event,
+            self.scope, self.service, self.status, self.json_object, self.key,
+        ]  # fmt: skip
+        if sum(test is not None for test in tests) != 1:
+            raise ValueError("a condition is exactly one test")
+        if sum(test is not None for test in comparisons) != (self.key is not None):
+            raise ValueError("`key` goes with exactly one of `in`, `starts_with`, `contains`, `matches`, `same_as`")
+        if self.json_ is not None and self.key is None:
+            raise ValueError("`json` goes with `key`")
+        return self
+
+    def attribute_keys(self) -> Iterator[str]:
+        """Yield the attribute keys that the test reads."""
+        for test in (*(self.all or ()), *(self.any or ()), *((self.not_,) if self.not_ else ())):
+            yield from test.attribute_keys()
+        yield from (
+            key for key in (self.present, self.absent, self.prefix, self.json_object, self.key) if key is not None
+        )
+        if self.same_as is not None and self.same_as.key is not None:
+            yield self.same_as.key
+
+
+class Rule(_Words):
+    """Where a column's text may stand; the first rule of a column that yields text wins."""
+
+    key: str | None = None
+    """Attribute key of the span (``parent.`` before it: of its parent), or of `event` where that is given."""
+    event: str | None = None
+    """Read `key` from the first event of this name that has it."""
+    span: Literal["name", "scope", "service", "status_message"] | None = None
+    """Read this of the span itself."""
+    resource: str | None = None
+    """Attribute key of the resource."""
+    const: str | None = None
+    """This text, whatever the span says."""
+    json_: str | None = Field(default=None, alias="json")
+    """JSON path inside of the text."""
+    capture: str | None = None
+    """Regular expression; its first group is the text."""
+    not_: list[str] | None = Field(default=None, alias="not")
+    """Values that say nothing."""
+    differs_from: str | None = None
+    """Attribute key; text that equals it says nothing (a model's name where an agent's belongs)."""
+    shorter_than: str | None = None
+    """Attribute key of the whole text's size in bytes; text that is shorter was cut and says nothing."""
+    scale: float | None = None
+    """What a number is multiplied by: 0.001 where the attribute counts milliseconds and the column seconds."""
+    when: Condition | None = None
+    """The rule yields nothing where this does not hold."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Rule:
+        places = [self.key is not None, self.span is not None, self.resource is not None, self.const is not None]
+        if sum(places) != 1:
+            raise ValueError("a rule is exactly one of `key`, `span`, `resource`, `const`")
+        return self
+
+
+def _rule(value: Any) -> Any:
+    return {"key": value} if isinstance(value, str) else value
+
+
+RuleOrKey = Annotated[Rule, BeforeValidator(_rule)]
+
+
+class KindRule(_Words):
+    """Which kind a span is, when the condition holds."""
+
+    is_: SpanKindWord = Field(alias="is")
+    when: Condition | None = None
+
+
+class RoleRule(_Words):
+    """A part that a span plays besides its kind.
+
+    `attempt`: a failed request, which is no error where one was made again. `turn`: it stands for model calls that nobody
+    else tells of; its roll-up counts beside the calls of others, and the number of calls is unknown.
+    """
+
+    is_: Literal["wrapper", "accounting", "handoff", "attempt", "turn"] = Field(alias="is")
+    when: Condition
+
+
+class EmitRule(_Words):
+    """What a span stands for besides its kind.
+
+    `agent`, on a tool span: inside of it the agent named by the column `agent_name` is at work, and has no span of its own.
+    `session`, on a tool span: it starts the agent named by the column `agent_name`, whose work is a trace of its own.
+    `tool`, on an agent span: the activation is the execution of the tool call that the `tool_*` columns describe.
+    """
+
+    is_: Literal["agent", "session", "tool"] = Field(alias="is")
+    when: Condition
+
+
+class LayerRule(_Words):
+    """Spans that tell more of the tool call in whose time they ran: layers of that call, wherever they hang."""
+
+    span: str
+    """Glob of their names."""
+    tools: list[str] = []
+    """Names of the tools; none: a tool span's own name. A span that ran in the time of no call of them stays what it is."""
+
+
+class MessageRule(_Words):
+    """Where a span's messages stand and in which form; the first rule of a direction that finds any wins."""
+
+    direction: Literal["input", "output", "both"]
+    format: Literal[
+        "genai_parts", "genai_chunks", "indexed", "openinference", "events", "event_list", "blob", "ai_sdk", "langchain"
+    ]
+    key: str | None = None
+    event: str | None = None
+    prefix: str | None = None
+
+
+class OrphanRule(_Words):
+    """Spans whose parent is never exported."""
+
+    span: str
+    """Glob of their names."""
+    error: str | None = None
+    """Glob of what one of the orphans of that parent says of its failure: only then the parent is not exported."""
+
+
+def _orphan(value: Any) -> Any:
+    return {"span": value} if isinstance(value, str) else value
+
+
+OrphanOrName = Annotated[OrphanRule, BeforeValidator(_orphan)]
+
+
+class ShellRule(_Words):
+    """Tools that run a shell command, and where the command and its outcome stand. Paths are JSON paths like ``$.a.b``."""
+
+    tools: list[str]
+    """Globs of tool names."""
+    command: list[str]
+    """Paths into the arguments; a list there is a program with its arguments."""
+    exit_code: list[str] = []
+    """Paths into the result, where that is JSON."""
+    stdout: list[str] = []
+    stderr: list[str] = []
+
+
+class Errors(_Words):
+    """When a span failed, and what it says of it."""
+
+    when: Condition
+    message: list[RuleOrKey]
+    type: list[RuleOrKey]

@@ -1,0 +1,144 @@
+"""What became of the tool calls that models asked for, as later requests to a model tell it (spec: span-model.md §4)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+
+from clawtrace.engine.llm_calls import LlmCall
+from clawtrace.engine.requested import Request
+from clawtrace.engine.run_spans import RunSpans
+
+__all__ = ["results", "went_unseen"]
+
+
+def results(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request]) -> dict[int, str | None]:
+    """Return by request number the result that the messages carry: a key says that the call was executed."""
+    found = _by_id(run, asked)
+    if any(request.call_id is None for request in asked):
+        found |= _by_name(run, asked)
+    if any(request.served for request in asked):
+        found = _served(run, models, asked) | found
+    return found
+
+
+def _by_id(run: RunSpans, asked: Sequence[Request]) -> dict[int, str | None]:
+    """Return the results that name their call.
+
+    The first model call that carries one answers, one of the same agent where there is one. Where an id was used again,
+    the result said last there is the newest.
+    """
+    wanted = {request.call_id for request in asked if request.call_id is not None}
+    if not wanted:
+        return {}
+    said: dict[str, list[tuple[int, str | None]]] = {}
+    for index, span in enumerate(run.spans):
+        if span.kind == "llm":
+            parts = [part for part in run.said(index, "input") if part.type == "tool_call_response"]
+            for call_id, text in {part.call_id: part.text for part in parts if part.call_id in wanted}.items():
+                if call_id is not None:
+                    said.setdefault(call_id, []).append((index, text))
+    found: dict[int, str | None] = {}
+    for request in asked:
+        later = [
+            (run.agent[index] != request.agent, run.spans[index].start_ns, index, text)
+            for index, text in said.get(request.call_id or "", ())
+            if run.spans[index].start_ns > request.asked_ns
+        ]
+        if later:
+            found[request.number] = min(later, key=lambda entry: entry[:3])[3]
+    return found
+
+
+def _by_name(run: RunSpans, asked: Sequence[Request]) -> dict[int, str | None]:
+    """Return the results of requests without an id: the results of that name that the agent's next request adds, in order."""
+    readers = _readers(run)
+    together: dict[tuple[int, str], list[Request]] = defaultdict(list)
+    for request in asked:
+        if request.call_id is None:
+            together[request.group, request.name].append(request)
+    found: dict[int, str | None] = {}
+    for (group, name), of_name in together.items():
+        of_agent = readers.get(of_name[0].agent, [])
+        place = bisect_right(of_agent, of_name[0].asked_ns, key=lambda index: run.spans[index].start_ns)
+        after = next((index for index in of_agent[place:] if run.group[index] != group), None)
+        if after is not None:
+            before = next((index for index in of_agent if run.group[index] == group), None)
+            known = 0 if before is None else len(_nameless(run, before, name))
+            added = _nameless(run, after, name)[known:]
+            found |= {request.number: text for request, text in zip(of_name, added, strict=False)}
+    return found
+
+
+def _nameless(run: RunSpans, index: int, name: str) -> list[str | None]:
+    """Return the results without an id of a tool of this `name` that a request carries."""
+    return [
+        part.text
+        for part in run.said(index, "input")
+        if part.type == "tool_call_response" and part.call_id is None and part.name == name
+    ]
+
+
+def _readers(run: RunSpans) -> dict[int | None, list[int]]:
+    """Return by agent the model spans whose input messages were captured, in order of start."""
+    found: dict[int | None, list[int]] = defaultdict(list)
+    for index, span in enumerate(run.spans):
+        if span.kind == "llm" and run.said(index, "input"):
+            found[run.agent[index]].append(index)
+    return found
+
+
+def _served(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request]) -> dict[int, str | None]:
+    """Return the results of what the provider executed itself, which the same answer may carry."""
+    voices = {call.group: call.voice for call in models}
+    found: dict[int, str | None] = {}
+    for request in asked:
+        voice = voices.get(request.group)
+        if request.served and voice is not None:
+            parts = [part for part in run.said(voice, "output") if part.type == "tool_call_response"]
+            told = [part.text for part in parts if part.call_id is not None and part.call_id == request.call_id]
+            found[request.number] = told[0] if told else None
+    return found
+
+
+def went_unseen(run: RunSpans, models: Sequence[LlmCall], requested: Sequence[Request]) -> bool:
+    """Return whether tools may have been executed where nothing would tell.
+
+    Of the `requested` calls, when the model was called again and of none of these later requests of the agent the messages
+    were captured; or when a model call says that it asked for a tool, its words were not captured, and nothing followed.
+    """
+    calls: dict[int | None, list[int]] = defaultdict(list)
+    for call in models:
+        if call.outcome == "ok":
+            calls[call.agent].append(call.start_ns)
+    silent = [call for call in models if call.outcome == "ok" and call.says_it_asks and not _says_what(run, call)]
+    work = _starts_of_work(run) if silent else []
+    if any(_nothing_followed(work, calls[call.agent], call.start_ns) for call in silent):
+        return True
+    readers = _readers(run) if requested else {}
+    for request in requested:
+        heard = readers.get(request.agent, [])
+        again = calls[request.agent][-1:] > [request.asked_ns]
+        if again and not (heard and run.spans[heard[-1]].start_ns > request.asked_ns):
+            return True
+    return False
+
+
+def _says_what(run: RunSpans, call: LlmCall) -> bool:
+    return call.voice is not None and any(part.type == "tool_call" for part in run.said(call.voice, "output"))
+
+
+def _starts_of_work(run: RunSpans) -> list[int]:
+    """Return when tools, agents and handoffs started, in order."""
+    return [
+        span.start_ns
+        for span, role in zip(run.spans, run.role, strict=True)
+        if span.kind in ("tool", "agent") or role == "handoff"
+    ]
+
+
+def _nothing_followed(work: Sequence[int], calls: Sequence[int], start_ns: int) -> bool:
+    """Return whether no `work` started from `start_ns` on until the next of `calls`; both in order."""
+    after, until = bisect_left(work, start_ns), bisect_right(calls, start_ns)
+    return after == len(work) or (until < len(calls) and work[after] > calls[until])

@@ -1,0 +1,73 @@
+"""The tables of a store, and whether a file holds those that this version reads."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from clawtrace import __version__
+from clawtrace.errors import StoreError, StoreSchemaError
+from clawtrace.model.relations import RELATIONS
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["SCHEMA_VERSION", "create_tables", "holds_store"]
+
+SCHEMA_VERSION = 1
+"""Raised when an old file cannot be read: 1 is the first."""
+
+_DUCK_TYPES = {"text": "VARCHAR", "bigint": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN"}
+
+
+def holds_store(db: DuckDBPyConnection, path: str) -> bool:
+    """Say whether the file holds a store of this version; False where it holds no table at all.
+
+    Raises:
+        StoreSchemaError: it holds something else, or a store of another version.
+        StoreError: it cannot be read.
+    """
+    import duckdb
+
+    try:
+        tables = {row[0] for row in db.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+        if tables and "store_meta" not in tables:
+            raise StoreSchemaError(f"{path!r} is a DuckDB file but no clawtrace store; name another file with --store.")
+        found = db.execute("SELECT max(schema_version) FROM store_meta").fetchone() if tables else (SCHEMA_VERSION,)
+    except duckdb.Error as error:
+        raise StoreError(f"cannot read the store {path!r}: {error}") from error
+    if found is None or found[0] != SCHEMA_VERSION:
+        raise StoreSchemaError(
+            f"{path!r} has store schema {found and found[0]}, this clawtrace reads {SCHEMA_VERSION}: "
+            "open it with the version that wrote it, or name another file."
+        )
+    return bool(tables)
+
+
+def create_tables(db: DuckDBPyConnection, path: str) -> None:
+    """Create every table in an empty database, all or none.
+
+    Raises:
+        StoreError: they cannot be created.
+    """
+    import duckdb
+
+    origin = f"INSERT INTO store_meta VALUES ({SCHEMA_VERSION}, 'clawtrace {__version__}')"
+    try:
+        db.execute(";\n".join(("BEGIN", *_definitions(), origin, "COMMIT")))
+    except duckdb.Error as error:
+        raise StoreError(f"cannot set up the store {path!r}: {error}") from error
+
+
+def _definitions() -> list[str]:
+    folder = resources.files("clawtrace.store") / "sql"
+    names = (folder / "_order").read_text(encoding="utf-8").split()
+    files = [(folder / f"{name}.sql").read_text(encoding="utf-8").rstrip().rstrip(";") for name in names]
+    relations = [
+        f"CREATE TABLE {relation.name} ("
+        + ", ".join(f"{column.name} {_DUCK_TYPES[column.type]}" for column in relation.columns)
+        + ")"
+        for relation in RELATIONS.values()
+        if relation.name not in names
+    ]
+    return files + relations

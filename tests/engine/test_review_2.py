@@ -269,6 +269,18 @@ class TestToolSpans:
 
         assert lab.rows(TOOLS) == [("mcp__weather__get", "c1", "ok", '{"city":"Rome"}', "21")]
 
+    def test_a_tool_that_ran_in_the_place_of_another_keeps_its_name(self) -> None:
+        """What the model asked for never hides what was executed."""
+        lab = Lab().put(
+            agent("a"),
+            chat("m", "a", at=1, **{"gen_ai.output.messages": asks(("c1", "refund_order", {"id": 1}))}),
+            tool("t", "a", at=10, tool="close_account", **{"gen_ai.tool.call.id": "c1"}),
+            chat("n", "a", at=20, **{"gen_ai.input.messages": answered("c1", "done"), "gen_ai.output.messages": says("x")}),
+        )  # fmt: skip
+
+        assert [call[:3] for call in lab.rows(TOOLS)] == [("close_account", "c1", "ok")]
+        assert status(lab, type="tool_not_invoked", tool="close_account") is Status.FAIL
+
     def test_a_retry_of_unknown_outcome_may_have_recovered(self) -> None:
         again = asks(("c2", "get_weather", {}))
         lab = Lab().put(

@@ -11,7 +11,7 @@ from clawtrace.engine.llm_calls import LlmCall
 from clawtrace.engine.requested import Request, answered_by_handoffs, match, requests
 from clawtrace.engine.results import results, went_unseen
 from clawtrace.engine.run_spans import RunSpans
-from clawtrace.engine.span import Span, merged
+from clawtrace.engine.span import Span, merged, same_tool
 
 __all__ = ["Execution", "ToolCall", "ToolCalls", "tool_calls"]
 
@@ -148,7 +148,9 @@ def _executed(execution: Execution, request: Request | None, results: dict[int, 
     if request is not None:
         arguments = request.arguments if arguments is None else arguments
         result = results.get(request.number) if result is None else result
-        call_id, name = call_id or request.call_id, request.name
+        call_id = call_id or request.call_id
+        # As the model called it; but what ran is the truth where it was another tool.
+        name = request.name if name is None or same_tool(name, request.name) else name
     return ToolCall(
         execution.index, call_id, name, execution.agent, execution.turn, execution.start_ns, execution.end_ns,
         _unwrapped(arguments), result, execution.outcome, execution.error, execution.source,

@@ -342,6 +342,15 @@ class TestInspect:
         assert result.exit_code == 2
         assert "Did you mean 'pydantic-ai/one_tool'?" in result.stderr
 
+    def test_recordings_can_be_named_without_a_flag(self, invoke, recordings) -> None:
+        """`clawtrace inspect FOLDER` is `--traces FOLDER`; both together are all of them, and a store is another source."""
+        one, other = recordings / "pydantic-ai/one_tool", recordings / "openai-sdk+official/one_tool"
+        named = invoke("inspect", one, "--run-per-dir", "--json").stdout
+
+        assert named == invoke("inspect", "--traces", one, "--run-per-dir", "--json").stdout
+        assert len(json.loads(invoke("inspect", one, "--traces", other, "--run-per-dir", "--json").stdout)["runs"]) == 2
+        assert invoke("inspect", one, "--store", one / "truth.json").exit_code == 2
+
     def test_nothing_to_read(self, invoke) -> None:
         """Neither --traces nor a store is a mistake that says what to give."""
         result = invoke("inspect")

@@ -127,13 +127,21 @@ def load_recordings(session: Session, recordings: Recordings) -> list[str]:
 
 
 def recordings_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--traces` and the flags that tell runs apart; the command gets them as `recordings`."""
+    """Add `--traces` and the flags that tell runs apart; the command gets them as `recordings`.
+
+    A command with an argument `paths` takes what is named there as well.
+    """
 
     @functools.wraps(function)
     def wrapper(
-        traces: tuple[Path, ...], one_run: str | None, run_per_file: bool, run_per_dir: bool, **rest: Any
+        traces: tuple[Path, ...],
+        one_run: str | None,
+        run_per_file: bool,
+        run_per_dir: bool,
+        paths: tuple[Path, ...] = (),
+        **rest: Any,
     ) -> Any:
-        return function(recordings=_recordings(traces, one_run, run_per_file, run_per_dir), **rest)
+        return function(recordings=_recordings((*paths, *traces), one_run, run_per_file, run_per_dir), **rest)
 
     for option in reversed(_RECORDING_OPTIONS):
         wrapper = option(wrapper)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,14 +21,17 @@ __all__ = ["command", "print_run"]
 
 @click.command(
     short_help="Show what recorded or stored runs did: calls, tools, agents, tokens, cost.",
-    epilog="Example: clawtrace inspect --traces recording.otlp.jsonl --json",
+    epilog="Example: clawtrace inspect recording.otlp.jsonl --json",
 )
+@click.argument("paths", nargs=-1, metavar="[TRACES]...", type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @source_options
 @click.option("--run-id", "wanted", multiple=True, help="Only this run. Repeatable.")
 @click.option("--explain", is_flag=True, help="Also show, span by span, which rule filled each column.")
 @json_option
 def command(source: Source, wanted: tuple[str, ...], explain: bool, as_json: bool) -> None:
     """Show the normalised facts of each run: its spans as a tree with tokens, cost and time, and its totals.
+
+    TRACES are recordings, as with `--traces`: files, folders, or - for standard input.
 
     Unknown is shown as `?`, and as null in JSON (`clawtrace.inspect/1`), never as 0. With `--explain` each span names the
     dialect that read it, and each of its columns the rule and attribute it came from (in JSON under `explained`).

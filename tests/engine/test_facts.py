@@ -258,6 +258,22 @@ class TestTokens:
 
         assert lab.totals("input_tokens", "cache_read_tokens") == (1004, 1000)
 
+    def test_what_one_call_proves_holds_for_the_others_of_its_instrumentation(self, lab: Lab) -> None:
+        """The second call alone would not tell; a call of another provider is not touched, nor one without cached tokens."""
+        cached = "gen_ai.usage.cache_read.input_tokens"
+        lab.put(
+            agent("a"),
+            chat("m", "a", at=1, **{"gen_ai.usage.input_tokens": 4, cached: 1000}),
+            chat("n", "a", at=20, **{"gen_ai.usage.input_tokens": 3000, cached: 1000}),
+            chat("o", "a", at=40, **{"gen_ai.usage.input_tokens": 50}),
+            chat(
+                "p", "a", at=60, **{"gen_ai.usage.input_tokens": 300, cached: 100, "gen_ai.provider.name": "anthropic"}
+            ),
+        )
+
+        assert lab.rows("SELECT input_tokens FROM llm_calls ORDER BY call_no") == [(1004,), (4000,), (50,), (300,)]
+        assert lab.rows("SELECT sum(input_tokens) FROM spans WHERE kind = 'llm'") == [(5354,)]
+
     def test_a_rollup_serves_where_there_is_no_model_call(self, lab: Lab) -> None:
         usage = {"gen_ai.usage.input_tokens": 50, "gen_ai.usage.output_tokens": 5}
         lab.put(agent("a", **usage), agent("b", "a", at=1, to=9, agent="sub", **usage))

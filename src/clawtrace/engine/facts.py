@@ -23,6 +23,7 @@ from clawtrace.dialects._parsed import read_yaml
 from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler, Seen
 from clawtrace.dialects.messages import Part, parse_messages
 from clawtrace.dialects.rules import COLUMN_TYPES
+from clawtrace.engine.cached_input import with_cached_input
 from clawtrace.engine.completeness import Completeness
 from clawtrace.engine.layers import with_layers
 from clawtrace.engine.logs import complete_rows
@@ -44,7 +45,7 @@ _BATCH_SPANS = 50_000
 
 _DAY_NS = 86_400_000_000_000
 
-_VERSION = "2"
+_VERSION = "3"
 """Raised when the same raw rows give other facts for a reason outside of the dialect files."""
 
 _STATE = """
@@ -204,7 +205,7 @@ class Facts:
             run: Sequence[Span] = list(of_run)
             if parents:
                 run = [span._replace(parent_sid=parents.get(span.sid, span.parent_sid)) for span in run]
-            run = with_layers(run, self._layers)
+            run = with_cached_input(with_layers(run, self._layers))
             messages: dict[tuple[int, str], Sequence[Part]] = {}
             for span in run:
                 for direction, form, payload in (

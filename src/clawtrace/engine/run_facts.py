@@ -21,7 +21,7 @@ __all__ = ["PLACED", "RunFacts", "columns", "in_order"]
 
 PLACED = {
     "sid": "bigint", "root_span_id": "text", "tree_enter": "bigint", "tree_leave": "bigint", "depth": "bigint",
-    "turn": "bigint", "counted_as": "text", "counted_in": "text",
+    "turn": "bigint", "counted_as": "text", "counted_in": "text", "input_tokens": "bigint",
 }  # fmt: skip
 """What run facts say of each span, besides its row facts: columns of ``fact_placed``."""
 
@@ -58,7 +58,7 @@ class RunFacts:
             rows.append(
                 (
                     span.sid, ids[run.root[index]], run.enter[index], run.leave[index], run.depth[index], run.turn[index],
-                    _counted_as(run, index, call), None if call is None else ids[call.index],
+                    _counted_as(run, index, call), None if call is None else ids[call.index], span.input_tokens,
                 )
             )  # fmt: skip
         return rows

@@ -54,6 +54,10 @@ class Span(NamedTuple):
     cost_usd: float | None = None
     attempts: int | None = None
     """Requests that it stands for, those that failed included."""
+    excludes_cache: bool | None = False
+    """The instrumentation leaves cached tokens out of its input tokens; here they are in."""
+    cache_proved: bool | None = False
+    """The numbers of this span prove that it left them out."""
     finish_reason: str | None = None
     time_to_first_token_s: float | None = None
     tool_name: str | None = None

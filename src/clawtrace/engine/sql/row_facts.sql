@@ -4,9 +4,7 @@
 CREATE OR REPLACE TEMP TABLE fact_rows AS
 SELECT r.* REPLACE (
            coalesce(alias.name, lower(r.provider)) AS provider,
-           CASE WHEN r.excludes_cache OR coalesce(r.cache_read_tokens, 0) + coalesce(r.cache_write_tokens, 0) > r.input_tokens
-                  OR (r.total_tokens > r.input_tokens + r.output_tokens AND r.total_tokens = r.input_tokens + r.output_tokens
-                      + coalesce(r.cache_read_tokens, 0) + coalesce(r.cache_write_tokens, 0))
+           CASE WHEN r.excludes_cache OR r.cache_proved
                 THEN r.input_tokens + coalesce(r.cache_read_tokens, 0) + coalesce(r.cache_write_tokens, 0)
                 ELSE r.input_tokens END AS input_tokens,
            CASE WHEN (r.excludes_reasoning AND r.total_tokens IS DISTINCT FROM r.input_tokens + r.output_tokens)
@@ -19,6 +17,12 @@ SELECT r.* REPLACE (
        CASE WHEN r.failed OR (r.kind = 'tool' AND r.tool_failed)
             THEN coalesce(r.error_message, r.error_type, 'error') END AS error
 FROM (
+    SELECT *,
+           coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0) > input_tokens
+             OR (total_tokens > input_tokens + output_tokens AND total_tokens = input_tokens + output_tokens
+                 + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0)) AS cache_proved
+    FROM (
 {body}
+    )
 ) AS r
 LEFT JOIN provider_names AS alias ON alias.alias = lower(r.provider);

@@ -17,88 +17,26 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from clawtrace.config.session_settings import SessionSettings
 from clawtrace.errors import ReceiverError, UsageError
 from clawtrace.model.run import ClosedBy, RunRecord
-from clawtrace.receiver.redact import RedactionSettings
 from clawtrace.store.duckdb import MEMORY, DuckStore
 from clawtrace.store.owner import PATIENCE_SECONDS, Owner, remove_owner, write_owner
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
-    from clawtrace.config.project import TeeSection
-    from clawtrace.config.project_file import Project
     from clawtrace.dialects import Dialect
     from clawtrace.engine.tree_view import SpanNode
     from clawtrace.model.verdict import RunResult
-    from clawtrace.pricing import Pricing
     from clawtrace.receiver.limits import Endpoints
     from clawtrace.receiver.questions import Questions
     from clawtrace.receiver.receiver import Receiver
     from clawtrace.receiver.recording import Grouping, LoadReport
-    from clawtrace.receiver.tee_settings import TeeSettings
     from clawtrace.store.api import Answer
 
-__all__ = ["Session", "SessionSettings", "session_settings"]
-
-
-class SessionSettings(NamedTuple):
-    """What a project may say about receiving, closing, normalising and pricing."""
-
-    host: str = "127.0.0.1"
-    """Address the receiver listens on."""
-    grpc_port: int = 0
-    """0 takes a free port."""
-    http_port: int = 0
-    """0 takes a free port."""
-    settle_ms: int = 2_000
-    """How long nothing may arrive before a run is closed that its processes' exit cannot close, in milliseconds."""
-    trace_timeout_ms: int = 60_000
-    """Longest wait after the command's end, in milliseconds."""
-    parent_not_exported: tuple[str, ...] = ()
-    """Globs of span names whose parent is never exported."""
-    model_pricing: Pricing | None = None
-    """Prices of the project; None leaves the genai-prices tables."""
-    run_key: str | None = None
-    """Attribute that carries the run id in foreign data."""
-    redaction: RedactionSettings = RedactionSettings()
-    dialects: tuple[Path, ...] = ()
-    """Folders of the project's own dialect files."""
-    tee: TeeSettings | None = None
-    """Where everything that is received is also forwarded; None forwards nothing."""
-
-
-def session_settings(project: Project) -> SessionSettings:
-    """Return what a project says about receiving, closing, normalising, pricing and redaction."""
-    config = project.config
-    redaction = config.redaction
-    return SessionSettings(
-        host=config.receiver.host,
-        grpc_port=config.receiver.grpc_port,
-        http_port=config.receiver.http_port,
-        settle_ms=config.settle_ms,
-        trace_timeout_ms=config.trace_timeout_ms,
-        parent_not_exported=tuple(config.trace.parent_not_exported),
-        model_pricing=project.pricing,
-        run_key=config.run_key,
-        redaction=RedactionSettings(
-            enabled=redaction.enabled,
-            environment=redaction.environment,
-            kinds_off=tuple(redaction.kinds_off),
-            patterns=tuple(redaction.patterns.items()),
-        ),
-        dialects=project.dialect_folders,
-        tee=_tee_settings(config.receiver.tee),
-    )
-
-
-def _tee_settings(tee: TeeSection) -> TeeSettings | None:
-    if tee.endpoint is None:
-        return None
-    from clawtrace.receiver.tee_settings import TeeSettings
-
-    return TeeSettings(endpoint=tee.endpoint, headers=tuple(tee.headers.items()))
+__all__ = ["Session"]
 
 
 class Session:

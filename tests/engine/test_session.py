@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from clawtrace.assertions.registry import parse_assertion
+from clawtrace.config.session_settings import SessionSettings
 from clawtrace.errors import ReceiverError, UsageError
 from clawtrace.receiver.recording import Grouping
 from clawtrace.receiver.redact import RedactionSettings
-from clawtrace.session import Session, SessionSettings
+from clawtrace.session import Session
 
 RECORDING = Path(__file__).parents[1] / "recordings" / "pydantic-ai" / "one_tool"
 

@@ -9,8 +9,9 @@ from otlp_wire import as_json
 
 from clawtrace.campaign.wrap import run_command
 from clawtrace.config.project_file import load_project
+from clawtrace.config.session_settings import session_settings
 from clawtrace.model.verdict import Status
-from clawtrace.session import Session, session_settings
+from clawtrace.session import Session
 
 
 def test_runs_side_by_side_keep_their_own_spans(suite):

@@ -23,7 +23,8 @@ def open_campaign(plan: Plan) -> Iterator[Session]:
         StoreLockedError: another process runs this campaign.
         ReceiverError: a port is taken.
     """
-    from clawtrace.session import Session, session_settings
+    from clawtrace.config.session_settings import session_settings
+    from clawtrace.session import Session
 
     with campaign_lock(plan.folder):
         settings = session_settings(plan.suite.project)

@@ -13,9 +13,10 @@ import click
 
 if TYPE_CHECKING:
     from clawtrace.config.project_file import Project
+    from clawtrace.config.session_settings import SessionSettings
     from clawtrace.engine.remote import HeldStore
     from clawtrace.receiver.recording import Grouping
-    from clawtrace.session import Session, SessionSettings
+    from clawtrace.session import Session
 
 __all__ = ["Recordings", "Source", "existing_store", "load_recordings", "recordings_options", "source_options"]
 
@@ -76,7 +77,8 @@ class Source(NamedTuple):
             StoreLockedError: another process holds the store and does not answer.
         """
         from clawtrace.config.project_file import load_project
-        from clawtrace.session import Session, session_settings
+        from clawtrace.config.session_settings import session_settings
+        from clawtrace.session import Session
 
         project = load_project(Path.cwd(), os.environ)
         settings = session_settings(project)

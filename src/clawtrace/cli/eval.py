@@ -97,8 +97,9 @@ def command(
 def _eval_recordings(recordings: Recordings, assertions: str, out: Path | None, output: Output, gate: Gate) -> int:
     from clawtrace.config.assertions_file import load_assertions_file
     from clawtrace.config.project_file import load_project
+    from clawtrace.config.session_settings import session_settings
     from clawtrace.report.base import CampaignReport
-    from clawtrace.session import Session, session_settings
+    from clawtrace.session import Session
 
     started, began = datetime.now(UTC), time.perf_counter()
     asked = load_assertions_file(assertions, load_project(Path.cwd(), os.environ), os.environ)

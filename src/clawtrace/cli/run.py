@@ -47,7 +47,8 @@ def command(
     from clawtrace.campaign.wrap import run_command
     from clawtrace.config.assertions_file import load_assertions_file
     from clawtrace.config.project_file import load_project
-    from clawtrace.session import Session, session_settings
+    from clawtrace.config.session_settings import session_settings
+    from clawtrace.session import Session
 
     project = load_project(Path.cwd(), os.environ)
     asked = load_assertions_file(assertions, project, os.environ) if assertions is not None else None

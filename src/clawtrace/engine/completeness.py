@@ -21,7 +21,8 @@ from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.span import Span
 from clawtrace.engine.tool_calls import ToolCalls
 from clawtrace.model.run import ClosedBy, IncompleteReason, RunRecord
-from clawtrace.store.duckdb import DuckStore, read_record
+from clawtrace.store.duckdb import DuckStore
+from clawtrace.store.records import read_record
 
 __all__ = ["Completeness"]
 

@@ -8,7 +8,6 @@ write-ahead log, synced, before `commit` returns.
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import threading
 import time
@@ -21,11 +20,12 @@ from clawtrace.errors import QueryError, StoreError
 from clawtrace.model.query import BoundRelation, Query, Scalar
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.relations import RELATIONS, Relation
-from clawtrace.model.run import ClosedBy, RunRecord
+from clawtrace.model.run import RunRecord
 from clawtrace.store.adoption import RETIRED, adopt
 from clawtrace.store.api import Answer, Columns
 from clawtrace.store.markers import rewrite_markers
 from clawtrace.store.owner import PATIENCE_SECONDS, connect, patiently
+from clawtrace.store.records import read_record, write_record
 from clawtrace.store.schema import create_tables, holds_store
 from clawtrace.store.transaction import Transaction
 from clawtrace.store.user_sql import check_single_select, time_limit
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from clawtrace.store.raw_inserts import RawInserts
 
-__all__ = ["MEMORY", "DuckStore", "read_record"]
+__all__ = ["MEMORY", "DuckStore"]
 
 MEMORY = ":memory:"
 
@@ -186,9 +186,7 @@ class DuckStore:
             with Transaction(self._writer, self.path) as db:
                 self._write_numbers(db, unsaved)
                 db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])
-                db.execute(
-                    "INSERT INTO run_records VALUES (?, ?, ?)", [run_id, json.dumps(record._asdict()), time.time_ns()]
-                )
+                db.execute("INSERT INTO run_records VALUES (?, ?, ?)", [run_id, write_record(record), time.time_ns()])
             del self._unsaved[: len(unsaved)]
 
     def put_conflicts(self, run_no: int, messages: Sequence[str]) -> None:
@@ -385,14 +383,6 @@ class DuckStore:
                     connection.close()
                 except duckdb.Error as error:
                     raise StoreError(f"cannot close the store {self.path!r}: {error}") from error
-
-
-def read_record(text: str) -> RunRecord:
-    """Return the record that was stored as JSON `text`."""
-    fields = json.loads(text)
-    fields["closed_by"] = ClosedBy(fields["closed_by"]) if fields["closed_by"] else None
-    fields["session_ids"] = tuple(fields.get("session_ids", ()))
-    return RunRecord(**fields)
 
 
 def _columns_read(relation: Relation, sql: str) -> list[str]:

@@ -14,7 +14,7 @@ One session owns one store. Everything on it may be called from any thread; ques
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from clawtrace.store.owner import PATIENCE_SECONDS, Owner, remove_owner, write_o
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
+    from clawtrace.assertions.world import World
     from clawtrace.dialects import Dialect
     from clawtrace.engine.tree_view import SpanNode
     from clawtrace.model.verdict import RunResult
@@ -261,13 +262,25 @@ class Session:
     # Questions --------------------------------------------------------------------------------
 
     def evaluate(
-        self, run_ids: Sequence[str], assertions: Sequence[Assertion], *, evidence_of_passes: bool = True
+        self,
+        run_ids: Sequence[str],
+        assertions: Sequence[Assertion],
+        *,
+        worlds: Mapping[str, World] | None = None,
+        evidence_of_passes: bool = True,
     ) -> list[RunResult]:
         """Judge runs: one result a run, in the order of `run_ids`, its verdicts in the order of `assertions`.
 
-        With `evidence_of_passes` off, only verdicts that did not pass carry their spans (and half of the time is saved).
+        Probes of the world are asked first, outside of the store's lock: they may wait for a file or a command.
+
+        Args:
+            run_ids: of which runs.
+            assertions: what to ask.
+            worlds: what is known of runs beside their spans, by run id; by default what their records say.
+            evidence_of_passes: off, only verdicts that did not pass carry their spans (and half of the time is saved).
         """
         from clawtrace.engine.evaluate import evaluate
+        from clawtrace.engine.probes import ask_probes, look_at_the_world
 
         if not self.settings.redaction.enabled:
             for assertion in assertions:
@@ -276,6 +289,8 @@ class Session:
                         f"`{assertion.type_name}` is answered by the marks that redaction leaves, and redaction is off "
                         "(`redaction: enabled` in clawtrace.yaml): it would pass whatever leaked."
                     )
+        seen = self._worlds(run_ids, worlds or {}) if look_at_the_world(assertions) else {}
+        probed = ask_probes(assertions, seen)
         with self._store.lock:
             engine = self._current(run_ids)
             return evaluate(
@@ -283,9 +298,33 @@ class Session:
                 assertions,
                 run_ids,
                 engine.dialects,
+                probed=probed,
+                worlds=seen,
                 evidence_of_passes=evidence_of_passes,
                 unmarked=self.settings.redaction.unmarked(),
             )
+
+    def _worlds(self, run_ids: Sequence[str], given: Mapping[str, World]) -> dict[str, World]:
+        return {run_id: given.get(run_id) or self._world(run_id) for run_id in run_ids}
+
+    def _world(self, run_id: str) -> World:
+        """Return what the record of a run says of its world."""
+        from clawtrace.assertions.world import World
+
+        record = self._store.record(run_id)
+        if record is None:
+            return World(run_id, env=os.environ, gateway=self.settings.gateway)
+        workspace = Path(record.workspace) if record.workspace else None
+        return World(
+            run_id,
+            workspace=workspace if workspace is not None and workspace.is_dir() else None,
+            started_at=None if record.started_ns is None else record.started_ns / 1e9,
+            env=os.environ,
+            gateway=self.settings.gateway,
+            run_status=record.run_status,
+            agent_exit_code=record.agent_exit_code,
+            final_output=record.final_output,
+        )
 
     def inspect(self, run_ids: Sequence[str] | None = None) -> dict[str, Any]:
         """Return the facts of runs as ``clawtrace.inspect/1`` (spec: cli.md); of all runs when None."""

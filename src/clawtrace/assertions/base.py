@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from pydantic import ConfigDict, Field
 
 from clawtrace._attribute_docs import Documented
+from clawtrace.assertions.world import World
 from clawtrace.model.query import Query, Resolve
 from clawtrace.model.verdict import Severity
 
@@ -75,6 +76,8 @@ class Assertion(Documented):
     warns_when_missing: ClassVar[frozenset[str]] = frozenset()
     """Missing facts that make the verdict ``warn`` and not ``inconclusive`` (spec: assertions.md §2)."""
 
+    needs_trace: ClassVar[bool] = True
+    """Whether a run without any span is skipped; False for what the runner or the world alone can answer."""
     needs_redaction: ClassVar[bool] = False
     """Whether the question is answered by redaction's marks, so that it cannot be asked where redaction was off."""
 
@@ -120,6 +123,11 @@ class Assertion(Documented):
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
         """Settle one run that SQL could not: its row of `query` and its rows of `details`, as ordered there."""
         raise NotImplementedError
+
+    def beside(self, world: World) -> Sequence[Row]:
+        """Return rows from the world of one run that `decide` gets after those of `details`; read for unsettled runs."""
+        del world
+        return ()
 
     def evidence(self) -> Query | None:
         """Return SQL for the spans that decided: ``run_id, span_id, why, rank`` for the selected runs.

@@ -10,7 +10,15 @@ from pydantic import Field, field_validator
 
 from clawtrace.config.base import ConfigModel, SchemaVersion
 
-__all__ = ["ProjectConfig", "ReceiverSection", "RedactionSection", "StoreSection", "TeeSection", "TraceSection"]
+__all__ = [
+    "GatewaySection",
+    "ProjectConfig",
+    "ReceiverSection",
+    "RedactionSection",
+    "StoreSection",
+    "TeeSection",
+    "TraceSection",
+]
 
 
 class TeeSection(ConfigModel):
@@ -129,12 +137,27 @@ class RedactionSection(ConfigModel):
         return patterns
 
 
+class GatewaySection(ConfigModel):
+    """The agent gateway that `gateway_healthy` asks."""
+
+    url: str = "http://127.0.0.1:18789"
+    """Base URL; the health page is `/health` below it."""
+    token: str | None = None
+    """Bearer token of its requests."""
+
+    @field_validator("url")
+    @classmethod
+    def _address(cls, url: str) -> str:
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"must be the address of an HTTP server (`http://…`), found {url!r}")
+        return url
+
+
 class ProjectConfig(ConfigModel):
     """The file `clawtrace.yaml`."""
 
     not_supported_yet: ClassVar[Mapping[str, str]] = {
         "log_adapters": "reading agents' own logs comes with a later version",
-        "gateway": "checks of a gateway come with a later version",
     }
 
     schema_version: SchemaVersion = 1
@@ -153,6 +176,8 @@ class ProjectConfig(ConfigModel):
     """What is known of this project's traces."""
     telemetry_env: dict[str, bool | str] = Field(default_factory=dict)
     """Telemetry variables, or groups of them, switched `off` or given another value; `clawtrace env` lists them."""
+    gateway: GatewaySection = GatewaySection.model_construct()
+    """The agent gateway that `gateway_healthy` asks."""
     redaction: RedactionSection = RedactionSection.model_construct()
     """How secrets are taken out of what is received."""
     run_key: str | None = Field(default=None, min_length=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from clawtrace.assertions.world import Gateway
 from clawtrace.receiver.redact import RedactionSettings
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class SessionSettings(NamedTuple):
     """Folders of the project's own dialect files."""
     tee: TeeSettings | None = None
     """Where everything that is received is also forwarded; None forwards nothing."""
+    gateway: Gateway = Gateway()
+    """The agent gateway that `gateway_healthy` asks."""
 
 
 def session_settings(project: Project) -> SessionSettings:
@@ -63,6 +66,7 @@ def session_settings(project: Project) -> SessionSettings:
         ),
         dialects=project.dialect_folders,
         tee=_tee_settings(config.receiver.tee),
+        gateway=Gateway(config.gateway.url.rstrip("/"), config.gateway.token),
     )
 
 

@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
+from types import MappingProxyType
 from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
+from clawtrace.assertions.world import World
 from clawtrace.engine.evidence import EvidenceByRun, ShownSpans, evidence_query
 from clawtrace.errors import QueryError
 from clawtrace.model.query import BoundRelation, ByRun, Query, Resolve
@@ -113,8 +115,19 @@ class _Memo(dict[Any, Any]):
         return found
 
 
-def ask(store: QueryableStore, assertion: Assertion, run_ids: Sequence[str]) -> Asked:
+def ask(
+    store: QueryableStore,
+    assertion: Assertion,
+    run_ids: Sequence[str],
+    worlds: Mapping[str, World] = MappingProxyType({}),
+) -> Asked:
     """Answer `assertion` for `run_ids`, whose facts are in `store`; ``selected_runs`` is changed.
+
+    Args:
+        store: holds the facts.
+        assertion: what to ask.
+        run_ids: of which runs.
+        worlds: what is known of runs beside their spans, by run id.
 
     Raises:
         QueryError: the store refused the assertion's SQL.
@@ -134,7 +147,7 @@ def ask(store: QueryableStore, assertion: Assertion, run_ids: Sequence[str]) -> 
     if details is not None and details.by_run is not None:
         decided, broken = _decide_by_run(store, assertion, details.sql, details.by_run, rows)
         return Asked(assertion, store, details, tuple(bound), answer, settled, decided, broken)
-    decided = _decide(store, assertion, details, rows, bound)
+    decided = _decide(store, assertion, details, rows, bound, worlds)
     return Asked(assertion, store, query, tuple(bound), answer, settled, decided)
 
 
@@ -156,6 +169,7 @@ def _decide(
     query: Query | None,
     rows: Mapping[int, Row],
     bound: Sequence[BoundRelation],
+    worlds: Mapping[str, World],
 ) -> dict[int, Outcome]:
     """Settle in Python the runs that SQL left open."""
     details: dict[str, list[Row]] = defaultdict(list)
@@ -163,6 +177,9 @@ def _decide(
         store.select_runs([row["run_id"] for row in rows.values()])
         for row in store.ask(query, bound).dicts():
             details[row["run_id"]].append(row)
+    if type(assertion).beside is not Assertion.beside:
+        for run_id in [row["run_id"] for row in rows.values()]:
+            details[run_id].extend(assertion.beside(worlds.get(run_id) or World(run_id)))
     return {number: assertion.decide(row, details[row["run_id"]]) for number, row in rows.items()}
 
 

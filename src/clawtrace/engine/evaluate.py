@@ -7,12 +7,15 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import repeat
+from types import MappingProxyType
 from typing import Any
 
 from clawtrace.assertions.base import Assertion
+from clawtrace.assertions.world import World
 from clawtrace.dialects import Dialect
 from clawtrace.engine.coverage import no_trace_hints
 from clawtrace.engine.judgement import Judgement, RunFacts, Verdicts, judge
+from clawtrace.engine.probes import Probed
 from clawtrace.model.query import Query
 from clawtrace.model.verdict import RunResult, Standing, Status, run_status_of
 from clawtrace.store.api import Columns, QueryableStore
@@ -55,6 +58,8 @@ def evaluate(
     run_ids: Sequence[str],
     dialects: Mapping[str, Dialect],
     *,
+    probed: Mapping[int, Probed] = MappingProxyType({}),
+    worlds: Mapping[str, World] = MappingProxyType({}),
     evidence_of_passes: bool = True,
     unmarked: str = "",
 ) -> list[RunResult]:
@@ -65,6 +70,8 @@ def evaluate(
         assertions: what to ask.
         run_ids: of which runs.
         dialects: by name, for hints on what would record an unknown fact.
+        probed: what `ask_probes` found for the probes among `assertions`, by place.
+        worlds: what is known of runs beside their spans, by run id.
         evidence_of_passes: whether verdicts that passed carry their spans too; where nobody reads them, half of the
             time is saved.
         unmarked: what redaction is set not to mark, in one sentence; empty when it marks everything that it knows.
@@ -77,28 +84,16 @@ def evaluate(
     collects = gc.isenabled()
     gc.disable()  # it would look at millions of values that stay, again and again: a third of the time
     try:
-        return _evaluated(store, assertions, run_ids, dialects, of_passes=evidence_of_passes, unmarked=unmarked)
+        store.select_runs(run_ids)
+        columns = _columns(store.ask_columns(Query(_RUNS)))
+        beside = _Beside(store, dialects)
+        runs = _run_facts(store, columns, beside, unmarked)
+        judgements = judge(store, assertions, runs, probed, worlds, of_passes=evidence_of_passes)
+        results = dict(zip(runs.ids, _results(runs, columns, beside, judgements), strict=True))
+        return [results[run_id] for run_id in run_ids]
     finally:
         if collects:
             gc.enable()
-
-
-def _evaluated(
-    store: QueryableStore,
-    assertions: Sequence[Assertion],
-    run_ids: Sequence[str],
-    dialects: Mapping[str, Dialect],
-    *,
-    of_passes: bool,
-    unmarked: str,
-) -> list[RunResult]:
-    store.select_runs(run_ids)
-    columns = _columns(store.ask_columns(Query(_RUNS)))
-    beside = _Beside(store, dialects)
-    runs = _run_facts(store, columns, beside, unmarked)
-    judgements = judge(store, assertions, runs, of_passes=of_passes)
-    results = dict(zip(runs.ids, _results(runs, columns, beside, judgements), strict=True))
-    return [results[run_id] for run_id in run_ids]
 
 
 def _columns(answer: Columns) -> dict[str, list[Any]]:

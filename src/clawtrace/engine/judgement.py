@@ -16,10 +16,12 @@ from functools import cached_property
 from typing import Any, NamedTuple, overload
 
 from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.world import World
 from clawtrace.dialects import Dialect
 from clawtrace.engine.ask import Asked, Holding, ask
 from clawtrace.engine.coverage import hint_for
 from clawtrace.engine.evidence import SHOWN_SPANS, EvidenceByRun, ShownSpans
+from clawtrace.engine.probes import Probed
 from clawtrace.errors import ClawtraceError
 from clawtrace.model.query import Query
 from clawtrace.model.verdict import Evidence, Standing, Status, UnreadVerdicts, Verdict
@@ -82,10 +84,17 @@ class _Weight(NamedTuple):
 class Judgement:
     """The verdicts of one assertion on all runs."""
 
-    def __init__(self, assertion: Assertion, runs: RunFacts) -> None:
+    def __init__(self, assertion: Assertion, runs: RunFacts, probed: Probed | None = None) -> None:
         """Start with what is said of a run that got no answer: an error, and without a trace a skip."""
         self._assertion = assertion
         self._runs = runs
+        self._probed = probed
+        """What a probe found; None for an assertion that asks the store."""
+        traceless = not assertion.needs_trace
+        self._answerable: Sequence[bool] = [True] * len(runs.ids) if traceless else runs.traced
+        """Whether each run, by place, can be asked: it has a trace, or the question needs none."""
+        self._skipped = [] if traceless else runs.untraced
+        self._unfinished = [] if traceless else runs.unfinished
         self._kinds: list[_Kind] = []
         self._asked: Asked | None = None
         self._error = ""
@@ -99,7 +108,7 @@ class Judgement:
         self.codes = bytearray([self._code(Standing(Status.ERROR, assertion.severity))]) * len(runs.ids)
         """The kind of each run's verdict, by place; `standing` says what it means."""
         self._untraced = self._code(Standing(self._on_missing(Status.SKIP), assertion.severity))
-        for place in runs.untraced:
+        for place in self._skipped:
             self.codes[place] = self._untraced
 
     def _code(self, standing: Standing, final: bool = False) -> int:
@@ -114,14 +123,27 @@ class Judgement:
 
     # Answers ----------------------------------------------------------------------------------
 
-    def ask(self, store: QueryableStore, run_ids: Sequence[str]) -> None:
-        """Ask the question of the runs that have a trace, and weigh the answers."""
+    def ask(self, store: QueryableStore, worlds: Mapping[str, World]) -> None:
+        """Ask the question of the runs that can be asked, and weigh the answers; a probe was asked before."""
+        if self._probed is not None:
+            self._take_findings(self._probed)
+            return
+        run_ids = [run_id for run_id, can in zip(self._runs.ids, self._answerable, strict=True) if can]
+        if not run_ids:
+            return
         began = time.perf_counter()
         try:
-            self._take(ask(store, self._assertion, run_ids))
+            self._take(ask(store, self._assertion, run_ids, worlds))
         except ClawtraceError as error:
             self._fail(error)
         self._spend(began)
+
+    def _take_findings(self, probed: Probed) -> None:
+        """Weigh what a probe found of each run."""
+        for run_id, outcome in probed.outcomes.items():
+            holding = (outcome.holds, outcome.final, outcome.missing)
+            self.codes[self._runs.place[run_id]] = self._code_of(holding, unfinished=False)
+        self._spent_ms = probed.spent_ms / (len(self._runs.ids) or 1)
 
     def _take(self, asked: Asked) -> None:
         runs, rows = self._runs, array("q", [-1]) * len(self._runs.ids)
@@ -133,10 +155,10 @@ class Judgement:
             if place is not None:
                 rows[place] = row
                 self.codes[place] = code
-        for place in runs.unfinished:
+        for place in self._unfinished:
             if rows[place] >= 0:
                 self.codes[place] = self._code_of(holdings[rows[place]], unfinished=True)
-        for place in runs.untraced:
+        for place in self._skipped:
             self.codes[place] = self._untraced
         self._asked, self._rows = asked, rows
 
@@ -171,7 +193,7 @@ class Judgement:
         """Say of every run with a trace that it could not be judged."""
         self._asked, self._error = None, str(error)
         self.codes = bytearray(len(self.codes))
-        for place in self._runs.untraced:
+        for place in self._skipped:
             self.codes[place] = self._untraced
 
     def choose_shown(self, *, of_passes: bool) -> Query | None:
@@ -200,8 +222,8 @@ class Judgement:
         self._evidence = EvidenceByRun(self.shown, self._rows_shown, spans)
 
     def _spend(self, began: float) -> None:
-        """Note what the question took; each run with a trace bears an equal part."""
-        self._spent_ms += (time.perf_counter() - began) * 1000 / (sum(self._runs.traced) or 1)
+        """Note what the question took; each run that was asked bears an equal part."""
+        self._spent_ms += (time.perf_counter() - began) * 1000 / (sum(self._answerable) or 1)
 
     # Verdicts ---------------------------------------------------------------------------------
 
@@ -209,8 +231,10 @@ class Judgement:
         """Return the verdict on the run at a place."""
         run_id = self._runs.ids[place]
         kind = self._kinds[self.codes[place]]
-        if not self._runs.traced[place]:
+        if not self._answerable[place]:
             return self._without_trace(run_id, kind)
+        if self._probed is not None:
+            return self._found(place, kind, self._probed)
         row = self._rows[place] if self._asked is not None else -1
         outcome = self._asked.outcome(row) if self._asked is not None and row >= 0 else None
         if outcome is None:
@@ -218,6 +242,15 @@ class Judgement:
             why = self._error or (self._asked.broken.get(run_id, forgotten) if self._asked is not None else forgotten)
             return self._made(run_id, kind, f"the assertion could not be evaluated: {why}", **self._beside(run_id))
         return self._told(place, kind, outcome)
+
+    def _found(self, place: int, kind: _Kind, probed: Probed) -> Verdict:
+        """Return the verdict of a probe on the run at a place."""
+        run_id = self._runs.ids[place]
+        outcome = probed.outcomes.get(run_id)
+        if outcome is not None:
+            return self._told(place, kind, outcome)
+        why = probed.broken.get(run_id, "nothing is known of the world of this run.")
+        return self._made(run_id, kind, f"the assertion could not be evaluated: {why}", duration_ms=self._spent_ms)
 
     def _without_trace(self, run_id: str, kind: _Kind) -> Verdict:
         message = "there is no trace of this run, so nothing can be said."
@@ -227,9 +260,8 @@ class Judgement:
         return self._made(run_id, kind, message, hint=" ".join(filter(None, said)), missing="trace")
 
     def _told(self, place: int, kind: _Kind, outcome: Outcome) -> Verdict:
-        assert self._asked is not None
         runs = self._runs
-        unfinished = runs.complete[place] is not True
+        unfinished = self._assertion.needs_trace and runs.complete[place] is not True
         weight = self._weigh((outcome.holds, outcome.final, outcome.missing), unfinished=unfinished)
         message = self._assertion.explain(outcome)
         if self._assertion.needs_redaction and runs.unmarked:
@@ -244,9 +276,12 @@ class Judgement:
             message = f"{message} This could still change: {why}"
         return self._made(
             outcome.run_id, kind, message,
-            actual=self._assertion.actual(outcome), sql=self._asked.query.sql, params=self._asked.params,
-            hint=hint, missing=outcome.missing, **self._beside(outcome.run_id),
+            actual=self._assertion.actual(outcome), hint=hint, missing=outcome.missing,
+            **self._asked_sql(), **self._beside(outcome.run_id),
         )  # fmt: skip
+
+    def _asked_sql(self) -> dict[str, Any]:
+        return {} if self._asked is None else {"sql": self._asked.query.sql, "params": self._asked.params}
 
     def _beside(self, run_id: str) -> dict[str, Any]:
         return {"evidence": tuple(self._evidence.get(run_id, ())), "duration_ms": self._spent_ms}
@@ -302,19 +337,32 @@ class Verdicts(UnreadVerdicts):
 
 
 def judge(
-    store: QueryableStore, assertions: Sequence[Assertion], runs: RunFacts, *, of_passes: bool
+    store: QueryableStore,
+    assertions: Sequence[Assertion],
+    runs: RunFacts,
+    probed: Mapping[int, Probed],
+    worlds: Mapping[str, World],
+    *,
+    of_passes: bool,
 ) -> list[Judgement]:
-    """Ask every assertion of every run that has a trace; ``selected_runs`` is changed.
+    """Ask every assertion of every run that can be asked; ``selected_runs`` is changed.
 
     All questions come before all evidence, so that the selection of runs changes as seldom as can be.
+
+    Args:
+        store: holds the facts.
+        assertions: what to ask.
+        runs: of which runs.
+        probed: what the probes among `assertions` found, by place.
+        worlds: what is known of runs beside their spans, by run id.
+        of_passes: whether verdicts that passed carry their evidence.
     """
-    judgements = [Judgement(assertion, runs) for assertion in assertions]
-    traced = [run_id for run_id, has_trace in zip(runs.ids, runs.traced, strict=True) if has_trace]
-    if not traced:
-        return judgements
+    judgements = [Judgement(assertion, runs, probed.get(place)) for place, assertion in enumerate(assertions)]
     for judgement in judgements:
-        judgement.ask(store, traced)
-    _fetch_evidence(store, judgements, len(traced), of_passes=of_passes)
+        judgement.ask(store, worlds)
+    traced = sum(runs.traced)
+    if traced:
+        _fetch_evidence(store, judgements, traced, of_passes=of_passes)
     return judgements
 
 

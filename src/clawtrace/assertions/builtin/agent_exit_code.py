@@ -24,6 +24,7 @@ class AgentExitCode(Assertion):
     """
 
     growth = "exact"
+    needs_trace = False
     main_field = "value"
     requires = ("runs.agent_exit_code",)
 
@@ -34,13 +35,12 @@ class AgentExitCode(Assertion):
         """Compare the run's exit code."""
         return Query(
             """
-SELECT t.run_id AS run_id, r.agent_exit_code AS exit_code,
+SELECT s.run_id AS run_id, r.agent_exit_code AS exit_code,
        CASE WHEN r.agent_exit_code IS NULL THEN NULL WHEN r.agent_exit_code = :value THEN TRUE ELSE FALSE END AS holds,
        CASE WHEN r.agent_exit_code IS NULL THEN FALSE ELSE TRUE END AS final,
        CASE WHEN r.agent_exit_code IS NULL THEN 'runs.agent_exit_code' ELSE NULL END AS missing
-FROM run_totals AS t
-JOIN selected_runs AS s ON s.run_id = t.run_id
-LEFT JOIN runs AS r ON r.run_id = t.run_id
+FROM runs AS r
+JOIN selected_runs AS s ON s.run_id = r.run_id
 """,
             {"value": self.value},
         )

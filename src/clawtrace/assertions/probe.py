@@ -1,0 +1,69 @@
+"""An assertion that looks at the world, not at the trace: files, HTTP, environment, a command of the user's.
+
+A probe is asked once for each run, outside of every lock, after the agent has ended (or before it starts, as a
+precondition). It needs no trace, and no span can change what it found (spec: architecture.md §3, assertions.md §7).
+"""
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.world import World
+from clawtrace.model.query import Query
+
+__all__ = ["Finding", "Probe", "unknown_workspace"]
+
+
+class Finding(NamedTuple):
+    """What a probe found in the world of one run."""
+
+    holds: bool | None
+    """None: it could not be looked at."""
+    sentence: str
+    """One plain sentence that says what was found against what was asked."""
+    actual: Any = None
+    """What was found, as a JSON value; None when unknown."""
+    missing: str = ""
+    """What was unknown, as ``relation.column`` where it is one (``runs.workspace``); empty when nothing was."""
+
+
+class Probe(Assertion):
+    """Base of the assertions that look at the world."""
+
+    abstract = True
+    growth = "exact"
+    needs_trace = False
+
+    case_files: ClassVar[tuple[str, ...]] = ()
+    """Fields that hold a path relative to the case file; it must exist when the case is loaded."""
+
+    @abstractmethod
+    def probe(self, world: World) -> Finding:
+        """Look at the world of one run.
+
+        Raises:
+            ClawtraceError: the probe itself could not run; the verdict is an error that says why.
+        """
+
+    def query(self) -> Query:
+        """Refuse: a probe has no SQL."""
+        raise NotImplementedError(f"`{self.type_name}` is a probe: it has no query")
+
+    def found(self, run_id: str, finding: Finding) -> Outcome:
+        """Return what a probe found as the outcome of a run."""
+        row = {"run_id": run_id, "sentence": finding.sentence, "actual": finding.actual}
+        return Outcome(run_id, finding.holds, True, finding.missing, row)
+
+    def actual(self, outcome: Outcome) -> Any:
+        """Return what was found."""
+        return outcome.row["actual"]
+
+    def explain(self, outcome: Outcome) -> str:
+        """Return the sentence of the finding."""
+        return str(outcome.row["sentence"])
+
+
+def unknown_workspace(path: str | Path) -> Finding:
+    """Return the finding of a probe that needs a file of a run whose workspace nobody knows, as of a recording."""
+    return Finding(None, f"`{path}` could not be looked at: this run has no workspace here.", missing="runs.workspace")

@@ -1,0 +1,52 @@
+"""The world of one run, as probes look at it: its files, its environment, how its agent ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+__all__ = ["Gateway", "HookPolicy", "World"]
+
+
+class Gateway(NamedTuple):
+    """The agent gateway that a run talks to (`gateway:` of clawtrace.yaml)."""
+
+    url: str = "http://127.0.0.1:18789"
+    token: str | None = None
+
+
+class HookPolicy(NamedTuple):
+    """What an evaluation profile lets Python hooks do (`security_policy`)."""
+
+    allowed: bool = False
+    network: str = "deny"
+    """``deny`` or ``allow``."""
+
+
+class World(NamedTuple):
+    """What is known of a run beside its spans; None where nobody knows, as of a recording."""
+
+    run_id: str
+    workspace: Path | None = None
+    """Absolute folder in which the agent worked; paths of checks are relative to it."""
+    case_dir: Path | None = None
+    """Absolute folder of the case file (or of the file given as `--assertions`)."""
+    started_at: float | None = None
+    """Start of the run in seconds since the epoch: the clock of its templates."""
+    changes: Mapping[str, Sequence[str]] | None = None
+    """Paths in the workspace that the run ``created``, ``modified``, ``deleted`` or left ``unchanged``."""
+    env: Mapping[str, str] = MappingProxyType({})
+    """The environment of whoever started clawtrace."""
+    gateway: Gateway = Gateway()
+    hooks: HookPolicy = HookPolicy()
+    run_status: str | None = None
+    """success, failed, timed_out, provider_error, invalid; None for a recording."""
+    agent_exit_code: int | None = None
+    final_output: str | None = None
+    """The runner's view of the final answer."""
+    stdout: Path | None = None
+    stderr: Path | None = None
+    folder: Path | None = None
+    """Absolute folder of the run's results."""

@@ -12,6 +12,7 @@
     ├── QueryError                 SQL that the store refused (a user's own query: exit code 2)
     ├── ReceiverError              the receiver cannot start or has failed
     └── RunnerError                an agent could not be started or supervised
+        └── PreconditionError      what must hold before an agent starts does not hold
 
 Errors are mapped to text and exit code once, at the edge (`cli`). A message says what,
 where, and what to do; identifiers stand in backticks, values are shown with ``repr``.
@@ -28,6 +29,7 @@ __all__ = [
     "ConfigProblem",
     "ExitCode",
     "InputError",
+    "PreconditionError",
     "QueryError",
     "ReceiverError",
     "RunnerError",
@@ -127,3 +129,7 @@ class ReceiverError(ClawtraceError):
 
 class RunnerError(ClawtraceError):
     """An agent could not be started, supervised or stopped."""
+
+
+class PreconditionError(RunnerError):
+    """What must hold before an agent starts does not hold: nothing was started."""

@@ -267,6 +267,7 @@ class Session:
         assertions: Sequence[Assertion],
         *,
         worlds: Mapping[str, World] | None = None,
+        case_dir: Path | None = None,
         evidence_of_passes: bool = True,
     ) -> list[RunResult]:
         """Judge runs: one result a run, in the order of `run_ids`, its verdicts in the order of `assertions`.
@@ -277,6 +278,7 @@ class Session:
             run_ids: of which runs.
             assertions: what to ask.
             worlds: what is known of runs beside their spans, by run id; by default what their records say.
+            case_dir: folder of the file that holds the assertions, for runs that are not in `worlds`.
             evidence_of_passes: off, only verdicts that did not pass carry their spans (and half of the time is saved).
         """
         from clawtrace.engine.evaluate import evaluate
@@ -289,7 +291,7 @@ class Session:
                         f"`{assertion.type_name}` is answered by the marks that redaction leaves, and redaction is off "
                         "(`redaction: enabled` in clawtrace.yaml): it would pass whatever leaked."
                     )
-        seen = self._worlds(run_ids, worlds or {}) if look_at_the_world(assertions) else {}
+        seen = self._worlds(run_ids, worlds or {}, case_dir) if look_at_the_world(assertions) else {}
         probed = ask_probes(assertions, seen)
         with self._store.lock:
             engine = self._current(run_ids)
@@ -304,8 +306,8 @@ class Session:
                 unmarked=self.settings.redaction.unmarked(),
             )
 
-    def _worlds(self, run_ids: Sequence[str], given: Mapping[str, World]) -> dict[str, World]:
-        return {run_id: given.get(run_id) or self._world(run_id) for run_id in run_ids}
+    def _worlds(self, run_ids: Sequence[str], given: Mapping[str, World], case_dir: Path | None) -> dict[str, World]:
+        return {run_id: given.get(run_id) or self._world(run_id)._replace(case_dir=case_dir) for run_id in run_ids}
 
     def _world(self, run_id: str) -> World:
         """Return what the record of a run says of its world."""

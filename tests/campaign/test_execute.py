@@ -138,7 +138,7 @@ class TestStops:
         project.case("a", "exit 0")
         project.case("b", "exit 0")
 
-        def fail(*_):
+        def fail(*_, **__):
             raise StoreError("the disk is full")
 
         project.session.evaluate = fail

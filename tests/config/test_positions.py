@@ -103,7 +103,7 @@ class TestCaseProblems:
 
         assert files.problems() == [
             "configs/suites/main.yaml:4:1: `case_selections` is not a known key; known are `schema_version`, `suite_id`, "
-            "`title`, `models`, `case_selection`, `metadata`. Did you mean `case_selection`?"
+            "`title`, `models`, `case_selection`, `thresholds`, `metadata`. Did you mean `case_selection`?"
         ]
 
     def test_runner_settings_are_checked_where_they_are_written(self, files):
@@ -156,16 +156,13 @@ class TestCaseProblems:
             for problem in problems
         )
         assert problems[-2:] == [
-            "configs/cases/a/test.yaml:16:5: `assertions.2` must be a mapping, found 'just text'",
+            "configs/cases/a/test.yaml:16:5: `assertions.2` must be a mapping with a `type`, found 'just text'",
             "configs/cases/a/test.yaml:17:11: `assertions.3.type` must be the name of an assertion type",
         ]
 
     @pytest.mark.parametrize(
         ("key", "sentence"),
         [
-            ("assert", "the short notation comes with a later version"),
-            ("deterministic_checks", "the check notation comes with a later version"),
-            ("preconditions", "preconditions come with a later version"),
             ("expectations", "judges come with a later version"),
             ("rubric", "judges come with a later version"),
         ],

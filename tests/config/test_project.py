@@ -96,7 +96,7 @@ def test_problems_have_their_places(files):
         receiver: {host: 0.0.0.0, limits: x, grpc_port: 99999}
         store: {url: "clickhouse://h/db"}
         trace_timeout: 3
-        gateway: {}
+        gateway: {url: "localhost:18789"}
         redaction: {patterns: {x: "("}}
         """,
     )
@@ -109,9 +109,9 @@ def test_problems_have_their_places(files):
         "clawtrace.yaml:2:14: `store.url` only DuckDB files are supported yet (a path, or duckdb:///path), found "
         "'clickhouse://h/db'",
         "clawtrace.yaml:3:1: `trace_timeout` is not a known key; known are `schema_version`, `receiver`, `store`, "
-        "`model_pricing`, `settle_ms`, `trace_timeout_ms`, `trace`, `telemetry_env`, `redaction`, `run_key`, `dialects`, "
-        "`outputs`. Did you mean `trace_timeout_ms`?",
-        "clawtrace.yaml:4:1: `gateway` is not supported yet: checks of a gateway come with a later version",
+        "`model_pricing`, `settle_ms`, `trace_timeout_ms`, `trace`, `telemetry_env`, `gateway`, `redaction`, `run_key`, "
+        "`dialects`, `outputs`. Did you mean `trace_timeout_ms`?",
+        "clawtrace.yaml:4:16: `gateway.url` must be the address of an HTTP server (`http://…`), found 'localhost:18789'",
         "clawtrace.yaml:5:23: `redaction.patterns` the pattern `x` is no regular expression: missing ) at position 1",
     ]
 

@@ -288,7 +288,7 @@ class TestAssertionsFile:
         missing = files.write("missing.yaml", "schema_version: 1\n")
 
         assert load_assertions_file(str(empty), files.project(), {}).assertions.parsed == ()
-        with pytest.raises(ConfigError, match=r"missing\.yaml:1:1: `assertions` is required"):
+        with pytest.raises(ConfigError, match=r"missing\.yaml:1:1: one of `assertions`, `assert` and .* is required"):
             load_assertions_file(str(missing), files.project(), {})
 
     def test_the_same_id_twice_is_an_error(self, files):
@@ -297,7 +297,7 @@ class TestAssertionsFile:
 
         path = files.write("c.yaml", "assertions:\n- {type: no_span_errors, id: x}\n- {type: no_span_errors, id: x}\n")
         with pytest.raises(
-            ConfigError, match=r"c\.yaml:3:30: `assertions\.1\.id` the id 'x' is there twice, first in entry 0"
+            ConfigError, match=r"c\.yaml:3:30: `assertions\.1\.id` the id 'x' is there twice, first in line 2"
         ):
             load_assertions_file(str(path), files.project(), {})
 

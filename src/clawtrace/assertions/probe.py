@@ -35,6 +35,8 @@ class Probe(Assertion):
     growth = "exact"
     needs_trace = False
 
+    precondition: ClassVar[bool] = False
+    """Whether it can be asked before the agent starts (spec: assertions.md §1)."""
     case_files: ClassVar[tuple[str, ...]] = ()
     """Fields that hold a path relative to the case file; it must exist when the case is loaded."""
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from clawtrace.assertions.world import Gateway
 from clawtrace.campaign.events import (
     CampaignEvent,
     Interrupted,
@@ -29,7 +30,7 @@ from clawtrace.campaign.one_run import (
     failed_result,
     run_one,
 )
-from clawtrace.errors import ClawtraceError, ConfigError, RunnerError
+from clawtrace.errors import ClawtraceError, ConfigError, PreconditionError, RunnerError
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.runners.base import Runner, StopSignal, runner_types
 
@@ -103,8 +104,9 @@ class _Execution:
         types = runner_types()
         used = {planned.case.config.runner.type for planned in plan.runs}
         runners: dict[str, Runner] = {name: types[name]() for name in used}
-        switches = plan.suite.project.config.telemetry_env
-        self._context = RunContext(session, runners, StopSignal(), env, switches, plan.folder, threading.Lock())
+        project = plan.suite.project.config
+        gateway = Gateway(project.gateway.url, project.gateway.token)
+        self._context = RunContext(session, runners, StopSignal(), env, project.telemetry_env, plan.folder, gateway)
 
     def run(self) -> CampaignResult:
         started_at = time.time()
@@ -169,6 +171,8 @@ class _Execution:
             return
         except ConfigError as error:
             result = failed_result(planned, assertion_problem(error))
+        except PreconditionError as error:
+            result = failed_result(planned, str(error))
         except RunnerError as error:
             result = failed_result(planned, str(error))
             if self.plan.stop_on_runner_error:

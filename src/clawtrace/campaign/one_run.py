@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clawtrace.assertions.base import Assertion
+from clawtrace.assertions.world import Gateway, World
 from clawtrace.campaign.expand import PlannedRun
 from clawtrace.campaign.layout import fresh_folder, write_json
+from clawtrace.campaign.surroundings import after, with_preconditions
 from clawtrace.errors import ConfigError, RunnerError
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult, Status
@@ -40,7 +41,7 @@ class Endpoints(Protocol):
 
 
 class CampaignSession(Protocol):
-    """What a campaign needs of `clawtrace.session.Session`; `evaluate` is called by one thread at a time."""
+    """What a campaign needs of `clawtrace.session.Session`; several threads call it."""
 
     @property
     def endpoints(self) -> Endpoints:
@@ -59,7 +60,14 @@ class CampaignSession(Protocol):
         """Store recorded spans as a closed run."""
         ...
 
-    def evaluate(self, run_ids: Sequence[str], assertions: Sequence[Assertion]) -> list[RunResult]:
+    def evaluate(
+        self,
+        run_ids: Sequence[str],
+        assertions: Sequence[Assertion],
+        *,
+        worlds: Mapping[str, World] | None = None,
+        case_dir: Path | None = None,
+    ) -> list[RunResult]:
         """Judge runs."""
         ...
 
@@ -82,8 +90,8 @@ class RunContext:
     """`telemetry_env` of the project."""
     folder: Path
     """Of the campaign, absolute."""
-    judging: threading.Lock
-    """Held while assertions are asked: one set of selected runs at a time."""
+    gateway: Gateway
+    """The project's agent gateway."""
 
 
 def run_one(planned: PlannedRun, context: RunContext, judging: Any) -> RunResult:
@@ -111,7 +119,9 @@ def run_one(planned: PlannedRun, context: RunContext, judging: Any) -> RunResult
         parent_span_id=secrets.token_hex(8),
     )
     values = _values(planned, context, folder / "workspace", started_at)
-    request = _request(planned, context, folder, values)
+    request = with_preconditions(
+        _request(planned, context, folder, values), planned.case.preconditions.for_run(values), context.gateway
+    )
     if runner.starts_agent:
         record, outcome = _live(record, runner, request, context)
         judging()
@@ -123,8 +133,8 @@ def run_one(planned: PlannedRun, context: RunContext, judging: Any) -> RunResult
         judging()
         _load(context.session, outcome.recordings, planned.run_id)
     assertions = planned.case.assertions.for_run(values)
-    with context.judging:
-        (found,) = context.session.evaluate([planned.run_id], assertions)
+    world = after(request, outcome, context.gateway)
+    (found,) = context.session.evaluate([planned.run_id], assertions, worlds={planned.run_id: world})
     result = found._replace(
         case_id=record.case_id,
         model_id=record.model_id,

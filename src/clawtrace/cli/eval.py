@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from clawtrace.cli._outcome import Output, finish, gate_options, output_options, trees_of
 from clawtrace.cli._source import Recordings, load_recordings, recordings_options
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from clawtrace.campaign.execute import CampaignResult
     from clawtrace.campaign.expand import Plan
     from clawtrace.engine.gate import Gate
+    from clawtrace.engine.thresholds import SuiteRate
     from clawtrace.report.base import CampaignReport
 
 __all__ = ["command"]
@@ -107,7 +109,9 @@ def _eval_recordings(recordings: Recordings, assertions: str, out: Path | None, 
         run_ids = load_recordings(session, recordings)
         # Only a report or --verbose shows the spans of what passed.
         shown = bool(output.reports or output.verbose or out is not None)
-        results = session.evaluate(run_ids, asked.assertions.parsed, evidence_of_passes=shown)
+        results = session.evaluate(
+            run_ids, asked.assertions.parsed, case_dir=asked.assertions.folder, evidence_of_passes=shown
+        )
         trees = trees_of(session, results)
     spent = (time.perf_counter() - began) * 1000
     report = CampaignReport.gated(None, started, results, gate, trees=trees, duration_ms=spent)
@@ -143,10 +147,27 @@ def _eval_suite(suite: str, flags: _SuiteFlags, out: Path | None, output: Output
         with progress() as listener:
             done = execute(plan, session, os.environ, listener)
         trees = trees_of(session, done.results)
-    report = _report_of(plan, done, gate, trees)
+    report = _report_of(plan, done, _as_the_suite_says(gate, plan), trees)
     _write_all(report, plan.folder)
     code = finish(report, output)
     return _INTERRUPTED if done.interrupted else code
+
+
+def _as_the_suite_says(gate: Gate, plan: Plan) -> Gate:
+    """Return the gate with `thresholds.incomplete` of the suite, unless the flag was given."""
+    thresholds = plan.suite.config.thresholds
+    given = click.get_current_context().get_parameter_source("gate_incomplete") is not ParameterSource.DEFAULT
+    return gate if thresholds is None or given else gate._replace(gate_incomplete=thresholds.incomplete)
+
+
+def _rates_of(plan: Plan, done: CampaignResult, gate: Gate) -> list[SuiteRate]:
+    from clawtrace.engine.thresholds import ThresholdRules, suite_rates
+
+    asked = plan.suite.config.thresholds
+    if asked is None:
+        return []
+    rules = ThresholdRules(asked.default, asked.models, asked.tolerance, asked.behavior == "informational")
+    return suite_rates(done.results, list(dict.fromkeys(run.model_id for run in plan.runs)), rules, gate)
 
 
 def _report_of(plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, Any]) -> CampaignReport:
@@ -164,6 +185,7 @@ def _report_of(plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, An
         left_out=left_out,
         trees=trees,
         duration_ms=(done.ended_at - done.started_at) * 1000,
+        thresholds=_rates_of(plan, done, gate),
     )
 
 

@@ -1,16 +1,19 @@
-"""The `assertions:` of a file: parsed when it is loaded, filled in for each run."""
+"""The assertions of a file: parsed when it is loaded, filled in for each run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from clawtrace.assertions.base import Assertion
+from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.problems import InvalidAssertionError
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.config.document import Document, KeyPath
-from clawtrace.config.problems import in_document
+from clawtrace.config.notations import Entry, read_entries
+from clawtrace.config.problems import Place
 from clawtrace.config.template_check import template_problems, texts
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.runners.templates import RunValues, names_in, render_tree
@@ -25,14 +28,20 @@ class AssertionList(NamedTuple):
 
     parsed: tuple[Assertion, ...]
     """As checked when the file was loaded: templates of a run hold samples, ``{{env.NAME}}`` its value."""
-    mappings: tuple[Mapping[str, Any], ...]
+    entries: tuple[Entry, ...]
     """As written, with their ids."""
     document: Document
 
     @property
+    def folder(self) -> Path | None:
+        """Folder of the file, absolute; None for text that came from no file."""
+        return None if self.document.path is None else self.document.path.absolute().parent
+
+    @property
     def has_templates(self) -> bool:
         """Whether any text waits for a run's values."""
-        return any(not name.startswith("env.") for _, text in texts(self.mappings) for name in names_in(text))
+        written = [entry.fields for entry in self.entries]
+        return any(not name.startswith("env.") for _, text in texts(written) for name in names_in(text))
 
     def for_run(self, values: RunValues) -> list[Assertion]:
         """Return the assertions with the templates of one run filled in.
@@ -43,37 +52,44 @@ class AssertionList(NamedTuple):
         if not self.has_templates:
             return list(self.parsed)
         problems: list[ConfigProblem] = []
-        rendered = [render_tree(dict(mapping), values.value) for mapping in self.mappings]
-        parsed = [_parse(mapping, index, self.document, problems) for index, mapping in enumerate(rendered)]
+        parsed = [_parse(entry, values.value, self.document, problems) for entry in self.entries]
         if problems:
             raise ConfigError(problems)
         return [assertion for assertion in parsed if assertion is not None]
 
 
 def load_assertions(
-    raw: Sequence[Any],
     document: Document,
+    keys: Sequence[str],
     env: Mapping[str, str],
     problems: list[ConfigProblem],
     *,
     recorded: bool = False,
 ) -> AssertionList:
-    """Parse the list under `assertions:`, adding every problem to `problems`.
+    """Parse the assertions of a file, in any of their notations, adding every problem to `problems`.
 
     Args:
-        raw: the list as YAML gives it.
         document: the file.
+        keys: the keys of the file that hold assertions.
         env: variables that templates may read.
         problems: where problems are added.
         recorded: whether the runs are recordings, of which nothing is known before they are read.
     """
     without = dict.fromkeys(_OF_A_RUN, "a recording has no runner that could know it") if recorded else {}
-    problems += template_problems(list(raw), in_document(document, ("assertions",)), env, without=without)
-    mappings = tuple(_named(raw, document, problems))
+    entries = _named(read_entries(document.data, tuple(keys), document, problems), document, problems)
     sample = partial(_sample, RunValues("run", "case", "/case", "model", "/workspace", 0.0, env, {}))
-    rendered = [render_tree(mapping, sample) for mapping in mappings]
-    parsed = [_parse(mapping, index, document, problems) for index, mapping in enumerate(rendered)]
-    return AssertionList(tuple(assertion for assertion in parsed if assertion is not None), mappings, document)
+    parsed = []
+    for entry in entries:
+        problems += template_problems(entry.fields, _placed(entry, document), env, without=without)
+        assertion = _parse(entry, sample, document, problems)
+        if assertion is not None:
+            parsed.append(assertion)
+            problems += _missing_files(entry, assertion, document)
+    return AssertionList(tuple(parsed), tuple(entries), document)
+
+
+def _placed(entry: Entry, document: Document) -> Place:
+    return lambda path: (document, entry.place(path))
 
 
 def _sample(values: RunValues, name: str) -> str:
@@ -84,41 +100,53 @@ def _sample(values: RunValues, name: str) -> str:
         return "unknown"
 
 
-def _named(raw: Sequence[Any], document: Document, problems: list[ConfigProblem]) -> Iterator[dict[str, Any]]:
-    """Yield the entries with an id each: the given one, else the type, numbered from the second on."""
-    taken: dict[str, int] = {}
-    for index, entry in enumerate(raw):
-        if isinstance(entry, dict) and isinstance(entry.get("id"), str):
-            if entry["id"] in taken:
-                message = f"the id {entry['id']!r} is there twice, first in entry {taken[entry['id']]}"
-                problems.append(document.problem(("assertions", index, "id"), message))
-            taken.setdefault(entry["id"], index)
-    for entry in raw:
-        mapping = dict(entry) if isinstance(entry, dict) else {}
-        if mapping.get("id") is None and isinstance(mapping.get("type"), str):
-            name, number = mapping["type"], 2
+def _named(entries: Sequence[Entry], document: Document, problems: list[ConfigProblem]) -> list[Entry]:
+    """Return the entries with an id each: the given one, else the type, numbered from the second on."""
+    taken: dict[str, KeyPath] = {}
+    for entry in entries:
+        given = entry.fields.get("id")
+        if not isinstance(given, str):
+            continue
+        if given in taken:
+            first = document.locate(taken[given])[0]
+            problems.append(
+                document.problem(entry.place(("id",)), f"the id {given!r} is there twice, first in line {first}")
+            )
+        taken.setdefault(given, entry.path)
+    named = []
+    for entry in entries:
+        if entry.fields.get("id") is None and isinstance(entry.fields.get("type"), str):
+            kind = entry.fields["type"]
+            name, number = kind, 2
             while name in taken:
-                name, number = f"{mapping['type']}-{number}", number + 1
-            taken[name] = len(taken)
-            mapping["id"] = name
-        yield mapping
+                name, number = f"{kind}-{number}", number + 1
+            taken[name] = entry.path
+            entry = entry._replace(fields=entry.fields | {"id": name})
+        named.append(entry)
+    return named
 
 
 def _parse(
-    mapping: Mapping[str, Any], index: int, document: Document, problems: list[ConfigProblem]
+    entry: Entry, value: Callable[[str], str], document: Document, problems: list[ConfigProblem]
 ) -> Assertion | None:
-    """Return one entry as an assertion, or None after adding what is wrong with it."""
-    where: KeyPath = ("assertions", index)
-    written = document.data["assertions"][index]
-    if not isinstance(written, dict):
-        return None  # the file's model has said so
-    if not isinstance(written.get("type", ""), str):
-        problems.append(document.problem((*where, "type"), "must be the name of an assertion type"))
-        return None
+    """Return one entry, its templates filled in, as an assertion; None after adding what is wrong with it."""
     try:
-        return parse_assertion(mapping)
+        return parse_assertion(render_tree(entry.fields, value))
     except InvalidAssertionError as error:
         for problem in error.problems:
             key = problem.message.startswith("unknown field")
-            problems.append(document.problem(where + problem.path, problem.message, problem.hint, key=key))
+            problems.append(document.problem(entry.place(problem.path), problem.message, problem.hint, key=key))
         return None
+
+
+def _missing_files(entry: Entry, assertion: Assertion, document: Document) -> list[ConfigProblem]:
+    """Return the files beside the case that an assertion names and that do not exist."""
+    if not isinstance(assertion, Probe) or document.path is None:
+        return []
+    found = []
+    for field in assertion.case_files:
+        written = entry.fields.get(field)
+        if isinstance(written, str) and not names_in(written) and not (document.path.parent / written).is_file():
+            message = f"the file {written!r} does not exist beside {document.path.name}"
+            found.append(document.problem(entry.place((field,)), message))
+    return found

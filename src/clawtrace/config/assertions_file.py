@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from pydantic import Field, model_validator
+
 from clawtrace.config.assertion_list import AssertionList, load_assertions
 from clawtrace.config.base import ConfigModel, SchemaVersion
 from clawtrace.config.document import read_document
+from clawtrace.config.notations import NOTATIONS, PRECONDITIONS
 from clawtrace.config.problems import in_document, in_reading_order, validated
 from clawtrace.config.project_file import Project, pricing_of
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
@@ -22,18 +25,26 @@ __all__ = ["AssertionsFile", "LoadedAssertions", "load_assertions_file"]
 class AssertionsFile(ConfigModel):
     """A file for `--assertions`: what must be true of each recorded run."""
 
-    not_supported_yet: ClassVar[Mapping[str, str]] = {
-        "assert": "the short notation comes with a later version; write the entry under `assertions:` with `type:`",
-        "deterministic_checks": "the check notation comes with a later version; write the entry under `assertions:` with "
-        "`type:`",
-    }
+    not_supported_yet: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        PRECONDITIONS, "a recording has already run; preconditions belong to a case"
+    )
 
     schema_version: SchemaVersion = 1
     """Version of this file's format."""
-    assertions: list[dict[str, Any]]
-    """What must be true: a list of `- type: …` with that type's fields."""
+    assertions: list[Any] | None = None
+    """What must be true, in the long notation: `- type: …` with that type's fields."""
+    assert_: list[Any] | None = Field(default=None, alias="assert")
+    """What must be true, in the short notation: `- ran: "make test"`."""
+    deterministic_checks: list[Any] | None = None
+    """What must be true, in the check notation: `check_id` with `declarative` or `python_hook`."""
     model_pricing: dict[str, Any] | None = None
     """Prices of models, over those of the project."""
+
+    @model_validator(mode="after")
+    def _asks(self) -> AssertionsFile:
+        if self.assertions is None and self.assert_ is None and self.deterministic_checks is None:
+            raise ValueError("one of `assertions`, `assert` and `deterministic_checks` is required; it may be empty")
+        return self
 
 
 class LoadedAssertions(NamedTuple):
@@ -58,8 +69,7 @@ def load_assertions_file(file: str, project: Project, env: Mapping[str, str]) ->
     document = read_document(path)
     problems: list[ConfigProblem] = []
     config = validated(AssertionsFile, document.data, in_document(document), problems)
-    raw = document.data.get("assertions")
-    assertions = load_assertions(raw if isinstance(raw, list) else [], document, env, problems, recorded=True)
+    assertions = load_assertions(document, tuple(NOTATIONS), env, problems, recorded=True)
     if config is None:
         raise ConfigError(in_reading_order(problems))
     pricing = pricing_of(_merged_pricing(project, config), document, problems) or project.pricing

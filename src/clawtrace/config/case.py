@@ -68,11 +68,6 @@ class CaseConfig(ConfigModel):
     """The file `configs/cases/<case_id>/test.yaml`."""
 
     not_supported_yet: ClassVar[Mapping[str, str]] = {
-        "assert": "the short notation comes with a later version; write the entry under `assertions:` with `type:`",
-        "deterministic_checks": "the check notation comes with a later version; write the entry under `assertions:` with "
-        "`type:`",
-        "preconditions": "preconditions come with a later version",
-        "given": "preconditions come with a later version",
         "expectations": "judges come with a later version",
         "rubric": "judges come with a later version",
         "dataset": "one case a row comes with a later version",
@@ -94,5 +89,19 @@ class CaseConfig(ConfigModel):
     """Which runner starts the agent, and its settings for this case."""
     input: InputSection
     """What the agent is given."""
-    assertions: list[dict[str, Any]] = Field(default_factory=list)
-    """What must be true of the run: a list of `- type: …` with that type's fields."""
+    preconditions: list[Any] = Field(default_factory=list)
+    """What must hold before the agent starts; else the run is an error and no money is spent."""
+    given: list[Any] = Field(default_factory=list)
+    """Another word for `preconditions`; a case has one of the two."""
+    assertions: list[Any] = Field(default_factory=list)
+    """What must be true of the run, in the long notation: `- type: …` with that type's fields."""
+    assert_: list[Any] = Field(default_factory=list, alias="assert")
+    """What must be true of the run, in the short notation: `- ran: "make test"`."""
+    deterministic_checks: list[Any] = Field(default_factory=list)
+    """What must be true of the run, in the check notation: `check_id` with `declarative` or `python_hook`."""
+
+    @model_validator(mode="after")
+    def _one_word_for_preconditions(self) -> CaseConfig:
+        if self.preconditions and self.given:
+            raise ValueError("`preconditions` and `given` are two words for one list; keep one of them")
+        return self

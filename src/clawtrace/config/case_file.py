@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.problems import did_you_mean
+from clawtrace.assertions.registry import all_types
 from clawtrace.config.assertion_list import AssertionList, load_assertions
 from clawtrace.config.case import CaseConfig, MessageConfig
 from clawtrace.config.document import Document, KeyPath, display, read_document
+from clawtrace.config.notations import NOTATIONS, PRECONDITIONS
 from clawtrace.config.problems import Place, in_document, validated
 from clawtrace.config.suite import ModelConfig, RunProfile
 from clawtrace.config.template_check import template_problems
@@ -28,6 +31,8 @@ class LoadedCase:
     path: Path
     messages: tuple[Message, ...]
     """With the texts of their files; templates are not filled in yet."""
+    preconditions: AssertionList
+    """What must hold before the agent starts: probes."""
     assertions: AssertionList
     runner: type[Runner]
     settings: Mapping[str | None, RunnerSettings]
@@ -65,8 +70,9 @@ def load_case(
         return None
     before = len(problems)
     config = validated(CaseConfig, document.data, in_document(document), problems)
-    raw = document.data.get("assertions")
-    assertions = load_assertions(raw if isinstance(raw, list) else [], document, env, problems)
+    assertions = load_assertions(document, tuple(NOTATIONS), env, problems)
+    preconditions = load_assertions(document, PRECONDITIONS, env, problems)
+    problems += _no_preconditions(preconditions)
     if config is None:
         return None
     if config.case_id != path.parent.name:
@@ -79,7 +85,22 @@ def load_case(
     settings = _settings(config, runner, document, models, _Profile(*profile) if profile else None, env, problems)
     if len(problems) > before:
         return None
-    return LoadedCase(config, path, messages, assertions, runner, settings)
+    return LoadedCase(config, path, messages, preconditions, assertions, runner, settings)
+
+
+def _no_preconditions(found: AssertionList) -> list[ConfigProblem]:
+    """Return what stands among the preconditions and cannot be asked before the agent starts."""
+    wrong = []
+    for assertion in found.parsed:
+        if isinstance(assertion, Probe) and assertion.precondition:
+            continue
+        valid = ", ".join(
+            f"`{name}`" for name, cls in all_types().items() if issubclass(cls, Probe) and cls.precondition
+        )
+        entry = next(entry for entry in found.entries if entry.fields["id"] == assertion.id)
+        message = f"`{assertion.type_name}` looks at what the agent did; a precondition is one of {valid}"
+        wrong.append(found.document.problem(entry.place(("type",)), message))
+    return wrong
 
 
 def profile_problems(document: Document, profile: RunProfile) -> list[ConfigProblem]:

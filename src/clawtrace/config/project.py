@@ -150,7 +150,7 @@ class GatewaySection(ConfigModel):
     def _address(cls, url: str) -> str:
         if not url.startswith(("http://", "https://")):
             raise ValueError(f"must be the address of an HTTP server (`http://…`), found {url!r}")
-        return url
+        return url.rstrip("/")
 
 
 class ProjectConfig(ConfigModel):

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from clawtrace.assertions.reference import json_schema as assertions_schema
 from clawtrace.config.assertions_file import AssertionsFile
 from clawtrace.config.case import CaseConfig
+from clawtrace.config.notation_schemas import describe_notations
 from clawtrace.config.project import ProjectConfig
 from clawtrace.config.suite import EvaluationProfile, RunProfile, SuiteConfig
 from clawtrace.runners.base import runner_types
@@ -37,7 +38,7 @@ def _schema(kind: str, model: type[BaseModel], entries: dict[str, Any]) -> dict[
     definitions: dict[str, Any] = schema.pop("$defs", {})
     if "assertions" in schema["properties"]:
         definitions |= entries["$defs"]
-        schema["properties"]["assertions"]["items"] = entries["properties"]["assertions"]["items"]
+        describe_notations(schema["properties"], definitions)
     if kind == "case":
         schema["properties"]["runner"] = {"oneOf": _runners(definitions)}
         definitions.pop("RunnerSection", None)

@@ -66,7 +66,7 @@ def session_settings(project: Project) -> SessionSettings:
         ),
         dialects=project.dialect_folders,
         tee=_tee_settings(config.receiver.tee),
-        gateway=Gateway(config.gateway.url.rstrip("/"), config.gateway.token),
+        gateway=Gateway(config.gateway.url, config.gateway.token),
     )
 
 

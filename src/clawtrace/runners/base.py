@@ -83,6 +83,8 @@ class RunRequest:
     """Keys of the suite's model entry that clawtrace does not know, passed through."""
     base_env: Mapping[str, str] = field(default_factory=dict)
     """The environment of the caller; a runner takes from it what is allowed."""
+    before_agent: Callable[[Path | None], None] = lambda _: None
+    """Called with the prepared workspace when the agent could start; raises PreconditionError when it must not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,7 @@ class CommandRunner(Runner):
         prepared = _Prepared(request, settings, workspace)
         for number, command in enumerate(settings.setup, start=1):
             prepared.set_up(number, command, stop)
+        request.before_agent(workspace)
         before = snapshot(workspace)
         end = supervise(prepared.agent(target), stop)
         return _outcome(request, settings, end, workspace, changes(before, snapshot(workspace)))

@@ -53,5 +53,6 @@ class ReplayRunner(Runner):
         assert isinstance(request.settings, ReplaySettings)
         if stop.is_set:
             raise RunnerError("interrupted before the recording was read")
+        request.before_agent(None)
         paths = tuple(request.case_dir / trace for trace in request.settings.traces)
         return RunOutcome(run_status="success", recordings=paths)

@@ -218,7 +218,11 @@ def assertions() -> str:
         parts.append(
             f"## `{found.type}`\n\n{found.sentence}\n\n{found.why}\n\n```yaml\n{found.example.rstrip()}\n```\n\n"
             f"{fields(field for field in found.fields if not field.common)}\n{' '.join(filter(None, about))}\n\n"
-            f"<details><summary>The query of the example</summary>\n\n```sql\n{found.sql}\n```\n\n</details>\n"
+            + (
+                f"<details><summary>The query of the example</summary>\n\n```sql\n{found.sql}\n```\n\n</details>\n"
+                if found.sql
+                else "It looks at the world, not at the trace: there is no query.\n"
+            )
         )
     return "\n".join(parts)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from clawtrace._attribute_docs import attribute_docs
 from clawtrace.assertions.base import Assertion, Growth
+from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.registry import all_types, parse_assertion
 
 __all__ = ["FieldReference", "Reference", "json_schema", "reference"]
@@ -50,7 +51,7 @@ class Reference:
     fields: tuple[FieldReference, ...]
     """The type's own fields first, then the common ones."""
     sql: str
-    """The query of the example."""
+    """The query of the example; empty for a probe, which looks at the world."""
 
 
 def reference(cls: type[Assertion]) -> Reference:
@@ -71,7 +72,7 @@ def reference(cls: type[Assertion]) -> Reference:
         main_field=cls.main_field,
         version=cls.version,
         fields=_fields(cls),
-        sql=_example_assertion(example).query().sql.strip(),
+        sql="" if issubclass(cls, Probe) else _example_assertion(example).query().sql.strip(),
     )
 
 

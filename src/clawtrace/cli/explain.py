@@ -70,7 +70,10 @@ def _print(found: Reference, paper: Paper, *, verbose: bool) -> None:
     paper.line(("Example", "bold"))
     for line in found.example.splitlines():
         paper.line((f"  {line}", ""))
-    if verbose:
+    if verbose and not found.sql:
+        paper.line()
+        paper.line(("It looks at the world, not at the trace: there is no SQL.", "dim"))
+    elif verbose:
         paper.line()
         paper.line(("SQL of the example", "bold"))
         for line in found.sql.splitlines():

@@ -1,0 +1,142 @@
+"""Files of a run: where a path of a check leads, whether the run touched the file, and waiting for it.
+
+Paths are relative to the run's workspace, in every notation; ``{{case_dir}}/…`` and other absolute paths are taken as they
+are (spec: assertions.md §7).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from clawtrace.assertions.probe import Finding
+from clawtrace.assertions.world import World
+from clawtrace.errors import ClawtraceError
+
+__all__ = [
+    "MAX_BYTES",
+    "PathText",
+    "Text",
+    "Timestamp",
+    "located",
+    "read_text",
+    "stale_reason",
+    "wait_until",
+]
+
+MAX_BYTES = 64 * 1024 * 1024
+"""The largest file that is read whole."""
+
+Text = Annotated[str, Field(strict=True, min_length=1)]
+"""Text that is not empty."""
+
+
+def _check_path(text: str) -> str:
+    if "\0" in text or not text.strip():
+        raise PydanticCustomError("path", "must be the path of a file, found {found}", {"found": repr(text)})
+    return text
+
+
+PathText = Annotated[str, Field(strict=True), AfterValidator(_check_path)]
+"""A path, relative to the run's workspace."""
+
+
+def _check_timestamp(text: str) -> str:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise PydanticCustomError(
+            "timestamp",
+            "must be an ISO 8601 time such as 2026-11-20T10:00:00Z, found {found}",
+            {"found": repr(text)},
+        ) from None
+    return text
+
+
+Timestamp = Annotated[str, Field(strict=True), AfterValidator(_check_timestamp)]
+"""An ISO 8601 time; without an offset it is local time."""
+
+
+def located(path: str, world: World) -> Path | None:
+    """Return the file that `path` names in the world of a run; None where the run has no workspace here."""
+    file = Path(path)
+    if file.is_absolute():
+        return file
+    return None if world.workspace is None else world.workspace / file
+
+
+def read_text(file: Path) -> str:
+    """Return a file's text; bytes that are no UTF-8 become replacement characters.
+
+    Raises:
+        ClawtraceError: it is larger than `MAX_BYTES`.
+    """
+    size = file.stat().st_size
+    if size > MAX_BYTES:
+        raise ClawtraceError(f"the file {str(file)!r} has {size} bytes, more than the {MAX_BYTES} that a check reads")
+    return file.read_text(encoding="utf-8-sig", errors="replace")
+
+
+def stale_reason(file: Path, world: World, updated_after: str | None) -> str | None:
+    """Return why a file is not the run's own work: it was there before and was not touched, or is too old.
+
+    Empty where it is; None where nobody can know. `updated_after` replaces the rule about the run.
+    """
+    changed = file.stat().st_mtime
+    if updated_after is not None:
+        limit = datetime.fromisoformat(updated_after).timestamp()
+        return "" if changed > limit else f"it was last changed at {_shown(changed)}, not after {updated_after}"
+    untouched = "it was there before the run and was not touched"
+    inside = _inside(file, world)
+    if inside is not None and world.changes is not None:
+        return untouched if inside in world.changes.get("unchanged", ()) else ""
+    if world.started_at is None:
+        return None
+    return "" if changed >= world.started_at else untouched
+
+
+def _inside(file: Path, world: World) -> str | None:
+    """Return the path of `file` in the workspace, as the snapshots write it; None when it is outside."""
+    if world.workspace is None:
+        return None
+    try:
+        return Path(_normal(file)).relative_to(_normal(world.workspace)).as_posix()
+    except ValueError:
+        return None
+
+
+def _normal(file: Path) -> str:
+    import os
+
+    return os.path.normpath(file.absolute())
+
+
+def _shown(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).astimezone().isoformat(timespec="seconds")
+
+
+def wait_until(look: Callable[[], Finding], file: Path, seconds: float) -> Finding:
+    """Return what `look` finds, again after each change near `file` until it holds or `seconds` have passed."""
+    finding = look()
+    if finding.holds or seconds <= 0:
+        return finding
+    from watchfiles import watch
+
+    deadline = time.monotonic() + seconds
+    while not finding.holds and (left := deadline - time.monotonic()) > 0:
+        folder = next(parent for parent in file.absolute().parents if parent.is_dir())
+        # What happens between the last look and the watch's start is seen by the look after its time-out.
+        brief = max(1, min(int(left * 1000), 250))
+        changes = watch(
+            folder, recursive=folder != file.parent, rust_timeout=brief, yield_on_timeout=True, debounce=50, step=10,
+            raise_interrupt=True, ignore_permission_denied=True, watch_filter=None,
+        )  # fmt: skip
+        next(iter(changes), None)
+        finding = look()
+    return finding

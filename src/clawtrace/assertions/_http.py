@@ -1,0 +1,56 @@
+"""One HTTP request of a probe: no redirects followed, bounded in time and size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from clawtrace.errors import ClawtraceError
+
+__all__ = ["MAX_BODY", "HttpAnswer", "UnreachableError", "request"]
+
+MAX_BODY = 4 * 1024 * 1024
+"""How much of a body is read, in bytes."""
+
+
+class UnreachableError(ClawtraceError):
+    """Nobody answered at the address."""
+
+
+class HttpAnswer(NamedTuple):
+    """What a server answered."""
+
+    status: int
+    body: str
+    """The first `MAX_BODY` bytes as text."""
+
+
+def request(
+    method: str, url: str, *, headers: Mapping[str, str], timeout_s: float, body: bytes | None = None
+) -> HttpAnswer:
+    """Send one request and return the answer, whatever its status.
+
+    Raises:
+        UnreachableError: no connection, no answer in time, or no HTTP.
+    """
+    import urllib.error
+    import urllib.request
+    from http.client import HTTPException
+
+    class KeepRedirects(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, *_: object) -> None:
+            return None
+
+    # A gateway on this machine is asked directly, whatever proxy the environment names for the rest of the world.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), KeepRedirects())
+    asked = urllib.request.Request(url, data=body, headers=dict(headers), method=method)
+    try:
+        with opener.open(asked, timeout=timeout_s) as answer:
+            return HttpAnswer(answer.status, answer.read(MAX_BODY).decode("utf-8", "replace"))
+    except urllib.error.HTTPError as error:
+        with error:
+            return HttpAnswer(error.code, error.read(MAX_BODY).decode("utf-8", "replace"))
+    except urllib.error.URLError as error:
+        raise UnreachableError(f"nobody answered at {url}: {error.reason}") from None
+    except (OSError, HTTPException, ValueError) as error:
+        raise UnreachableError(f"nobody answered at {url}: {error}") from None

@@ -1,0 +1,87 @@
+"""`artifact_absent_words`: a file is free of words."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from clawtrace.assertions._artifact import Artifact
+from clawtrace.assertions._bounds import need_one_of
+from clawtrace.assertions._documents import lookup, yaml_value
+from clawtrace.assertions._files import Text, read_text
+from clawtrace.assertions.probe import Finding
+from clawtrace.assertions.world import World
+from clawtrace.errors import ClawtraceError
+
+__all__ = ["ArtifactAbsentWords"]
+
+
+class ArtifactAbsentWords(Artifact):
+    """None of the words or phrases is in the file that the run left.
+
+    A mail that promises "guaranteed" results breaks the law in some places. Words are compared whole and without regard
+    to case; the parts of a phrase may have any white space between them. A file that is missing fails: nothing
+    was written that could be free of anything.
+
+    Example:
+        - type: artifact_absent_words
+          path: "memory/drafts/{{today}}-output.md"
+          words: [urgent, guaranteed, limited time]
+    """
+
+    case_files = ("source",)
+
+    words: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
+    """Words and phrases that must not be there."""
+    source: Text | None = None
+    """YAML file with further words, relative to the case file."""
+    key: Text | None = None
+    """Key of the list in `source`; dots lead into nested mappings."""
+
+    @model_validator(mode="after")
+    def _check(self) -> ArtifactAbsentWords:
+        need_one_of(self, "words", "source")
+        if (self.source is None) != (self.key is None):
+            lacking = "key" if self.key is None else "source"
+            raise PydanticCustomError(
+                "pair",
+                "`source` and `key` belong together: `{lacking}` is missing",
+                {"lacking": lacking, "field": lacking},
+            )
+        return self
+
+    def look(self, file: Path, world: World) -> Finding:
+        """Look for each word."""
+        text = read_text(file)
+        words = [*(self.words or ()), *self._listed(world)]
+        present = [word for word in words if _whole(word).search(text)]
+        if present:
+            listed = ", ".join(repr(word) for word in present)
+            return Finding(False, f"`{self.path}` holds {listed}.", present)
+        return Finding(True, f"`{self.path}` holds none of {len(words)} words.", [])
+
+    def _listed(self, world: World) -> list[str]:
+        if self.source is None or self.key is None:
+            return []
+        if world.case_dir is None:
+            raise ClawtraceError(f"`source` is relative to the case file, and there is none: {self.source!r}")
+        try:
+            data = yaml_value(read_text(world.case_dir / self.source))
+        except ValueError as error:
+            raise ClawtraceError(f"the file {self.source!r} {error}") from None
+        found = lookup(data, self.key) if isinstance(data, dict) else None
+        if found is None or not isinstance(found.value, list) or not all(isinstance(word, str) for word in found.value):
+            raise ClawtraceError(f"the file {self.source!r} has no list of words under `{self.key}`")
+        if not found.value:
+            raise ClawtraceError(f"the list of words under `{self.key}` in {self.source!r} is empty: nothing is asked")
+        return found.value
+
+
+def _whole(word: str) -> re.Pattern[str]:
+    """Return the expression for a word or phrase between characters that belong to no word."""
+    parts = r"\s+".join(re.escape(part) for part in word.split())
+    return re.compile(rf"(?<!\w){parts}(?!\w)", re.IGNORECASE)

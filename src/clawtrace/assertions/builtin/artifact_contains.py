@@ -1,0 +1,58 @@
+"""`artifact_contains`: a file has the sections and fields asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from clawtrace.assertions._artifact import FreshArtifact
+from clawtrace.assertions._bounds import need_one_of
+from clawtrace.assertions._documents import fields_of, headings, lookup
+from clawtrace.assertions._files import Text, read_text
+from clawtrace.assertions.probe import Finding
+from clawtrace.assertions.world import World
+
+__all__ = ["ArtifactContains"]
+
+
+class ArtifactContains(FreshArtifact):
+    """The file that the run left has every section and every field asked for.
+
+    A draft without its call to action is not done. `sections` are headings of Markdown, compared whole and without regard
+    to case; what looks like one inside of a code fence is none. `fields` are keys of a YAML or JSON document, or of the
+    front matter of a Markdown file; a dotted path leads into nested mappings. Given both, both must hold.
+
+    Example:
+        - type: artifact_contains
+          path: "memory/drafts/{{today}}-output.md"
+          sections: [hook, body, cta]
+    """
+
+    sections: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
+    """Headings that the file must have."""
+    fields: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
+    """Keys that the document or its front matter must have; dots lead into nested mappings."""
+
+    @model_validator(mode="after")
+    def _check(self) -> ArtifactContains:
+        need_one_of(self, "sections", "fields")
+        return self
+
+    def look(self, file: Path, world: World) -> Finding:
+        """Compare headings and keys."""
+        del world
+        text = read_text(file)
+        found = headings(text)
+        keys = fields_of(text)
+        lacking = [f"the section {name!r}" for name in self.sections or () if _plain(name) not in map(_plain, found)]
+        lacking += [f"the field {name!r}" for name in self.fields or () if keys is None or lookup(keys, name) is None]
+        actual = {"sections": found, "fields": sorted(keys) if keys is not None else None}
+        if lacking:
+            return Finding(False, f"`{self.path}` lacks {', '.join(lacking)}.", actual)
+        return Finding(True, f"`{self.path}` has everything asked for.", actual)
+
+
+def _plain(heading: str) -> str:
+    return " ".join(heading.split()).casefold()

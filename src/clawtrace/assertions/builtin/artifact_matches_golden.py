@@ -1,0 +1,48 @@
+"""`artifact_matches_golden`: a file resembles its reference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from clawtrace.assertions._answer_text import rouge_l
+from clawtrace.assertions._artifact import Artifact
+from clawtrace.assertions._files import Text, read_text
+from clawtrace.assertions.probe import Finding
+from clawtrace.assertions.world import World
+from clawtrace.errors import ClawtraceError
+
+__all__ = ["ArtifactMatchesGolden"]
+
+
+class ArtifactMatchesGolden(Artifact):
+    """The file that the run left is as similar to the golden file as asked.
+
+    It finds the draft that lost half of its points. The measure is ROUGE-L F1: the longest common subsequence of words, over
+    the number of words of both, without regard to case; 1 is the same text, and below `rouge_threshold` it fails.
+
+    Example:
+        - type: artifact_matches_golden
+          path: "memory/drafts/{{today}}-output.md"
+          golden: golden/email-output.md
+          rouge_threshold: 0.8
+    """
+
+    case_files = ("golden",)
+
+    golden: Text
+    """The reference file, relative to the case file."""
+    rouge_threshold: Annotated[float, Field(strict=True, gt=0, le=1)] = 0.7
+    """Least ROUGE-L F1, above 0 up to 1."""
+
+    def look(self, file: Path, world: World) -> Finding:
+        """Compare with the golden file."""
+        if world.case_dir is None:
+            raise ClawtraceError(f"`golden` is relative to the case file, and there is none: {self.golden!r}")
+        score = round(rouge_l(read_text(world.case_dir / self.golden), read_text(file)), 4)
+        sentence = (
+            f"ROUGE-L of `{self.path}` against `{self.golden}` is {score:g}, at least {self.rouge_threshold:g} asked."
+        )
+        return Finding(score >= self.rouge_threshold, sentence, {"rouge_l": score})

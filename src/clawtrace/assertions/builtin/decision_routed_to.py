@@ -1,0 +1,51 @@
+"""`decision_routed_to`: the router chose an agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clawtrace.assertions._files import PathText, Text, located, read_text
+from clawtrace.assertions._router_state import routed_agents
+from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
+from clawtrace.assertions.world import World
+
+__all__ = ["DecisionRoutedTo"]
+
+
+class DecisionRoutedTo(Probe):
+    """The router's last decision is `expected_agent`.
+
+    A request that went to the wrong agent may still be answered, badly. The state file is a YAML or JSON mapping or a list of
+    them, of which the last decides; the agent is `selected_agent`, else `agent`, else `to`, compared whole.
+
+    Example:
+        - type: decision_routed_to
+          state_path: memory/router-state.yaml
+          expected_agent: agents/marketing/brand
+    """
+
+    state_path: PathText
+    """The router's state file, relative to the run's workspace."""
+    expected_agent: Text
+    """Agent id or path, whole."""
+
+    def probe(self, world: World) -> Finding:
+        """Read the last decision."""
+        file = located(self.state_path, world)
+        if file is None:
+            return unknown_workspace(self.state_path)
+        if not file.is_file():
+            return Finding(False, f"`{self.state_path}` does not exist.", {"exists": False})
+        try:
+            agents = routed_agents(read_text(file))
+        except ValueError as error:
+            return Finding(False, f"`{self.state_path}` {error}.")
+        if not agents:
+            return Finding(False, f"`{self.state_path}` records no decision.", {"agents": []})
+        right = agents[-1] == self.expected_agent
+        told = f"the router chose `{agents[-1]}`, `{self.expected_agent}` asked for."
+        return Finding(right, told, {"agents": agents})
+
+    def expectation(self) -> Any:
+        """Return the agent."""
+        return self.expected_agent

@@ -1,0 +1,66 @@
+"""`gateway_response`: an endpoint answers as asked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from clawtrace.assertions._files import Text
+from clawtrace.assertions._http import request
+from clawtrace.assertions.probe import Finding, Probe
+from clawtrace.assertions.world import World
+
+__all__ = ["GatewayResponse"]
+
+
+def _check_url(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise PydanticCustomError(
+            "url", "must be a full URL (`http://…` or `https://…`), found {found}", {"found": repr(text)}
+        )
+    return text
+
+
+class GatewayResponse(Probe):
+    """The endpoint answers a request with `expected_status`.
+
+    A service that the agent deployed, or the gateway that it works for, must still answer after the run. Redirects are not
+    followed, so that 302 can be asked for. An endpoint that refuses the connection or does not answer in time is an
+    error, not a failure: nothing was judged.
+
+    Example:
+        - type: gateway_response
+          endpoint: http://127.0.0.1:18789/health
+          expected_status: 200
+    """
+
+    endpoint: Annotated[str, Field(strict=True), AfterValidator(_check_url)]
+    """Full URL."""
+    expected_status: Annotated[int, Field(strict=True, ge=100, le=599)]
+    """HTTP status code that is right."""
+    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] = "GET"
+    """HTTP method."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Headers of the request."""
+    expected_body: Text | None = None
+    """Text that the body must contain."""
+    timeout: Annotated[float, Field(strict=True, gt=0, le=600)] = 10.0
+    """How long to wait for the answer, in seconds."""
+
+    def probe(self, world: World) -> Finding:
+        """Send the request."""
+        del world
+        answer = request(self.method, self.endpoint, headers=self.headers, timeout_s=self.timeout)
+        actual = {"status": answer.status, "body": answer.body[:300]}
+        told = f"{self.method} {self.endpoint} answered {answer.status}, {self.expected_status} asked for"
+        if answer.status != self.expected_status:
+            return Finding(False, f"{told}.", actual)
+        if self.expected_body is not None and self.expected_body not in answer.body:
+            return Finding(False, f"{told}, but its body does not contain {self.expected_body!r}.", actual)
+        return Finding(True, f"{told}.", actual)
+
+    def expectation(self) -> Any:
+        """Return status and body."""
+        return {"status": self.expected_status} | ({"body": self.expected_body} if self.expected_body else {})

@@ -1,0 +1,41 @@
+"""`path_exists`: a file or folder is there after the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clawtrace.assertions._files import PathText, located
+from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
+from clawtrace.assertions.world import World
+
+__all__ = ["PathExists"]
+
+
+class PathExists(Probe):
+    """A file or folder is at `path` after the run.
+
+    Some work shows in a folder, whatever the files in it are called.
+
+    Example:
+        - type: path_exists
+          path: build/dist
+    """
+
+    main_field = "path"
+
+    path: PathText
+    """The file or folder, relative to the run's workspace."""
+
+    def probe(self, world: World) -> Finding:
+        """Look for anything at the path."""
+        file = located(self.path, world)
+        if file is None:
+            return unknown_workspace(self.path)
+        kind = "folder" if file.is_dir() else "file" if file.exists() else None
+        return Finding(
+            kind is not None, f"`{self.path}` {f'is a {kind}' if kind else 'does not exist'}.", {"kind": kind}
+        )
+
+    def expectation(self) -> Any:
+        """Return the path."""
+        return {"path": self.path, "exists": True}

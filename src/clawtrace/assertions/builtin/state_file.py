@@ -1,0 +1,76 @@
+"""`state_file`: a state file says what it should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from clawtrace.assertions._artifact import Artifact
+from clawtrace.assertions._documents import fields_of, lookup, same
+from clawtrace.assertions._files import PathText, read_text
+from clawtrace.assertions.probe import Finding
+from clawtrace.assertions.world import World
+
+__all__ = ["StateFile"]
+
+
+class StateFile(Artifact):
+    """The state file has the status and the fields asked for.
+
+    Agents keep their place in such files, and the next session believes them. It is a YAML or JSON mapping (or Markdown with
+    front matter); values are compared with their types: `true` is not 1, and "0" is not 0.
+
+    Example:
+        - type: state_file
+          path: memory/state.yaml
+          expected_status: ready
+          expected_fields: {phase: complete, retries: 0}
+    """
+
+    path: PathText | None = None  # type: ignore[assignment]  # `state_path` is another word for it
+    """The file, relative to the run's workspace."""
+    state_path: PathText | None = None
+    """Another word for `path`; one of the two."""
+    expected_status: Any = None
+    """What the key `status` must be."""
+    expected_fields: Annotated[dict[str, Any], Field(min_length=1)] | None = None
+    """Keys with what they must be; dots lead into nested mappings."""
+
+    @model_validator(mode="after")
+    def _check(self) -> StateFile:
+        if (self.path is None) == (self.state_path is None):
+            found = "neither is there" if self.path is None else "both are there"
+            raise PydanticCustomError("pair", "needs exactly one of `path` and `state_path`; {found}", {"found": found})
+        return self
+
+    @property
+    def _path(self) -> str:
+        return self.path or self.state_path or ""
+
+    def look(self, file: Path, world: World) -> Finding:
+        """Compare the keys."""
+        del world
+        state = fields_of(read_text(file))
+        if state is None:
+            return Finding(False, f"`{self._path}` holds no YAML or JSON mapping.")
+        wanted = dict(self.expected_fields or {})
+        if self.expected_status is not None:
+            wanted["status"] = self.expected_status
+        actual, wrong = {}, []
+        for key, value in wanted.items():
+            found = lookup(state, key)
+            actual[key] = _json(found.value) if found else None
+            if found is None:
+                wrong.append(f"`{key}` is missing, {value!r} asked for")
+            elif not same(value, found.value):
+                wrong.append(f"`{key}` is {found.value!r}, {value!r} asked for")
+        if wrong:
+            return Finding(False, f"`{self._path}`: {'; '.join(wrong)}.", actual)
+        return Finding(True, f"`{self._path}` is as asked.", actual)
+
+
+def _json(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool | list | dict | None) else str(value)

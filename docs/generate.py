@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import click
+
     from clawtrace.assertions.reference import FieldReference
     from clawtrace.dialects import Dialect
     from clawtrace.dialects.schema import EventRule, JoinPair
@@ -58,7 +60,17 @@ def commands() -> str:
             assert command is not None
             with command.make_context(name, [], parent=context, resilient_parsing=True, terminal_width=100) as inner:
                 parts.append(f"## `clawtrace {name}`\n\n```text\n{command.get_help(inner).rstrip()}\n```\n")
+                parts += subcommands(name, command, inner)
     return "\n".join(parts)
+
+
+def subcommands(name: str, command: click.Command, context: click.Context) -> Iterator[str]:
+    """Yield the help of each command of a group."""
+    import click
+
+    for word, inner in command.commands.items() if isinstance(command, click.Group) else ():
+        with inner.make_context(word, [], parent=context, resilient_parsing=True, terminal_width=100) as own:
+            yield f"### `clawtrace {name} {word}`\n\n```text\n{inner.get_help(own).rstrip()}\n```\n"
 
 
 def recorded(dialect: Dialect, fact: str) -> str:

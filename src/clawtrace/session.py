@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -27,14 +28,16 @@ from clawtrace.store.owner import PATIENCE_SECONDS, Owner, remove_owner, write_o
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
-    from clawtrace.assertions.world import World
+    from clawtrace.assertions.world import HookPolicy, World
     from clawtrace.dialects import Dialect
+    from clawtrace.engine.log_runs import LoadedLogs, RunOf
     from clawtrace.engine.tree_view import SpanNode
     from clawtrace.model.verdict import RunResult
     from clawtrace.receiver.limits import Endpoints
     from clawtrace.receiver.questions import Questions
     from clawtrace.receiver.receiver import Receiver
     from clawtrace.receiver.recording import Grouping, LoadReport
+    from clawtrace.receiver.redact import Redactor
     from clawtrace.store.api import Answer
 
 __all__ = ["Session"]
@@ -49,6 +52,8 @@ class Session:
         self._store = store
         self._receiver: Receiver | None = None
         self._engine: _Engine | None = None
+        self._redactor: Redactor | None = None
+        """For what probes report; made when it is first needed."""
         self._token = ""
         """Of questions from other processes; made when they can come."""
         self._owner_file: Path | None = None
@@ -255,6 +260,20 @@ class Session:
             self._store.put_record(known._replace(closed_by=ClosedBy.RECORDING))
         return report
 
+    def load_logs(self, paths: Sequence[Path], run_of: RunOf, *, must_be_logs: bool = True) -> LoadedLogs:
+        """Read agents' own logs and transcripts: more of runs that are there, or runs (`engine.log_runs.load_logs`).
+
+        Raises:
+            InputError: a file cannot be read, or is of no form that is known.
+        """
+        from clawtrace.engine.log_runs import load_logs
+
+        adapters, redaction = self.settings.log_adapters, self.settings.redaction
+        with self._store.lock:
+            return load_logs(
+                self._store, paths, adapters, redaction, run_of=run_of, ensure=self._current, must_be_logs=must_be_logs
+            )
+
     def run_ids(self) -> list[str]:
         """Return every run of the store, in the order of first sight."""
         return self._store.run_ids()
@@ -268,6 +287,7 @@ class Session:
         *,
         worlds: Mapping[str, World] | None = None,
         case_dir: Path | None = None,
+        hooks: HookPolicy | None = None,
         evidence_of_passes: bool = True,
     ) -> list[RunResult]:
         """Judge runs: one result a run, in the order of `run_ids`, its verdicts in the order of `assertions`.
@@ -279,10 +299,12 @@ class Session:
             assertions: what to ask.
             worlds: what is known of runs beside their spans, by run id; by default what their records say.
             case_dir: folder of the file that holds the assertions, for runs that are not in `worlds`.
+            hooks: what Python hooks may do in such runs; by default nothing.
             evidence_of_passes: off, only verdicts that did not pass carry their spans (and half of the time is saved).
         """
         from clawtrace.engine.evaluate import evaluate
         from clawtrace.engine.probes import ask_probes, look_at_the_world
+        from clawtrace.engine.stand_ins import names_a_log, stand_ins
 
         if not self.settings.redaction.enabled:
             for assertion in assertions:
@@ -291,23 +313,49 @@ class Session:
                         f"`{assertion.type_name}` is answered by the marks that redaction leaves, and redaction is off "
                         "(`redaction: enabled` in clawtrace.yaml): it would pass whatever leaked."
                     )
-        seen = self._worlds(run_ids, worlds or {}, case_dir) if look_at_the_world(assertions) else {}
-        probed = ask_probes(assertions, seen)
+        seen = self._worlds(run_ids, worlds or {}, case_dir, hooks) if look_at_the_world(assertions) else {}
+        probed = ask_probes(assertions, seen, self._clean) if seen else {}
         with self._store.lock:
             engine = self._current(run_ids)
-            return evaluate(
+            ask = partial(
+                evaluate,
                 self._store,
-                assertions,
-                run_ids,
-                engine.dialects,
-                probed=probed,
+                dialects=engine.dialects,
                 worlds=seen,
+                scoped=engine.facts.scoped,
                 evidence_of_passes=evidence_of_passes,
                 unmarked=self.settings.redaction.unmarked(),
             )
+            if not names_a_log(assertions):
+                return ask(assertions, run_ids, probed=probed, stand_ins=stand_ins(self._store))
+            from clawtrace.engine.log_fallback import LogFallback
 
-    def _worlds(self, run_ids: Sequence[str], given: Mapping[str, World], case_dir: Path | None) -> dict[str, World]:
-        return {run_id: given.get(run_id) or self._world(run_id)._replace(case_dir=case_dir) for run_id in run_ids}
+            logs = LogFallback(self._store, self.settings.log_adapters, self.settings.redaction, worlds or {})
+            return logs.evaluate(assertions, run_ids, partial(ask, probed=probed), ask, self._current)
+
+    def _worlds(
+        self, run_ids: Sequence[str], given: Mapping[str, World], case_dir: Path | None, hooks: HookPolicy | None
+    ) -> dict[str, World]:
+        from clawtrace.assertions.world import HookPolicy
+
+        policy = hooks or HookPolicy()
+        found = {
+            run_id: given.get(run_id) or self._world(run_id)._replace(case_dir=case_dir, hooks=policy)
+            for run_id in run_ids
+        }
+        return {run_id: world._replace(facts=partial(self._facts_of, run_id)) for run_id, world in found.items()}
+
+    def _facts_of(self, run_id: str) -> dict[str, Any]:
+        (run,) = self.inspect([run_id])["runs"]
+        return dict(run)
+
+    def _clean(self, text: str) -> str:
+        """Return `text` without the secrets that redaction knows."""
+        if self._redactor is None:
+            from clawtrace.receiver.redact import Redactor
+
+            self._redactor = Redactor(self.settings.redaction)
+        return self._redactor.clean(text)
 
     def _world(self, run_id: str) -> World:
         """Return what the record of a run says of its world."""

@@ -78,13 +78,18 @@ def rows_of(run_id, described):
     """Return the rows of one described run by relation.
 
     Keys: `tools` (names or mappings; by default one after the other, 10 ns long), `llm` (models or mappings), `agents`
-    (names or mappings), `errors` (names or mappings), `spans` (mappings), `messages` (texts that the model put out, or
-    mappings), `record` (columns of the run's row), `totals` (columns that replace the derived ones), `trace: false` for
+    (names or mappings), `errors` (names or mappings), `spans` and `attributes` (mappings), `messages` (texts that the model put out, or
+    mappings), `commands` (texts of shell commands or mappings, with `parts` where they are more than one; each is a call of
+    the tool `bash` where no `tools` are given), `record` (columns of the run's row), `totals` (columns that replace the derived ones), `trace: false` for
     a run without any trace.
     """
     if described.get("trace", True) is False:
         return {}
-    tools = [_tool(run_id, place, tool) for place, tool in enumerate(described.get("tools", ()), 1)]
+    commands = [
+        row for place, one in enumerate(described.get("commands", ()), 1) for row in _command(run_id, place, one)
+    ]
+    shells = ["bash"] * sum(row["command_no"] == 1 for row in commands)
+    tools = [_tool(run_id, place, tool) for place, tool in enumerate(described.get("tools", shells), 1)]
     llm = [_llm(run_id, place, call) for place, call in enumerate(described.get("llm", ()), 1)]
     agents = [_agent(run_id, place, agent) for place, agent in enumerate(described.get("agents", ()), 1)]
     errors = [_error(run_id, place, error) for place, error in enumerate(described.get("errors", ()), 1)]
@@ -95,10 +100,12 @@ def rows_of(run_id, described):
     totals = _totals(run_id, tools, llm, agents, errors) | described.get("totals", {})
     return {
         "tool_calls": tools,
+        "commands": commands,
         "llm_calls": llm,
         "agents": agents,
         "errors": errors,
         "spans": spans,
+        "attributes": [{"run_id": run_id} | one for one in described.get("attributes", ())],
         "messages": messages,
         "runs": [{"run_id": run_id, "case_id": run_id, "closed_by": "recording"} | described.get("record", {})],
         "run_tools": _run_tools(run_id, tools),
@@ -120,6 +127,23 @@ def _tool(run_id, place, tool):
     defaults = {"run_id": run_id, "call_no": place, "span_id": f"t{place}", "outcome": "ok", "source": "span"}
     times = {"start_ns": place * 100, "end_ns": place * 100 + 10}
     return defaults | times | given
+
+
+def _command(run_id, place, command):
+    """The whole and its parts; without `parts` it is one simple command, with `parts: null` it was not split."""
+    given = {"text": command} if command is None or isinstance(command, str) else dict(command)
+    code = given.get("exit_code")
+    known = {"exit_code": code, "ok": given.get("ok", None if code is None else code == 0)}
+    parts = given.pop("parts", [{"text": given["text"], **known}])
+    last = None if parts is None or given["text"] is None else len(parts) + 1
+    whole = {"run_id": run_id, "tool_call_no": place, "command_no": 1, "simple": False, "last_no": last} | known | given
+    rows = [whole | {"whole": given["text"]}]
+    for number, part in enumerate(parts if last else (), 2):
+        told = {"text": part} if isinstance(part, str) else part
+        own = {"run_id": run_id, "tool_call_no": place, "command_no": number, "last_no": number, "whole": given["text"]}
+        own |= told
+        rows.append(own | {"simple": own["last_no"] == number})
+    return rows
 
 
 def _llm(run_id, place, call):

@@ -11,7 +11,24 @@ BAD = {
     "unknown type": ({"type": "tool_sequense"}, ("type",), "unknown assertion type 'tool_sequense'; valid: ", "did you mean `tool_sequence`?"),
     "type is no text": ({"type": 3}, ("type",), "unknown assertion type 3", ""),
     "unknown field": (SEQUENCE | {"mod": "strict"}, ("mod",), "unknown field `mod`; valid: ", "did you mean `mode`?"),
-    "missing field": ({"type": "tool_sequence"}, ("expected",), "`expected` is missing", ""),
+    "missing field": ({"type": "tool_call"}, ("tool",), "`tool` is missing", ""),
+    "no sequence": ({"type": "tool_sequence"}, ("expected",), "takes exactly one of `expected` and `steps`; found none", ""),
+    "two sequences": (SEQUENCE | {"steps": ["a"]}, ("expected",), "takes exactly one of `expected` and `steps`; found both", ""),
+    "no step": ({"type": "tool_sequence", "steps": []}, ("steps",), "needs at least 1 entry, found 0", ""),
+    "misspelt step": ({"type": "tool_sequence", "steps": ["a", {"any_odrer": ["b", "c"]}]}, ("steps", 1), "a step has exactly one of `any_order`, `optional`, `repeat`; found `any_odrer`", "did you mean `any_order`?"),
+    "two steps in one": ({"type": "tool_sequence", "steps": [{"optional": "b", "repeat": "c"}]}, ("steps", 0), "found `optional` and `repeat`", ""),
+    "step is a number": ({"type": "tool_sequence", "steps": [3]}, ("steps", 0), "a step is a tool's name, a list of steps, or a mapping", ""),
+    "unknown field of a step": ({"type": "tool_sequence", "steps": ["a", {"repeat": "b", "mxa": 3}]}, ("steps", 1, "mxa"), "unknown field `mxa`; valid: repeat, min, max", "did you mean `max`?"),
+    "unknown field of a nested step": ({"type": "tool_sequence", "steps": ["x", {"any_order": ["a", [{"repeat": "b", "mni": 3}]]}]}, ("steps", 1, "any_order", 1, 0, "mni"), "unknown field `mni`; valid: repeat, min, max", "did you mean `min`?"),
+    "t8 inverted repeat": ({"type": "tool_sequence", "steps": [{"repeat": "b", "min": 3, "max": 2}]}, ("steps", 0, "min"), "`min` (3) is greater than `max` (2)", ""),
+    "lonely group": ({"type": "tool_sequence", "steps": [{"any_order": ["b"]}]}, ("steps", 0, "any_order"), "needs at least 2 entries, found 1", ""),
+    "t9 regex of a step": ({"type": "tool_sequence", "steps": [{"optional": "re:("}, "a"]}, ("steps", 0, "optional"), "invalid regular expression '('", ""),
+    "steps that ask nothing": ({"type": "tool_sequence", "steps": [{"optional": "a"}]}, ("steps",), "every step may be left out", ""),
+    "steps of a bag": ({"type": "tool_sequence", "steps": ["a"], "mode": "contains"}, ("mode",), "write `any_order` instead of `mode: contains`", ""),
+    "t26 rule about no step": (SEQUENCE | {"expected": ["lookup", "send"], "forbid_between": {"tools": "x", "after": "lokup", "before": "send"}}, ("forbid_between",), "`lokup` is no step, so that the rule may never apply; steps: lookup, send", "did you mean `lookup`?"),
+    "rule without a place": (SEQUENCE | {"forbid_between": {"tools": ["x"]}}, ("forbid_between",), "needs `after` or `before`", ""),
+    "rule with both places": (SEQUENCE | {"require": {"tool": "x", "after": "a", "before": "a"}}, ("require",), "takes exactly one of `before` and `after`", ""),
+    "unknown field of a rule": (SEQUENCE | {"forbid_between": {"tool": ["x"], "tools": "x", "after": "a"}}, ("forbid_between", "tool"), "unknown field `tool`; valid: tools, after, before", "did you mean `tools`?"),
     "t8 unknown mode": (SEQUENCE | {"mode": "stric"}, ("mode",), "'stric' is not valid; valid: ordered, strict, contains", "did you mean `strict`?"),
     "mode far off": (SEQUENCE | {"mode": "xyz"}, ("mode",), "'xyz' is not valid; valid: ordered, strict, contains", ""),
     "t8 missing bound": ({"type": "llm_call_count"}, (), "needs at least one of `min` or `max`", ""),
@@ -79,9 +96,9 @@ def test_a_problem_names_its_place_what_was_found_and_what_is_valid(written, pat
 def test_all_problems_of_an_assertion_are_told_at_once():
     """A file is repaired in one go."""
     with pytest.raises(InvalidAssertionError) as caught:
-        parse_assertion({"type": "tool_sequence", "mode": "x", "extra": 1})
+        parse_assertion({"type": "tool_call", "match": "x", "extra": 1})
 
-    assert {problem.path for problem in caught.value.problems} == {("mode",), ("extra",), ("expected",)}
+    assert {problem.path for problem in caught.value.problems} == {("match",), ("extra",), ("tool",)}
 
 
 def test_the_seeds_spellings_are_accepted():

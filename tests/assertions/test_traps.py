@@ -28,6 +28,8 @@ NEGATIVE = [
     {"type": "token_budget", "max_total_tokens": 10},
     {"type": "per_span_budget", "max_tokens": 10},
     {"type": "no_loops"},
+    {"type": "not_ran", "pattern": "rm"},
+    {"type": "run_count", "pattern": "rm", "max": 3},
 ]
 # These need more than a model call to be answered at all: without it they are unknown.
 DEMANDING = [

@@ -54,7 +54,9 @@ class RecordingSession:
         self.asked[run_id] = list(assertions)
         record = self.closed[run_id][0] if run_id in self.closed else self.opened[run_id]
         status = Status.PASS if record.agent_exit_code in (0, None) else Status.FAIL
-        verdicts = tuple(Verdict(run_id, a.id, a.type_name, status, True, "") for a in assertions)
+        verdicts = tuple(
+            Verdict(run_id, a.id, a.type_name, status, True, "", min_pass_rate=a.min_pass_rate) for a in assertions
+        )
         return RunResult(run_id, run_id, None, 1, run_status_of(verdicts), verdicts, record.run_status)
 
 

@@ -104,6 +104,21 @@ class TestStops:
         assert reasons(result)["c"].endswith("failed before (`fail_fast`)")
         assert isinstance(project.events[-1], RunNotRun)
 
+    def test_fail_fast_waits_until_a_rate_is_out_of_reach(self, project):
+        """A repetition that failed is no failed case yet where three of five must pass."""
+        project.case("a", 'echo >> "$COUNT"; test $(wc -l < "$COUNT") -gt 3')
+        case = project.root / "configs/cases/a/test.yaml"
+        count = project.root / "count"
+        text = case.read_text().replace("[{type: no_span_errors}]", "[{type: no_span_errors, min_pass_rate: 0.6}]")
+        case.write_text(text.replace("  grace_seconds: 1", f"  grace_seconds: 1\n  env: {{COUNT: {count}}}"))
+        project.case("b", "exit 0")
+        result = project.run("{fail_fast: true, run_repetitions: 5}")
+
+        assert [(found.repetition, found.status) for found in result.results] == [
+            (number, Status.FAIL) for number in (1, 2, 3)
+        ]
+        assert {left.run.case.config.case_id for left in result.not_run} == {"a", "b"}
+
     def test_a_runner_error_stops_unless_told_otherwise(self, project):
         """A run whose agent cannot be run is an error with its reason; `stop_on_runner_error` decides on the rest."""
         project.case("a", "exit 0", more="")

@@ -413,15 +413,20 @@ class TestCommands:
         call = tool("t", "a", at=1, tool="bash", **{"gen_ai.tool.call.arguments": arguments, "gen_ai.tool.call.result": result})  # fmt: skip
         lab.put(agent("a"), call)
 
-        assert lab.rows("SELECT text, argv0, exit_code, stdout, stderr, output, simple FROM commands") == [
-            ("/usr/bin/git status", "git", 3, "x", "y", None, False)
+        assert lab.rows("SELECT text, argv0, exit_code, stdout, stderr, output, simple, ok FROM commands") == [
+            ("/usr/bin/git status", "git", 3, "x", "y", None, False, False),
+            ("/usr/bin/git status", "git", 3, None, None, None, True, False),
         ]
 
     def test_a_program_with_its_arguments(self, lab: Lab) -> None:
         arguments = '{"command": ["bash", "-lc", "rm -rf /"]}'
         lab.put(agent("a"), tool("t", "a", at=1, tool="shell", **{"gen_ai.tool.call.arguments": arguments}))
 
-        assert lab.rows("SELECT text, argv0, exit_code FROM commands") == [("bash -lc 'rm -rf /'", "bash", None)]
+        assert lab.rows("SELECT command_no, text, argv0, exit_code, simple, last_no FROM commands") == [
+            (1, "bash -lc 'rm -rf /'", "bash", None, False, 3),
+            (2, "bash -lc 'rm -rf /'", "bash", None, False, 3),
+            (3, "rm -rf /", "rm", None, True, 3),
+        ]
 
     def test_other_tools_run_no_command(self, lab: Lab) -> None:
         lab.put(agent("a"), tool("t", "a", at=1, **{"gen_ai.tool.call.arguments": '{"command": "ls"}'}))

@@ -157,7 +157,7 @@ class TestClaudeCode:
         )
 
         assert lab.rows("SELECT arguments FROM tool_calls ORDER BY call_no") == [(whole,), (None,)]
-        assert lab.rows("SELECT text FROM commands") == [("ls",)]
+        assert lab.rows("SELECT DISTINCT tool_call_no, text FROM commands ORDER BY 1") == [(1, "ls"), (2, None)]
 
     def test_a_sub_agent_is_named_by_the_tool_that_started_it(self, lab: Lab) -> None:
         lab.put(

@@ -54,6 +54,12 @@ def agent_end(at: int, model: str = "gpt-4o") -> L:
 class TestProcesses:
     """`openclaw.exec` tells how the command of an `exec` call ended, in a trace of its own."""
 
+    def test_its_exit_code_is_that_of_the_command(self, lab: Lab) -> None:
+        asked = {"genai__tool__call__arguments": json.dumps({"command": "make test"})}
+        lab.put(run("r"), tool("t", "r", "exec", 10, 20, **asked), process("p", 11, 19, 3, "2"))
+
+        assert lab.rows("SELECT text, exit_code FROM commands WHERE NOT simple") == [("make test", 3)]
+
     def test_a_process_inside_of_a_call_decides_its_outcome(self, lab: Lab) -> None:
         lab.put(run("r"), tool("t", "r", "exec", 10, 20), process("p", 11, 19, 3, "2"))
 
@@ -214,3 +220,32 @@ class TestAgents:
         lab.put(run("r"), oc("t", "r", "tool.execution", 10, 12, toolName="sessions_spawn", error="Error"))
 
         assert lab.rows(ACTIVATIONS) == [(None, None, "root")]
+
+
+class TestLoopDetector:
+    """What the loop detector refuses is told by a span of its own alone."""
+
+    def test_a_call_that_was_blocked(self, lab: Lab) -> None:
+        stopped = oc(
+            "l",
+            "",
+            "tool.loop",
+            20,
+            20,
+            "2",
+            error="global_circuit_breaker:block",
+            toolName="read",
+            loop__action="block",
+        )
+        lab.put(run("r"), tool("t", "r", "read", 10, 12), stopped)
+
+        assert lab.rows(OUTCOMES) == [("read", "ok"), ("read", "blocked")]
+
+    def test_a_warning_is_no_call(self, lab: Lab) -> None:
+        lab.put(
+            run("r"),
+            tool("t", "r", "read", 10, 12),
+            oc("l", "", "tool.loop", 20, 20, "2", toolName="read", loop__action="warn"),
+        )
+
+        assert lab.rows(OUTCOMES) == [("read", "ok")]

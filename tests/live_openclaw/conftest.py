@@ -6,8 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,17 @@ from clawtrace.testing import Exchange, scripted_model
 
 AGENT = Path(__file__).with_name("openclaw_turns.py")
 PREPARE_SECONDS = 300
+EXIT_CODES = "SELECT text, exit_code FROM commands WHERE run_id = '{}' AND NOT simple ORDER BY tool_call_no"
+
+
+@dataclass(frozen=True)
+class Play:
+    """One run to be made: what the model says, what is asserted, the turns, and settings of `openclaw_turns.py`."""
+
+    steps: list[dict[str, Any]]
+    assertions: str
+    turns: tuple[str, ...]
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -35,9 +48,12 @@ class Judged:
 
     result: RunResult
     facts: dict[str, Any]
+    ended: list[tuple[str | None, int | None]]
+    """Text and exit code of each command."""
     asked: list[Exchange]
     exit_code: int
-    workspace: Path
+    folder: Path
+    """Holds OpenClaw's home (`home`) and its workspace."""
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +63,7 @@ def openclaw(tmp_path_factory: pytest.TempPathFactory) -> OpenClaw:
     def prepare(found: OpenClaw) -> None:
         folder = tmp_path_factory.mktemp("prepare")
         with scripted_model([{"text": "ready"}]) as model:
-            settings = write_settings(folder, found, model.url, ())
+            settings = write_settings(folder, found, model.url)
             command = [sys.executable, str(AGENT), str(settings), "prepare=Say ready."]
             environment = {**os.environ, "OTEL_SDK_DISABLED": "true"}
             done = subprocess.run(
@@ -64,13 +80,14 @@ def openclaw(tmp_path_factory: pytest.TempPathFactory) -> OpenClaw:
         pytest.skip(f"this machine lacks OpenClaw: {error}")
 
 
-def write_settings(folder: Path, found: OpenClaw, model_url: str, deny: Sequence[str]) -> Path:
-    """Write what `openclaw_turns.py` needs; return the file."""
+def write_settings(folder: Path, found: OpenClaw, model_url: str, **more: Any) -> Path:
+    """Write what `openclaw_turns.py` needs; return the file. `more` are settings of its own (`deny`, `refuse` …)."""
     workspace = folder / "workspace"
     workspace.mkdir(parents=True, exist_ok=True)
     settings = {
         "node": str(found.node), "openclaw": str(found.program), "bin": str(found.bin), "stage": str(found.stage),
-        "model_url": f"{model_url}/v1", "workspace": str(workspace), "home": str(folder / "home"), "deny": list(deny),
+        "model_url": f"{model_url}/v1", "workspace": str(workspace), "home": str(folder / "home"),
+        "deny": [], "refuse": "", "tools": {}, "await": {}, **more,
     }  # fmt: skip
     file = folder / "settings.json"
     file.write_text(json.dumps(settings), encoding="utf-8")
@@ -78,19 +95,29 @@ def write_settings(folder: Path, found: OpenClaw, model_url: str, deny: Sequence
 
 
 @pytest.fixture
-def judge(openclaw: OpenClaw, tmp_path: Path) -> Callable[..., Judged]:
-    """Run OpenClaw against a script, as `clawtrace run` does, and judge it."""
+def judge(openclaw: OpenClaw, tmp_path: Path) -> Callable[..., list[Judged]]:
+    """Run gateways side by side on one receiver, each against a script of its own, as `clawtrace run` does; judge each."""
 
-    def call(steps: list[dict[str, Any]], assertions: str, *turns: str, deny: Sequence[str] = ()) -> Judged:
-        checks = tmp_path / "checks.yaml"
-        checks.write_text(assertions, encoding="utf-8")
-        project = load_project(tmp_path, os.environ)
-        asked = load_assertions_file(str(checks), project, os.environ)
-        with scripted_model(steps) as model, Session.open(receive=True, settings=session_settings(project)) as session:
-            settings = write_settings(tmp_path, openclaw, model.url, deny)
-            argv = [sys.executable, str(AGENT), str(settings), *turns]
-            wrapped = run_command(argv, session, os.environ, assertions=asked.assertions, timeout_seconds=240)
+    def one(session: Session, folder: Path, play: Play) -> Judged:
+        folder.mkdir()
+        checks = folder / "checks.yaml"
+        checks.write_text(play.assertions, encoding="utf-8")
+        asked = load_assertions_file(str(checks), load_project(folder, os.environ), os.environ)
+        with scripted_model(play.steps) as model:
+            settings = write_settings(folder, openclaw, model.url, **play.settings)
+            argv = [sys.executable, str(AGENT), str(settings), *play.turns]
+            wrapped = run_command(argv, session, os.environ, assertions=asked.assertions, timeout_seconds=300)
             (facts,) = session.inspect([wrapped.record.run_id])["runs"]
-            return Judged(wrapped.result, facts, list(model.log), wrapped.exit_code, tmp_path / "workspace")
+            ended = session.query(EXIT_CODES.format(wrapped.record.run_id)).rows
+            return Judged(wrapped.result, facts, ended, list(model.log), wrapped.exit_code, folder)
+
+    def call(*plays: Play) -> list[Judged]:
+        project = load_project(tmp_path, os.environ)
+        folders = [tmp_path / str(number) for number in range(len(plays))]
+        with (
+            Session.open(receive=True, settings=session_settings(project)) as session,
+            ThreadPoolExecutor(len(plays)) as together,
+        ):
+            return list(together.map(one, repeat(session), folders, plays))
 
     return call

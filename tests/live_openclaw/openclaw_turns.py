@@ -5,7 +5,9 @@
 The gateway is started, asked for each session's turn (sessions side by side), and stopped; its exporter flushes when it
 is told to end, so everything has been exported when this program ends. `SETTINGS` is a JSON file: `node`, `openclaw`
 (program files), `bin` (folder of node and npm), `stage` (folder for what plugins need), `model_url`, `workspace`, `home`
-(folder for what OpenClaw writes), `deny` (tools that no agent may use).
+(folder for what OpenClaw writes), `deny` (tools that no agent may use), `refuse` (text: a plugin's hook refuses `exec`
+calls whose command holds it), `tools` (more of OpenClaw's own settings of tools), `await` (by session the text that its
+transcript holds at last: a sub-agent answers after the turn that asked for it).
 """
 
 from __future__ import annotations
@@ -23,6 +25,21 @@ from typing import Any
 
 READY_SECONDS = 120
 TURN_SECONDS = 150
+AWAIT_SECONDS = 90
+
+POLICY = "policy"
+"""Name of the plugin that refuses tool calls."""
+
+HOOK = """
+export default {
+  id: "policy", name: "policy", description: "Refuses what no agent may run.",
+  register(api) {
+    api.on("before_tool_call", (event) =>
+      event.toolName === "exec" && String(event.params.command).includes(REFUSED)
+        ? { block: true, blockReason: "the policy forbids this command" } : undefined);
+  },
+};
+"""
 
 
 def main(settings_file: str, *turns: str) -> int:
@@ -31,6 +48,7 @@ def main(settings_file: str, *turns: str) -> int:
     home = Path(settings["home"])
     home.mkdir(parents=True, exist_ok=True)
     port = _free_port()
+    _write_policy(home / POLICY, settings["refuse"])
     config = home / "openclaw.json"
     config.write_text(json.dumps(configuration(settings, port), indent=2), encoding="utf-8")
     environment = {
@@ -48,7 +66,9 @@ def main(settings_file: str, *turns: str) -> int:
         gateway = subprocess.Popen([*program, "gateway", "run"], env=environment, stdout=log, stderr=log)
         try:
             _wait_until_ready(gateway, port, home / "gateway.log")
-            return _turns(program, environment, turns)
+            code = _turns(program, environment, turns)
+            _wait_for_answers(home / "state" / "agents" / "support" / "sessions", settings["await"])
+            return code
         finally:
             gateway.send_signal(signal.SIGTERM)
             gateway.wait(30)
@@ -58,7 +78,10 @@ def configuration(settings: dict[str, Any], port: int) -> dict[str, Any]:
     """Return an `openclaw.json`: one scripted model, two agents, telemetry as the environment says."""
     price = {"input": 3, "output": 15, "cacheRead": 0, "cacheWrite": 0}
     models = [
-        {"id": name, "name": name, "reasoning": False, "input": ["text"], "cost": price, "contextWindow": 128_000, "maxTokens": 4096}
+        {
+            "id": name, "name": name, "reasoning": False, "input": ["text"], "cost": price, "contextWindow": 128_000,
+            "maxTokens": 4096, "compat": {"supportsUsageInStreaming": True},
+        }
         for name in ("gpt-4o", "gpt-4o-mini")
     ]  # fmt: skip
     provider = {"baseUrl": settings["model_url"], "apiKey": "none", "api": "openai-completions", "models": models}
@@ -75,9 +98,11 @@ def configuration(settings: dict[str, Any], port: int) -> dict[str, Any]:
                 {"id": "researcher", "model": {"primary": "scripted/gpt-4o-mini"}},
             ],
         },
-        "tools": {"exec": {"security": "full", "ask": "off"}, "deny": settings.get("deny", [])},
+        "tools": {"exec": {"security": "full", "ask": "off"}, "deny": settings["deny"], **settings["tools"]},
         "plugins": {
-            "allow": ["diagnostics-otel"], "entries": {"diagnostics-otel": {"enabled": True}}, "slots": {"memory": "none"},
+            "allow": ["diagnostics-otel", POLICY], "slots": {"memory": "none"},
+            "entries": {"diagnostics-otel": {"enabled": True}, POLICY: {"enabled": True}},
+            "load": {"paths": [str(Path(settings["home"]) / POLICY)]},
             "deny": ["amazon-bedrock", "amazon-bedrock-mantle", "anthropic-vertex", "codex"],
         },
         # Endpoint, headers and resource come from the environment that clawtrace sets.
@@ -88,6 +113,28 @@ def configuration(settings: dict[str, Any], port: int) -> dict[str, Any]:
         "logging": {"file": str(Path(settings["home"]) / "gateway.jsonl")},
         "update": {"checkOnStart": False},
     }  # fmt: skip
+
+
+def _write_policy(folder: Path, refused: str) -> None:
+    """Write the plugin that refuses commands; an empty text refuses none."""
+    folder.mkdir(exist_ok=True)
+    manifest = {"id": POLICY, "activation": {"onStartup": True}, "configSchema": {"type": "object", "properties": {}}}
+    package = {"name": POLICY, "version": "1.0.0", "type": "module", "openclaw": {"extensions": ["./index.js"]}}
+    (folder / "openclaw.plugin.json").write_text(json.dumps(manifest), encoding="utf-8")
+    (folder / "package.json").write_text(json.dumps(package), encoding="utf-8")
+    condition = json.dumps(refused or "\0")
+    (folder / "index.js").write_text(HOOK.replace("REFUSED", condition), encoding="utf-8")
+
+
+def _wait_for_answers(sessions: Path, awaited: dict[str, str]) -> None:
+    """Return when each session's transcript holds its text; OpenClaw tells nobody that a sub-agent's result was announced."""
+    end = time.monotonic() + AWAIT_SECONDS
+    for session, text in awaited.items():
+        transcript = sessions / f"{session}.jsonl"
+        while not (transcript.exists() and text in transcript.read_text(encoding="utf-8")):
+            if time.monotonic() > end:
+                sys.exit(f"session {session!r} never said {text!r}")
+            time.sleep(0.1)
 
 
 def _turns(program: list[str], environment: dict[str, str], turns: tuple[str, ...]) -> int:

@@ -1,8 +1,8 @@
 """A real OpenClaw, run and judged: what clawtrace says of it is what the model server and the tools' own log say.
 
-Two sessions run side by side in one gateway. OpenClaw 2026.4.27 records neither usage nor arguments in its spans: those
-are unknown, and what asks for them is inconclusive. A tool that is denied is not offered; a model that asks for it all the
-same is turned away, and no span tells of it: nothing was executed.
+OpenClaw 2026.4.27 records neither usage, arguments nor the names of agents in its spans: those are unknown, and what asks
+for them is inconclusive. A tool that is denied is not offered; a model that asks for it all the same is turned away, and no
+span tells of it: nothing was executed. A hook that refuses a call leaves a span that says so.
 """
 
 from __future__ import annotations
@@ -12,10 +12,18 @@ from typing import Any
 
 import pytest
 
+from conftest import Judged, Play
+
 COMMANDS, TALK = "Please run the commands.", "Just say hello."
+
+
+def exec_(command: str) -> list[dict[str, Any]]:
+    return [{"name": "exec", "arguments": {"command": command}}]
+
+
 STEPS: list[dict[str, Any]] = [
-    {"when": {"user": "run the commands"}, "tool_calls": [{"name": "exec", "arguments": {"command": "echo hello >> tool.log"}}]},
-    {"when": {"user": "run the commands"}, "tool_calls": [{"name": "exec", "arguments": {"command": "echo boom >> tool.log; exit 3"}}]},
+    {"when": {"user": "run the commands"}, "tool_calls": exec_("echo hello >> tool.log")},
+    {"when": {"user": "run the commands"}, "tool_calls": exec_("echo boom >> tool.log; exit 3")},
     {"when": {"user": "run the commands"}, "tool_calls": [{"name": "read", "arguments": {"path": "no-such-file.txt"}}]},
     {"when": {"user": "run the commands"}, "tool_calls": [{"name": "write", "arguments": {"path": "a.txt", "content": "x"}}]},
     {"when": {"user": "run the commands"}, "text": "One of four worked."},
@@ -31,28 +39,111 @@ assertions:
   - {type: no_span_errors}
 """
 
+DELEGATING: list[dict[str, Any]] = [
+    {
+        "when": {"model": "gpt-4o", "user": "Please delegate"}, "usage": {"input": 1013, "output": 23},
+        "tool_calls": [{"name": "sessions_spawn", "arguments": {"task": "Run it.", "agentId": "researcher", "label": "research"}}],
+    },
+    {"when": {"model": "gpt-4o", "user": "Please delegate"}, "usage": {"input": 1129, "output": 37}, "text": "I have asked."},
+    {"when": {"model": "gpt-4o-mini"}, "usage": {"input": 1361, "output": 53}, "tool_calls": exec_("echo hi >> tool.log")},
+    {"when": {"model": "gpt-4o-mini"}, "usage": {"input": 1777, "output": 71}, "text": "The command ran."},
+    {"when": {"model": "gpt-4o"}, "usage": {"input": 2503, "output": 101}, "text": "The researcher is done."},
+]  # fmt: skip
+DELEGATION_CHECKS = """
+assertions:
+  - {type: tool_was_called, tool: sessions_spawn}
+  - {type: tool_call_count, tool: exec, count: 1}
+  - {type: llm_call_count, min: 5, max: 5}
+  - {type: tool_not_permitted, allowed_tools: [sessions_spawn, exec]}
+  - {type: delegation_occurred, to_agent: researcher}
+  - {type: trace_token_budget, max_total_tokens: 100000}
+  - {type: no_span_errors}
+"""
+
+READ = [{"name": "read", "arguments": {"path": "plan.txt"}}]
+REFUSED: list[dict[str, Any]] = [
+    {"tool_calls": exec_("rm -rf build")},
+    {"tool_calls": [{"name": "write", "arguments": {"path": "plan.txt", "content": "rest"}}]},
+    *[{"tool_calls": READ}] * 4,
+    {"text": "Nothing was cleaned."},
+]
+LOOPS = {"enabled": True, "warningThreshold": 1, "criticalThreshold": 2, "globalCircuitBreakerThreshold": 3}
+REFUSED_CHECKS = """
+assertions:
+  - {type: tool_not_permitted, id: attempted, allowed_tools: [read, write]}
+  - {type: tool_not_permitted, id: done, allowed_tools: [read, write], count_blocked: false}
+  - {type: tool_not_invoked, id: exec attempted, tool: exec}
+  - {type: tool_not_invoked, id: exec done, tool: exec, count_blocked: false}
+  - {type: tool_call_count, id: reads, tool: read, count: 4}
+"""
+
+
+def asked_for(run: Judged) -> Counter[str]:
+    return Counter(call["name"] for exchange in run.asked if exchange.status == 200 for call in exchange.tool_calls)
+
+
+def called(run: Judged) -> list[tuple[str, str]]:
+    return [(call["name"], call["outcome"]) for call in run.facts["tool_calls"]]
+
+
+def verdicts(run: Judged) -> dict[str, str]:
+    return {verdict.id: verdict.status.value for verdict in run.result.verdicts}
+
 
 @pytest.mark.timeout(900)
 def test_two_sessions_with_tools_that_fail(judge) -> None:
     """Verdicts and facts of a real run are true, and what OpenClaw does not record is unknown."""
-    run = judge(STEPS, CHECKS, f"one={COMMANDS}", f"two={TALK}", deny=["write"])
+    (run,) = judge(Play(STEPS, CHECKS, (f"one={COMMANDS}", f"two={TALK}"), {"deny": ["write"]}))
     facts, totals = run.facts, run.facts["totals"]
     answered = [exchange for exchange in run.asked if exchange.status == 200]
-    requested = Counter(call["name"] for exchange in answered for call in exchange.tool_calls)
 
     assert run.exit_code == 0
     assert (facts["complete"], facts["incomplete_because"], facts["dialects"]) == (True, [], ["openclaw"])
     assert totals["llm_calls"] == len(answered) == 6
     assert {call["request_model"] for call in facts["llm_calls"]} == {exchange.model for exchange in answered}
-    assert requested == {"exec": 2, "read": 1, "write": 1}
-    assert [(call["name"], call["outcome"]) for call in facts["tool_calls"]] == [
-        ("exec", "ok"), ("exec", "error"), ("read", "error"),
-    ]  # fmt: skip
-    assert (run.workspace / "tool.log").read_text() == "hello\nboom\n"
-    assert not (run.workspace / "a.txt").exists()
+    assert asked_for(run) == {"exec": 2, "read": 1, "write": 1}
+    assert called(run) == [("exec", "ok"), ("exec", "error"), ("read", "error")]
+    assert (run.folder / "workspace" / "tool.log").read_text() == "hello\nboom\n"
+    assert run.ended == [(None, 0), (None, 3)]
+    assert not (run.folder / "workspace" / "a.txt").exists()
     assert {error["name"] for error in facts["errors"]} == {"exec", "read"}
     assert (totals["input_tokens"], totals["output_tokens"], facts["agents"]) == (None, None, None)
-    assert {v.type: v.status.value for v in run.result.verdicts} == {
+    assert verdicts(run) == {
         "tool_call_count": "pass", "llm_call_count": "pass", "tool_not_invoked": "pass", "tool_was_called": "fail",
         "trace_token_budget": "inconclusive", "no_span_errors": "fail",
+    }  # fmt: skip
+
+
+@pytest.mark.timeout(900)
+def test_a_sub_agent_and_a_refused_call_side_by_side(judge) -> None:
+    """Two gateways at once: a spawned session's work is in the run that spawned it, a refused call in its own."""
+    delegating, refusing = judge(
+        Play(
+            DELEGATING, DELEGATION_CHECKS, ("one=Please delegate it.",), {"await": {"one": "The researcher is done."}}
+        ),
+        Play(REFUSED, REFUSED_CHECKS, ("one=Please build.",), {"refuse": "rm -rf", "tools": {"loopDetection": LOOPS}}),
+    )
+    for run in (delegating, refusing):
+        answered = [exchange for exchange in run.asked if exchange.status == 200]
+        assert (run.exit_code, run.facts["complete"], run.facts["incomplete_because"]) == (0, True, [])
+        assert run.facts["totals"]["llm_calls"] == len(answered) == len(run.asked)
+        assert Counter(call["request_model"] for call in run.facts["llm_calls"]) == Counter(e.model for e in answered)
+        assert Counter(name for name, _ in called(run)) == asked_for(run)
+
+    assert Counter(exchange.model for exchange in delegating.asked) == {"gpt-4o": 3, "gpt-4o-mini": 2}
+    assert called(delegating) == [("sessions_spawn", "ok"), ("exec", "ok")]
+    totals = delegating.facts["totals"]
+    # The spans name no agent: whose session it was is unknown, and no delegation is made up or denied.
+    assert (delegating.facts["agents"], delegating.facts["delegations"], totals["input_tokens"]) == (None, None, None)
+    assert verdicts(delegating) == {
+        "tool_was_called": "pass", "tool_call_count": "pass", "llm_call_count": "pass", "tool_not_permitted": "pass",
+        "delegation_occurred": "inconclusive", "trace_token_budget": "inconclusive", "no_span_errors": "pass",
+    }  # fmt: skip
+
+    # A hook refused the one; the loop detector, whose span stands alone, the other: it knows nothing but the tool's name.
+    assert called(refusing) == [
+        ("exec", "blocked"), ("write", "ok"), ("read", "ok"), ("read", "ok"), ("read", "ok"), ("read", "blocked"),
+    ]  # fmt: skip
+    assert verdicts(refusing) == {
+        "attempted": "fail", "done": "pass", "exec attempted": "fail", "exec done": "pass", "reads": "pass",
     }  # fmt: skip

@@ -86,7 +86,7 @@ class Stored:
     """What is left of all samples."""
 
     wal: bytes
-    """The write-ahead log while the receiver was running."""
+    """The journal and the write-ahead log while the receiver was running."""
     file: bytes
     """The database after it was closed."""
     rows: str
@@ -120,15 +120,17 @@ def store_all(folder: Path, protocol: str, redaction: RedactionSettings) -> Stor
         for name, sample in EVERY.items():
             for signal, message in zip(("traces", "logs"), planted(name, sample.text), strict=True):
                 send(receiver, protocol, signal, message, sample.text)
-        wal = path.with_name("spans.duckdb.wal").read_bytes()
+        receiver.flush()
+        journal = path.with_name("spans.duckdb.journal").read_bytes()
         of_run: dict[str, list[tuple[str, str]]] = {}
         for run_id, place, text in store.script(_CELLS):
             of_run.setdefault(run_id, []).append((place, text))
+        logs_on_disk = journal + path.with_name("spans.duckdb.wal").read_bytes()
         tables = [table for (table,) in store.script("SELECT table_name FROM duckdb_tables() WHERE NOT temporary")]
         rows = "\n".join(repr(row) for table in tables for row in store.script(f'SELECT * FROM "{table}"'))
     store.close()
     assert [path] == list(folder.iterdir())
-    return Stored(wal, path.read_bytes(), rows, of_run)
+    return Stored(logs_on_disk, path.read_bytes(), rows, of_run)
 
 
 @pytest.fixture(scope="module", params=["grpc", "http/protobuf", "http/json", "http/json, escaped"])
@@ -138,7 +140,7 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.mark.parametrize("name", EVERY)
 def test_no_file_holds_it(stored, name):
-    """No part of the secret is in the write-ahead log, in the closed database, or in any row of any table."""
+    """No part of the secret is in the journal, the write-ahead log, in the closed database, or in any row of any table."""
     for piece in EVERY[name].pieces:
         assert piece.encode() not in stored.wal
         assert piece.encode() not in stored.file
@@ -165,7 +167,7 @@ def test_its_mark_stands_in_every_place(stored, name):
 
 def test_the_search_can_find(stored, tmp_path):
     """What is no secret is found where the secrets were looked for, and without redaction every secret is."""
-    assert CONTROL.encode() in stored.wal
+    assert stored.wal.count(CONTROL.encode()) >= 2 * len(EVERY)
     assert CONTROL in stored.rows
 
 

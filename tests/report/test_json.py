@@ -9,6 +9,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from clawtrace import __version__
+from clawtrace.engine.gate import Gate
+from clawtrace.engine.thresholds import ThresholdRules, suite_rates
 from clawtrace.model.verdict import Evidence, Status
 from clawtrace.report.base import CampaignReport, LeftOut
 from clawtrace.report.json_report import JsonReport, Results, json_schema
@@ -75,8 +77,60 @@ def test_pass_rate_is_passes_among_runs_that_ran_and_were_judged(verdict, run, c
     )
 
     assert [case["pass_rate"] for case in data["cases"]] == [pytest.approx(2 / 3), None]
-    assert [case["interval"] for case in data["cases"]] == [None, None]
+    assert data["cases"][0]["interval"] == [pytest.approx(0.2077, abs=1e-4), 1.0]
+    assert [(case["passed"], case["failed"], case["undecided"]) for case in data["cases"]] == [(2, 0, 1), (0, 0, 0)]
+    assert [run["outcome"] for run in data["cases"][0]["runs"]] == ["passed", "passed", "undecided", None]
+    assert data["cases"][1]["interval"] is None
     assert [case["stability"] for case in data["cases"]] == [None, None]
+    assert [case["pass_at_k"] for case in data["cases"]] == [pytest.approx({"1": 2 / 3, "2": 1, "3": 1}), {}]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "outcome", "answer"),
+    [
+        ([{"status": "pass"}], "passed", "passed"),
+        ([{"status": "fail"}], "failed", "failed"),
+        ([{"status": "fail", "severity": "warn"}], "passed", "failed"),
+        ([{"status": "warn", "missing_data": True}], "undecided", "undecided"),
+        ([{"status": "warn", "missing_data": True, "severity": "warn"}], "passed", "undecided"),
+        ([{"status": "skip"}], "undecided", "undecided"),
+        ([{"status": "inconclusive"}], "undecided", "undecided"),
+        ([{"status": "error"}], "undecided", "undecided"),
+    ],
+)
+def test_what_counts_as_a_pass(verdicts, outcome, answer, verdict, run, campaign) -> None:
+    """What keeps a run from exit code 0 keeps it from being a pass; an assertion's own rate knows no severity."""
+    runs = [run(*(verdict(**fields) for fields in verdicts), repetition=number) for number in (1, 2)]
+    (case,) = written(campaign(*runs))["cases"]
+
+    assert [entry["outcome"] for entry in case["runs"]] == [outcome] * 2
+    (assertion,) = case["assertions"]
+    assert {word: assertion[word] for word in ("passed", "failed", "undecided")} == {
+        "passed": 0, "failed": 0, "undecided": 0, answer: 2,
+    }  # fmt: skip
+
+
+def test_one_run_has_no_rates_of_assertions(verdict, run, campaign) -> None:
+    """Over a single run there is nothing to say of an assertion that the run does not say itself."""
+    (case,) = written(campaign(run(verdict())))["cases"]
+
+    assert case["assertions"] == []
+    assert case["stability"] is None
+    assert case["interval"] == [pytest.approx(0.2065, abs=1e-4), 1.0]
+
+
+def test_thresholds_are_written(verdict, run, campaign) -> None:
+    """Each threshold has its rate, what was asked, and whether it was reached."""
+    runs = [run(verdict(), model_id="big"), run(verdict("fail"), model_id="big", repetition=2)]
+    rules = ThresholdRules(0.6, {}, 0.05, informational=True)
+    rates = suite_rates(runs, ["big"], rules, Gate())
+    (found,) = written(campaign(*runs, thresholds=rates))["thresholds"]
+
+    assert found.pop("interval") == pytest.approx([0.0945, 0.9055], abs=1e-4)
+    assert found == {
+        "model_id": "big", "passed": 1, "failed": 1, "undecided": 0, "pass_rate": 0.5, "threshold": 0.6,
+        "tolerance": 0.05, "gate_on": "rate", "reached": False, "behavior": "informational",
+    }  # fmt: skip
 
 
 def test_cases_are_grouped_by_case_and_model(verdict, run, campaign) -> None:
@@ -181,7 +235,7 @@ def test_schema_describes_every_key() -> None:
         if "description" not in prop
     ]
     assert nameless == []
-    assert "no statistics" in schema["$defs"]["Case"]["properties"]["interval"]["description"]
+    assert "Wilson" in schema["$defs"]["Case"]["properties"]["interval"]["description"]
 
 
 def test_runs_that_were_left_out_are_listed_and_keep_the_campaign_from_passing(verdict, run, campaign) -> None:

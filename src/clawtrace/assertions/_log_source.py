@@ -1,6 +1,6 @@
 """The seeds' log fields: which log stands in when a run has no trace, and which run is meant.
 
-Reading the log comes with the log adapters; until then a run without a trace is skipped, and the message says so.
+The engine reads the log (`clawtrace.engine.log_fallback`): its lines become spans, and the question is the same.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ class LogSource(Assertion):
     abstract = True
 
     log_path: str | None = None
-    """Log file that stands in when the run has no trace. It is not read in this version: such a run is skipped."""
+    """Log, or a glob of transcripts, that stands in when the run has no trace; relative to the run's workspace."""
     run_id: str | None = None
-    """Ask only about the run of exactly this id; by default the current run. For any other run the answer is unknown."""
+    """Ask only about the run of exactly this id, as the log calls it; by default the current run."""
 
     def outcome(self, row: Row) -> Outcome:
         """Read one row; the answer is unknown for a run that was not asked about."""
@@ -29,10 +29,6 @@ class LogSource(Assertion):
     def reads_answer_alone(self) -> bool:
         """Where one run is asked about, the answer depends on which run it is."""
         return self.run_id is None
-
-    def no_trace_hint(self) -> str:
-        """Say that the log was not read."""
-        return f"The log {self.log_path!r} was not read: this version judges spans only." if self.log_path else ""
 
     def explain(self, outcome: Outcome) -> str:
         """Say the answer of the class that this one is mixed with, or that another run was asked about."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from clawtrace.assertions._apart import still_open, tool_calls_apart
 
-__all__ = ["contains_sql", "details_sql", "evidence_sql", "ordered_sql", "strict_sql"]
+__all__ = ["contains_sql", "details_sql", "evidence_sql", "ordered_sql", "partial_sql", "strict_sql"]
 
 # A call without length is taken as one nanosecond long (clawtrace.assertions._order); one that never ended as well,
 # and one without a start meets nothing: the search in Python looks at those again.
@@ -203,6 +203,14 @@ def contains_sql(needs: list[int], *, literal: bool) -> str:
         return _combined([tools], branches, _answer("1 = 0", "g.calls = 0"))
     branches.append(_branch(have, "u.run_id", {"met": "count(*)"}))
     return _combined([tools], branches, _answer(f"g.met = {len(needs)}", "g.vague = 0"))
+
+
+def partial_sql(*, without_calls: bool) -> str:
+    """Return SQL for a partial order: it settles the runs without any call, where the answer is `without_calls`."""
+    answer = f"""CASE WHEN g.calls > 0 OR g.recordable = 0 THEN NULL ELSE {"TRUE" if without_calls else "FALSE"} END AS holds,
+       CASE WHEN g.recordable = 0 THEN 'tool_calls' ELSE NULL END AS missing,
+       CASE WHEN g.calls = 0 THEN TRUE ELSE FALSE END AS settled, FALSE AS final"""
+    return _combined([_CALLS], [_totals(), _attempts()], answer)
 
 
 def details_sql() -> str:

@@ -22,9 +22,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from clawtrace._attribute_docs import Documented
+from clawtrace.assertions._common_fields import Dimensions, LookAgain, MinPassRate, Turn, check_common_fields
+from clawtrace.assertions.matchers import Matcher
 from clawtrace.assertions.world import World
 from clawtrace.model.query import Query, Resolve
 from clawtrace.model.verdict import Severity
@@ -80,6 +82,8 @@ class Assertion(Documented):
     """Whether a run without any span is skipped; False for what the runner or the world alone can answer."""
     needs_redaction: ClassVar[bool] = False
     """Whether the question is answered by redaction's marks, so that it cannot be asked where redaction was off."""
+    unscoped: ClassVar[str] = ""
+    """Why `agent` and `turn` cannot narrow the question down, as a sentence; empty where they can."""
 
     id: str | None = Field(default=None, min_length=1)
     """Name of the assertion in reports; by default its type and place in the file."""
@@ -88,12 +92,37 @@ class Assertion(Documented):
     severity: Severity = "error"
     """`warn` keeps a fail, skip or inconclusive out of the exit code."""
     on_missing: Literal["skip", "inconclusive", "fail", "pass"] | None = None
-    """The status when the question met no data at all: no trace, or a fact that the instrumentation cannot record."""
+    """The status when the question met no data at all: no trace, nothing of the agent or turn, or a fact that the
+    instrumentation cannot record."""
+    dimensions: Dimensions = ()
+    """What the answer counts towards in the run's scores: task, process, autonomy, closeness, efficiency, spark."""
+    agent: Matcher | None = None
+    """Ask only about what happened at or under an agent of this name, whole and case-sensitive; or `glob:`, `re:`, `literal:`."""
+    turn: Turn = None
+    """Ask only about what happened in this turn of the conversation, counted from 1; or `last`."""
+    min_pass_rate: MinPassRate = 1.0
+    """Least share of the repetitions that must pass, above 0 up to 1."""
+    expect: Literal["fail"] | None = None
+    """`fail`: a known failure. It fails no run while it lasts; that it passes is then a failure of its own."""
+    reason: str | None = Field(default=None, min_length=1)
+    """What is known to be wrong; `expect: fail` needs it."""
+    until: LookAgain = None
+    """Last day of the known failure, `2026-11-20`; `expect: fail` needs it. Afterwards the assertion is an ordinary one."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "type_name" not in vars(cls):
             cls.type_name = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
+    @model_validator(mode="after")
+    def _check_common_fields(self) -> "Assertion":
+        check_common_fields(self)
+        return self
+
+    @property
+    def expects_failure(self) -> bool:
+        """Whether the assertion is a known failure."""
+        return self.expect == "fail"
 
     def growth_of(self) -> Growth:
         """Return how more spans can change this question's answer."""

@@ -34,9 +34,12 @@ class Probe(Assertion):
     abstract = True
     growth = "exact"
     needs_trace = False
+    unscoped = "it looks at the world beside the trace, which belongs to the whole run."
 
     precondition: ClassVar[bool] = False
     """Whether it can be asked before the agent starts (spec: assertions.md §1)."""
+    needs_permission: ClassVar[bool] = False
+    """Whether it runs a user's own code in Python, which an evaluation profile must allow (spec: config.md §4)."""
     case_files: ClassVar[tuple[str, ...]] = ()
     """Fields that hold a path relative to the case file; it must exist when the case is loaded."""
 

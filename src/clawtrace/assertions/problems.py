@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from clawtrace.errors import ClawtraceError, ExitCode
@@ -54,7 +55,11 @@ def did_you_mean(word: Any, choices: Iterable[str]) -> str:
 
 def problems_of(error: ValidationError, model: type[BaseModel], written: Mapping[str, Any]) -> list[AssertionProblem]:
     """Return pydantic's errors about `model` in readable words, with paths into what was `written`."""
-    return [_problem(detail, model, written) for detail in error.errors(include_url=False)]
+    details = error.errors(include_url=False)
+    inner = {detail["loc"][:length] for detail in details for length in range(len(detail["loc"]))}
+    # A list whose entries are wrong is called too short beside: those entries were not counted.
+    told = [detail for detail in details if detail["type"] != "too_short" or detail["loc"] not in inner]
+    return [_problem(detail, model, written) for detail in told]
 
 
 _WORDS = {
@@ -72,7 +77,7 @@ _WORDS = {
     "greater_than_equal": "must be at least {ge}, found {found}",
     "greater_than": "must be more than {gt}, found {found}",
     "less_than_equal": "must be at most {le}, found {found}",
-    "too_short": "needs at least {min_length} entry, found {actual_length}",
+    "too_short": "needs at least {min_length} {entries}, found {actual_length}",
     "string_too_short": "must not be empty",
 }
 
@@ -86,16 +91,18 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], written: Mapping[str,
     if kind == "missing":
         return AssertionProblem(path, f"`{path[-1]}` is missing")
     if kind == "extra_forbidden":
-        fields = _fields_at(model, path[:-1])
+        fields = _fields_at(model, path[:-1], written)
         message = f"unknown field `{path[-1]}`; valid: {', '.join(fields)}"
         return AssertionProblem(path, message, did_you_mean(path[-1], fields))
     if kind == "literal_error":
-        choices = _choices(model, path)
+        choices = _choices(model, path, written)
         message = f"{detail['input']!r} is not valid; valid: {', '.join(choices) or context['expected']}"
         return AssertionProblem(path, message, did_you_mean(detail["input"], choices))
     if kind in _WORDS:
-        return AssertionProblem(path, _WORDS[kind].format(found=_found(detail["input"]), **context))
-    return AssertionProblem(path, detail["msg"])
+        entries = "entry" if context.get("min_length") == 1 else "entries"
+        said = _WORDS[kind].format(found=_found(detail["input"]), entries=entries, **context)
+        return AssertionProblem(path, said)
+    return AssertionProblem(path, detail["msg"], str(context.get("hint", "")))
 
 
 def _found(value: Any) -> str:
@@ -121,32 +128,50 @@ def _path(loc: tuple[int | str, ...], written: Any) -> Path:
         indexed = isinstance(written, list | tuple) and isinstance(part, int) and part < len(written)
         if inside or indexed:
             written = written[part]
-        elif place < len(loc) - 1 or not isinstance(written, Mapping):
+        # pydantic's names of union members (tags) are told apart by their spaces.
+        elif place < len(loc) - 1 or isinstance(part, int) or " " in part or not isinstance(written, Mapping):
             continue
         path.append(part)
     return tuple(path)
 
 
-def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel]:
-    """Return the model that reads the mapping at `path`."""
+def _model_at(model: type[BaseModel], path: Path, written: Any) -> type[BaseModel]:
+    """Return the model that reads the mapping at `path`; of several the one that knows most of its keys."""
+    models = [model]
     for part in path:
-        field = model.model_fields.get(str(part))
-        inner = field and next(
-            (t for t in _types(field.annotation) if isinstance(t, type) and issubclass(t, BaseModel)), None
-        )
-        if inner:
-            model = inner
-    return model
+        if not isinstance(part, int):
+            field = _by_key(_nearest(models, written)).get(str(part))
+            inner = [one for one in _types(field.annotation) if _is_model(one)] if field else []
+            models = inner or models
+        inside = isinstance(written, Mapping) and part in written
+        indexed = isinstance(written, list | tuple) and isinstance(part, int) and part < len(written)
+        written = written[part] if inside or indexed else None
+    return _nearest(models, written)
 
 
-def _fields_at(model: type[BaseModel], path: Path) -> list[str]:
-    return list(_model_at(model, path).model_fields)
+def _nearest(models: Sequence[type[BaseModel]], written: Any) -> type[BaseModel]:
+    keys = set(written) if isinstance(written, Mapping) else set()
+    return max(models, key=lambda one: len(keys & _by_key(one).keys()))
 
 
-def _choices(model: type[BaseModel], path: Path) -> list[str]:
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return the fields of a model by the key that a file has for each."""
+    model.model_rebuild()  # a model that was never used does not know its fields' types yet
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _fields_at(model: type[BaseModel], path: Path, written: Any) -> list[str]:
+    return list(_by_key(_model_at(model, path, written)))
+
+
+def _choices(model: type[BaseModel], path: Path, written: Any) -> list[str]:
     """Return the words that a field with a fixed set of them takes."""
     names = [part for part in path if isinstance(part, str)]
-    field = _model_at(model, path[:-1]).model_fields.get(names[-1]) if names else None
+    field = _by_key(_model_at(model, path[:-1], written)).get(names[-1]) if names else None
     return [str(word) for word in _types(field.annotation) if isinstance(word, str)] if field else []
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from clawtrace._attribute_docs import attribute_docs
@@ -101,7 +103,7 @@ def _fields(cls: type[Assertion]) -> tuple[FieldReference, ...]:
             required=field.is_required(),
             default=properties[name].get("default"),
             meaning=attribute_docs(cls).get(name, ""),
-            common=name in Assertion.model_fields,
+            common=name in Assertion.model_fields and field.annotation == Assertion.model_fields[name].annotation,
         )
         for name, field in cls.model_fields.items()
     ]
@@ -131,7 +133,7 @@ def json_schema() -> dict[str, Any]:
 
     An entry is one of the types in the long notation: `type` and its fields.
     """
-    definitions: dict[str, Any] = {}
+    definitions: dict[str, Any] = {f"any_{name}": schema for name, schema in _common_schemas().items()}
     entries = [_entry_schema(cls, definitions) for cls in all_types().values()]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -147,10 +149,24 @@ def json_schema() -> dict[str, Any]:
     }
 
 
+@cache
+def _common_schemas() -> Mapping[str, Any]:
+    """Return the schemas of the fields that every type accepts, by name: they are written once."""
+    found: dict[str, Any] = Assertion.model_json_schema()["properties"]
+    return found
+
+
 def _entry_schema(cls: type[Assertion], definitions: dict[str, Any]) -> dict[str, str]:
     """Put the schema of one type, in the long notation, into `definitions`, and return a reference to it."""
     schema = cls.model_json_schema(ref_template="#/$defs/{model}")
     definitions.update(schema.pop("$defs", {}))
+    common = _common_schemas()
+    shared = {
+        name: {"$ref": f"#/$defs/any_{name}"}
+        for name, written in schema["properties"].items()
+        if common.get(name) == written
+    }
+    schema["properties"] |= shared
     schema["title"] = cls.type_name
     schema["description"] = _docstring(cls)[0]
     schema["properties"] = {"type": {"const": cls.type_name}, **schema["properties"]}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 __all__ = ["Gateway", "HookPolicy", "World"]
 
@@ -23,6 +23,8 @@ class HookPolicy(NamedTuple):
     allowed: bool = False
     network: str = "deny"
     """``deny`` or ``allow``."""
+    redact_secrets: bool = True
+    """Whether known secrets are taken out of what probes report."""
 
 
 class World(NamedTuple):
@@ -50,3 +52,5 @@ class World(NamedTuple):
     stderr: Path | None = None
     folder: Path | None = None
     """Absolute folder of the run's results."""
+    facts: Callable[[], Mapping[str, Any]] | None = None
+    """What `clawtrace inspect --json` says of the run, computed when it is asked for; None before the agent starts."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clawtrace.assertions.world import Gateway
+from clawtrace.assertions.world import Gateway, World
 from clawtrace.campaign.events import (
     CampaignEvent,
     Interrupted,
@@ -30,8 +30,14 @@ from clawtrace.campaign.one_run import (
     failed_result,
     run_one,
 )
+from clawtrace.campaign.reuse import decide, evaluation_folder
+from clawtrace.campaign.reused_run import at_home, judge_stored
+from clawtrace.campaign.stored import StoredRuns, read_run
+from clawtrace.campaign.stored_results import write_result
+from clawtrace.config.permissions import hook_policy
+from clawtrace.engine.gate import Gate
 from clawtrace.errors import ClawtraceError, ConfigError, PreconditionError, RunnerError
-from clawtrace.model.verdict import RunResult, Status
+from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import Runner, StopSignal, runner_types
 
 __all__ = ["CampaignResult", "NotRun", "execute", "missing_runtimes"]
@@ -62,11 +68,11 @@ class CampaignResult:
     """Whether the user ended it (Ctrl-C)."""
 
 
-def missing_runtimes(plan: Plan, env: Mapping[str, str]) -> dict[str, str]:
-    """Return, by case id, what must be installed or set before the plan can run; empty when nothing is known to be."""
+def missing_runtimes(runs: Iterable[PlannedRun], env: Mapping[str, str]) -> dict[str, str]:
+    """Return, by case id, what must be installed or set before the runs can start; empty when nothing is known to be."""
     found: dict[str, str] = {}
     types = runner_types()
-    for planned in plan.runs:
+    for planned in runs:
         runner = types[planned.case.config.runner.type]()
         missing = runner.missing(planned.settings, planned.case.path.parent, env)
         if missing is not None:
@@ -75,9 +81,14 @@ def missing_runtimes(plan: Plan, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def execute(
-    plan: Plan, session: CampaignSession, env: Mapping[str, str], listener: Listener = lambda _: None
+    plan: Plan,
+    session: CampaignSession,
+    env: Mapping[str, str],
+    listener: Listener = lambda _: None,
+    *,
+    reuse: bool = True,
 ) -> CampaignResult:
-    """Run every planned run and judge it.
+    """Run every planned run and judge it; a stored run that can stand for a planned one spares its agent.
 
     The first Ctrl-C starts nothing new, ends the agents at work and returns what is there; a second one raises.
     A missing program, container runtime or key is reported before anything starts: no run is started then.
@@ -87,18 +98,24 @@ def execute(
         session: open, with a receiver.
         env: the caller's environment.
         listener: told about progress, one event at a time.
+        reuse: whether stored runs may stand for planned ones.
     """
-    return _Execution(plan, session, env, listener).run()
+    return _Execution(plan, session, env, listener, reuse=reuse).run()
 
 
 class _Execution:
-    def __init__(self, plan: Plan, session: CampaignSession, env: Mapping[str, str], listener: Listener) -> None:
+    def __init__(
+        self, plan: Plan, session: CampaignSession, env: Mapping[str, str], listener: Listener, *, reuse: bool
+    ) -> None:
         self.plan = plan
         self._listener = listener
         self._telling = threading.Lock()
         self._halted: str | None = None
         self._interrupted = False
         self._active = 0
+        self._decisions = decide(plan, env, reuse=reuse)
+        self._stored = StoredRuns(plan.outputs)
+        self._evaluations = evaluation_folder(plan)
         self._results: dict[str, RunResult] = {}
         self._not_run: dict[str, NotRun] = {}
         types = runner_types()
@@ -106,13 +123,14 @@ class _Execution:
         runners: dict[str, Runner] = {name: types[name]() for name in used}
         project = plan.suite.project.config
         gateway = Gateway(project.gateway.url, project.gateway.token)
-        self._context = RunContext(session, runners, StopSignal(), env, project.telemetry_env, plan.folder, gateway)
+        world = World("", gateway=gateway, hooks=hook_policy(plan.suite.evaluation_profile))
+        self._context = RunContext(session, runners, StopSignal(), env, project.telemetry_env, plan.folder, world)
 
     def run(self) -> CampaignResult:
         started_at = time.time()
         self._manifest(started_at)
         self._tell(PlanReady(self.plan))
-        missing = missing_runtimes(self.plan, self._context.env)
+        missing = missing_runtimes(self._to_start(), self._context.env)
         if missing:
             self._refuse(missing)
         else:
@@ -125,6 +143,10 @@ class _Execution:
             ended_at=time.time(),
             interrupted=self._interrupted,
         )
+
+    def _to_start(self) -> list[PlannedRun]:
+        """Return the runs for which no stored run stands."""
+        return [run for run in self.plan.runs if self._decisions[run.run_id].stored is None]
 
     def _refuse(self, missing: Mapping[str, str]) -> None:
         for planned in self.plan.runs:
@@ -165,7 +187,7 @@ class _Execution:
         self._count(1)
         self._tell(RunStarted(planned))
         try:
-            result = run_one(planned, self._context, lambda: self._tell(RunJudging(planned)))
+            result = self._result_of(planned)
         except RunInterruptedError:
             self._leave_out(planned, "interrupted while its agent was running")
             return
@@ -183,8 +205,32 @@ class _Execution:
         finally:
             self._count(-1)
         self._finish(planned, result)
-        if self.plan.fail_fast and result.status in (Status.FAIL, Status.ERROR):
+        if self.plan.fail_fast and self._is_lost(planned):
             self._halt(f"`{planned.run_id}` failed before (`fail_fast`)")
+
+    def _is_lost(self, planned: PlannedRun) -> bool:
+        """Return whether the case of a run has failed, whatever its other repetitions say."""
+        repetitions = [run for run in self.plan.runs if run.case is planned.case and run.model_id == planned.model_id]
+        ended = [self._results[run.run_id] for run in repetitions if run.run_id in self._results]
+        return Gate().is_lost(ended, len(repetitions))
+
+    def _result_of(self, planned: PlannedRun) -> RunResult:
+        """Run the agent, or judge the run that stands for it; keep what is new."""
+        decision = self._decisions[planned.run_id]
+        kept = self._evaluations / f"{planned.folder.removeprefix('runs/')}.json"
+        folder = self.plan.folder / planned.folder
+        if decision.stored is None or decision.evaluation is None:
+            result = run_one(planned, decision.fingerprint, self._context, lambda: self._tell(RunJudging(planned)))
+            is_new = True
+        else:
+            stored = at_home(decision.stored, folder, self.plan.folder, self._context.session)
+            result, is_new = judge_stored(planned, stored, decision.evaluation, kept, self._context)
+        run = read_run(folder, self.plan.folder)
+        if run is not None:
+            self._stored.put(run, planned.repetition)
+        if is_new and decision.evaluation is not None:
+            write_result(kept, decision.evaluation, result)
+        return result
 
     def _count(self, change: int) -> None:
         with self._telling:

@@ -49,6 +49,8 @@ class Plan:
     suite: LoadedSuite
     runs: tuple[PlannedRun, ...]
     """In the order in which they start."""
+    outputs: Path
+    """Absolute folder of all results."""
     folder: Path
     """Of the campaign: ``outputs/campaigns/<suite_id>/<run_profile_id>-<fp12>``."""
     max_concurrency: int
@@ -97,10 +99,12 @@ def expand(
     ]
     profile = suite.run_profile
     name = f"{profile.run_profile_id}-{profile_fingerprint(profile)[:12]}"
+    results = (outputs or suite.project.outputs).absolute()
     return Plan(
         suite=suite,
         runs=tuple(runs),
-        folder=((outputs or suite.project.outputs) / "campaigns" / suite.config.suite_id / name).absolute(),
+        outputs=results,
+        folder=results / "campaigns" / suite.config.suite_id / name,
         max_concurrency=parallel,
         fail_fast=policy.fail_fast,
         stop_on_runner_error=policy.stop_on_runner_error,

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clawtrace.assertions.base import Assertion
-from clawtrace.assertions.world import Gateway, World
+from clawtrace.assertions.world import World
 from clawtrace.campaign.expand import PlannedRun
 from clawtrace.campaign.layout import fresh_folder, write_json
+from clawtrace.campaign.stored import RUN_SCHEMA
 from clawtrace.campaign.surroundings import after, with_preconditions
 from clawtrace.errors import ConfigError, RunnerError
 from clawtrace.model.run import RunRecord
@@ -21,9 +22,18 @@ from clawtrace.runners.base import Message, Runner, RunOutcome, RunRequest, Stop
 from clawtrace.runners.templates import RunValues, render
 
 if TYPE_CHECKING:
+    from clawtrace.engine.log_runs import LoadedLogs, RunOf
     from clawtrace.receiver.recording import Grouping
 
-__all__ = ["CampaignSession", "Endpoints", "RunContext", "RunInterruptedError", "failed_result", "run_one"]
+__all__ = [
+    "CampaignSession",
+    "Endpoints",
+    "RunContext",
+    "RunInterruptedError",
+    "failed_result",
+    "run_one",
+    "run_values",
+]
 
 
 class Endpoints(Protocol):
@@ -56,8 +66,16 @@ class CampaignSession(Protocol):
         """Wait until nothing more can come."""
         ...
 
+    def take_run(self, store: Path, run_id: str) -> None:
+        """Copy a run, its spans and its record, from another store."""
+        ...
+
     def load_recordings(self, paths: Sequence[Path], grouping: Grouping) -> Any:
         """Store recorded spans as a closed run."""
+        ...
+
+    def load_logs(self, paths: Sequence[Path], run_of: RunOf, *, must_be_logs: bool) -> LoadedLogs:
+        """Read the agent's own logs and transcripts."""
         ...
 
     def evaluate(
@@ -90,15 +108,16 @@ class RunContext:
     """`telemetry_env` of the project."""
     folder: Path
     """Of the campaign, absolute."""
-    gateway: Gateway
-    """The project's agent gateway."""
+    world: World
+    """What is common to the worlds of all runs: the project's gateway, and what hooks may do."""
 
 
-def run_one(planned: PlannedRun, context: RunContext, judging: Any) -> RunResult:
+def run_one(planned: PlannedRun, fingerprint: str | None, context: RunContext, judging: Any) -> RunResult:
     """Run `planned` and judge it.
 
     Args:
         planned: what to run.
+        fingerprint: by which the run is found again; None when it must not be.
         context: what the runs of the campaign share.
         judging: called without arguments when the agent has ended.
 
@@ -118,31 +137,40 @@ def run_one(planned: PlannedRun, context: RunContext, judging: Any) -> RunResult
         trace_id=secrets.token_hex(16),
         parent_span_id=secrets.token_hex(8),
     )
-    values = _values(planned, context, folder / "workspace", started_at)
+    values = run_values(planned, planned.run_id, context.env, folder / "workspace", started_at)
     request = with_preconditions(
-        _request(planned, context, folder, values), planned.case.preconditions.for_run(values), context.gateway
+        _request(planned, context, folder, values), planned.case.preconditions.for_run(values), context.world
     )
     if runner.starts_agent:
         record, outcome = _live(record, runner, request, context)
         judging()
         record = context.session.close_run(record, processes_gone=outcome.processes_gone)
+        said = _read_logs(context.session, outcome.logs, planned.run_id)
     else:
+        said = ()
         outcome = runner.run(request, None, context.stop)
         record = _with_outcome(record, outcome)
         context.session.open_run(record)
         judging()
         _load(context.session, outcome.recordings, planned.run_id)
     assertions = planned.case.assertions.for_run(values)
-    world = after(request, outcome, context.gateway)
+    world = after(request, outcome, context.world)
     (found,) = context.session.evaluate([planned.run_id], assertions, worlds={planned.run_id: world})
     result = found._replace(
         case_id=record.case_id,
         model_id=record.model_id,
         repetition=record.repetition,
-        diagnostics=(*found.diagnostics, *outcome.notes),
+        diagnostics=(*found.diagnostics, *outcome.notes, *said),
     )
-    _keep(folder, planned, record, outcome, result)
+    _keep(folder, planned, fingerprint, started_at, record, outcome, result)
     return result
+
+
+def _read_logs(session: CampaignSession, logs: Sequence[Path], run_id: str) -> tuple[str, ...]:
+    """Read the agent's own logs; return what was not used of them."""
+    if not logs:
+        return ()
+    return tuple(session.load_logs(logs, lambda _: run_id, must_be_logs=False).notes)
 
 
 def _load(session: CampaignSession, recordings: Sequence[Path], run_id: str) -> None:
@@ -202,15 +230,18 @@ def _with_outcome(record: RunRecord, outcome: RunOutcome) -> RunRecord:
     )
 
 
-def _values(planned: PlannedRun, context: RunContext, workspace: Path, started_at: float) -> RunValues:
+def run_values(
+    planned: PlannedRun, run_id: str, env: Mapping[str, str], workspace: Path, started_at: float
+) -> RunValues:
+    """Return what the templates of one run stand for."""
     return RunValues(
-        run_id=planned.run_id,
+        run_id=run_id,
         case_id=planned.case.config.case_id,
         case_dir=str(planned.case.path.parent),
         model_id=planned.model_id,
         workspace=str(workspace),
         started_at=started_at,
-        env=context.env,
+        env=env,
         extra={},
     )
 
@@ -235,15 +266,24 @@ def _request(planned: PlannedRun, context: RunContext, folder: Path, values: Run
     )
 
 
-def _keep(folder: Path, planned: PlannedRun, record: RunRecord, outcome: RunOutcome, result: RunResult) -> None:
+def _keep(
+    folder: Path,
+    planned: PlannedRun,
+    fingerprint: str | None,
+    started_at: float,
+    record: RunRecord,
+    outcome: RunOutcome,
+    result: RunResult,
+) -> None:
     """Write ``run.json`` and ``workspace.diff`` of a finished run; paths in them are relative to the run's folder."""
     if outcome.workspace is not None:
         write_json(folder / "workspace.diff", {"schema": "clawtrace.workspace/1", **outcome.changes})
     write_json(
         folder / "run.json",
         {
-            "schema": "clawtrace.run/1",
+            "schema": RUN_SCHEMA,
             "run_id": record.run_id,
+            "fingerprint": fingerprint,
             "case_id": record.case_id,
             "model_id": record.model_id,
             "requested_model": planned.model.requested_model if planned.model else None,
@@ -253,17 +293,14 @@ def _keep(folder: Path, planned: PlannedRun, record: RunRecord, outcome: RunOutc
             "exit_code": record.agent_exit_code,
             "ended_by_signal": record.ended_by_signal,
             "timed_out": record.timed_out,
+            "final_output": record.final_output,
+            "started_at": started_at,
             "started_ns": record.started_ns,
             "ended_ns": record.ended_ns,
             "closed_by": result.closed_by,
             "complete": result.complete,
             "incomplete_because": list(result.incomplete_because),
             "notes": list(outcome.notes),
-            "status": result.status,
-            "assertions": [
-                {"id": verdict.id, "type": verdict.type, "status": verdict.status, "message": verdict.message}
-                for verdict in result.verdicts
-            ],
         },
     )
 

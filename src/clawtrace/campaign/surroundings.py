@@ -8,29 +8,28 @@ from pathlib import Path
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.probe import Probe
-from clawtrace.assertions.world import Gateway, World
+from clawtrace.assertions.world import World
 from clawtrace.errors import ClawtraceError, PreconditionError
 from clawtrace.runners.base import RunOutcome, RunRequest
 
 __all__ = ["after", "before", "with_preconditions"]
 
 
-def before(request: RunRequest, workspace: Path | None, gateway: Gateway) -> World:
-    """Return the world in which an agent is about to start."""
-    return World(
-        request.run_id,
+def before(request: RunRequest, workspace: Path | None, common: World) -> World:
+    """Return the world in which an agent is about to start; `common` is what all runs of the campaign share."""
+    return common._replace(
+        run_id=request.run_id,
         workspace=workspace,
         case_dir=request.case_dir,
         started_at=request.started_at,
         env=request.base_env,
-        gateway=gateway,
         folder=request.folder,
     )
 
 
-def after(request: RunRequest, outcome: RunOutcome, gateway: Gateway) -> World:
+def after(request: RunRequest, outcome: RunOutcome, common: World) -> World:
     """Return the world that a run left behind."""
-    return before(request, outcome.workspace, gateway)._replace(
+    return before(request, outcome.workspace, common)._replace(
         changes=outcome.changes or None,
         run_status=outcome.run_status,
         agent_exit_code=outcome.exit_code,
@@ -40,13 +39,13 @@ def after(request: RunRequest, outcome: RunOutcome, gateway: Gateway) -> World:
     )
 
 
-def with_preconditions(request: RunRequest, preconditions: Sequence[Assertion], gateway: Gateway) -> RunRequest:
+def with_preconditions(request: RunRequest, preconditions: Sequence[Assertion], common: World) -> RunRequest:
     """Return `request` so that its agent starts only when every precondition holds."""
     if not preconditions:
         return request
 
     def ask(workspace: Path | None) -> None:
-        world = before(request, workspace, gateway)
+        world = before(request, workspace, common)
         refused = [why for one in preconditions if (why := _refusal(one, world))]
         if refused:
             raise PreconditionError("precondition: " + " ".join(refused))

@@ -12,6 +12,7 @@ import click
 from clawtrace.cli._reports import ReportTarget, report_option, write_reports, writes_to_stdout
 
 if TYPE_CHECKING:
+    from clawtrace.engine.pass_rate import GateOn
     from clawtrace.engine.tree_view import SpanNode
     from clawtrace.errors import ExitCode
     from clawtrace.model.verdict import RunResult
@@ -56,13 +57,23 @@ def gate_options(function: Callable[..., Any]) -> Callable[..., Any]:
         allow_missing_trace: bool,
         allow_missing_data: bool,
         gate_incomplete: Literal["error", "warn"],
+        gate_on: GateOn,
         **rest: Any,
     ) -> Any:
         from clawtrace.engine.gate import Gate
 
-        return function(gate=Gate(strict, allow_missing_trace, allow_missing_data, gate_incomplete), **rest)
+        gate = Gate(strict, allow_missing_trace, allow_missing_data, gate_incomplete, gate_on)
+        return function(gate=gate, **rest)
 
     for option in (
+        click.option(
+            "--gate-on",
+            type=click.Choice(["rate", "lower-bound"]),
+            default="rate",
+            show_default=True,
+            help="What of the repetitions is held against a least pass rate below 1: the rate that was seen, or the "
+            "lower end of its interval, which few runs cannot lift.",
+        ),
         click.option(
             "--gate-incomplete",
             type=click.Choice(["error", "warn"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from clawtrace.config.project_file import Project
     from clawtrace.config.session_settings import SessionSettings
     from clawtrace.engine.remote import HeldStore
+    from clawtrace.logs.model import LogReading
     from clawtrace.receiver.recording import Grouping
     from clawtrace.session import Session
 
@@ -35,6 +36,13 @@ _RECORDING_OPTIONS = (
     ),
     click.option("--run-per-file", is_flag=True, help="Each file is one run."),
     click.option("--run-per-dir", is_flag=True, help="Each folder that holds recordings is one run."),
+    click.option(
+        "--log",
+        "logs",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        multiple=True,
+        help="An agent's own log or transcript: more of a run that is there, else a run itself. Repeatable.",
+    ),
 )
 
 
@@ -45,6 +53,12 @@ class Recordings(NamedTuple):
     mode: Literal["rules", "one", "file", "dir"]
     run_id: str | None = None
     """Of mode `one`; None when none was given."""
+    logs: tuple[Path, ...] = ()
+    """`--log`: agents' own logs and transcripts."""
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to read."""
+        return bool(self.paths or self.logs)
 
     def grouping(self) -> Grouping:
         """Return the grouping for the session."""
@@ -82,7 +96,7 @@ class Source(NamedTuple):
 
         project = load_project(Path.cwd(), os.environ)
         settings = session_settings(project)
-        if self.recordings.paths:
+        if self.recordings:
             with Session.open(settings=settings) as session:
                 yield session, load_recordings(session, self.recordings)
             return
@@ -114,7 +128,17 @@ def _open_or_ask(path: Path, settings: SessionSettings) -> Session | HeldStore:
 
 
 def load_recordings(session: Session, recordings: Recordings) -> list[str]:
-    """Load recordings and say on stderr what is not in the runs; return the run ids, in order."""
+    """Load recordings and logs, and say on stderr what is not in the runs; return the run ids, in order."""
+    run_ids = _load_traces(session, recordings) if recordings.paths else []
+    if recordings.logs:
+        loaded = session.load_logs(recordings.logs, _RunOfLog(recordings, run_ids))
+        for note in loaded.notes:
+            click.echo(f"note: {note}", err=True)
+        run_ids += [run_id for run_id in loaded.run_ids if run_id not in run_ids]
+    return run_ids
+
+
+def _load_traces(session: Session, recordings: Recordings) -> list[str]:
     loaded = session.load_recordings(recordings.paths, recordings.grouping())
     if loaded.passed_over:
         name, found = loaded.passed_over[0]
@@ -126,6 +150,33 @@ def load_recordings(session: Session, recordings: Recordings) -> list[str]:
     if loaded.unattributed_logs:
         click.echo(f"note: {loaded.unattributed_logs} log records belong to no run", err=True)
     return loaded.run_ids
+
+
+class _RunOfLog:
+    """Says which run a log belongs to: the only one, the one of its folder; else its own lines do."""
+
+    def __init__(self, recordings: Recordings, run_ids: Sequence[str]) -> None:
+        self._only: str | None = None
+        self._alone = run_ids[0] if len(run_ids) == 1 else None
+        """The only run there is: a transcript tells of it. Lines that name a run may name another one."""
+        self._folders: dict[Path, str] = {}
+        if recordings.mode == "one":
+            self._only = self._alone or recordings.run_id or recordings.logs[0].name
+        elif recordings.mode == "dir":
+            roots = [path.resolve() for path in recordings.paths if path.is_dir()]
+            for root, run_id in ((root, run_id) for run_id in run_ids for root in roots):
+                for place in (root / run_id, root.parent / run_id):
+                    if place.is_dir():
+                        self._folders.setdefault(place, run_id)
+
+    def __call__(self, reading: LogReading) -> str | None:
+        """Return the run of a log; None where only its lines tell."""
+        if self._only is not None:
+            return self._only
+        place = next((folder for folder in reading.path.resolve().parents if folder in self._folders), None)
+        if place is not None:
+            return self._folders[place]
+        return None if reading.by_run else self._alone
 
 
 def recordings_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -140,10 +191,12 @@ def recordings_options(function: Callable[..., Any]) -> Callable[..., Any]:
         one_run: str | None,
         run_per_file: bool,
         run_per_dir: bool,
+        logs: tuple[Path, ...],
         paths: tuple[Path, ...] = (),
         **rest: Any,
     ) -> Any:
-        return function(recordings=_recordings((*paths, *traces), one_run, run_per_file, run_per_dir), **rest)
+        recordings = _recordings((*paths, *traces), logs, one_run, run_per_file, run_per_dir)
+        return function(recordings=recordings, **rest)
 
     for option in reversed(_RECORDING_OPTIONS):
         wrapper = option(wrapper)
@@ -155,8 +208,9 @@ def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def wrapper(recordings: Recordings, store: Path | None, **rest: Any) -> Any:
-        if recordings.paths and store is not None:
-            raise click.UsageError("--traces and --store are two sources; give one of them.")
+        if recordings and store is not None:
+            given = "--traces" if recordings.paths else "--log"
+            raise click.UsageError(f"{given} and --store are two sources; give one of them.")
         return function(source=Source(recordings, store), **rest)
 
     option = click.option(
@@ -165,7 +219,9 @@ def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return recordings_options(option(wrapper))
 
 
-def _recordings(traces: tuple[Path, ...], one_run: str | None, per_file: bool, per_dir: bool) -> Recordings:
+def _recordings(
+    traces: tuple[Path, ...], logs: tuple[Path, ...], one_run: str | None, per_file: bool, per_dir: bool
+) -> Recordings:
     given = [
         name
         for name, is_given in (
@@ -177,11 +233,11 @@ def _recordings(traces: tuple[Path, ...], one_run: str | None, per_file: bool, p
     ]
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} contradict each other.")
-    if given and not traces:
+    if given and not (traces or (logs and one_run is not None)):
         raise click.UsageError(f"{given[0]} says how recordings are told apart, and needs --traces.")
     if one_run is not None:
-        return Recordings(traces, "one", None if one_run == _NO_ID else one_run)
-    return Recordings(traces, "file" if per_file else "dir" if per_dir else "rules")
+        return Recordings(traces, "one", None if one_run == _NO_ID else one_run, logs)
+    return Recordings(traces, "file" if per_file else "dir" if per_dir else "rules", logs=logs)
 
 
 def existing_store(store: Path | None, project: Project) -> Path:

@@ -48,7 +48,7 @@ class _SuiteFlags(NamedTuple):
 )
 @click.option("--suite", metavar="ID|PATH", help="Run this suite: configs/suites/<ID>.yaml, or a path.")
 @click.option("--run-profile", metavar="ID|PATH", help="How the suite's agents are run.")
-@click.option("--evaluation-profile", metavar="ID|PATH", help="How the suite's runs are judged.")
+@click.option("--evaluation-profile", metavar="ID|PATH", help="How runs are judged, and what hooks may do.")
 @click.option("--case", multiple=True, metavar="ID", help="Only this case of the suite. Repeatable.")
 @click.option("--tag", multiple=True, help="Only cases with this tag. Repeatable.")
 @click.option("--model", multiple=True, metavar="ID", help="Only this model of the suite. Repeatable.")
@@ -82,21 +82,24 @@ def command(
     """
     suite_flags = _SuiteFlags(**flags)
     if suite is not None:
-        if recordings.paths or assertions is not None:
+        if recordings or assertions is not None:
             raise click.UsageError(
                 "--suite runs agents, --traces with --assertions judges recordings; give one of them."
             )
         return _eval_suite(suite, suite_flags, out, output, gate)
-    if not recordings.paths:
+    if not recordings:
         raise click.UsageError("Give --suite to run agents, or --traces with --assertions to judge recordings.")
     if assertions is None:
         raise click.UsageError("--traces needs --assertions: what must be true of the recorded runs?")
+    profile, suite_flags = suite_flags.evaluation_profile, suite_flags._replace(evaluation_profile=None)
     if suite_flags.given():
         raise click.UsageError(f"{', '.join(suite_flags.given())} belongs to --suite; recordings have no such thing.")
-    return _eval_recordings(recordings, assertions, out, output, gate)
+    return _eval_recordings(recordings, assertions, profile, out, output, gate)
 
 
-def _eval_recordings(recordings: Recordings, assertions: str, out: Path | None, output: Output, gate: Gate) -> int:
+def _eval_recordings(
+    recordings: Recordings, assertions: str, profile: str | None, out: Path | None, output: Output, gate: Gate
+) -> int:
     from clawtrace.config.assertions_file import load_assertions_file
     from clawtrace.config.project_file import load_project
     from clawtrace.config.session_settings import session_settings
@@ -104,13 +107,18 @@ def _eval_recordings(recordings: Recordings, assertions: str, out: Path | None, 
     from clawtrace.session import Session
 
     started, began = datetime.now(UTC), time.perf_counter()
-    asked = load_assertions_file(assertions, load_project(Path.cwd(), os.environ), os.environ)
+    project = load_project(Path.cwd(), os.environ)
+    asked = load_assertions_file(assertions, project, os.environ, evaluation_profile=profile)
     with Session.open(settings=session_settings(asked.project)) as session:
         run_ids = load_recordings(session, recordings)
         # Only a report or --verbose shows the spans of what passed.
         shown = bool(output.reports or output.verbose or out is not None)
         results = session.evaluate(
-            run_ids, asked.assertions.parsed, case_dir=asked.assertions.folder, evidence_of_passes=shown
+            run_ids,
+            asked.assertions.parsed,
+            case_dir=asked.assertions.folder,
+            hooks=asked.hooks,
+            evidence_of_passes=shown,
         )
         trees = trees_of(session, results)
     spent = (time.perf_counter() - began) * 1000

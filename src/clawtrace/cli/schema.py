@@ -13,10 +13,12 @@ __all__ = ["command", "schemas"]
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Return every JSON Schema by the name of its file, in alphabetical order."""
+    from clawtrace.campaign.comparison import json_schema as of_compare
     from clawtrace.config.schemas import schemas as of_files
+    from clawtrace.report.difference import json_schema as of_diff
     from clawtrace.report.json_report import json_schema
 
-    found = {**of_files(), "results": json_schema()}
+    found = {**of_files(), "results": json_schema(), "compare": of_compare(), "diff": of_diff()}
     return {f"{kind.replace('_', '-')}.schema.json": found[kind] for kind in sorted(found)}
 
 
@@ -29,7 +31,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     help="Write one file a schema into this folder; without it, one JSON object goes to standard output.",
 )
 def command(out: Path | None) -> None:
-    """Export the JSON Schemas: of cases, suites, profiles, the project file, assertions files, and of the results."""
+    """Export the JSON Schemas: of cases, suites, profiles, the project file, assertions files, and of results."""
     from clawtrace.cli._data import print_json
     from clawtrace.errors import UsageError
 

@@ -11,10 +11,12 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import Field, model_validator
 
+from clawtrace.assertions.world import HookPolicy
 from clawtrace.config.assertion_list import AssertionList, load_assertions
 from clawtrace.config.base import ConfigModel, SchemaVersion
 from clawtrace.config.document import read_document
 from clawtrace.config.notations import NOTATIONS, PRECONDITIONS
+from clawtrace.config.permissions import hook_policy, hook_problems
 from clawtrace.config.problems import in_document, in_reading_order, validated
 from clawtrace.config.project_file import Project, pricing_of
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
@@ -54,10 +56,20 @@ class LoadedAssertions(NamedTuple):
     assertions: AssertionList
     project: Project
     """The project, with the file's own `model_pricing` where it states one."""
+    hooks: HookPolicy
+    """What the evaluation profile lets Python hooks do."""
 
 
-def load_assertions_file(file: str, project: Project, env: Mapping[str, str]) -> LoadedAssertions:
+def load_assertions_file(
+    file: str, project: Project, env: Mapping[str, str], *, evaluation_profile: str | None = None
+) -> LoadedAssertions:
     """Load a file for `--assertions`.
+
+    Args:
+        file: its path.
+        project: the project it belongs to.
+        env: variables that templates may read.
+        evaluation_profile: id or path of the profile that says what hooks may do.
 
     Raises:
         UsageError: it does not exist.
@@ -70,12 +82,22 @@ def load_assertions_file(file: str, project: Project, env: Mapping[str, str]) ->
     problems: list[ConfigProblem] = []
     config = validated(AssertionsFile, document.data, in_document(document), problems)
     assertions = load_assertions(document, tuple(NOTATIONS), env, problems, recorded=True)
+    policy = _policy(evaluation_profile, project, problems)
+    problems += hook_problems(assertions, policy)
     if config is None:
         raise ConfigError(in_reading_order(problems))
     pricing = pricing_of(_merged_pricing(project, config), document, problems) or project.pricing
     if problems:
         raise ConfigError(in_reading_order(problems))
-    return LoadedAssertions(path, assertions, Project(project.config, project.root, project.path, pricing))
+    return LoadedAssertions(path, assertions, Project(project.config, project.root, project.path, pricing), policy)
+
+
+def _policy(profile: str | None, project: Project, problems: list[ConfigProblem]) -> HookPolicy:
+    if profile is None:
+        return HookPolicy()
+    from clawtrace.config.profile_files import evaluation_profile_file, load_evaluation_profile
+
+    return hook_policy(load_evaluation_profile(evaluation_profile_file(profile, project.configs), problems))
 
 
 def _merged_pricing(project: Project, config: AssertionsFile) -> dict[str, object] | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
-from clawtrace.config.base import ConfigModel, SchemaVersion
+from clawtrace.config.base import ConfigModel, SchemaVersion, Slug
 
 __all__ = [
     "GatewaySection",
@@ -153,12 +153,38 @@ class GatewaySection(ConfigModel):
         return url.rstrip("/")
 
 
+def _pattern(pattern: str) -> str:
+    from clawtrace.logs.configured import pattern_problem
+
+    problem = pattern_problem(pattern)
+    if problem:
+        raise ValueError(problem)
+    return pattern
+
+
+def _expression(pattern: str) -> str:
+    import regex
+
+    try:
+        regex.compile(pattern)
+    except regex.error as error:
+        raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+    return pattern
+
+
+class LogAdapterSection(ConfigModel):
+    """A form of log of the project's own: regular expressions whose named groups say what a line tells."""
+
+    name: Slug
+    """What messages call it."""
+    patterns: list[Annotated[str, AfterValidator(_pattern)]] = Field(min_length=1)
+    """Regular expressions; the first one that finds something in a line reads it. Their named groups say what is what."""
+    recognise: Annotated[str, AfterValidator(_expression)] | None = None
+    """Finds something in one of the first lines of such a log; by default one of `patterns` does."""
+
+
 class ProjectConfig(ConfigModel):
     """The file `clawtrace.yaml`."""
-
-    not_supported_yet: ClassVar[Mapping[str, str]] = {
-        "log_adapters": "reading agents' own logs comes with a later version",
-    }
 
     schema_version: SchemaVersion = 1
     """Version of this file's format."""
@@ -184,5 +210,7 @@ class ProjectConfig(ConfigModel):
     """The attribute that carries the run id in data which clawtrace did not start."""
     dialects: list[str] = Field(default_factory=list)
     """Folders with dialect files of the project's own, relative to this file."""
+    log_adapters: list[LogAdapterSection] = Field(default_factory=list)
+    """Forms of logs of the project's own, tried before the built-in ones."""
     outputs: str = Field(default="outputs", min_length=1)
     """Folder of campaign results, relative to this file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,8 +10,9 @@ from clawtrace.assertions.world import Gateway
 from clawtrace.receiver.redact import RedactionSettings
 
 if TYPE_CHECKING:
-    from clawtrace.config.project import TeeSection
+    from clawtrace.config.project import LogAdapterSection, TeeSection
     from clawtrace.config.project_file import Project
+    from clawtrace.logs.configured import FormSettings
     from clawtrace.pricing import Pricing
     from clawtrace.receiver.tee_settings import TeeSettings
 
@@ -43,6 +45,8 @@ class SessionSettings(NamedTuple):
     """Where everything that is received is also forwarded; None forwards nothing."""
     gateway: Gateway = Gateway()
     """The agent gateway that `gateway_healthy` asks."""
+    log_adapters: tuple[FormSettings, ...] = ()
+    """Forms of logs that the project describes."""
 
 
 def session_settings(project: Project) -> SessionSettings:
@@ -67,7 +71,16 @@ def session_settings(project: Project) -> SessionSettings:
         dialects=project.dialect_folders,
         tee=_tee_settings(config.receiver.tee),
         gateway=Gateway(config.gateway.url, config.gateway.token),
+        log_adapters=_log_adapters(config.log_adapters),
     )
+
+
+def _log_adapters(sections: Sequence[LogAdapterSection]) -> tuple[FormSettings, ...]:
+    if not sections:
+        return ()
+    from clawtrace.logs.configured import FormSettings
+
+    return tuple(FormSettings(one.name, tuple(one.patterns), one.recognise) for one in sections)
 
 
 def _tee_settings(tee: TeeSection) -> TeeSettings | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, field_validator
 
@@ -15,7 +15,9 @@ __all__ = [
     "ExecutionPolicy",
     "ModelConfig",
     "RunProfile",
+    "SecurityPolicy",
     "SuiteConfig",
+    "Thresholds",
 ]
 
 
@@ -45,12 +47,34 @@ class CaseSelection(ConfigModel):
     """Cases with one of these tags are out, unless their id is included."""
 
 
+class Thresholds(ConfigModel):
+    """What share of the suite's runs must pass, model by model."""
+
+    default: float | None = Field(default=None, ge=0, le=1)
+    """Least pass rate of every model that is not listed under `models`; without it, those have none."""
+    models: dict[str, float] = Field(default_factory=dict)
+    """Least pass rate by `model_id`, instead of the default."""
+    tolerance: float = Field(default=0.0, ge=0, le=1)
+    """How far a pass rate may stay below its threshold."""
+    behavior: Literal["error", "informational"] = "error"
+    """`error`: a pass rate below is exit code 1; `informational`: it is only shown."""
+    incomplete: Literal["error", "warn"] = "error"
+    """`warn`: inconclusive verdicts pass, as with `--gate-incomplete`, which goes before."""
+
+    @field_validator("models")
+    @classmethod
+    def _shares(cls, models: dict[str, float]) -> dict[str, float]:
+        for model_id, rate in models.items():
+            if not 0 <= rate <= 1:
+                raise ValueError(f"the pass rate of `{model_id}` must be between 0 and 1, found {rate!r}")
+        return models
+
+
 class SuiteConfig(ConfigModel):
     """The file `configs/suites/<suite_id>.yaml`."""
 
     not_supported_yet: ClassVar[Mapping[str, str]] = {
         "openclaw": "the openclaw runner and its agents come with a later version",
-        "thresholds": "thresholds over repetitions come with a later version",
     }
 
     schema_version: SchemaVersion
@@ -63,6 +87,8 @@ class SuiteConfig(ConfigModel):
     """Each case runs once for each model; without any, once."""
     case_selection: CaseSelection = CaseSelection.model_construct()
     """Which cases belong to the suite; by default all."""
+    thresholds: Thresholds | None = None
+    """Least pass rates of the suite, over all its runs with a model."""
     metadata: Metadata = Field(default_factory=dict)
     """Arbitrary keys and values, shown in reports."""
 
@@ -110,12 +136,23 @@ class RunProfile(ConfigModel):
     """How the runs are scheduled."""
 
 
+class SecurityPolicy(ConfigModel):
+    """What the checks of a case may do on this machine."""
+
+    allow_local_python_hooks: bool = False
+    """Whether Python hooks run at all; a case that has one is refused otherwise."""
+    network_access: Literal["deny", "allow"] = "deny"
+    """Whether hooks have the network; `deny` is enforced by the system (seccomp on Linux, sandbox-exec on macOS)."""
+    redact_secrets: bool = True
+    """Whether known secrets are taken out of what checks of files, commands and hooks report."""
+
+
 class EvaluationProfile(ConfigModel):
     """The file `configs/evaluation_profiles/<evaluation_profile_id>.yaml`: deterministic only in this version."""
 
     not_supported_yet: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("judge_runs", "aggregation", "anchors", "security_policy", "judge_system_prompt", "judge_system_prompt_path"),
-        "judges and hooks come with a later version; `judges: []` is a deterministic profile",
+        ("judge_runs", "aggregation", "anchors", "judge_system_prompt", "judge_system_prompt_path"),
+        "judges come with a later version; `judges: []` is a deterministic profile",
     )
 
     schema_version: SchemaVersion
@@ -126,6 +163,8 @@ class EvaluationProfile(ConfigModel):
     """A label for people."""
     judges: list[dict[str, Any]] = Field(default_factory=list)
     """Empty: only assertions decide."""
+    security_policy: SecurityPolicy = SecurityPolicy.model_construct()
+    """What the checks of a case may do on this machine."""
 
     @field_validator("judges")
     @classmethod

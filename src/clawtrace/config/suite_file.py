@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
+from clawtrace.assertions.problems import did_you_mean
 from clawtrace.config.assertions_file import LoadedAssertions, load_assertions_file
-from clawtrace.config.base import ConfigModel
 from clawtrace.config.case_file import LoadedCase, load_case, profile_problems
-from clawtrace.config.document import Document, display, read_document
-from clawtrace.config.places import Found, case_files, configs_of, resolve
-from clawtrace.config.problems import in_document, in_reading_order, validated
+from clawtrace.config.document import Document, display
+from clawtrace.config.permissions import hook_policy, hook_problems
+from clawtrace.config.places import case_files, configs_of, resolve
+from clawtrace.config.problems import in_reading_order
+from clawtrace.config.profile_files import evaluation_profile_file, load_evaluation_profile, read_identified
 from clawtrace.config.project_file import Project
 from clawtrace.config.selection import select_cases
 from clawtrace.config.suite import EvaluationProfile, RunProfile, SuiteConfig
 from clawtrace.errors import ConfigError, ConfigProblem
 
 __all__ = ["LoadedAssertions", "LoadedSuite", "load_assertions_file", "load_suite"]
-
-Model = TypeVar("Model", bound=ConfigModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +63,21 @@ def load_suite(
     found = resolve(suite, project.configs / "suites", "suite")
     configs = configs_of(found.path, "suites", project.configs)
     profile_file = resolve(run_profile, configs / "run_profiles", "run profile") if run_profile else None
-    judging_file = (
-        resolve(evaluation_profile, configs / "evaluation_profiles", "evaluation profile")
-        if evaluation_profile
-        else None
-    )
-    loaded = _read(SuiteConfig, found, "suite_id", problems)
-    profile = _read(RunProfile, profile_file, "run_profile_id", problems) if profile_file else None
-    judging = _read(EvaluationProfile, judging_file, "evaluation_profile_id", problems) if judging_file else None
+    judging_file = evaluation_profile_file(evaluation_profile, configs) if evaluation_profile else None
+    loaded = read_identified(SuiteConfig, found, "suite_id", problems)
+    profile = read_identified(RunProfile, profile_file, "run_profile_id", problems) if profile_file else None
+    judging = load_evaluation_profile(judging_file, problems) if judging_file else None
     if profile is not None:
         problems += profile_problems(*profile)
     if loaded is None:
         raise ConfigError(in_reading_order(problems))
     document, config = loaded
+    problems += _threshold_problems(document, config)
     cases = []
     for path, read in select_cases(config.case_selection, case_files(configs / "cases"), document, problems):
         case = load_case(path, read, config.models, profile, env, problems)
         if case is not None:
+            problems += hook_problems(case.assertions, hook_policy(judging))
             cases.append(case)
     if problems:
         raise ConfigError(in_reading_order(problems))
@@ -90,28 +87,28 @@ def load_suite(
         path=found.path,
         cases=tuple(cases),
         run_profile=profile[1] if profile else default,
-        evaluation_profile=judging[1] if judging else None,
+        evaluation_profile=judging,
         project=project,
         warnings=_warnings(config, profile),
     )
 
 
-def _read(
-    model: type[Model], found: Found, id_field: str, problems: list[ConfigProblem]
-) -> tuple[Document, Model] | None:
-    try:
-        document = read_document(found.path)
-    except ConfigError as error:
-        problems += error.problems
-        return None
-    config = validated(model, document.data, in_document(document), problems)
-    if config is None:
-        return None
-    own = getattr(config, id_field)
-    if found.by_id and own != found.path.stem:
-        message = f"must be the name of the file, {found.path.stem!r}, found {own!r}"
-        problems.append(document.problem((id_field,), message))
-    return document, config
+def _threshold_problems(document: Document, config: SuiteConfig) -> list[ConfigProblem]:
+    """Return the thresholds of models that the suite does not list: nothing would ever be held against them."""
+    if config.thresholds is None:
+        return []
+    known = [model.model_id for model in config.models]
+    listed = f"it lists {', '.join(f'`{name}`' for name in known)}" if known else "it lists none"
+    return [
+        document.problem(
+            ("thresholds", "models", name),
+            f"names a model that the suite does not list; {listed}",
+            did_you_mean(name, known),
+            key=True,
+        )
+        for name in config.thresholds.models
+        if name not in known
+    ]
 
 
 def _warnings(config: SuiteConfig, profile: tuple[Document, RunProfile] | None) -> tuple[str, ...]:

@@ -46,6 +46,9 @@ COLUMN_TYPES: dict[str, Literal["text", "integer", "decimal", "list"]] = {
     "tool_call_id": "text",
     "tool_arguments": "text",
     "tool_result": "text",
+    "exit_code": "integer",
+    "exchange_id": "text",
+    "exchange_session": "text",
     "agent_name": "text",
     "agent_id": "text",
     "parent_agent": "text",
@@ -53,6 +56,7 @@ COLUMN_TYPES: dict[str, Literal["text", "integer", "decimal", "list"]] = {
     "handoff_from": "text",
     "handoff_to": "text",
     "session_id": "text",
+    "prompt_id": "text",
     "final_output": "text",
     "pseudo_tools": "list",
     "rollup_input_tokens": "integer",
@@ -65,7 +69,8 @@ COLUMN_TYPES: dict[str, Literal["text", "integer", "decimal", "list"]] = {
 """The columns a dialect can fill from one span, with the type that their text is read as.
 
 `owner_agent` is the name of the agent at whose work the span was done, where the span says it of itself; `parent_agent`
-the name of the agent that called this one. `attempts` is how many requests one span stands for. `rollup_*` are totals that stand in for model calls that nobody recorded.
+the name of the agent that called this one. `prompt_id` is what the spans of one user's prompt share, where a trace is not a
+turn. `exchange_id`, within `exchange_session`, is what both sides of one tool call on a wire know. `attempts` is how many requests one span stands for. `rollup_*` are totals that stand in for model calls that nobody recorded.
 """
 
 RECORDABLE = (
@@ -283,6 +288,10 @@ class ShellRule(_Words):
     """Paths into the result, where that is JSON."""
     stdout: list[str] = []
     stderr: list[str] = []
+    syntax: Literal["posix", "other"] = "posix"
+    """Whose language the command is: `posix` text is split into its commands, `other` (PowerShell, cmd) is not."""
+    fails_with_command: bool = False
+    """Whether a command that fails makes its call fail, so that a call that is ok says that the command succeeded."""
 
 
 class Errors(_Words):

@@ -156,6 +156,9 @@ class DialectFile(_Words):
     """Where messages stand: the first rule of a direction that finds any."""
     events: list[EventRule] = []
     """What its log records tell, in this order; a dialect that has any does not take those that it extends."""
+    spans_apart: bool = False
+    """Its spans are switched on apart from its logs: where none was received, its log events name spans that were never
+    exported. Else a span that an event names and that was not received was lost."""
     unlogged: list[str] = []
     """Recordable facts that log events alone tell in part only."""
     main_agent: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,8 +27,13 @@ class Activation:
     """False: its span is the handoff's or the spawning tool's own; whom that started is not known."""
 
 
-def activations(run: RunSpans) -> list[Activation]:
-    """Return the activations of a run, in order of start. A named source (a handoff) goes before nesting."""
+def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Activation]:
+    """Return the activations of a run, in order of start. A named source (a handoff) goes before nesting.
+
+    Args:
+        run: the spans.
+        requested: who handed to whom where only a request tells of it (`ToolCalls.handed`).
+    """
     found = [
         index
         for index, span in enumerate(run.spans)
@@ -36,6 +42,7 @@ def activations(run: RunSpans) -> list[Activation]:
     found.sort(key=lambda index: (run.spans[index].start_ns, run.enter[index]))
     numbers = {index: number for number, index in enumerate(found, 1)}
     handed, lost = _handed(run, found)
+    handed = {index: giver for index, giver in requested.items() if giver is not None} | handed
     spawned, unseen = _spawned(run, found)
     rows = []
     for index in found:

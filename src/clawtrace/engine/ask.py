@@ -86,17 +86,17 @@ class Asked:
         query = self.assertion.evidence()
         return None if query is None else evidence_query(query)
 
-    def evidence_rows(self, run_ids: Sequence[str]) -> Columns | None:
-        """Return the rows that `EvidenceByRun` reads; ``selected_runs`` is changed."""
+    def evidence_rows(self, store: QueryableStore, run_ids: Sequence[str]) -> Columns | None:
+        """Return the rows that `EvidenceByRun` reads, from any side of the store; its ``selected_runs`` is changed."""
         query = self.evidence_query()
         if query is None or not run_ids:
             return None
-        self.store.select_runs(run_ids)
-        return self.store.ask_columns(query, self.bound)
+        store.select_runs(run_ids)
+        return store.ask_columns(query, self.bound)
 
     def evidence(self, run_ids: Sequence[str]) -> EvidenceByRun:
         """Return the spans that decided, by run id, the most telling first; ``selected_runs`` is changed."""
-        rows = self.evidence_rows(run_ids)
+        rows = self.evidence_rows(self.store, run_ids)
         return EvidenceByRun(run_ids, rows, None if rows is None else ShownSpans(self.store, [rows]))
 
 

@@ -1,14 +1,13 @@
 """Shell commands that tool calls ran: which tools are shells and where the command stands is dialect data.
 
-Each command is one row as a whole (``simple`` false). Splitting a compound command into its simple ones needs a shell
-parser and comes with the assertions that ask for them.
+Each command is one row as a whole, and one for each command in it (`clawtrace.engine.shell_text`).
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -17,7 +16,9 @@ from clawtrace.dialects.rules import ShellRule
 from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.tool_calls import ToolCall
 
-__all__ = ["Command", "commands"]
+__all__ = ["Command", "commands", "unsplit"]
+
+_DID_NOT_RUN = frozenset(("requested", "blocked"))
 
 
 class Command(NamedTuple):
@@ -25,14 +26,16 @@ class Command(NamedTuple):
 
     tool_call_no: int
     command_no: int
-    text: str
+    text: str | None
     argv0: str | None
-    whole: str
+    whole: str | None
     exit_code: int | None
     stdout: str | None
     stderr: str | None
     output: str | None
     simple: bool
+    ok: bool | None
+    last_no: int | None
 
 
 def commands(run: RunSpans, calls: Sequence[ToolCall], shells: Callable[[str], Sequence[ShellRule]]) -> list[Command]:
@@ -44,35 +47,81 @@ def commands(run: RunSpans, calls: Sequence[ToolCall], shells: Callable[[str], S
         shells: which tools are shells, by the name of a dialect.
     """
     others = min((span.dialect for span in run.spans if span.kind == "llm"), default=run.spans[0].dialect)
-    found = []
+    found: list[Command] = []
     known: dict[tuple[str, str], list[ShellRule]] = {}
     for number, call in enumerate(calls, 1):
-        if call.outcome in ("requested", "blocked") or call.arguments is None or call.name is None:
+        if call.outcome in _DID_NOT_RUN or call.name is None:
             continue
         key = (others if call.index is None else run.spans[call.index].dialect, call.name)
         if key not in known:
             known[key] = [rule for rule in shells(key[0]) if any(fnmatchcase(key[1], glob) for glob in rule.tools)]
-        command = _command(number, known[key], call.arguments, call.result) if known[key] else None
-        if command is not None:
-            found.append(command)
+        if known[key]:
+            found.extend(_of_call(number, call, known[key]))
     return found
 
 
-def _command(call_no: int, rules: Sequence[ShellRule], arguments: str, result: str | None) -> Command | None:
-    """Return what a shell was called with; the first rule whose command stands in the arguments counts."""
+def unsplit(found: Sequence[Command]) -> int:
+    """Return how many of the commands have a text that could not be split."""
+    return sum(command.last_no is None and command.text is not None for command in found)
+
+
+def _of_call(number: int, call: ToolCall, rules: Sequence[ShellRule]) -> Iterator[Command]:
+    """Yield what a shell was called with; the first rule whose command stands in the arguments counts."""
+    given = _loads(call.arguments)
+    if not isinstance(given, dict):
+        yield _whole(number, call, rules[0], None)
+        return
     for rule in rules:
-        text = _text(_first(_loads(arguments), rule.command))
+        text = _text(_first(given, rule.command))
         if text:
-            told = _loads(result)
-            stdout, stderr = _text(_first(told, rule.stdout)), _text(_first(told, rule.stderr))
-            apart = stdout is not None or stderr is not None
-            code = _first(told, rule.exit_code)
-            return Command(
-                call_no, 1, text, _program(text), text,
-                code if isinstance(code, int) and not isinstance(code, bool) else None,
-                stdout, stderr, None if apart else result, False,
-            )  # fmt: skip
-    return None
+            whole = _whole(number, call, rule, text)
+            parts = list(_parts(whole)) if rule.syntax == "posix" else []
+            yield whole._replace(last_no=parts[-1].command_no) if parts else whole
+            yield from parts[1:]
+            return
+
+
+def _whole(number: int, call: ToolCall, rule: ShellRule, text: str | None) -> Command:
+    """Return the row of a whole command; a text of None was not captured."""
+    told = _loads(call.result)
+    stdout, stderr = _text(_first(told, rule.stdout)), _text(_first(told, rule.stderr))
+    apart = stdout is not None or stderr is not None
+    # What the process itself said goes before what its tool told the model.
+    code = _first(told, rule.exit_code) if call.exit_code is None else call.exit_code
+    code = code if isinstance(code, int) and not isinstance(code, bool) else None
+    return Command(
+        number, 1, text, _program(text), text, code, stdout, stderr, None if apart else call.result, False,
+        _success(call, rule, code), None,
+    )  # fmt: skip
+
+
+def _success(call: ToolCall, rule: ShellRule, code: int | None) -> bool | None:
+    """Return whether the command of a call succeeded; an exit code 0 of a call that failed says neither."""
+    if code is not None:
+        return False if code else None if call.outcome == "error" else True
+    if call.outcome == "error":
+        return False
+    return True if call.outcome == "ok" and rule.fails_with_command else None
+
+
+def _parts(whole: Command) -> Iterator[Command]:
+    """Yield the whole, then the commands in it; nothing when its text cannot be split."""
+    from clawtrace.engine.shell_text import split
+
+    parts = split(whole.text or "")
+    if parts is None:
+        return
+    yield whole
+    for number, part in enumerate(parts, 2):
+        end = None if whole.ok is None else part.told[0] if whole.ok else part.told[1]
+        code, ok = whole.exit_code, whole.ok
+        if end != "same":
+            ok = {None: None, "ok": True, "failed": False}[end]
+            code = 0 if end == "ok" and whole.exit_code is not None else None
+        yield Command(
+            whole.tool_call_no, number, part.text, part.argv0, whole.text, code, None, None, None, part.simple, ok,
+            part.last + 2,
+        )  # fmt: skip
 
 
 def _loads(text: str | None) -> Any:
@@ -95,14 +144,15 @@ def _first(value: Any, paths: Sequence[str]) -> Any:
 
 def _text(value: Any) -> str | None:
     if isinstance(value, list) and all(isinstance(word, str) for word in value):
-        return shlex.join(value)
-    return value if isinstance(value, str) else None
+        value = shlex.join(value)
+    # JSON may escape half of a character, which is no text and cannot be stored.
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else None
 
 
-def _program(text: str) -> str | None:
+def _program(text: str | None) -> str | None:
     """Return the first word of a command without its folder; None where the text cannot be read as words."""
     try:
-        words = shlex.split(text)
+        words = shlex.split(text or "")
     except ValueError:
         return None
     return PurePosixPath(words[0]).name if words else None

@@ -21,7 +21,7 @@ from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.span import Span
 from clawtrace.engine.tool_calls import ToolCalls
 from clawtrace.model.run import ClosedBy, IncompleteReason, RunRecord
-from clawtrace.store.duckdb import DuckStore
+from clawtrace.store.question_side import QuestionSide
 from clawtrace.store.records import read_record
 
 __all__ = ["Completeness"]
@@ -62,7 +62,7 @@ class Completeness:
         project_globs: names of spans whose parent is never exported, as the project says.
     """
 
-    def __init__(self, store: DuckStore, dialects: Mapping[str, Dialect], project_globs: Sequence[str]) -> None:
+    def __init__(self, store: QuestionSide, dialects: Mapping[str, Dialect], project_globs: Sequence[str]) -> None:
         self._records = {
             run_id: read_record(text) if text else RunRecord(run_id, run_id) for run_id, text in store.script(_RECORDS)
         }
@@ -116,7 +116,13 @@ class Completeness:
             unread = Counter(span.unread for span in run.spans if span.unread is not None)
             for names, count in sorted(unread.items()):
                 said.append(f"{_spans(count)} recorded {names} as what is no such number; it counts as unknown.")
+            if facts.unsplit_commands:
+                said.append(
+                    f"{facts.unsplit_commands} of the commands could not be split into simple ones: they are too long or "
+                    "no POSIX shell text."
+                )
         said += self._conflicts.get(run_id, [])
+        said += self._records[run_id].notes
         if self._project_globs and facts is not None:
             said.append(f"missing parents are exempted by this project for: {', '.join(self._project_globs)}.")
         return said
@@ -127,6 +133,7 @@ class Completeness:
         asked = _unanswered(run, facts.models, facts.tools)
         found = [
             self._missing_parents(run, record),
+            _lost(facts.lost, record),
             _reason("open_span", "{n} never ended: {names}.", [span for span in spans if span.end_ns is None]),
             _reason(
                 "dropped",
@@ -177,6 +184,16 @@ class Completeness:
             and (rule.error is None or any(fnmatchcase(other.error or "", rule.error) for other in siblings))
             for rule in self._dialects[span.dialect].file.parent_not_exported
         )
+
+
+def _lost(spans: Mapping[str, str], record: RunRecord) -> IncompleteReason | None:
+    """Return that spans were lost, where log events name some that are not that of the process that started the agent."""
+    ids = sorted(span_id for span_id in spans if span_id != record.parent_span_id)
+    if not ids:
+        return None
+    names = _listed(sorted({spans[span_id] for span_id in ids}))
+    text = f"{_spans(len(ids))} that log events name ({names}) {'was' if len(ids) == 1 else 'were'} never received."
+    return IncompleteReason("lost_span", text, tuple(ids[:_SHOWN]))
 
 
 def _unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> list[LlmCall]:

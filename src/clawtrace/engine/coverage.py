@@ -19,6 +19,8 @@ _RECORDABLE = {
     "tool_calls.arguments": "arguments",
     "tool_calls.result": "results",
     "tool_calls": "tool_calls",
+    "commands": "results",
+    "commands.text": "arguments",
     "agents": "agents",
     "errors": "errors",
     "llm_calls.failed_attempts": "failed_attempts",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date
 from functools import cache
 from itertools import repeat
 from types import MappingProxyType
@@ -14,7 +15,8 @@ from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
 from clawtrace.dialects import Dialect
 from clawtrace.engine.coverage import no_trace_hints
-from clawtrace.engine.judgement import Judgement, RunFacts, Verdicts, judge
+from clawtrace.engine.judge import ScopedOf, judge
+from clawtrace.engine.judgement import Judgement, RunFacts, Verdicts
 from clawtrace.engine.probes import Probed
 from clawtrace.model.query import Query
 from clawtrace.model.verdict import RunResult, Standing, Status, run_status_of
@@ -60,8 +62,11 @@ def evaluate(
     *,
     probed: Mapping[int, Probed] = MappingProxyType({}),
     worlds: Mapping[str, World] = MappingProxyType({}),
+    scoped: ScopedOf | None = None,
+    stand_ins: Collection[str] = (),
     evidence_of_passes: bool = True,
     unmarked: str = "",
+    today: date | None = None,
 ) -> list[RunResult]:
     """Ask every assertion of every run; facts must be current.
 
@@ -72,9 +77,12 @@ def evaluate(
         dialects: by name, for hints on what would record an unknown fact.
         probed: what `ask_probes` found for the probes among `assertions`, by place.
         worlds: what is known of runs beside their spans, by run id.
+        scoped: finds what belongs to an agent or a turn (`Facts.scoped`); needed where an assertion is narrowed down.
+        stand_ins: runs whose spans are a log's, which answer only who asks for that log: no trace here.
         evidence_of_passes: whether verdicts that passed carry their spans too; where nobody reads them, half of the
             time is saved.
         unmarked: what redaction is set not to mark, in one sentence; empty when it marks everything that it knows.
+        today: the local date, by which known failures end; None takes the clock's.
 
     Returns:
         One result a run, in the order of `run_ids`; its verdicts in the order of `assertions`.
@@ -87,8 +95,8 @@ def evaluate(
         store.select_runs(run_ids)
         columns = _columns(store.ask_columns(Query(_RUNS)))
         beside = _Beside(store, dialects)
-        runs = _run_facts(store, columns, beside, unmarked)
-        judgements = judge(store, assertions, runs, probed, worlds, of_passes=evidence_of_passes)
+        runs = _run_facts(store, columns, beside, frozenset(stand_ins), unmarked, today or date.today())
+        judgements = judge(store, assertions, runs, probed, worlds, scoped=scoped, of_passes=evidence_of_passes)
         results = dict(zip(runs.ids, _results(runs, columns, beside, judgements), strict=True))
         return [results[run_id] for run_id in run_ids]
     finally:
@@ -121,10 +129,19 @@ class _Beside:
         return {} if row is None else self._totals.row(row)
 
 
-def _run_facts(store: QueryableStore, columns: Mapping[str, list[Any]], beside: _Beside, unmarked: str) -> RunFacts:
+def _run_facts(
+    store: QueryableStore,
+    columns: Mapping[str, list[Any]],
+    beside: _Beside,
+    stand_ins: frozenset[str],
+    unmarked: str,
+    today: date,
+) -> RunFacts:
     """Return what weighs on the verdicts; ``selected_runs`` is changed where runs have no trace."""
     ids = columns["run_id"]
     traced = [bool(one) for one in columns["traced"]]
+    if stand_ins:
+        traced = [has and run_id not in stand_ins for run_id, has in zip(ids, traced, strict=True)]
     sentences = cache(_sentences)
     return RunFacts(
         ids=ids,
@@ -135,6 +152,7 @@ def _run_facts(store: QueryableStore, columns: Mapping[str, list[Any]], beside: 
         dialects=[beside.dialects.get(run_id, ()) for run_id in ids],
         no_trace_hints=no_trace_hints(store, [run_id for run_id, has in zip(ids, traced, strict=True) if not has]),
         unmarked=unmarked,
+        today=today,
     )
 
 
@@ -179,5 +197,6 @@ def _results(
         "error": repeat(""),
         "diagnostics": (beside.diagnostics.get(run_id, ()) for run_id in ids),
         "totals": map(beside.totals, ids),
+        "reused": repeat(False),
     }
     return map(RunResult, *(given[name] for name in RunResult._fields))

@@ -31,9 +31,7 @@ class Failure:
 def failures(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall]) -> list[Failure]:
     """Return the failures of a run, in order of start."""
     outcomes = {call.group: call.outcome for call in models}
-    requested: dict[int | None, int] = {}
-    for call in models:
-        requested[call.agent] = max(requested.get(call.agent, call.start_ns), call.start_ns)
+    requested = {call.agent: call.start_ns for call in models}  # the last ones: models are in order of start
     layers: dict[tuple[str, int], list[int]] = {}
     for index, span in enumerate(run.spans):
         if not run.cause[index] and not (span.kind == "tool" and (span.tool_failed or span.tool_blocked)):
@@ -46,6 +44,8 @@ def failures(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall]
         # Each failed attempt inside of an answered model call is a failure of its own.
         alone = group is None or (span.kind == "llm" and outcomes.get(group) == "ok")
         layers.setdefault((span.kind, -1 - index if alone or group is None else group), []).append(index)
+    if not layers:
+        return []
     innermost = (max(members, key=lambda n: (run.depth[n], -n)) for members in layers.values())
     last_tool = _last_starts((call.name, call) for call in tools)
     last_unclear = _last_starts(((call.name, call) for call in tools), "unknown")

@@ -17,12 +17,14 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     """
     starts: dict[int, int] = {}
     ends: dict[int, int] = {}
-    for index, span in enumerate(run.spans):
+    for span, root in zip(run.spans, run.root, strict=True):  # in order of start
         if span.kind == "agent" or span.kind == "llm":
-            root = run.root[index]
-            starts[root] = min(starts.get(root, span.start_ns), span.start_ns)
             end_ns = span.start_ns if span.end_ns is None else span.end_ns
-            ends[root] = max(ends.get(root, end_ns), end_ns)
+            if root not in starts:
+                starts[root] = span.start_ns
+                ends[root] = end_ns
+            elif end_ns > ends[root]:
+                ends[root] = end_ns
     if not starts:
         return None
     last = max(starts, key=lambda root: (starts[root], root))

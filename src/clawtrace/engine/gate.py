@@ -5,13 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from clawtrace.engine.pass_rate import GateOn, PassRate
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Standing, Status, Verdict
 
-__all__ = ["Gate", "exit_code_of"]
+__all__ = ["Gate", "Rated", "exit_code_of", "most_severe"]
 
 _PRECEDENCE = (ExitCode.BROKEN, ExitCode.FAILED, ExitCode.UNDECIDED)
 """The most severe wins: 4, then 1, then 3."""
+
+
+class Rated(NamedTuple):
+    """An assertion with a `min_pass_rate` below 1, over the repetitions of one case with one model."""
+
+    place: int
+    """Of the assertion among those of the case."""
+    rate: PassRate
+    minimum: float
+    code: ExitCode
+    """What it asks for, instead of its verdicts one by one; one that broke asks for more."""
+
+    @property
+    def sentence(self) -> str:
+        """What was found and what was asked for."""
+        undecided = f", {self.rate.undecided} undecided" if self.rate.undecided else ""
+        return (
+            f"{self.rate.passed} of {self.rate.ran} repetitions passed{undecided}; `min_pass_rate` is {self.minimum:g}."
+        )
 
 
 class Gate(NamedTuple):
@@ -25,6 +45,8 @@ class Gate(NamedTuple):
     """Warnings for missing data pass."""
     gate_incomplete: Literal["error", "warn"] = "error"
     """`warn`: inconclusive verdicts pass."""
+    gate_on: GateOn = "rate"
+    """What of the repetitions is held against a least pass rate: the rate, or the lower end of its interval."""
 
     def of_verdict(self, verdict: Verdict | Standing) -> ExitCode:
         """Return the exit code that `verdict` alone asks for."""
@@ -53,14 +75,75 @@ class Gate(NamedTuple):
             codes.add(ExitCode.BROKEN)
         if not codes:
             codes.add(ExitCode.BROKEN if result.status is Status.ERROR else ExitCode.UNDECIDED)
-        return _most_severe(codes)
+        return most_severe(codes)
+
+    def rates(self, runs: Sequence[RunResult]) -> list[Rated]:
+        """Return the assertions of one case that need not pass every time, in order.
+
+        Args:
+            runs: the repetitions of the case with one model.
+        """
+        judged = [standings for run in runs if (standings := run.standings)]
+        found = []
+        for place, first in enumerate(judged[0] if judged else ()):
+            if first.min_pass_rate < 1:
+                codes = [self.of_verdict(standings[place]) for standings in judged if place < len(standings)]
+                passed, failed = codes.count(ExitCode.PASSED), codes.count(ExitCode.FAILED)
+                rate = PassRate(passed, failed, len(codes) - passed - failed)
+                reached = rate.reaches(first.min_pass_rate, self.gate_on)
+                code = {True: ExitCode.PASSED, False: ExitCode.FAILED, None: ExitCode.UNDECIDED}[reached]
+                found.append(Rated(place, rate, first.min_pass_rate, code))
+        return found
+
+    def of_case(self, runs: Sequence[RunResult]) -> ExitCode:
+        """Return the exit code that the repetitions of one case with one model ask for together."""
+        rated = {one.place: one.code for one in self.rates(runs)}
+        codes = set(rated.values())
+        for run in runs:
+            standings = run.standings
+            if run.error or not standings:
+                codes.add(self.of_run(run))
+            codes |= {
+                self.of_verdict(one)
+                for place, one in enumerate(standings)
+                if place not in rated or one.status is Status.ERROR
+            }
+        return most_severe(codes)
 
     def of_results(self, results: Sequence[RunResult]) -> ExitCode:
         """Return the exit code of all runs together; without any run nothing was evaluated, which is undecided."""
-        return _most_severe({self.of_run(result) for result in results} or {ExitCode.UNDECIDED})
+        kinds = {id(standings): standings for result in results if (standings := result.standings)}
+        if not any(one.min_pass_rate < 1 for standings in kinds.values() for one in standings):
+            return most_severe({self.of_run(result) for result in results} or {ExitCode.UNDECIDED})
+        cases: dict[tuple[str, str | None], list[RunResult]] = {}
+        for result in results:
+            cases.setdefault((result.case_id, result.model_id), []).append(result)
+        return most_severe({self.of_case(runs) for runs in cases.values()})
+
+    def is_lost(self, runs: Sequence[RunResult], repetitions: int) -> bool:
+        """Return whether a case has failed, whatever becomes of its repetitions that have not ended yet.
+
+        Args:
+            runs: those of the case with one model that have ended.
+            repetitions: how many there will be.
+        """
+        rated = {one.place: one for one in self.rates(runs)}
+        for one in rated.values():
+            open_yet = max(repetitions - len(runs), 0)
+            if one.rate._replace(undecided=one.rate.undecided + open_yet).reaches(one.minimum) is False:
+                return True
+        return any(
+            run.error != ""
+            or any(
+                one.status is Status.ERROR or (place not in rated and self.of_verdict(one) is ExitCode.FAILED)
+                for place, one in enumerate(run.standings)
+            )
+            for run in runs
+        )
 
 
-def _most_severe(codes: set[ExitCode]) -> ExitCode:
+def most_severe(codes: set[ExitCode]) -> ExitCode:
+    """Return the code that wins: broken, then failed, then undecided, then passed."""
     return next((code for code in _PRECEDENCE if code in codes), ExitCode.PASSED)
 
 

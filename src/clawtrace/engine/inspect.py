@@ -186,6 +186,10 @@ def _totals(totals: dict[str, Any] | None) -> dict[str, Any]:
     return {**{name: totals[name] for name in names}, "cost_usd": known, "priced_calls": totals["priced_calls"]}
 
 
+_REPEATED = ("agent span repeats its children", "agent spans repeat their children")
+_STATED = ("states what calls that are not recorded used", "state what calls that are not recorded used")
+
+
 def _reconciliation(rows: list[dict[str, Any]], tool_calls: list[dict[str, Any]]) -> list[str]:
     """Return how raw spans became calls, one line for model calls and one for tool calls: the numbers add up."""
     lines = []
@@ -196,19 +200,15 @@ def _reconciliation(rows: list[dict[str, Any]], tool_calls: list[dict[str, Any]]
             _count(calls - _n(rows, "llm", "call", "with_usage"), "call without usage", "calls without usage"),
             _count(_n(rows, "llm", "wrapper"), "wraps the call's own span", "wrap the call's own span"),
             _count(_n(rows, "llm", "duplicate"), "tells of the same call again", "tell of the same call again"),
-            _count(
-                _n(rows, None, "accounting", "with_usage"),
-                "agent span repeats its children",
-                "agent spans repeat their children",
-            ),
+            _count(_n(rows, None, "accounting", "with_usage"), *(_REPEATED if calls else _STATED)),
         ]
         lines.append(
             _line(_count(usage, "span") or "0 spans", " with usage", _count(calls, "model call"), "0 model calls", why)
         )
     tools = _n(rows, "tool", None)
-    unseen = sum(call["span_id"] is None and call["outcome"] != "requested" for call in tool_calls)
+    counted = _n(rows, "tool", "call")
+    unseen = max(sum(call["outcome"] != "requested" for call in tool_calls) - counted, 0)
     if tools or unseen:
-        counted = _n(rows, "tool", "call")
         why = [
             _count(_n(rows, "tool", "duplicate"), "tells of the same call again", "tell of the same call again"),
             _count(tools - counted - _n(rows, "tool", "duplicate"), "is no call", "are no calls"),

@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date
 from functools import cached_property
 from typing import Any, NamedTuple, overload
 
@@ -20,17 +20,15 @@ from clawtrace.assertions.world import World
 from clawtrace.dialects import Dialect
 from clawtrace.engine.ask import Asked, Holding, ask
 from clawtrace.engine.coverage import hint_for
-from clawtrace.engine.evidence import SHOWN_SPANS, EvidenceByRun, ShownSpans
+from clawtrace.engine.evidence import EvidenceByRun, ShownSpans
+from clawtrace.engine.known_failure import KnownFailure
 from clawtrace.engine.probes import Probed
 from clawtrace.errors import ClawtraceError
 from clawtrace.model.query import Query
 from clawtrace.model.verdict import Evidence, Standing, Status, UnreadVerdicts, Verdict
 from clawtrace.store.api import Columns, QueryableStore
 
-__all__ = ["Judgement", "RunFacts", "Verdicts", "judge"]
-
-_MANY_RUNS = 1_000
-"""From here on it pays to copy the rows of the runs whose evidence is shown."""
+__all__ = ["Judgement", "RunFacts", "VerdictKind", "Verdicts"]
 
 
 @dataclass(eq=False, repr=False)
@@ -51,6 +49,8 @@ class RunFacts:
     """Why a run may have no trace, by run id."""
     unmarked: str = ""
     """What redaction is set not to mark, in one sentence: verdicts that rest on its marks say so."""
+    today: date = field(default_factory=date.today)
+    """The local date of the verdicts: a known failure is known until a day."""
 
     @cached_property
     def untraced(self) -> list[int]:
@@ -63,7 +63,7 @@ class RunFacts:
         return [place for place, complete in enumerate(self.complete) if complete is not True]
 
 
-class _Kind(NamedTuple):
+class VerdictKind(NamedTuple):
     """Everything about a verdict that many runs share."""
 
     standing: Standing
@@ -79,6 +79,8 @@ class _Weight(NamedTuple):
     """Whether `on_missing` decides."""
     could_change: bool = False
     """Whether it is inconclusive only because more spans could come."""
+    answer: Status | None = None
+    """What was answered, where it was: before it is weighed whether that was expected."""
 
 
 class Judgement:
@@ -87,6 +89,7 @@ class Judgement:
     def __init__(self, assertion: Assertion, runs: RunFacts, probed: Probed | None = None) -> None:
         """Start with what is said of a run that got no answer: an error, and without a trace a skip."""
         self._assertion = assertion
+        self._known_failure = KnownFailure.of(assertion, runs.today)
         self._runs = runs
         self._probed = probed
         """What a probe found; None for an assertion that asks the store."""
@@ -95,24 +98,31 @@ class Judgement:
         """Whether each run, by place, can be asked: it has a trace, or the question needs none."""
         self._skipped = [] if traceless else runs.untraced
         self._unfinished = [] if traceless else runs.unfinished
-        self._kinds: list[_Kind] = []
+        self._kinds: list[VerdictKind] = []
         self._asked: Asked | None = None
         self._error = ""
         self._rows = array("q")
         self.shown: list[str] = []
         """The runs whose evidence is shown."""
-        self._rows_shown: Columns | None = None
+        self.rows_shown: Columns | None = None
+        """The evidence of those runs."""
         self._evidence: Mapping[str, Sequence[Evidence]] = {}
         self._spent_ms = 0.0
         # A query that forgets a run must never look like a pass.
-        self.codes = bytearray([self._code(Standing(Status.ERROR, assertion.severity))]) * len(runs.ids)
+        self.codes = bytearray([self._code(self._standing(Status.ERROR))]) * len(runs.ids)
         """The kind of each run's verdict, by place; `standing` says what it means."""
-        self._untraced = self._code(Standing(self._on_missing(Status.SKIP), assertion.severity))
+        self._untraced = self._code(self._standing(self._on_missing(Status.SKIP)))
         for place in self._skipped:
             self.codes[place] = self._untraced
 
+    def _standing(self, status: Status, *, missing_data: bool = False, known_failure: bool = False) -> Standing:
+        assertion = self._assertion
+        return Standing(
+            status, assertion.severity, missing_data, known_failure, assertion.min_pass_rate, assertion.dimensions
+        )
+
     def _code(self, standing: Standing, final: bool = False) -> int:
-        kind = _Kind(standing, final)
+        kind = VerdictKind(standing, final)
         if kind not in self._kinds:
             self._kinds.append(kind)
         return self._kinds.index(kind)
@@ -133,10 +143,13 @@ class Judgement:
             return
         began = time.perf_counter()
         try:
-            self._take(ask(store, self._assertion, run_ids, worlds))
+            self._take(self._answers(store, run_ids, worlds))
         except ClawtraceError as error:
             self._fail(error)
         self._spend(began)
+
+    def _answers(self, store: QueryableStore, run_ids: Sequence[str], worlds: Mapping[str, World]) -> Asked:
+        return ask(store, self._assertion, run_ids, worlds)
 
     def _take_findings(self, probed: Probed) -> None:
         """Weigh what a probe found of each run."""
@@ -167,8 +180,9 @@ class Judgement:
             return 0
         holds, final, _ = holding
         weight = self._weigh(holding, unfinished=unfinished)
+        known = weight.answer is Status.FAIL and weight.status is Status.WARN
         return self._code(
-            Standing(weight.status, self._assertion.severity, weight.missing_data),
+            self._standing(weight.status, missing_data=weight.missing_data, known_failure=known),
             holds is not None and (final or not unfinished),
         )
 
@@ -183,7 +197,8 @@ class Judgement:
             return _Weight(chosen, missing_data=warns and not decides, on_missing=decides)
         if unfinished and not final:
             return _Weight(Status.INCONCLUSIVE, could_change=True)
-        return _Weight(Status.PASS if holds else Status.FAIL)
+        answer = Status.PASS if holds else Status.FAIL
+        return _Weight(self._known_failure.status(answer) if self._known_failure else answer, answer=answer)
 
     def _on_missing(self, default: Status) -> Status:
         chosen = self._assertion.on_missing
@@ -205,21 +220,20 @@ class Judgement:
         self.shown = [run_id for run_id, code, traced in runs if traced and (of_passes or code not in passed)]
         return self._asked.evidence_query() if self.shown else None
 
-    def fetch_evidence(self) -> Columns | None:
+    def fetch_evidence(self, store: QueryableStore) -> None:
         """Fetch the evidence of the chosen runs; `show` makes it readable."""
         if self._asked is None:
-            return None
+            return
         began = time.perf_counter()
         try:
-            self._rows_shown = self._asked.evidence_rows(self.shown)
+            self.rows_shown = self._asked.evidence_rows(store, self.shown)
         except ClawtraceError as error:
             self._fail(error)
         self._spend(began)
-        return self._rows_shown
 
     def show(self, spans: ShownSpans) -> None:
         """Take the spans that evidence names."""
-        self._evidence = EvidenceByRun(self.shown, self._rows_shown, spans)
+        self._evidence = EvidenceByRun(self.shown, self.rows_shown, spans)
 
     def _spend(self, began: float) -> None:
         """Note what the question took; each run that was asked bears an equal part."""
@@ -243,7 +257,7 @@ class Judgement:
             return self._made(run_id, kind, f"the assertion could not be evaluated: {why}", **self._beside(run_id))
         return self._told(place, kind, outcome)
 
-    def _found(self, place: int, kind: _Kind, probed: Probed) -> Verdict:
+    def _found(self, place: int, kind: VerdictKind, probed: Probed) -> Verdict:
         """Return the verdict of a probe on the run at a place."""
         run_id = self._runs.ids[place]
         outcome = probed.outcomes.get(run_id)
@@ -252,18 +266,18 @@ class Judgement:
         why = probed.broken.get(run_id, "nothing is known of the world of this run.")
         return self._made(run_id, kind, f"the assertion could not be evaluated: {why}", duration_ms=self._spent_ms)
 
-    def _without_trace(self, run_id: str, kind: _Kind) -> Verdict:
+    def _without_trace(self, run_id: str, kind: VerdictKind) -> Verdict:
         message = "there is no trace of this run, so nothing can be said."
         if kind.standing.status is not Status.SKIP:
             message = f"there is no trace of this run; `on_missing: {kind.standing.status}` decides."
         said = (self._runs.no_trace_hints.get(run_id, ""), self._assertion.no_trace_hint())
         return self._made(run_id, kind, message, hint=" ".join(filter(None, said)), missing="trace")
 
-    def _told(self, place: int, kind: _Kind, outcome: Outcome) -> Verdict:
+    def _told(self, place: int, kind: VerdictKind, outcome: Outcome) -> Verdict:
         runs = self._runs
         unfinished = self._assertion.needs_trace and runs.complete[place] is not True
         weight = self._weigh((outcome.holds, outcome.final, outcome.missing), unfinished=unfinished)
-        message = self._assertion.explain(outcome)
+        message = self._sentence(outcome)
         if self._assertion.needs_redaction and runs.unmarked:
             message += f" {runs.unmarked}"
         hint = ""
@@ -274,11 +288,16 @@ class Judgement:
         if weight.could_change:
             why = " ".join(runs.because[place]) or "the run is not closed yet, more spans may come."
             message = f"{message} This could still change: {why}"
+        if weight.answer is not None and self._known_failure is not None:
+            message = f"{message} {self._known_failure.sentence(weight.answer)}"
         return self._made(
             outcome.run_id, kind, message,
             actual=self._assertion.actual(outcome), hint=hint, missing=outcome.missing,
             **self._asked_sql(), **self._beside(outcome.run_id),
         )  # fmt: skip
+
+    def _sentence(self, outcome: Outcome) -> str:
+        return self._assertion.explain(outcome)
 
     def _asked_sql(self) -> dict[str, Any]:
         return {} if self._asked is None else {"sql": self._asked.query.sql, "params": self._asked.params}
@@ -286,7 +305,7 @@ class Judgement:
     def _beside(self, run_id: str) -> dict[str, Any]:
         return {"evidence": tuple(self._evidence.get(run_id, ())), "duration_ms": self._spent_ms}
 
-    def _made(self, run_id: str, kind: _Kind, message: str, **more: Any) -> Verdict:
+    def _made(self, run_id: str, kind: VerdictKind, message: str, **more: Any) -> Verdict:
         assertion = self._assertion
         return Verdict(
             run_id=run_id,
@@ -299,6 +318,9 @@ class Judgement:
             expected=assertion.expectation(),
             description=assertion.description,
             missing_data=kind.standing.missing_data,
+            known_failure=kind.standing.known_failure,
+            min_pass_rate=kind.standing.min_pass_rate,
+            dimensions=kind.standing.dimensions,
             **more,
         )
 
@@ -334,45 +356,3 @@ class Verdicts(UnreadVerdicts):
         return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def judge(
-    store: QueryableStore,
-    assertions: Sequence[Assertion],
-    runs: RunFacts,
-    probed: Mapping[int, Probed],
-    worlds: Mapping[str, World],
-    *,
-    of_passes: bool,
-) -> list[Judgement]:
-    """Ask every assertion of every run that can be asked; ``selected_runs`` is changed.
-
-    All questions come before all evidence, so that the selection of runs changes as seldom as can be.
-
-    Args:
-        store: holds the facts.
-        assertions: what to ask.
-        runs: of which runs.
-        probed: what the probes among `assertions` found, by place.
-        worlds: what is known of runs beside their spans, by run id.
-        of_passes: whether verdicts that passed carry their evidence.
-    """
-    judgements = [Judgement(assertion, runs, probed.get(place)) for place, assertion in enumerate(assertions)]
-    for judgement in judgements:
-        judgement.ask(store, worlds)
-    traced = sum(runs.traced)
-    if traced:
-        _fetch_evidence(store, judgements, traced, of_passes=of_passes)
-    return judgements
-
-
-def _fetch_evidence(store: QueryableStore, judgements: Sequence[Judgement], runs: int, *, of_passes: bool) -> None:
-    """Fetch the evidence of what is shown; where that is little of much, from copies of the rows that it needs."""
-    queries = [query for one in judgements if (query := one.choose_shown(of_passes=of_passes)) is not None]
-    shown = list(dict.fromkeys(run_id for one in judgements for run_id in one.shown))
-    few = runs >= _MANY_RUNS and len(shown) * 4 < runs
-    with store.narrowed(shown, [*queries, SHOWN_SPANS]) if few else nullcontext():
-        evidence = [one.fetch_evidence() for one in judgements]
-        spans = ShownSpans(store, [rows for rows in evidence if rows is not None])
-    for judgement in judgements:
-        judgement.show(spans)

@@ -84,6 +84,7 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         best = told = spans[members[0]]
         answered = best.answered or (not best.failed and best.end_ns is not None)
         error, first_token_ns = best.error, _first_token_ns(best)
+        agent, turn = run.agent[members[0]], run.turn[members[0]]
     else:
         members = sorted(members, key=lambda n: (spans[n].failed, not spans[n].sdk, -run.depth[n], n))
         ranked = [spans[n] for n in members]
@@ -93,12 +94,14 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         )
         error = next((span.error for span in ranked if span.error is not None), None)
         first_token_ns = next((at for at in map(_first_token_ns, ranked) if at is not None), None)
+        agent = next((run.agent[n] for n in members if run.agent[n] is not None), None)
+        turn = next((run.turn[n] for n in members if run.turn[n] is not None), None)
     call = LlmCall(
         number,
         members[0],
         next((n for n in members if run.said(n, "output")), None),
-        next((run.agent[n] for n in members if run.agent[n] is not None), None),
-        next((run.turn[n] for n in members if run.turn[n] is not None), None),
+        agent,
+        turn,
         best.start_ns,
         told.end_ns,
         first_token_ns,

@@ -18,9 +18,9 @@ from clawtrace.dialects.schema import Detect, DialectFile, EventRule, JoinPair
 from clawtrace.engine.conversations import adopt, name_agents
 from clawtrace.engine.log_join import join_records, separate_attempts
 from clawtrace.engine.log_rows import Record, Row, RunRows
-from clawtrace.store.duckdb import DuckStore
+from clawtrace.store.question_side import QuestionSide
 
-__all__ = ["complete_rows"]
+__all__ = ["Completed", "complete_rows"]
 
 _ANY_LOGS = "SELECT 1 FROM otel_logs WHERE run_no IN (SELECT run_no FROM fact_runs) LIMIT 1"
 
@@ -30,6 +30,15 @@ _ALWAYS = ("session_id", "agent_id", "agent_name", "owner_agent", "request_model
 _FLAGS = ("failed", "tool_failed", "tool_blocked")
 
 _PAYLOADS = ("input_format", "input_payload", "output_format", "output_payload")
+
+
+class Completed(NamedTuple):
+    """What completing the rows of a batch found."""
+
+    parents: dict[int, int]
+    """Parents that no span names, by `sid`."""
+    lost: dict[int, dict[str, str]]
+    """Spans that log events name and that were not received, by run: their ids with the name of an event."""
 
 
 class _Readable(NamedTuple):
@@ -58,9 +67,9 @@ class _Readable(NamedTuple):
 
 
 def complete_rows(
-    store: DuckStore, dialects: Mapping[str, Dialect], at_hand: Sequence[str], sql: Callable[[str], str]
-) -> dict[int, int]:
-    """Complete ``fact_keys`` and ``fact_rows`` of the batch; return the parents that no span names, by `sid`.
+    store: QuestionSide, dialects: Mapping[str, Dialect], at_hand: Sequence[str], sql: Callable[[str], str]
+) -> Completed:
+    """Complete ``fact_keys`` and ``fact_rows`` of the batch.
 
     Args:
         store: holds the batch.
@@ -71,12 +80,12 @@ def complete_rows(
     told = any(dialects[name].file.main_agent or dialects[name].file.model_of_agent for name in at_hand)
     rules = _load_records(store, dialects, sql) if store.script(_ANY_LOGS) else []
     if not rules and not told:
-        return {}
+        return Completed({}, {})
     return _Batch(store, dialects, rules, sql).complete()
 
 
 def _load_records(
-    store: DuckStore, dialects: Mapping[str, Dialect], sql: Callable[[str], str]
+    store: QuestionSide, dialects: Mapping[str, Dialect], sql: Callable[[str], str]
 ) -> list[tuple[str, EventRule]]:
     """Make ``fact_log_raw`` and ``fact_log_rows``; return the event rules at work, by the number that the rows name."""
     telling = [dialect for dialect in dialects.values() if dialect.file.events]
@@ -113,7 +122,7 @@ class _Batch:
 
     def __init__(
         self,
-        store: DuckStore,
+        store: QuestionSide,
         dialects: Mapping[str, Dialect],
         rules: Sequence[tuple[str, EventRule]],
         sql: Callable[[str], str],
@@ -128,9 +137,10 @@ class _Batch:
         lasting = {rule.duration_ms for _, rule in rules if rule.duration_ms is not None}
         self._keys = sorted({key for pair in pairs for key in (pair.log, pair.span or pair.log)} | lasting)
 
-    def complete(self) -> dict[int, int]:
-        """Complete the rows; return the parents that no span names, by `sid`."""
+    def complete(self) -> Completed:
+        """Complete the rows."""
         records = self._records()
+        lost: dict[int, dict[str, str]] = {}
         parents: dict[int, int] = {}
         joined: list[tuple[int, Record, bool]] = []
         made: list[Row] = []
@@ -138,6 +148,8 @@ class _Batch:
         changed: list[Row] = []
         for run_no, run in self._runs(records):
             of_run: list[Row] = []
+            if unknown := self._lost(run_no, run, records):
+                lost[run_no] = unknown
             for number, (_, rule) in enumerate(self._rules):
                 if found := records.get((run_no, number)):
                     of_run += join_records(run, rule, found, -1 - len(made) - len(agents) - len(of_run))
@@ -155,9 +167,21 @@ class _Batch:
         self._fill(joined)
         self._change(changed)
         if not made and not agents:
-            return parents
+            return Completed(parents, lost)
         numbers = dict(self._store.script(self._sql("renumber") + "SELECT old, sid FROM fact_numbers"))
-        return {numbers[below]: numbers[above] for below, above in parents.items()}
+        return Completed({numbers[below]: numbers[above] for below, above in parents.items()}, lost)
+
+    def _lost(self, run_no: int, run: RunRows, records: Mapping[tuple[int, int], Sequence[Record]]) -> dict[str, str]:
+        """Return the ids of spans that events of a run name and that were not received, with the name of an event."""
+        found: dict[str, str] = {}
+        exported = {row.dialect for row in run.rows}
+        for number, (dialect, rule) in enumerate(self._rules):
+            if self._dialects[dialect].file.spans_apart and dialect not in exported:
+                continue
+            for record in records.get((run_no, number), ()):
+                if record.named is not None and run.received(record.named) is None:
+                    found.setdefault(record.named[1], rule.log[0])
+        return found
 
     def _records(self) -> dict[tuple[int, int], list[Record]]:
         """Return the records by run and rule."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.probe import Probe
@@ -30,24 +31,42 @@ def look_at_the_world(assertions: Sequence[Assertion]) -> bool:
     return any(isinstance(one, Probe) or type(one).beside is not Assertion.beside for one in assertions)
 
 
-def ask_probes(assertions: Sequence[Assertion], worlds: Mapping[str, World]) -> dict[int, Probed]:
+def ask_probes(
+    assertions: Sequence[Assertion], worlds: Mapping[str, World], clean: Callable[[str], str]
+) -> dict[int, Probed]:
     """Ask every probe among `assertions` of every run; the answer is by place in `assertions`.
 
     Args:
         assertions: what is asked; those that are no probes are passed over.
         worlds: the world of each run, by run id.
+        clean: takes known secrets out of a text: what a probe reports goes into reports (spec: config.md §4).
     """
     return {
-        place: _asked(assertion, worlds) for place, assertion in enumerate(assertions) if isinstance(assertion, Probe)
+        place: _asked(assertion, worlds, clean)
+        for place, assertion in enumerate(assertions)
+        if isinstance(assertion, Probe)
     }
 
 
-def _asked(probe: Probe, worlds: Mapping[str, World]) -> Probed:
+def _asked(probe: Probe, worlds: Mapping[str, World], clean: Callable[[str], str]) -> Probed:
     began = perf_counter()
     outcomes, broken = {}, {}
     for run_id, world in worlds.items():
         try:
-            outcomes[run_id] = probe.found(run_id, probe.probe(world))
+            finding = probe.probe(world)
         except (ClawtraceError, OSError) as error:
-            broken[run_id] = str(error)
+            broken[run_id] = clean(str(error))
+        else:
+            told = clean if world.hooks.redact_secrets else str
+            shown = finding._replace(sentence=told(finding.sentence), actual=_cleaned(finding.actual, told))
+            outcomes[run_id] = probe.found(run_id, shown)
     return Probed(outcomes, broken, (perf_counter() - began) * 1000)
+
+
+def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:
+    """Return a JSON value with every text cleaned."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {key: _cleaned(item, clean) for key, item in value.items()}
+    return [_cleaned(item, clean) for item in value] if isinstance(value, list | tuple) else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from clawtrace.engine.llm_calls import LlmCall
@@ -15,9 +15,12 @@ from clawtrace.engine.span import same_tool
 if TYPE_CHECKING:
     from clawtrace.engine.tool_calls import Execution
 
-__all__ = ["Request", "answered_by_handoffs", "match", "requests"]
+__all__ = ["Request", "answered_by_handoffs", "match", "match_nameless", "requests", "transfers"]
 
 _ID_KIND = re.compile("[A-Za-z]*")
+
+_TRANSFER = re.compile("(?:transfer|handoff|hand_off)_(?:back_)?to_(.+)", re.IGNORECASE)
+"""What frameworks call the tool by which a model hands over: behind it the name of the agent."""
 
 
 class Request(NamedTuple):
@@ -87,6 +90,40 @@ def match(asked: Sequence[Request], executions: Sequence[Execution]) -> dict[int
             matched[one] = found
             taken.add(found)
     return matched
+
+
+def match_nameless(
+    asked: Sequence[Request], executions: Sequence[Execution], matched: Mapping[int, int]
+) -> dict[int, tuple[int, bool]]:
+    """Return by position which execution without a name carried out which of the requests that are left.
+
+    It is one of those that the last model call of its agent asked for, and whether it is known which: the only name among
+    them, or the only one with the arguments that the execution tells.
+    """
+    taken: set[int] = set()
+    found: dict[int, tuple[int, bool]] = {}
+    running = set(matched.values())
+    nameless = [e for e, execution in enumerate(executions) if execution.name is None and e not in running]
+    for position in sorted(nameless, key=lambda e: (executions[e].start_ns, executions[e].index)):
+        execution = executions[position]
+        left = [
+            number
+            for number, request in enumerate(asked)
+            if number not in matched
+            and not request.served
+            and request.agent == execution.agent
+            and _may_be(request, execution)
+            and (execution.arguments is None or request.arguments in (None, execution.arguments))
+        ]
+        if execution.arguments is not None:
+            left = [number for number in left if asked[number].arguments is not None] or left
+        last_ns = max((asked[number].asked_ns for number in left if number not in taken), default=None)
+        left = [number for number in left if asked[number].asked_ns == last_ns]
+        if left:
+            first = next(number for number in left if number not in taken)
+            found[position] = (first, len({asked[number].name for number in left}) == 1)
+            taken.add(first)
+    return found
 
 
 def _may_be(request: Request, execution: Execution) -> bool:
@@ -168,3 +205,34 @@ def answered_by_handoffs(run: RunSpans, waiting: Sequence[Request]) -> set[int]:
             )
             gone.update(request.number for request in open_ones[:1])
     return gone
+
+
+def transfers(run: RunSpans, waiting: Sequence[Request]) -> dict[int, int]:
+    """Return by request number the activation that it handed to, where nothing but the request tells of a handoff.
+
+    The request names the agent (`transfer_to_billing_agent`), and that agent is the next one at work in the trace, not
+    inside of the one that asked.
+    """
+    named = [(request, found.group(1)) for request in waiting if (found := _TRANSFER.fullmatch(request.name))]
+    if not named:
+        return {}
+    agents = [index for index, span in enumerate(run.spans) if span.kind == "agent" and run.role[index] is None]
+    trace_of = {run.group[index]: span.trace_id for index, span in enumerate(run.spans) if span.kind == "llm"}
+    handed: dict[int, int] = {}
+    for request, name in named:
+        after = (
+            index
+            for index in agents
+            if run.spans[index].start_ns >= request.start_ns and run.spans[index].trace_id == trace_of[request.group]
+        )
+        to = next(after, None)
+        if to is None or to in handed.values() or request.agent is None or run.agent[to] == request.agent:
+            continue
+        if _slug(run.spans[to].agent_name) == _slug(name):
+            handed[request.number] = to
+    return handed
+
+
+def _slug(name: str | None) -> str | None:
+    """Return a name as frameworks write it into the name of a tool."""
+    return None if name is None else re.sub("[^a-z0-9]+", "_", name.casefold())

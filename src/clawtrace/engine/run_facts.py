@@ -8,7 +8,7 @@ from typing import Any
 from clawtrace.dialects.messages import Part
 from clawtrace.dialects.rules import ShellRule
 from clawtrace.engine.agents import Activation, activations
-from clawtrace.engine.commands import Command, commands
+from clawtrace.engine.commands import Command, commands, unsplit
 from clawtrace.engine.failures import Failure, failures
 from clawtrace.engine.llm_calls import LlmCall, llm_calls
 from clawtrace.engine.run_spans import RunSpans
@@ -29,19 +29,36 @@ PLACED = {
 class RunFacts:
     """The facts of one run; totals need prices, which are set from outside in between."""
 
-    def __init__(self, run_id: str, spans: RunSpans) -> None:
+    def __init__(self, run_id: str, spans: RunSpans, lost: Mapping[str, str] | None = None) -> None:
         self.run_id = run_id
         self.spans = spans
+        self.lost = lost or {}
+        """Spans that log events name and that were not received: their ids with the name of an event."""
         self.models: list[LlmCall] = llm_calls(spans)
         self.tools: ToolCalls = tool_calls(spans, self.models)
-        self.agents: list[Activation] = activations(spans)
+        self.agents: list[Activation] = activations(spans, self.tools.handed)
         self.failures: list[Failure] = failures(spans, self.models, self.tools.calls)
         self.totals: dict[str, Any] = {}
         """The row of `run_totals` without its id."""
+        self.unsplit_commands = 0
+        """How many commands could not be split; known with `command_rows`."""
 
     def sum_up(self, records: Callable[[Span, str], bool | str]) -> None:
         """Set `totals`, once prices are known; `records` says what a dialect can record (`Dialect.records`)."""
         self.totals = totals(self.spans, self.models, self.tools, self.agents, self.failures, records)
+
+    def rows(self, shells: Callable[[str], Sequence[ShellRule]]) -> dict[str, Iterable[tuple[Any, ...]]]:
+        """Return the rows of every relation but `runs` and `spans`; `shells` says which tools are shells, by dialect."""
+        return {
+            "llm_calls": self.llm_call_rows(),
+            "tool_calls": self.tool_call_rows(),
+            "commands": self.command_rows(shells),
+            "agents": self.agent_rows(),
+            "messages": self.message_rows(),
+            "errors": self.error_rows(),
+            "run_totals": [in_order("run_totals", {"run_id": self.run_id, **self.totals})],
+            "run_tools": self.tool_rows(),
+        }
 
     def placed(self) -> list[tuple[Any, ...]]:
         """Return a row of `PLACED` for each span."""
@@ -87,6 +104,7 @@ class RunFacts:
     def command_rows(self, shells: Callable[[str], Sequence[ShellRule]]) -> Iterable[tuple[Any, ...]]:
         """Return the rows of `commands`."""
         found: list[Command] = commands(self.spans, self.tools.calls, shells)
+        self.unsplit_commands = unsplit(found)
         return ((self.run_id, *command) for command in found)
 
     def agent_rows(self) -> Iterable[tuple[Any, ...]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from clawtrace.dialects.messages import Part
 from clawtrace.engine.span import Span
@@ -39,7 +41,7 @@ class RunSpans:
     """The reference to its parent closed a cycle."""
     role: list[str | None]
     turn: list[int | None]
-    """Number of the trace among those of the run in which a model or an agent worked, in order of start."""
+    """Number of the turn: of the trace, or of the prompt in it, in which a model or an agent worked, in order of start."""
 
     @classmethod
     def of(cls, spans: Sequence[Span], messages: Mapping[tuple[int, str], Sequence[Part]]) -> RunSpans:
@@ -64,7 +66,7 @@ class RunSpans:
             cause=walked.cause,
             cut=walked.cut,
             role=role,
-            turn=_turns(spans),
+            turn=_turns(spans, walked.root),
         )
 
     def said(self, index: int, direction: str) -> Sequence[Part]:
@@ -97,13 +99,28 @@ def _named(spans: Sequence[Span], agent: Sequence[int | None]) -> Sequence[Span]
     return [span._replace(agent_name=names[index]) if index in names else span for index, span in enumerate(spans)]
 
 
-def _turns(spans: Sequence[Span]) -> list[int | None]:
-    starts: dict[str, int] = {}
-    for span in spans:
-        if (span.kind == "agent" or span.kind == "llm") and span.start_ns < starts.get(
-            span.trace_id, span.start_ns + 1
-        ):
-            starts[span.trace_id] = span.start_ns
-    order = sorted(starts, key=lambda trace: (starts[trace], trace))
-    numbers = {trace: number for number, trace in enumerate(order, 1)}
-    return [numbers.get(span.trace_id) for span in spans]
+def _turns(spans: Sequence[Span], root: Sequence[int]) -> list[int | None]:
+    """Return the turn of each span: one trace is one, or one prompt where the spans of a conversation name theirs.
+
+    A conversation whose calls are traces of their own hangs below one agent: its turns are those of that agent's trace.
+    """
+    asked: dict[str, list[tuple[int, str]]] = {}
+    for span, top in zip(spans, root, strict=True):
+        if span.prompt_id is not None:
+            asked.setdefault(spans[top].trace_id, []).append((span.start_ns, span.prompt_id))
+    turns: list[tuple[str, str]] = []
+    starts: dict[tuple[str, str], int] = {}
+    for span, top in zip(spans, root, strict=True):
+        trace = spans[top].trace_id
+        turn = (trace, _prompt(asked[trace], span.start_ns) if trace in asked else "")
+        turns.append(turn)
+        if span.kind in ("agent", "llm") and span.start_ns < starts.get(turn, span.start_ns + 1):
+            starts[turn] = span.start_ns
+    order = sorted(starts, key=lambda turn: (starts[turn], turn))
+    numbers = {turn: number for number, turn in enumerate(order, 1)}
+    return [numbers.get(turn) for turn in turns]
+
+
+def _prompt(asked: Sequence[tuple[int, str]], at_ns: int) -> str:
+    """Return the prompt of the last span that names one, as of `at_ns`; before them that of the first."""
+    return asked[max(bisect_right(asked, at_ns, key=itemgetter(0)) - 1, 0)][1]

@@ -64,6 +64,11 @@ class Span(NamedTuple):
     tool_call_id: str | None = None
     tool_arguments: str | None = None
     tool_result: str | None = None
+    exit_code: int | None = None
+    """Of the process that a shell tool started."""
+    exchange_id: str | None = None
+    """What both sides of one tool call on a wire know of it, within `exchange_session`."""
+    exchange_session: str | None = None
     agent_name: str | None = None
     agent_id: str | None = None
     parent_agent: str | None = None
@@ -72,6 +77,8 @@ class Span(NamedTuple):
     handoff_from: str | None = None
     handoff_to: str | None = None
     final_output: str | None = None
+    prompt_id: str | None = None
+    """Of the user's prompt that the span works for, where a trace is not a turn."""
     pseudo_tools: str | None = None
     """JSON list of names that are declared as final answers and are no tools."""
     rollup_input_tokens: int | None = None

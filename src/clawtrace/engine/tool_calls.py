@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from clawtrace.engine.llm_calls import LlmCall
-from clawtrace.engine.requested import Request, answered_by_handoffs, match, requests
+from clawtrace.engine.requested import Request, answered_by_handoffs, match, match_nameless, requests, transfers
 from clawtrace.engine.results import results, went_unseen
 from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.span import Span, merged, same_tool
@@ -35,6 +35,7 @@ class Execution:
     end_ns: int | None
     arguments: str | None
     result: str | None
+    exit_code: int | None
     outcome: Outcome
     """The worst of the layers."""
     error: str | None
@@ -58,6 +59,7 @@ class ToolCall:
     outcome: Outcome
     error: str | None
     source: Literal["span", "message", "log"]
+    exit_code: int | None = None
 
 
 class ToolCalls(NamedTuple):
@@ -70,6 +72,8 @@ class ToolCalls(NamedTuple):
     """Groups of the model calls that asked for a tool which the program has to execute."""
     unseen: bool
     """Something may have been executed that nothing would tell of."""
+    handed: dict[int, int | None]
+    """Activations that a request alone handed to, by whom: both as the index of an agent span."""
 
 
 def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
@@ -82,15 +86,20 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     matched = match(asked, executions)
     told = results(run, models, asked)
     of_execution = {executions[e].group: asked[r] for r, e in matched.items()}
+    nameless = match_nameless(asked, executions, matched)
+    of_execution |= {executions[e].group: asked[r] for e, (r, sure) in nameless.items() if sure}
+    carried_out = {*matched, *(number for number, _ in nameless.values())}
     found = [_executed(execution, of_execution.get(execution.group), told) for execution in executions]
-    waiting = [request for number, request in enumerate(asked) if number not in matched]
-    gone = answered_by_handoffs(run, waiting)
+    waiting = [request for number, request in enumerate(asked) if number not in carried_out]
+    handed = transfers(run, waiting)
+    gone = answered_by_handoffs(run, waiting) | handed.keys()
     waiting = [request for request in waiting if request.number not in gone]
     found += [_requested(request, told) for request in waiting]
     # `found` has executions first and requests in order: a stable sort keeps both orders among equal starts.
     found.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
     unseen = went_unseen(run, models, [request for request in waiting if request.number not in told])
-    return ToolCalls(found, executions, {request.group for request in asked if not request.served}, unseen)
+    asking = {request.group for request in asked if not request.served}
+    return ToolCalls(found, executions, asking, unseen, {to: asked[number].agent for number, to in handed.items()})
 
 
 def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
@@ -113,7 +122,7 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
         outcome = _outcome(layers)
     return Execution(
         number, outer, told.tool_name, told.tool_call_id, agent, turn, start_ns, end_ns, told.tool_arguments,
-        told.tool_result, outcome, error, "log" if told.source == "log" else "span",
+        told.tool_result, told.exit_code, outcome, error, "log" if told.source == "log" else "span",
     )  # fmt: skip
 
 
@@ -153,7 +162,7 @@ def _executed(execution: Execution, request: Request | None, results: dict[int, 
         name = request.name if name is None or same_tool(name, request.name) else name
     return ToolCall(
         execution.index, call_id, name, execution.agent, execution.turn, execution.start_ns, execution.end_ns,
-        _unwrapped(arguments), result, execution.outcome, execution.error, execution.source,
+        _unwrapped(arguments), result, execution.outcome, execution.error, execution.source, execution.exit_code,
     )  # fmt: skip
 
 

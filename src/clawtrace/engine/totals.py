@@ -132,10 +132,13 @@ def _failed_attempts(
 ) -> int | None:
     """Return how many requests got no answer; None where what tells of the model calls hides an SDK's own retries."""
     tellers: dict[int, bool] = {}
+    recorded: dict[tuple[str, str], bool] = {}
     for span, group in zip(run.spans, run.group, strict=True):
         if span.kind == "llm" and group is not None:
-            stated = span.attempts is not None or records(span, "failed_attempts") is True
-            tellers[group] = tellers.get(group, False) or stated
+            writer = (span.dialect, span.source)
+            if writer not in recorded:
+                recorded[writer] = records(span, "failed_attempts") is True
+            tellers[group] = tellers.get(group, False) or span.attempts is not None or recorded[writer]
     if not models or not all(tellers.get(call.group, False) for call in models):
         return None
     return sum(max(call.failed_attempts, 1) if call.outcome == "error" else call.failed_attempts for call in models)
@@ -212,14 +215,10 @@ def _whole(values: Sequence[Any], at_least_one: bool = False) -> Any:
 
 
 def _times(run: RunSpans) -> dict[str, int | None]:
-    work = [span for span in run.spans if span.kind != "infra" and span.timed]
+    work = [(span.start_ns, span.last_ns) for span in run.spans if span.kind != "infra" and span.timed]
     busy, reached = 0, 0
-    for span in work:  # in order of start
-        if span.last_ns > reached:
-            busy += span.last_ns - max(span.start_ns, reached)
-            reached = span.last_ns
-    return {
-        "first_start_ns": min((span.start_ns for span in work), default=None),
-        "last_end_ns": max((span.last_ns for span in work), default=None),
-        "busy_ns": busy,
-    }
+    for start_ns, last_ns in work:  # in order of start
+        if last_ns > reached:
+            busy += last_ns - max(start_ns, reached)
+            reached = last_ns
+    return {"first_start_ns": work[0][0] if work else None, "last_end_ns": reached if work else None, "busy_ns": busy}

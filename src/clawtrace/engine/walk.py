@@ -253,23 +253,30 @@ class _Walker:
         stack: list[tuple[int, int | None, _Context | None]] = [(top, None, _TOP)]
         while stack:
             index, parent, context = stack.pop()
-            self._position += 1
             if context is None:
-                result.leave[index] = self._position
-                if self._failures.any:
-                    result.cause[index] = self._failures.leave(index, parent)
+                self._leave(index, parent)
                 continue
+            self._position += 1
             result.enter[index] = self._position
             result.root[index] = top
             result.depth[index] = 0 if parent is None else result.depth[parent] + 1
             result.agent[index], result.tool[index] = context.agent, context.tool
             below = children.get(index)
-            inner = self._enter(index, context)
-            stack.append((index, parent, None))
+            inner = self._enter(index, context, leaf=not below)
             if below:
-                stack.extend((child, index, inner) for child in reversed(below))
+                stack.append((index, parent, None))
+                stack.extend([(child, index, inner) for child in reversed(below)])
+            else:
+                self._leave(index, parent)
 
-    def _enter(self, index: int, context: _Context) -> _Context:
+    def _leave(self, index: int, parent: int | None) -> None:
+        self._position += 1
+        self._result.leave[index] = self._position
+        if self._failures.any:
+            self._result.cause[index] = self._failures.leave(index, parent)
+
+    def _enter(self, index: int, context: _Context, *, leaf: bool) -> _Context:
+        """Return what a span hands down; for a leaf it is not made."""
         span = self._spans[index]
         kind = span.kind
         if span.owner_agent is not None and kind != "agent":
@@ -287,9 +294,11 @@ class _Walker:
         if kind == "llm":
             group = _model_call(self._ledger, span.scope, span.response_id, context.model_call)
             self._result.group[index] = group.number
-            return _Context(context.agent, context.tool, group, context.tools)
+            return context if leaf else _Context(context.agent, context.tool, group, context.tools)
         group = _tool_call(self._ledger, span, context.tools)
         self._result.group[index] = group.number
+        if leaf:
+            return context
         if span.emits == "agent":
             return _Context(index, None, None, None)
         return _Context(context.agent, index, None, (span.tool_name, span.tool_call_id, group, context.tools))

@@ -161,19 +161,22 @@ source t span, message, log.
     ),
     (
         "commands",
-        "One row for each shell command that a tool call ran; compound ones also as their simple commands.",
+        "One row for each shell command that a tool call ran, as it was given, and one for each command in it. Blocked and "
+        "requested calls ran none.",
         """
 run_id t The run.
 tool_call_no i call_no of the tool call.
-command_no i 1-based, in order.
-text t The command's text.
+command_no i 1-based, in the order of the text; 1 is the whole text, and what carries commands comes before them.
+text t The command's text, with `$(…)` for what is a command of its own; NULL when it was not captured.
 argv0 t The program, without its folder.
-whole t The whole compound command that this one is part of.
-exit_code i Exit code; NULL when unknown.
-stdout t Standard output where the instrumentation tells it apart.
-stderr t Standard error where the instrumentation tells it apart.
-output t Output where the instrumentation does not tell them apart.
-simple b True for one simple command, false for a compound command as a whole.
+whole t The whole text that this one is part of.
+exit_code i Exit code; NULL when unknown. A simple command has one where the code of the whole implies it.
+stdout t Standard output where the instrumentation tells it apart; of the whole only.
+stderr t Standard error where the instrumentation tells it apart; of the whole only.
+output t Output where the instrumentation does not tell them apart; of the whole only.
+simple b True for one simple command; false for the whole text and for what carries others (sudo a, sh -c 'a; b', A=1 a).
+ok b Whether it succeeded: exit code 0, or what the call's end tells where its tool is known to fail with its command; NULL when unknown.
+last_no i command_no of the last command inside this one, its own where none is; NULL for a text that could not be split.
 """,
     ),
     (

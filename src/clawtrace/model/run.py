@@ -81,3 +81,7 @@ class RunRecord(NamedTuple):
     """Which spans did not get into the trace, as far as only the runner can know of it, in one sentence."""
     runner_error: str | None = None
     """What went wrong before the agent could be judged; None when nothing did."""
+    log: str | None = None
+    """The log that an assertion named and whose lines stand in for its spans; None where its spans were received."""
+    notes: tuple[str, ...] = ()
+    """What reading its logs and transcripts had to say, one sentence each."""

@@ -53,6 +53,12 @@ class Standing(NamedTuple):
     severity: Severity = "error"
     missing_data: bool = False
     """A warn that stands for missing data (exit code 3 unless --allow-missing-data)."""
+    known_failure: bool = False
+    """A warn that stands for a failure that was expected (`expect: fail`)."""
+    min_pass_rate: float = 1.0
+    """Least share of the repetitions that must pass."""
+    dimensions: tuple[str, ...] = ()
+    """What the answer counts towards in the run's scores."""
 
 
 class Verdict(NamedTuple):
@@ -84,6 +90,14 @@ class Verdict(NamedTuple):
     description: str = ""
     missing_data: bool = False
     """A warn that stands for missing data (exit code 3 unless --allow-missing-data)."""
+    known_failure: bool = False
+    """A warn that stands for a failure that was expected (`expect: fail`)."""
+    min_pass_rate: float = 1.0
+    """Least share of the repetitions that must pass."""
+    dimensions: tuple[str, ...] = ()
+    """What the answer counts towards in the run's scores."""
+    scope: Mapping[str, str | int] = MappingProxyType({})
+    """What the question was narrowed down to: `agent`, `turn`, as written; empty for the whole run."""
     stale: bool = False
     """Spans of the run arrived after this verdict."""
     duration_ms: float = 0.0
@@ -92,7 +106,9 @@ class Verdict(NamedTuple):
     @property
     def standing(self) -> Standing:
         """What decides about the run and the exit code."""
-        return Standing(self.status, self.severity, self.missing_data)
+        return Standing(
+            self.status, self.severity, self.missing_data, self.known_failure, self.min_pass_rate, self.dimensions
+        )
 
 
 class UnreadVerdicts(Sequence[Verdict]):
@@ -133,6 +149,8 @@ class RunResult(NamedTuple):
     """What the receiver or the normaliser has to say about the run: conflicts, rejected spans, cut cycles."""
     totals: Mapping[str, Any] = MappingProxyType({})
     """The run_totals row, for display."""
+    reused: bool = False
+    """Whether a stored run stands for it: its agent was not run again."""
 
     @property
     def standings(self) -> tuple[Standing, ...]:
@@ -140,6 +158,19 @@ class RunResult(NamedTuple):
         if isinstance(self.verdicts, UnreadVerdicts):
             return self.verdicts.standings
         return tuple(verdict.standing for verdict in self.verdicts)
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Return by dimension 10 × passed / decided over its verdicts; a dimension without a decided one is left out.
+
+        A pass and a fail are decided, also those of severity ``warn``; nothing else is.
+        """
+        passed: dict[str, list[bool]] = {}
+        for one in self.standings:
+            if one.dimensions and one.status in (Status.PASS, Status.FAIL):
+                for dimension in one.dimensions:
+                    passed.setdefault(dimension, []).append(one.status is Status.PASS)
+        return {dimension: 10 * sum(of) / len(of) for dimension, of in sorted(passed.items())}
 
     def not_passed(self) -> list[Verdict]:
         """Return the verdicts that did not pass; only these are made."""

@@ -1,51 +1,18 @@
-"""Joining and thinning batches of columns."""
+"""Thinning and cleaning batches of columns."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any
 
+from clawtrace.model.batches import Batch
 from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
 
-__all__ = ["joined", "redact", "replace_surrogates", "without"]
+__all__ = ["redact", "replace_surrogates", "without"]
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
-
-Batch = TypeVar("Batch", SpanBatch, LogBatch)
-
-
-def joined(batches: list[Batch]) -> Batch:
-    """Return the rows of all batches, of which there is at least one, as one batch; one that is alone is not copied."""
-    if len(batches) == 1:
-        return batches[0]
-    whole = type(batches[0])()
-    for name, column in vars(whole).items():
-        parts = [getattr(batch, name) for batch in batches]
-        if isinstance(column, list):
-            column += itertools.chain.from_iterable(parts)
-        elif isinstance(column, MapColumn):
-            _join_maps(column, parts)
-        else:
-            _join_offsets(column.offsets, parts)
-            if isinstance(column, StrList):
-                column.values = list(itertools.chain.from_iterable([part.values for part in parts]))
-            else:
-                _join_maps(column.maps, [part.maps for part in parts])
-    return whole
-
-
-def _join_offsets(offsets: list[int], parts: Sequence[MapColumn | StrList | NestedMap]) -> None:
-    for part in parts:
-        base, more = offsets[-1], part.offsets[1:]
-        offsets += [base + offset for offset in more] if base else more
-
-
-def _join_maps(column: MapColumn, parts: list[MapColumn]) -> None:
-    _join_offsets(column.offsets, parts)
-    column.keys += itertools.chain.from_iterable([part.keys for part in parts])
-    column.values += itertools.chain.from_iterable([part.values for part in parts])
 
 
 def without(batch: Batch, dropped: set[int]) -> Batch:

@@ -8,11 +8,12 @@ from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from clawtrace.model.batches import joined
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import RunRule
 from clawtrace.receiver.attribute import NO_RUN, Attribution
 from clawtrace.receiver.claims import Claim, ClaimReader
-from clawtrace.receiver.columns import joined, redact, without
+from clawtrace.receiver.columns import redact, without
 from clawtrace.receiver.decode_json import JsonDecoder
 from clawtrace.receiver.dedupe import RequestWindow, SpanWindow
 from clawtrace.receiver.payload import BadPayloadError, Decoded, Signal

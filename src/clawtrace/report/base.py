@@ -9,14 +9,21 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TextIO
 
 from clawtrace._discover import subclasses_in
-from clawtrace.engine.gate import Gate
+from clawtrace.engine.gate import Gate, most_severe
+from clawtrace.engine.thresholds import SuiteRate
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status
 
 if TYPE_CHECKING:
     from clawtrace.engine.tree_view import SpanNode
 
-__all__ = ["CampaignReport", "LeftOut", "Report", "cases_of", "formats", "status_of"]
+__all__ = ["CampaignReport", "LeftOut", "Report", "Struct", "cases_of", "formats", "status_of"]
+
+
+class Struct:
+    """Base of the structs of machine-readable results; pydantic, which writes their schema, is not needed to fill them."""
+
+    __pydantic_config__: ClassVar = {"use_attribute_docstrings": True}
 
 
 class LeftOut(NamedTuple):
@@ -47,16 +54,18 @@ class CampaignReport(NamedTuple):
     """Spans of a run, depth first, by run id, for display; a run may be left out."""
     duration_ms: float | None = None
     """From start to the last verdict; None when it was not measured."""
+    thresholds: Sequence[SuiteRate] = ()
+    """The suite's pass rate of each model that has a threshold."""
 
     @classmethod
     def gated(
         cls, suite_id: str | None, started_at: datetime, results: Sequence[RunResult], gate: Gate, **more: Any
     ) -> CampaignReport:
-        """Return a report whose exit code follows from the gate; runs that were left out are undecided."""
-        code = gate.of_results(results)
-        if code is ExitCode.PASSED and more.get("left_out"):
-            code = ExitCode.UNDECIDED
-        return cls(suite_id, started_at, results, code, gate, **more)
+        """Return a report whose exit code follows from the gate and the thresholds; runs left out are undecided."""
+        codes = {gate.of_results(results)} | {rate.code(gate) for rate in more.get("thresholds", ())}
+        if more.get("left_out"):
+            codes.add(ExitCode.UNDECIDED)
+        return cls(suite_id, started_at, results, most_severe(codes), gate, **more)
 
 
 class Report(ABC):

@@ -12,11 +12,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal, TextIO
+from typing import Any, Literal, TextIO
 
 from clawtrace import __version__
+from clawtrace.engine.gate import Gate
+from clawtrace.engine.pass_rate import outcome_of, rate_of_runs
 from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
-from clawtrace.report.base import CampaignReport, Report, cases_of, status_of
+from clawtrace.report._repetitions import (
+    RepeatedAssertion,
+    SuiteThreshold,
+    repeated_assertions,
+    share,
+    suite_threshold,
+)
+from clawtrace.report.base import CampaignReport, Report, Struct, cases_of, status_of
 
 __all__ = ["JsonReport", "Results", "json_schema", "json_text", "results_of"]
 
@@ -25,14 +34,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 StatusWord = Literal["pass", "fail", "warn", "skip", "inconclusive", "error"]
 
 
-class _Struct:
-    """What the structs share; pydantic, which writes their schema, is not needed to write results."""
-
-    __pydantic_config__: ClassVar = {"use_attribute_docstrings": True}
-
-
 @dataclass(frozen=True, kw_only=True)
-class EvidenceSpan(_Struct):
+class EvidenceSpan(Struct):
     """One span that decided a verdict."""
 
     trace_id: str | None
@@ -48,7 +51,17 @@ class EvidenceSpan(_Struct):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AssertionResult(_Struct):
+class Scope(Struct):
+    """The part of a run that a question was narrowed down to."""
+
+    agent: str | None
+    """The agent's name or matcher as written; null for every agent."""
+    turn: int | Literal["last"] | None
+    """The turn as written; null for every turn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssertionResult(Struct):
     """The answer of one assertion for one run."""
 
     id: str
@@ -65,6 +78,12 @@ class AssertionResult(_Struct):
     """One plain sentence: what was asked, what was found, why the status is what it is."""
     description: str
     """The author's own words about the assertion; empty when none were given."""
+    dimensions: list[str]
+    """What the answer counts towards in the run's scores."""
+    scope: Scope | None
+    """What the question was narrowed down to; null for the whole run."""
+    known_failure: bool
+    """Whether it failed as expected (`expect: fail`); its status is then `warn`."""
     expected: Any
     """What was asked for, as a JSON value."""
     actual: Any
@@ -86,7 +105,7 @@ class AssertionResult(_Struct):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trace(_Struct):
+class Trace(Struct):
     """What was received of a run."""
 
     complete: bool | None
@@ -104,7 +123,7 @@ class Trace(_Struct):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(_Struct):
+class Run(Struct):
     """One repetition of one case with one model."""
 
     run_id: str
@@ -113,6 +132,8 @@ class Run(_Struct):
     """1-based repetition of the same case and model."""
     status: StatusWord | None
     """The heaviest of its assertions: error, fail, inconclusive, skip, warn, pass; null when nothing was asked."""
+    outcome: Literal["passed", "failed", "undecided"] | None
+    """What the run counts as in pass rates; null when it broke, or nothing was asked of it."""
     reused: bool
     """Whether the run was taken over from an earlier campaign."""
     run_status: Literal["success", "failed", "timed_out", "provider_error", "invalid"] | None
@@ -123,6 +144,8 @@ class Run(_Struct):
     """What was received."""
     final_score: float | None
     """A judge's score from 0 to 10; null where no judge was asked (this version asks none)."""
+    scores: dict[str, float]
+    """By dimension 10 × passed / decided over the assertions that have it; one without a decided assertion is left out."""
     totals: dict[str, Any]
     """The run's row of the relation `run_totals`; null values are unknown, never zero."""
     diagnostics: list[str]
@@ -132,25 +155,37 @@ class Run(_Struct):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case(_Struct):
+class Case(Struct):
     """All repetitions of one case with one model."""
 
     case_id: str
     """The case; for recorded input the run's id."""
     model_id: str | None
     """The suite's model entry; null for recorded input."""
+    passed: int
+    """Runs that passed; one that only warned, and not for missing data, is among them."""
+    failed: int
+    """Runs that failed."""
+    undecided: int
+    """Runs that were skipped, inconclusive, warned for missing data, or had an assertion that broke."""
     pass_rate: float | None
-    """Runs with status `pass` divided by the runs that ran and were judged; null when none was."""
+    """`passed` divided by the runs that ran and were judged; null when none was."""
     interval: tuple[float, float] | None
-    """Confidence interval of the pass rate; null in this version, which computes no statistics over repetitions."""
+    """Wilson interval of the pass rate, confidence 0.95, as wide as undecided runs could make it; null like the rate."""
     stability: Literal["stable-pass", "flaky", "stable-fail"] | None
-    """How alike the repetitions are; null in this version, which computes no statistics over repetitions."""
+    """How alike the runs are; null while fewer than two were judged, or undecided ones could say otherwise."""
+    pass_at_k: dict[str, float]
+    """By k: the chance that at least one of k runs passes, unbiased; undecided runs count as not passed."""
+    pass_hat_k: dict[str, float]
+    """By k: the chance that all of k runs pass (pass^k), unbiased; undecided runs count as not passed."""
+    assertions: list[RepeatedAssertion]
+    """Each assertion over the repetitions; empty when fewer than two runs were judged."""
     runs: list[Run]
     """The repetitions, in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Totals(_Struct):
+class Totals(Struct):
     """Numbers of runs, by status; runs of which nothing was asked are in `runs` alone."""
 
     runs: int
@@ -170,7 +205,7 @@ class Totals(_Struct):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NotRun(_Struct):
+class NotRun(Struct):
     """A planned run without a result."""
 
     run_id: str
@@ -186,7 +221,7 @@ class NotRun(_Struct):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Results(_Struct):
+class Results(Struct):
     """The results of one `clawtrace eval` or `clawtrace run`."""
 
     schema: Literal["clawtrace.results/1"]
@@ -203,6 +238,8 @@ class Results(_Struct):
     """Numbers of runs."""
     cases: list[Case]
     """One entry for each case and model, in the order of the suite."""
+    thresholds: list[SuiteThreshold]
+    """The suite's pass rate of each model that has a threshold in the suite's file."""
     not_run: list[NotRun]
     """Planned runs that were not started, or ended before they could be judged; a campaign with any has not passed."""
 
@@ -248,7 +285,8 @@ def results_of(report: CampaignReport) -> Results:
         started_at=_utc(report.started_at),
         exit_code=int(report.exit_code),  # type: ignore[arg-type]
         totals=_totals(report.results),
-        cases=[_case(*key, runs) for key, runs in cases_of(report.results).items()],
+        cases=[_case(*key, runs, report.gate) for key, runs in cases_of(report.results).items()],
+        thresholds=[suite_threshold(rate, report.gate) for rate in report.thresholds],
         not_run=[
             NotRun(run_id=x.run_id, case_id=x.case_id, model_id=x.model_id, repetition=x.repetition, reason=x.reason)
             for x in report.left_out
@@ -273,15 +311,12 @@ def _totals(results: Sequence[RunResult]) -> Totals:
     )
 
 
-def _case(case_id: str, model_id: str | None, runs: Sequence[RunResult]) -> Case:
-    ran = [run for run in runs if run.status is not None and not run.error]
-    passed = sum(run.status is Status.PASS for run in ran)
+def _case(case_id: str, model_id: str | None, runs: Sequence[RunResult], gate: Gate) -> Case:
     return Case(
         case_id=case_id,
         model_id=model_id,
-        pass_rate=passed / len(ran) if ran else None,
-        interval=None,
-        stability=None,
+        **share(rate_of_runs(runs)),
+        assertions=repeated_assertions(runs, gate),
         runs=[_run(run) for run in runs],
     )
 
@@ -292,7 +327,8 @@ def _run(result: RunResult) -> Run:
         run_id=result.run_id,
         repetition=result.repetition,
         status=None if status is None else status.value,
-        reused=False,
+        outcome=outcome_of(result),
+        reused=result.reused,
         run_status=result.run_status,  # type: ignore[arg-type]
         error=result.error,
         trace=Trace(
@@ -304,6 +340,7 @@ def _run(result: RunResult) -> Run:
             duration_ms=result.duration_ms,
         ),
         final_score=None,
+        scores=result.scores,
         totals=dict(result.totals),
         diagnostics=list(result.diagnostics),
         assertions=[_assertion(verdict) for verdict in result.verdicts],
@@ -319,6 +356,9 @@ def _assertion(verdict: Verdict) -> AssertionResult:
         final=verdict.final,
         message=verdict.message,
         description=verdict.description,
+        dimensions=list(verdict.dimensions),
+        scope=Scope(agent=verdict.scope.get("agent"), turn=verdict.scope.get("turn")) if verdict.scope else None,  # type: ignore[arg-type]
+        known_failure=verdict.known_failure,
         expected=verdict.expected,
         actual=verdict.actual,
         evidence=[_evidence(item) for item in verdict.evidence],

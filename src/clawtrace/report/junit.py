@@ -7,7 +7,10 @@ system shows red exactly when the exit code is not 0:
 - the gate says undecided or broken → `<error>` with the status as its type: skipped and inconclusive are not green;
 - the gate lets something pass that is no pass (a failed assertion of `severity: warn`, a skip under
   `--allow-missing-trace`) → `<skipped>` with the reason: visible, not red;
-- a run that broke, was not run, or of which nothing was asked, has a test case of its own, named `(run)`.
+- of an assertion with `min_pass_rate` below 1 its rate is a test case of its own, which is red or not; a single
+  repetition that did not pass is `<skipped>`;
+- a run that broke, was not run, or of which nothing was asked, has a test case of its own, named `(run)`;
+- each threshold of the suite is a test case; how often repetitions passed is in the properties of their test suite.
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
-from clawtrace.engine.gate import Gate
+from clawtrace.engine.gate import Gate, Rated
+from clawtrace.engine.pass_rate import PassRate, rate_of_runs
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.report.base import CampaignReport, LeftOut, Report, cases_of
@@ -44,11 +48,17 @@ class JunitReport(Report):
             name = case_id if model_id is None else f"{case_id} [{model_id}]"
             suite = ET.SubElement(root, "testsuite", name=_xml(name))
             suite.set("timestamp", report.started_at.isoformat(timespec="seconds"))
+            if len(runs) > 1:
+                _add_rate(suite, rate_of_runs(runs))
+            rated = {one.place: one for one in report.gate.rates(runs)}
             for run in runs:
-                _add_run(suite, name, run, report.gate, repeated=len(runs) > 1)
+                _add_run(suite, name, run, report.gate, rated, repeated=len(runs) > 1)
+            _add_rated(suite, name, runs, rated.values())
             _count(suite, [suite])
         if report.left_out:
             _add_left_out(ET.SubElement(root, "testsuite", name="(not run)"), report.left_out)
+        if report.thresholds:
+            _add_thresholds(ET.SubElement(root, "testsuite", name="(thresholds)"), report)
         if not report.results and not report.left_out:
             suite = ET.SubElement(root, "testsuite", name="clawtrace")
             case = ET.SubElement(suite, "testcase", classname="clawtrace", name="(campaign)", time="0.000")
@@ -60,21 +70,37 @@ class JunitReport(Report):
         stream.write(ET.tostring(root, encoding="unicode") + "\n")
 
 
-def _add_run(suite: ET.Element, classname: str, run: RunResult, gate: Gate, *, repeated: bool) -> None:
+def _add_run(
+    suite: ET.Element, classname: str, run: RunResult, gate: Gate, rated: Mapping[int, Rated], *, repeated: bool
+) -> None:
     suffix = f" [repetition {run.repetition}]" if repeated else ""
-    for verdict in run.verdicts:
+    for place, verdict in enumerate(run.verdicts):
         case = ET.SubElement(suite, "testcase", classname=_xml(classname), name=_xml(verdict.id + suffix))
         case.set("time", f"{verdict.duration_ms / 1000:.3f}")
         code = gate.of_verdict(verdict)
-        if code in _RED:
-            _outcome(case, _RED[code], verdict.status.value, verdict.message, _details(verdict))
+        word = "known failure" if verdict.known_failure else verdict.status.value
+        if code in _RED and (place not in rated or code is ExitCode.BROKEN):
+            _outcome(case, _RED[code], word, verdict.message, _details(verdict))
         elif verdict.status is not Status.PASS:
-            _outcome(case, "skipped", verdict.status.value, f"{verdict.status.value}: {verdict.message}", "")
+            _outcome(case, "skipped", word, f"{word}: {verdict.message}", "")
         ET.SubElement(case, "system-out").text = _xml(_account(run, verdict))
     if run.error or not run.verdicts:
         case = ET.SubElement(suite, "testcase", classname=_xml(classname), name=_xml(f"(run){suffix}"), time="0.000")
         message = run.error or "Nothing was evaluated: the run has no assertion."
         _outcome(case, "error", "error" if run.error else "nothing", message, "\n".join(run.diagnostics))
+
+
+def _add_rated(suite: ET.Element, classname: str, runs: Sequence[RunResult], rated: Iterable[Rated]) -> None:
+    """Add a test case for each assertion that need not pass every time: its rate decides, not one repetition."""
+    for one in rated:
+        verdicts = next(run.verdicts for run in runs if len(run.verdicts))
+        case = ET.SubElement(
+            suite, "testcase", classname=_xml(classname), name=_xml(f"{verdicts[one.place].id} (pass rate)")
+        )
+        case.set("time", "0.000")
+        if one.code in _RED:
+            _outcome(case, _RED[one.code], "pass rate", one.sentence, "")
+        ET.SubElement(case, "system-out").text = _xml(one.sentence)
 
 
 def _add_left_out(suite: ET.Element, left_out: Sequence[LeftOut]) -> None:
@@ -83,6 +109,32 @@ def _add_left_out(suite: ET.Element, left_out: Sequence[LeftOut]) -> None:
         name = f"(run) [repetition {run.repetition}]"
         case = ET.SubElement(suite, "testcase", classname=_xml(classname), name=name, time="0.000")
         _outcome(case, "error", "not run", f"Not run: {run.reason}", "")
+    _count(suite, [suite])
+
+
+def _add_rate(suite: ET.Element, rate: PassRate) -> None:
+    """Say in properties how often the repetitions passed; what is unknown is left out."""
+    low, high = rate.interval or (None, None)
+    found = {"pass_rate": rate.rate, "pass_rate_low": low, "pass_rate_high": high}
+    values = {name: f"{value:.6g}" for name, value in found.items() if value is not None}
+    values |= {"stability": rate.stability} if rate.stability else {}
+    properties = ET.SubElement(suite, "properties")
+    for name, value in values.items():
+        ET.SubElement(properties, "property", name=name, value=value)
+
+
+def _add_thresholds(suite: ET.Element, report: CampaignReport) -> None:
+    for found in report.thresholds:
+        name = "pass rate" if found.model_id is None else f"pass rate [{found.model_id}]"
+        case = ET.SubElement(
+            suite, "testcase", classname=_xml(report.suite_id or "suite"), name=_xml(name), time="0.000"
+        )
+        code = found.code(report.gate)
+        if code in _RED:
+            _outcome(case, _RED[code], "threshold", found.sentence, "")
+        elif not found.reached:
+            _outcome(case, "skipped", "threshold", found.sentence, "")
+        ET.SubElement(case, "system-out").text = _xml(found.sentence)
     _count(suite, [suite])
 
 
@@ -113,6 +165,8 @@ def _details(verdict: Verdict) -> str:
 def _account(run: RunResult, verdict: Verdict) -> str:
     """Return what `<system-out>` says: the run, the sentence, the evidence, the SQL."""
     lines = [f"run {run.run_id}: {run.spans} spans in {run.traces} traces", f"{verdict.type}: {verdict.status.value}"]
+    if verdict.dimensions:
+        lines.append(f"dimensions: {', '.join(verdict.dimensions)}")
     if verdict.description:
         lines.append(verdict.description)
     lines.append(_details(verdict))

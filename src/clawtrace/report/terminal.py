@@ -8,11 +8,12 @@ from typing import Any
 
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status, Verdict
+from clawtrace.report._repeated_text import print_repetitions, print_thresholds
 from clawtrace.report.base import CampaignReport, LeftOut, status_of
 from clawtrace.report.figures import UNKNOWN, cost_of, count, duration, tokens_of
 from clawtrace.report.paper import Column, Paper, Segment
 
-__all__ = ["print_campaign", "print_runs", "print_summary", "print_verdicts"]
+__all__ = ["print_campaign", "print_runs", "print_scores", "print_summary", "print_verdicts"]
 
 _STYLE: dict[Status | None, str] = {
     Status.PASS: "green",
@@ -44,20 +45,23 @@ _COUNTED = {
 
 
 def print_campaign(report: CampaignReport, paper: Paper, *, verbose: bool = False, quiet: bool = False) -> None:
-    """Print the table of runs, what did not pass, and the summary.
+    """Print the table of runs, what did not pass, how repetitions differ, and the summary.
 
     Args:
         report: what to print.
         paper: where to.
         verbose: also what passed, and the SQL of each verdict.
-        quiet: the summary only.
+        quiet: thresholds and the summary only.
     """
     if not quiet:
         if report.results:
             print_runs(report.results, paper)
         print_verdicts(report, paper, verbose=verbose)
+        print_scores(report.results, paper)
         _print_left_out(report.left_out, paper)
+        print_repetitions(report.results, paper)
         paper.line()
+    print_thresholds(report, paper)
     print_summary(report, paper)
 
 
@@ -99,11 +103,22 @@ def print_verdicts(report: CampaignReport, paper: Paper, *, verbose: bool = Fals
             _print_reasons(result, paper, apart=verbose)
 
 
+def print_scores(results: Sequence[RunResult], paper: Paper) -> None:
+    """Print the scores of the runs that have any, from 0 to 10 by dimension."""
+    scored = [(result, scores) for result in results if (scores := result.scores)]
+    if scored:
+        paper.line()
+    for result, scores in scored:
+        told = ", ".join(f"{dimension} {score:.1f}" for dimension, score in scores.items())
+        paper.paragraph(f"{_title(result)}: {told}", first="scores  ", indent="        ")
+
+
 def _print_verdict(verdict: Verdict, result: RunResult, report: CampaignReport, paper: Paper, *, verbose: bool) -> None:
     paper.line()
     kind = "" if verdict.id == verdict.type else f" ({verdict.type})"
     severity = ", severity warn" if verdict.severity == "warn" else ""
-    status = (verdict.status.value.upper(), _STYLE[verdict.status])
+    word = "known failure" if verdict.known_failure else verdict.status.value
+    status = (word.upper(), _STYLE[verdict.status])
     paper.line(status, (f"  {_title(result)}", "bold"), (f" · {verdict.id}{kind}{severity}", ""))
     if verdict.description:
         paper.paragraph(verdict.description, indent="  ", style="dim")
@@ -173,6 +188,8 @@ def print_summary(report: CampaignReport, paper: Paper) -> None:
 
 
 def _meaning(report: CampaignReport) -> str:
+    if report.exit_code is ExitCode.FAILED and report.gate.of_results(report.results) is not ExitCode.FAILED:
+        return "the suite's pass rate is below its threshold"
     if report.exit_code is ExitCode.UNDECIDED and report.left_out:
         return "nothing failed, but not everything was run"
     if report.exit_code is ExitCode.UNDECIDED and not any(result.verdicts for result in report.results):

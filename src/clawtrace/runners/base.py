@@ -20,6 +20,8 @@ from clawtrace._attribute_docs import Documented
 from clawtrace._discover import subclasses_in
 
 __all__ = [
+    "Inputs",
+    "InputsRequest",
     "Message",
     "Protocol",
     "RunOutcome",
@@ -88,6 +90,33 @@ class RunRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class InputsRequest:
+    """What a runner is asked about: which things beside its settings can change what the agent does."""
+
+    settings: RunnerSettings
+    case_dir: Path
+    """Absolute."""
+    project_root: Path
+    """Absolute folder of the project."""
+    leave_out: tuple[Path, ...]
+    """Absolute folders of the project that are no input of this agent: results, configuration, the cases' folders."""
+    judging: tuple[Path, ...]
+    """Absolute files of the case's folder that only judge: the case file, golden files, hooks."""
+    env: Mapping[str, str]
+    """The caller's environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything beside its settings that can change what an agent does, as digests."""
+
+    digests: Mapping[str, Any]
+    """JSON values by name; they hold no secret in plain text."""
+    unknown: str = ""
+    """Why they are not all known, so that no stored run can stand for a new one; one sentence, empty when they are."""
+
+
+@dataclass(frozen=True, slots=True)
 class TelemetryTarget:
     """Where the agent's spans go, and the context they are born in."""
 
@@ -131,6 +160,8 @@ class RunOutcome:
     """Files of the workspace: ``created``, ``modified``, ``deleted``, ``unchanged``."""
     recordings: tuple[Path, ...] = ()
     """OTLP files that are the run's spans, when no agent was started."""
+    logs: tuple[Path, ...] = ()
+    """The agent's own logs and transcripts: they tell what the spans do not, and stand in where there are none."""
 
 
 class StopSignal:
@@ -193,6 +224,11 @@ class Runner(ABC):
         """Return what must be installed or set before this run can start; None when nothing is known to be."""
         del settings, case_dir, env
         return None
+
+    def inputs(self, request: InputsRequest) -> Inputs:
+        """Return what beside the settings can change the agent; a runner that cannot know says so."""
+        del request
+        return Inputs({}, f"the runner `{self.type_name}` cannot tell what its agent depends on")
 
     @abstractmethod
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -15,6 +16,8 @@ from pydantic import BeforeValidator, Field, StrictStr, model_validator
 
 from clawtrace.errors import RunnerError
 from clawtrace.runners.base import (
+    Inputs,
+    InputsRequest,
     Protocol,
     Runner,
     RunnerSettings,
@@ -24,6 +27,7 @@ from clawtrace.runners.base import (
     StopSignal,
     TelemetryTarget,
 )
+from clawtrace.runners.command_inputs import command_inputs
 from clawtrace.runners.environment import allowed_environment, with_telemetry
 from clawtrace.runners.process import ProcessEnd, ProcessSpec, supervise
 from clawtrace.runners.shell_text import shell_text
@@ -80,8 +84,16 @@ class CommandSettings(RunnerSettings):
     """Time between SIGTERM and SIGKILL when the agent is ended, in seconds."""
     leftover_seconds: float = Field(default=10.0, ge=0)
     """How long processes that the agent left behind may go on (and export) before they are ended, in seconds."""
+    inputs: list[StrictStr] | None = None
+    """Globs of the files that the agent depends on, relative to the case file: a stored run is reused while they, the
+    case's folder and the program are as they were. By default everything in the project counts, but for the
+    configuration, results, and what git ignores."""
     leftover_may_be_killed: bool = False
     """True when such processes export no spans: ending them by a signal then is no reason against completeness."""
+
+    logs: list[StrictStr] = Field(default_factory=list)
+    """Globs of the agent's own logs and transcripts, relative to the workspace, read when the agent has ended: they tell
+    what its spans do not, and stand in for them where it sent none."""
 
     @model_validator(mode="after")
     def _one_input(self) -> CommandSettings:
@@ -120,6 +132,11 @@ class CommandRunner(Runner):
             where = "does not exist or may not be executed" if os.sep in program else f"is not on PATH ({path})"
             return f"the program `{program}` {where}: install it, or give its full path in `command`"
         return None
+
+    def inputs(self, request: InputsRequest) -> Inputs:
+        """Return the program, the case's folder, the files it depends on, and the caller's variables that it gets."""
+        assert isinstance(request.settings, CommandSettings)
+        return command_inputs(request, request.settings)
 
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
         """Run the command once and wait until nothing of it is left."""
@@ -287,7 +304,15 @@ def _outcome(
         runner_error="interrupted" if end.stopped else None,
         notes=notes(end, settings.leftover_seconds),
         changes=changed,
+        logs=_logs(settings.logs, workspace),
     )
+
+
+def _logs(globs: Sequence[str], workspace: Path) -> tuple[Path, ...]:
+    """Return the files that the globs find, each once."""
+    # `Path.glob` takes no absolute pattern, and an agent's state may lie anywhere.
+    found = (sorted(glob.glob(str(workspace / pattern), recursive=True)) for pattern in globs)  # noqa: PTH207
+    return tuple(dict.fromkeys(Path(name) for names in found for name in names if Path(name).is_file()))
 
 
 def notes(end: ProcessEnd, leftover_s: float) -> tuple[str, ...]:

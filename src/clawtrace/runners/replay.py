@@ -10,6 +10,8 @@ from pydantic import Field, StrictStr
 
 from clawtrace.errors import RunnerError
 from clawtrace.runners.base import (
+    Inputs,
+    InputsRequest,
     Runner,
     RunnerSettings,
     RunOutcome,
@@ -17,6 +19,7 @@ from clawtrace.runners.base import (
     StopSignal,
     TelemetryTarget,
 )
+from clawtrace.runners.content import tree_digest
 
 __all__ = ["ReplayRunner", "ReplaySettings"]
 
@@ -46,6 +49,16 @@ class ReplayRunner(Runner):
         assert isinstance(settings, ReplaySettings)
         absent = [str(case_dir / trace) for trace in settings.traces if not (case_dir / trace).exists()]
         return f"the recording {absent[0]!r} does not exist" if absent else None
+
+    def inputs(self, request: InputsRequest) -> Inputs:
+        """Return the recordings by content."""
+        assert isinstance(request.settings, ReplaySettings)
+        digests = {}
+        for trace in request.settings.traces:
+            path = request.case_dir / trace
+            files = [file for file in path.rglob("*") if not file.is_dir()] if path.is_dir() else [path]
+            digests[trace] = tree_digest(path, files)
+        return Inputs(digests)
 
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
         """Return the recordings of this run."""

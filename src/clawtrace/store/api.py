@@ -110,6 +110,13 @@ class QueryableStore(Protocol):
         """Say that, inside, only `queries` are asked, and only of some or all of `run_ids`; a store MAY ignore it."""
         ...
 
+    def sides(self) -> Sequence[QueryableStore]:
+        """Return what MAY be asked at the same time, each by one thread, the store itself first; one alone is enough.
+
+        Runs selected and relations bound on one of them are seen there alone.
+        """
+        ...
+
     def select_runs(self, run_ids: Iterable[str]) -> None:
         """Make ``selected_runs(run_id)`` hold exactly `run_ids` for the queries that follow."""
         ...

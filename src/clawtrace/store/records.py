@@ -18,5 +18,6 @@ def read_record(text: str) -> RunRecord:
     """Return the record that was stored as JSON `text`."""
     fields = json.loads(text)
     fields["closed_by"] = ClosedBy(fields["closed_by"]) if fields["closed_by"] else None
-    fields["session_ids"] = tuple(fields.get("session_ids", ()))
+    for name in ("session_ids", "notes"):
+        fields[name] = tuple(fields.get(name, ()))
     return RunRecord(**fields)

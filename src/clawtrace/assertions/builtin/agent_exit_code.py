@@ -27,6 +27,7 @@ class AgentExitCode(Assertion):
     needs_trace = False
     main_field = "value"
     requires = ("runs.agent_exit_code",)
+    unscoped = "the exit code is that of the whole process."
 
     value: Count = 0
     """The exit code that is right."""

@@ -13,13 +13,28 @@ __all__ = ["NoSpanErrors"]
 
 _IGNORED = "e.name IN (SELECT m.value FROM ignored_errors AS m)"
 
+# Spans that failed around an ignored error and count as no cause, though both say why and say other things.
+_HIDDEN = f"""
+    UNION ALL
+    SELECT e.run_id AS run_id, -1 AS has_trace, 0 AS recordable, 0 AS counted, 0 AS doubtful, 1 AS hidden, NULL AS name
+    FROM errors AS e
+    JOIN spans AS i ON i.run_id = e.run_id AND i.span_id = e.span_id
+    JOIN spans AS a ON a.run_id = e.run_id
+    LEFT JOIN errors AS o ON o.run_id = a.run_id AND o.span_id = a.span_id
+    WHERE {_IGNORED} AND a.tree_enter < i.tree_enter AND i.tree_leave < a.tree_leave AND a.kind <> 'infra'
+      AND a.error IS NOT NULL AND a.error <> 'error' AND e.message <> 'error' AND o.span_id IS NULL
+      AND position(a.error IN e.message) = 0 AND position(e.message IN a.error) = 0
+      AND coalesce(a.counted_in, '') <> coalesce(i.counted_in, i.span_id)"""
+
 
 class NoSpanErrors(Assertion):
     """Nothing failed in the agent's work.
 
     An error that an agent swallows leaves no trace in its answer. Each cause counts once, however far it travels up to
     parent spans; infrastructure spans such as HTTP clients do not count. With `unrecovered: true` an error is tolerated
-    when a later call of the same tool or model succeeded; such a call may still come, so that a fail is not final.
+    when a later call of the same tool or model succeeded; such a call may still come, so that a fail is not final. A span
+    around an ignored error that failed right after it, with other words, may have failed for a reason of its own: that
+    leaves the question open.
 
     Example:
         - type: no_span_errors
@@ -50,27 +65,28 @@ class NoSpanErrors(Assertion):
         sure = "e.recovered = FALSE" if self.unrecovered else "TRUE"
         doubt = "e.recovered IS NULL" if self.unrecovered else "FALSE"
         return Query(f"""
-SELECT g.run_id AS run_id, g.counted AS counted, g.doubtful AS doubtful, g.total AS total, FALSE AS final,
-       g.first_name AS first_name, g.last_name AS last_name,
-       CASE WHEN g.counted > 0 THEN FALSE WHEN g.recordable = 0 OR g.doubtful > 0 THEN NULL ELSE TRUE END AS holds,
+SELECT g.run_id AS run_id, g.counted AS counted, g.doubtful AS doubtful, g.hidden AS hidden, g.total AS total,
+       FALSE AS final, g.first_name AS first_name, g.last_name AS last_name,
+       CASE WHEN g.counted > 0 THEN FALSE WHEN g.recordable = 0 OR g.doubtful + g.hidden > 0 THEN NULL ELSE TRUE END AS holds,
        CASE WHEN g.counted > 0 THEN NULL WHEN g.recordable = 0 THEN 'errors'
-            WHEN g.doubtful > 0 THEN 'errors.recovered' ELSE NULL END AS missing
+            WHEN g.doubtful > 0 THEN 'errors.recovered' WHEN g.hidden > 0 THEN 'errors' ELSE NULL END AS missing
 FROM (
   SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.recordable) AS recordable,
          count(CASE WHEN f.counted = 1 THEN 1 END) AS counted,
          count(CASE WHEN f.doubtful = 1 THEN 1 END) AS doubtful,
+         count(CASE WHEN f.hidden = 1 THEN 1 END) AS hidden,
          count(CASE WHEN f.has_trace = 0 THEN 1 END) AS total,
          min(f.name) AS first_name, max(f.name) AS last_name
   FROM (
     SELECT t.run_id AS run_id, 1 AS has_trace, CASE WHEN t.errors IS NULL THEN 0 ELSE 1 END AS recordable,
-           0 AS counted, 0 AS doubtful, NULL AS name
+           0 AS counted, 0 AS doubtful, 0 AS hidden, NULL AS name
     FROM run_totals AS t
     UNION ALL
     SELECT e.run_id AS run_id, 0 AS has_trace, 0 AS recordable,
            CASE WHEN {_IGNORED} THEN 0 WHEN {sure} THEN 1 ELSE 0 END AS counted,
-           CASE WHEN {_IGNORED} THEN 0 WHEN {doubt} THEN 1 ELSE 0 END AS doubtful,
+           CASE WHEN {_IGNORED} THEN 0 WHEN {doubt} THEN 1 ELSE 0 END AS doubtful, 0 AS hidden,
            CASE WHEN {_IGNORED} THEN NULL WHEN {sure} THEN coalesce(e.name, '(no name)') ELSE NULL END AS name
-    FROM errors AS e
+    FROM errors AS e{_HIDDEN if self.ignore else ""}
   ) AS f
   JOIN selected_runs AS s ON s.run_id = f.run_id
   GROUP BY f.run_id
@@ -96,13 +112,15 @@ JOIN selected_runs AS s ON s.run_id = e.run_id
         return {"errors": 0, "ignore": [matcher.text for matcher in self.ignore], "unrecovered": self.unrecovered}
 
     def actual(self, outcome: Outcome) -> Any:
-        """Return the errors that count, those in doubt, and all."""
-        return {name: outcome.row[name] for name in ("counted", "doubtful", "total")}
+        """Return the errors that count, those in doubt, those that an ignored one may hide, and all."""
+        return {name: outcome.row[name] for name in ("counted", "doubtful", "hidden", "total")}
 
     def explain(self, outcome: Outcome) -> str:
         """Name what failed."""
         row = outcome.row
         which = "unrecovered error" if self.unrecovered else "error"
+        if outcome.holds is None and row["hidden"] and not row["doubtful"]:
+            return f"{plural(row['hidden'], 'span')} failed around an ignored error with other words: perhaps for another reason."
         if outcome.holds is None and not row["doubtful"]:
             return "Whether anything failed is unknown: tools that the model asked for ran where no span tells how they ended."
         if outcome.holds is None:

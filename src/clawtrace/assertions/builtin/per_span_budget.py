@@ -28,7 +28,8 @@ class PerSpanBudget(Assertion):
 
     One overlong prompt hides in a total. A model call counts input and output once, whatever spans tell of it; any other
     span counts the usage recorded on it or the calls under it, whichever is more. Every span over the budget is listed.
-    A span whose tokens are unknown leaves the question open, and so does a run without any such span. Another span may
+    A span whose tokens are unknown leaves the question open, and so do a run without any such span and model calls that
+    were made and are not recorded. Another span may
     know the tokens of a call better: over the budget is final once the run is closed.
 
     Example:
@@ -88,7 +89,8 @@ class PerSpanBudget(Assertion):
       SELECT p.run_id AS run_id, p.span_id AS span_id, p.name AS name, p.start_ns AS start_ns,
              coalesce(p.input_tokens, 0) + coalesce(p.output_tokens, 0) AS own_low,
              p.input_tokens + p.output_tokens AS own, coalesce(u.low, 0) AS under_low,
-             CASE WHEN u.calls > 0 THEN u.high WHEN t.llm_calls > 0 OR t.failed_llm_attempts > 0 THEN 0 ELSE NULL END AS under
+             CASE WHEN t.llm_calls IS NULL THEN NULL WHEN u.calls > 0 THEN u.high
+                  WHEN t.llm_calls > 0 OR t.failed_llm_attempts > 0 THEN 0 ELSE NULL END AS under
       FROM spans AS p
       JOIN selected_runs AS q ON q.run_id = p.run_id
       JOIN run_totals AS t ON t.run_id = p.run_id
@@ -119,24 +121,29 @@ class PerSpanBudget(Assertion):
 
     def query(self) -> Query:
         """Count the spans, those over the budget for sure, and those that may be; name them where any is over."""
+        calls = self.span_type == "llm"
+        # Of a number of calls that nobody knows some are not among the rows.
+        untold = "CASE WHEN t.llm_calls IS NULL THEN 1 ELSE 0 END" if calls else "0"
         return Query(
             f"""
 SELECT g.run_id AS run_id, g.spans AS spans, g.too_many AS too_many, g.open_ones AS open_ones, g.largest AS largest,
-       CASE WHEN g.too_many > 0 THEN FALSE WHEN g.spans = 0 OR g.open_ones > 0 THEN NULL ELSE TRUE END AS holds,
-       CASE WHEN g.too_many > 0 THEN NULL WHEN g.spans = 0 THEN '{"llm_calls" if self.span_type == "llm" else "spans"}'
-            WHEN g.open_ones > 0 THEN 'llm_calls.input_tokens' ELSE NULL END AS missing,
+       g.untold AS untold,
+       CASE WHEN g.too_many > 0 THEN FALSE WHEN g.spans = 0 OR g.open_ones > 0 OR g.untold > 0 THEN NULL ELSE TRUE END AS holds,
+       CASE WHEN g.too_many > 0 THEN NULL WHEN g.spans = 0 THEN '{"llm_calls" if calls else "spans"}'
+            WHEN g.open_ones > 0 THEN 'llm_calls.input_tokens' WHEN g.untold > 0 THEN 'llm_calls' ELSE NULL END AS missing,
        CASE WHEN g.too_many > 0 THEN FALSE ELSE TRUE END AS settled,
        CASE WHEN {still_open("g.run_id")} THEN 1 ELSE 0 END AS still_open
 FROM (
-  SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, count(f.low) AS spans, max(f.low) AS largest,
+  SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.untold) AS untold, count(f.low) AS spans,
+         max(f.low) AS largest,
          count(CASE WHEN f.low > :max_tokens THEN 1 END) AS too_many,
          count(CASE WHEN f.low <= :max_tokens AND (f.high IS NULL OR f.high > :max_tokens) THEN 1 END) AS open_ones
   FROM (
-    SELECT t.run_id AS run_id, 1 AS has_trace, NULL AS low, NULL AS high
+    SELECT t.run_id AS run_id, 1 AS has_trace, {untold} AS untold, NULL AS low, NULL AS high
     FROM run_totals AS t
     JOIN selected_runs AS s ON s.run_id = t.run_id
     UNION ALL
-    SELECT h.run_id AS run_id, 0 AS has_trace, h.low AS low, h.high AS high
+    SELECT h.run_id AS run_id, 0 AS has_trace, 0 AS untold, h.low AS low, h.high AS high
     FROM ({self._amounts()}
     ) AS h
   ) AS f
@@ -199,6 +206,8 @@ FROM ({self._spans()}
         among = f"among {plural(row['spans'], 'span')}"
         if outcome.holds:
             return f"No {which} used more than {self.max_tokens} tokens, {among}; the largest used {row['largest']}."
+        if outcome.holds is None and not row["open_ones"]:
+            return f"Besides {plural(row['spans'], 'recorded call')} others were made that nothing tells of: their tokens are unknown."
         if outcome.holds is None:
             return f"{plural(row['open_ones'], 'span')} {among} may have used more than {self.max_tokens} tokens."
         over = row["over"]

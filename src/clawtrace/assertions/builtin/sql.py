@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
@@ -57,13 +57,18 @@ class Sql(Assertion):
     growth = "exact"
     main_field = "select"
     requires = ("run_totals.run_id",)
+    unscoped = "write the condition into the SELECT, on `agent_span_id` or `turn`."
 
     select: Annotated[str, AfterValidator(_check_select)]
     """One SELECT; `:run_id` stands for the run's id and must be used."""
-    expect: tuple[dict[str, Any], ...] = ()
-    """The rows that are right, as mappings from column to value, in any order; by default none."""
+    expect: tuple[dict[str, Any], ...] | Literal["fail"] = ()  # type: ignore[assignment]
+    """The rows that are right, as mappings from column to value, in any order; by default none. Or `fail`: a known failure."""
     time_limit_s: Annotated[float, Field(strict=True, gt=0, le=600)] = 5.0
     """How long the query may run for one run, in seconds; beyond it the assertion ends as an error."""
+
+    @property
+    def _expected(self) -> tuple[dict[str, Any], ...]:
+        return () if self.expect == "fail" else self.expect or ()
 
     def query(self) -> Query:
         """Return the runs to ask about, and what each cannot have recorded."""
@@ -76,13 +81,13 @@ JOIN selected_runs AS s ON s.run_id = t.run_id
 
     def details(self) -> Query:
         """Return the user's own query."""
-        return Query(self.select, by_run=ByRun(self.time_limit_s, max(_ROWS, len(self.expect)) + 1))
+        return Query(self.select, by_run=ByRun(self.time_limit_s, max(_ROWS, len(self._expected)) + 1))
 
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
         """Compare the rows with those expected, unless what they are made from cannot have been recorded."""
         rows = [{name: _plain(value) for name, value in detail.items()} for detail in details]
         blind = next((name for name in self._relations if row[_TOTALS[name]] is None), "")
-        holds = None if blind else _same_rows(rows, [_plain(expected) for expected in self.expect])
+        holds = None if blind else _same_rows(rows, [_plain(expected) for expected in self._expected])
         return Outcome(row["run_id"], holds, False, blind, {**row, "rows": rows})
 
     @property
@@ -92,7 +97,7 @@ JOIN selected_runs AS s ON s.run_id = t.run_id
 
     def expectation(self) -> Any:
         """Return the rows that are right."""
-        return {"rows": [_plain(row) for row in self.expect]}
+        return {"rows": [_plain(row) for row in self._expected]}
 
     def actual(self, outcome: Outcome) -> Any:
         """Return the rows that were found, the first ones where there are many."""
@@ -100,7 +105,7 @@ JOIN selected_runs AS s ON s.run_id = t.run_id
 
     @property
     def _shown(self) -> int:
-        return max(_ROWS, len(self.expect))
+        return max(_ROWS, len(self._expected))
 
     def explain(self, outcome: Outcome) -> str:
         """Say how many rows were found."""
@@ -110,9 +115,9 @@ JOIN selected_runs AS s ON s.run_id = t.run_id
             return (
                 f"The query returned {count}, and reads `{outcome.missing}`, which the instrumentation cannot record."
             )
-        if not self.expect:
+        if not self._expected:
             return f"The query returned {count}; there should be none." if found else "The query returned no row."
-        which = "exactly those expected" if outcome.holds else f"not the {plural(len(self.expect), 'row')} expected"
+        which = "exactly those expected" if outcome.holds else f"not the {plural(len(self._expected), 'row')} expected"
         return f"The query returned {count}, {which}."
 
 

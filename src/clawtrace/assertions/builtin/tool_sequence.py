@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from functools import cached_property
+from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions import _order, _sequence_sql
 from clawtrace.assertions._bounds import plural
+from clawtrace.assertions._partial_order import PartialOrder, edit_words
+from clawtrace.assertions._steps import ForbidBetween, OneOrMore, RequireCall, Step, named, text
 from clawtrace.assertions.base import Assertion, Growth, Outcome, Row
 from clawtrace.assertions.matchers import Matcher
+from clawtrace.assertions.problems import did_you_mean
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["ToolSequence"]
@@ -20,41 +24,117 @@ _FOREVER = float("inf")
 
 
 class ToolSequence(Assertion):
-    """The tool calls are as expected: in this order, exactly this list, or all of these.
+    """The tool calls are as expected: in this order, exactly this list, all of these, or in this partial order.
 
     An agent that writes before it has searched gets the right file for the wrong reason. `ordered` finds the names in this
     order with others between them; `strict` allows nothing else; `contains` ignores the order, and `[a, a]` needs two.
-    Executed, failed and blocked calls count. Calls that ran side by side have no order: any order of them that respects
-    "ended before started" may meet the expectation, unless `order: start_time` asks for the order of starts. While the
-    run is open two calls may still turn out to be one: what needs two calls of one name is not final then.
+    `steps` say more than a list: any-order groups, optional and repeated parts. In `ordered` others may come between
+    them, but a tool of an `optional` part, or of a `repeat` with `max`, is called only where the steps say.
+    `forbid_between` and `require` are rules about every call of a step. Executed, failed and blocked calls count.
+    Calls that ran side by side have no order: one order of all calls that respects "ended before started" must meet
+    everything, unless `order: start_time` asks for the order of starts. The search is exact; where too many orders
+    are possible the answer is unknown. A failure shows the smallest edit from the calls to what was expected.
 
     Example:
         - type: tool_sequence
-          expected: [memory.search, resend.send]
+          steps:
+            - lookup_order
+            - any_order: [check_stock, check_customer]
+            - optional: ask_manager
+            - {repeat: refund_order, min: 1, max: 3}
+          forbid_between: {tools: ["glob:delete_*"], after: lookup_order, before: refund_order}
     """
 
     growth = "exact"
     main_field = "expected"
     requires = ("tool_calls.name", "tool_calls.start_ns", "tool_calls.end_ns")
 
-    expected: tuple[Matcher, ...]
+    expected: tuple[Matcher, ...] | None = None
     """Tool names in order, whole and case-sensitive; or `glob:`, `re:`, `literal:`. Empty only with `strict`."""
+    steps: Annotated[tuple[Step, ...], Field(min_length=1)] | None = None
+    """A partial order in place of `expected`: names, `{any_order: […]}`, `{optional: …}`, `{repeat: …, min: 1, max: 3}`,
+    and lists of them, which keep their order inside of a group."""
     mode: Literal["ordered", "strict", "contains"] = "ordered"
     """`ordered`: others may come between; `strict`: nothing else; `contains`: any order, others allowed."""
     order: Literal["interval", "start_time"] = "interval"
     """`interval`: calls that overlap have no order; `start_time`: the plain order of starts."""
+    forbid_between: Annotated[tuple[ForbidBetween, ...], OneOrMore] = ()
+    """Tools that are not called from any call of a step (`after`) to the next call of another (`before`); one or a list."""
+    require: Annotated[tuple[RequireCall, ...], OneOrMore] = ()
+    """A `tool` that is called `before`, or `after`, every call of a step; one or a list."""
 
     @model_validator(mode="after")
     def _check(self) -> ToolSequence:
-        if not self.expected and self.mode != "strict":
+        if (self.expected is None) == (self.steps is None):
+            found = "none" if self.steps is None else "both"
+            problem = f"takes exactly one of `expected` and `steps`; found {found}"
+            raise PydanticCustomError("exclusive", "{problem}", {"problem": problem, "field": "expected"})
+        if not self._steps and self.mode != "strict":
             problem = "an empty list asks nothing; with `mode: strict` it says that no tool is called"
             raise PydanticCustomError("empty", "{problem}", {"problem": problem, "field": "expected"})
-        if self.mode == "contains" and "order" in self.model_fields_set:
-            raise PydanticCustomError("dead_key", "`mode: contains` ignores the order", {"field": "order"})
+        if self.mode == "contains":
+            self._check_contains()
+        if self.steps is not None and self.mode != "strict" and self._partial.nullable:
+            problem = "every step may be left out, so that a run without any call would pass"
+            raise PydanticCustomError("empty", "{problem}", {"problem": problem, "field": "steps"})
+        for field, rules in (("forbid_between", self.forbid_between), ("require", self.require)):
+            for rule in rules:
+                self._check_rule(field, rule)
         return self
 
+    def _check_contains(self) -> None:
+        problem = ""
+        if self.steps is not None:
+            problem, field = "`steps` say their own order: write `any_order` instead of `mode: contains`", "mode"
+        elif "order" in self.model_fields_set and not self._has_rules:
+            problem, field = "`mode: contains` ignores the order", "order"
+        if problem:
+            raise PydanticCustomError("dead_key", "{problem}", {"problem": problem, "field": field})
+
+    def _check_rule(self, field: str, rule: ForbidBetween | RequireCall) -> None:
+        """Refuse a rule about a call that no step asks for: misspelt, it would never apply."""
+        asked = [str(name) for step in self._steps for name in named(step)]
+        for anchor in (rule.after, rule.before):
+            if anchor is not None and str(anchor) not in asked:
+                problem = (
+                    f"`{anchor}` is no step, so that the rule may never apply; steps: {', '.join(dict.fromkeys(asked))}"
+                )
+                hint = did_you_mean(str(anchor), asked)
+                raise PydanticCustomError("rule", "{problem}", {"problem": problem, "hint": hint, "field": field})
+
+    @property
+    def _steps(self) -> tuple[Step, ...]:
+        return (self.steps if self.steps is not None else self.expected) or ()
+
+    @property
+    def _has_rules(self) -> bool:
+        return bool(self.forbid_between or self.require)
+
+    @property
+    def _is_partial(self) -> bool:
+        """Whether more is asked than a list of names."""
+        return self.steps is not None or self._has_rules
+
+    @cached_property
+    def _partial(self) -> PartialOrder:
+        return PartialOrder(
+            self._steps,
+            strict=self.mode == "strict",
+            any_order=self.mode == "contains",
+            forbidden=self.forbid_between,
+            required=self.require,
+            by_start=self.order == "start_time",
+        )
+
+    @property
+    def _listed(self) -> tuple[Matcher, ...]:
+        """The names of `expected`; of steps every name."""
+        return self.expected if self.expected is not None else tuple(n for step in self._steps for n in named(step))
+
     def growth_of(self) -> Growth:
-        """More calls can only help, except to a strict list; of an open run two may still turn out to be one."""
+        """More calls can only help, except where calls are limited; of an open run two may still turn out to be one."""
+        if self._is_partial:
+            return "growing" if self._partial.growing and self._partial.one_each else "exact"
         return "growing" if self.mode != "strict" and self._one_each else "exact"
 
     @property
@@ -63,28 +143,30 @@ class ToolSequence(Assertion):
 
     def resolve(self) -> tuple[Resolve, ...]:
         """Decide once per distinct name which expectations it meets."""
-        wanted = self._distinct if self.mode == "contains" and self._literal else self.expected
+        wanted = self._distinct if self.mode == "contains" and self._literal else self._listed
         items = list(enumerate(wanted))
         return (Resolve("expected_tools", "run_tools", "name", lambda name: [i for i, tool in items if tool(name)]),)
 
     @property
     def _literal(self) -> bool:
-        return all(tool.literal is not None for tool in self.expected)
+        return all(tool.literal is not None for tool in self._listed)
 
     @property
     def _distinct(self) -> tuple[Matcher, ...]:
         """The expected names without repetition (`literal:a` is `a`)."""
-        return tuple({tool.literal or tool.text: tool for tool in self.expected}.values())
+        return tuple({tool.literal or tool.text: tool for tool in self._listed}.values())
 
     def query(self) -> Query:
         """Settle what SQL can settle exactly."""
-        wanted, by_start = len(self.expected), self.order == "start_time"
+        if self._is_partial:
+            return Query(_sequence_sql.partial_sql(without_calls=self._partial.nullable))
+        wanted, by_start = self._goal, self.order == "start_time"
         if self.mode == "strict":
             return Query(_sequence_sql.strict_sql(wanted, by_start=by_start))
         if self.mode == "ordered":
             distinct = self._literal and len(self._distinct) == wanted
             return Query(_sequence_sql.ordered_sql(wanted, distinct=distinct, by_start=by_start))
-        names = [tool.literal for tool in self.expected]
+        names = [tool.literal for tool in self._listed]
         needs = [names.count(tool.literal) for tool in self._distinct]
         return Query(_sequence_sql.contains_sql(needs, literal=self._literal))
 
@@ -94,28 +176,40 @@ class ToolSequence(Assertion):
 
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
         """Search; first with what is known, then as if everything unknown were as wanted."""
-        more = {**row, "tools": [detail["tool"] for detail in details]}
-        if self.mode == "strict" and row["calls"] > self._goal:
-            sure = not self._goal or not details[0]["still_open"] or (details[0]["apart"] or 0) > self._goal
+        more = {**row, "details": details}
+        closed = bool(details) and not details[0]["still_open"]
+        calls, room = self._too_many(details)
+        if calls > room:
+            sure = not room or closed or (self.mode == "strict" and (details[0]["apart"] or 0) > room)
             return Outcome(row["run_id"], False, sure, "", more)
         try:
-            met = self._met(details, hopeful=False)
-            holds = True if met == self._goal else None if self._met(details, hopeful=True) == self._goal else False
+            holds = self._partial.answer(details) if self._is_partial else self._listed_answer(details, more)
         except _order.SearchLimitError:
             return Outcome(row["run_id"], None, False, "tool_calls.start_ns", {**more, "given_up": True})
-        more["met"] = met
-        if holds and row["recordable"] == 0 and self.mode == "strict":
+        growing = self._partial.growing if self._is_partial else self.mode != "strict"
+        if row["recordable"] == 0 and (holds is False or not growing):
             holds = None
-        if holds is False and row["recordable"] == 0:
-            holds = None
-        closed = bool(details) and not details[0]["still_open"]
-        final = holds is True and self.mode != "strict" and (self._one_each or closed)
+        one_each = self._partial.one_each if self._is_partial else self._one_each
+        final = holds is True and growing and (one_each or closed)
         missing = "" if holds is not None else "tool_calls" if row["recordable"] == 0 else self._unclear(details)
         return Outcome(row["run_id"], holds, final, missing, more)
 
+    def _too_many(self, details: Sequence[Row]) -> tuple[int, float]:
+        """Return how many calls there are where the steps can take fewer, and how many they can take; else zeros."""
+        if self._is_partial:
+            return self._partial.too_many([row["tool"] for row in details if row["tool"] is not None])
+        return (len(details), self._goal) if self.mode == "strict" and len(details) > self._goal else (0, 0)
+
+    def _listed_answer(self, details: Sequence[Row], more: dict[str, Any]) -> bool | None:
+        """Return whether a list of names was met, and note how many of them were."""
+        met = more["met"] = self._met(details, hopeful=False)
+        if met == self._goal:
+            return True
+        return None if self._met(details, hopeful=True) == self._goal else False
+
     @property
     def _goal(self) -> int:
-        return len(self.expected)
+        return len(self._listed)
 
     def _met(self, details: Sequence[Row], *, hopeful: bool) -> int:
         """Return how many expectations are met; `hopeful` lets unknown names and times be whatever is wanted."""
@@ -136,7 +230,7 @@ class ToolSequence(Assertion):
         """Return a call for the search; None when it cannot be placed."""
         tool, start, end = detail["tool"], detail["start_ns"], detail["end_ns"]
         met = range(self._goal) if hopeful else ()
-        items = frozenset(met if tool is None else (i for i, wanted in enumerate(self.expected) if wanted(tool)))
+        items = frozenset(met if tool is None else (i for i, wanted in enumerate(self._listed) if wanted(tool)))
         if start is None and self.mode != "contains":
             return _order.Call(items, -_FOREVER, _FOREVER) if hopeful else None
         begins = start or 0
@@ -154,44 +248,92 @@ class ToolSequence(Assertion):
         return Query(_sequence_sql.evidence_sql(unexpected_first=self.mode == "strict"))
 
     def expectation(self) -> Any:
-        """Return the expected names."""
-        return [tool.text for tool in self.expected]
+        """Return the expected names; of a partial order everything that is asked."""
+        if not self._is_partial:
+            return [tool.text for tool in self._listed]
+        asked = self.model_dump(
+            mode="json", include={"expected", "steps", "mode", "forbid_between", "require"}, exclude_none=True
+        )
+        return {name: value for name, value in asked.items() if value}
 
     def actual(self, outcome: Outcome) -> Any:
-        """Return the names of the calls by start; None where they were not fetched, since SQL alone saw them fit."""
+        """Return the names of the calls by start, and of a failure the edits to what was expected.
+
+        None where the names were not fetched, since SQL alone saw them fit.
+        """
+        tools = self._called(outcome)
+        if tools is None or outcome.holds is not False:
+            return tools
+        return {"tools": tools, "edits": self._edits(outcome)}
+
+    def _called(self, outcome: Outcome) -> list[str | None] | None:
         row = outcome.row
-        if "tools" in row:
-            return list(row["tools"])
+        if "details" in row:
+            return [detail["tool"] for detail in row["details"]]
+        if not row["calls"]:
+            return []
         strict = self.mode == "strict" and outcome.holds
         return [row[f"tool_{place}"] for place in range(1, self._goal + 1)] if strict else None
 
+    def _edits(self, outcome: Outcome) -> list[dict[str, Any]] | None:
+        """Return the smallest edit script from the calls to what was expected; None where none is known."""
+        return self._partial.edits(outcome.row.get("details", ()))
+
     def explain(self, outcome: Outcome) -> str:
         """Say what was called against what was expected."""
-        row, names = outcome.row, " → ".join(f"`{tool}`" for tool in self.expected) or "no tool call"
+        row = outcome.row
+        names = " → ".join(map(text, self._steps)) or "no tool call"
         seen = plural(row["calls"], "tool call")
         if row.get("given_up"):
             return f"Too many overlapping calls of the same tools among {seen} to decide whether {names} happened."
         if outcome.holds is None:
             return f"Whether {names} happened ({self.mode}) cannot be told from {seen}."
-        loose = "; the order was not determined, calls ran side by side" if self._undetermined(row) else ""
         if outcome.holds:
             how = {"ordered": "in this order", "strict": "and nothing else", "contains": "in any order"}[self.mode]
-            return f"{names} happened {how}, among {seen}{loose}."
-        return self._failure(outcome, names, seen)
+            ruled = ", within its rules" if self._has_rules else ""
+            loose = "; the order was not determined, calls ran side by side" if self._undetermined(row) else ""
+            return f"{names} happened {how}{ruled}, among {seen}{loose}."
+        return f"{self._failure(outcome, names, seen)}{self._change(outcome)}"
 
     def _undetermined(self, row: Row) -> bool:
-        return self.mode == "strict" and self.order == "interval" and bool(row["overlapping"])
+        if self.order != "interval":
+            return False
+        if self._is_partial:
+            return _overlapping(row.get("details", ()))
+        return self.mode == "strict" and bool(row["overlapping"])
+
+    def _change(self, outcome: Outcome) -> str:
+        """Say the smallest edit."""
+        edits = self._edits(outcome)
+        if not edits:
+            return ""
+        return f" Smallest change: {edit_words(edits, [str(name) for name in self._called(outcome) or ()])}."
 
     def _failure(self, outcome: Outcome, names: str, seen: str) -> str:
-        row = outcome.row
+        row, tools = outcome.row, self._called(outcome) or []
+        if self._is_partial:
+            how = {"ordered": "as described", "strict": "as the whole list", "contains": "all, within the rules"}[
+                self.mode
+            ]
+            return f"{names} did not happen {how}, among {seen}."
         if self.mode == "strict":
-            tools = row.get("tools", [])
-            for place, (tool, wanted) in enumerate(zip(tools, self.expected, strict=False), start=1):
+            for place, (tool, wanted) in enumerate(zip(tools, self._listed, strict=False), start=1):
                 if row["calls"] == self._goal and (tool is None or not wanted(tool)):
                     return f"Call {place} of {row['calls']} was `{tool}` where `{wanted}` was expected ({names})."
             return f"{seen} where {self._goal} were expected ({names})."
         if self.mode == "ordered":
-            missing = self.expected[row["met"]]
-            after = f" after {' → '.join(f'`{tool}`' for tool in self.expected[: row['met']])}" if row["met"] else ""
+            missing = self._listed[row["met"]]
+            after = f" after {' → '.join(f'`{tool}`' for tool in self._listed[: row['met']])}" if row["met"] else ""
             return f"`{missing}` was not called{after}, among {seen} (expected {names})."
         return f"Not all of {names} were called, among {seen}."
+
+
+def _overlapping(calls: Sequence[Row]) -> bool:
+    """Return whether any call, by start, began before one that began earlier had ended."""
+    latest = 0
+    for call in calls:
+        if call["start_ns"] is not None:
+            if call["start_ns"] < latest:
+                return True
+            latest = max(latest, call["end_ns"] or 0, call["start_ns"] + 1)
+    return False

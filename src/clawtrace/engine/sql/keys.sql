@@ -20,7 +20,7 @@ WITH narrow AS MATERIALIZED (
            t.flags AS flags,
            t."TraceState" AS trace_state,
            t.dropped_attributes + t.dropped_events + t.dropped_links AS dropped,
-           'otlp' AS source,
+           CASE WHEN starts_with(t."ScopeName", 'clawtrace.logs.') THEN 'log' ELSE 'otlp' END AS source,
            {detection} AS dialect
     FROM otel_traces AS t
     JOIN fact_runs AS r ON r.run_no = t.run_no

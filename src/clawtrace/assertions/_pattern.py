@@ -1,0 +1,120 @@
+"""Patterns of calls: sequences, any-order groups, optional and repeated parts, as terms that are taken call by call.
+
+A term says which sequences of calls are right. `openings` takes one call off its front (a partial derivative), so that
+a search can follow a sequence call by call without building an automaton first. An any-order group is a shuffle: its parts
+may be interleaved, each keeps its own order, which makes ``[[a, b], c]`` the partial order with only "a before b".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+__all__ = ["EMPTY", "Leaf", "Repeat", "Sequenced", "Shuffle", "Term", "any_order", "capacity", "is_over", "openings",
+           "repeated", "sequence"]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One call that meets the expectation `item`."""
+
+    item: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sequenced:
+    """One part after the other."""
+
+    parts: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """All parts, interleaved in any way."""
+
+    parts: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The part at least `least` and at most `most` times; `most` is None for no limit."""
+
+    part: Term
+    least: int
+    most: int | None
+
+
+Term = Leaf | Sequenced | Shuffle | Repeat
+
+EMPTY = Sequenced(())
+"""No call at all."""
+
+
+def sequence(parts: Sequence[Term]) -> Term:
+    """Return the parts one after the other, in the one form that equal terms share."""
+    flat: list[Term] = []
+    for part in parts:
+        flat.extend(part.parts if isinstance(part, Sequenced) else (part,))
+    return flat[0] if len(flat) == 1 else Sequenced(tuple(flat))
+
+
+def any_order(parts: Sequence[Term]) -> Term:
+    """Return the parts in any order."""
+    flat: list[Term] = []
+    for part in parts:
+        flat.extend(part.parts if isinstance(part, Shuffle) else () if part == EMPTY else (part,))
+    flat.sort(key=repr)
+    return EMPTY if not flat else flat[0] if len(flat) == 1 else Shuffle(tuple(flat))
+
+
+def repeated(part: Term, least: int, most: int | None) -> Term:
+    """Return the part `least` to `most` times."""
+    if most == 0 or part == EMPTY:
+        return EMPTY
+    if (least, most) == (1, 1):
+        return part
+    return Repeat(part, 0 if is_over(part) else least, most)
+
+
+@lru_cache(maxsize=65536)
+def is_over(term: Term) -> bool:
+    """Return whether no further call is needed."""
+    if isinstance(term, Leaf):
+        return False
+    if isinstance(term, Repeat):
+        return term.least == 0 or is_over(term.part)
+    return all(is_over(part) for part in term.parts)
+
+
+@lru_cache(maxsize=65536)
+def openings(term: Term) -> tuple[tuple[int, Term], ...]:
+    """Return the expectations that the next call may meet, each with what is left then."""
+    if isinstance(term, Leaf):
+        return ((term.item, EMPTY),)
+    found: dict[tuple[int, Term], None] = {}
+    if isinstance(term, Repeat):
+        most = None if term.most is None else term.most - 1
+        rest = repeated(term.part, max(term.least - 1, 0), most)
+        found = {(item, sequence((left, rest))): None for item, left in openings(term.part)}
+    elif isinstance(term, Shuffle):
+        for place, part in enumerate(term.parts):
+            others = term.parts[:place] + term.parts[place + 1 :]
+            found |= {(item, any_order((left, *others))): None for item, left in openings(part)}
+    else:
+        for place, part in enumerate(term.parts):
+            rest = Sequenced(term.parts[place + 1 :])
+            found |= {(item, sequence((left, rest))): None for item, left in openings(part)}
+            if not is_over(part):
+                break
+    return tuple(found)
+
+
+def capacity(term: Term, fits: Callable[[int], bool]) -> float:
+    """Return how many calls the term can take at most whose expectation `fits`; infinite where nothing limits it."""
+    if isinstance(term, Leaf):
+        return 1 if fits(term.item) else 0
+    if isinstance(term, Repeat):
+        inside = capacity(term.part, fits)
+        return 0 if inside == 0 else float("inf") if term.most is None else inside * term.most
+    return sum(capacity(part, fits) for part in term.parts)

@@ -1,0 +1,57 @@
+"""`ran`: a command was run."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from clawtrace.assertions._command_pattern import CommandPattern
+from clawtrace.assertions._commands import listed
+from clawtrace.assertions.base import Growth, Outcome
+from clawtrace.model.query import Query
+
+__all__ = ["Ran"]
+
+
+class Ran(CommandPattern):
+    """A command was run whose text, or a simple command in it, matches the regular expression.
+
+    Commands are the calls of shell-like tools. The pattern is searched in the whole text, and in each simple command of
+    a compound one (`a && b; c | d`, `sh -c 'a'`, `env X=1 a`, `sudo a`), so that `^docker build` also finds
+    `cd app && sudo docker build .`. A part of a compound command counts although a shell may have skipped it;
+    `status: ok` asks for one that succeeded: its own exit code is known to be 0, not that of a later command in the same
+    text. A command that was blocked, or that nothing executed, did not run.
+
+    Example:
+        - type: ran
+          pattern: "^docker build"
+          status: ok
+    """
+
+    growth = "growing"
+
+    status: Literal["any", "ok"] = "any"
+    """`ok`: the matching command succeeded; `any`: it may have failed."""
+
+    def growth_of(self) -> Growth:
+        """Return that a layer which arrives late can turn a success into a failure."""
+        return "exact" if self.status == "ok" else "growing"
+
+    def query(self) -> Query:
+        """Look for a matching command."""
+        return self.search(found=True, ok=self.status == "ok")
+
+    def expectation(self) -> Any:
+        """Return the pattern and the status."""
+        return {"ran": self.pattern, "status": self.status}
+
+    def explain(self, outcome: Outcome) -> str:
+        """Say which command matches."""
+        row = outcome.row
+        if outcome.holds is None:
+            return self.unknown_words(outcome)
+        succeeded = " and succeeded" if self.status == "ok" else ""
+        if outcome.holds:
+            return f"{listed(row['text'])} matches {self.pattern!r}{succeeded}."
+        if row["failed"]:
+            return f"{listed(row['text'])} matches {self.pattern!r}, but did not succeed."
+        return f"No command matches {self.pattern!r}: {self.recorded_words(outcome)}."

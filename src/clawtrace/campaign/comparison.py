@@ -1,0 +1,217 @@
+"""`clawtrace.compare/1`: what comparing two campaigns says. The structs are the contract: keys are added, never changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from clawtrace.report.base import Struct
+
+__all__ = [
+    "AssertionChange",
+    "CaseComparison",
+    "CaseName",
+    "Comparison",
+    "MeasureTest",
+    "Outcomes",
+    "RateTest",
+    "Side",
+    "Spread",
+    "SuiteComparison",
+    "json_schema",
+]
+
+Word = Literal["regression", "improvement", "no evidence"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side(Struct):
+    """One of the two campaigns."""
+
+    name: str
+    """As it was called on the command line."""
+    suite_id: str | None
+    """Its suite; null for recorded input."""
+    started_at: str
+    """When it began, ISO 8601 in UTC."""
+    clawtrace: str
+    """The version that judged it."""
+    cases: int
+    """Its cases, each with each model."""
+    runs: int
+    """Its runs."""
+    not_run: int
+    """Its planned runs without a result."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcomes(Struct):
+    """How the runs of one side ended."""
+
+    passed: int
+    """Runs that passed."""
+    failed: int
+    """Runs that failed."""
+    undecided: int
+    """Runs that did neither; no test counts them."""
+    broke: int
+    """Runs that broke before they could be judged; no test counts them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateTest(Struct):
+    """The pass rates of both sides: Fisher's exact test of one case, its stratified form over several."""
+
+    verdict: Word
+    """What the test says."""
+    first: Outcomes
+    """The first campaign."""
+    second: Outcomes
+    """The second campaign."""
+    difference: float | None
+    """Share of decided runs that passed, second minus first; null when a side has none."""
+    interval: tuple[float, float] | None
+    """Newcombe's interval of the difference, confidence 0.95."""
+    p_value: float | None
+    """Two-sided; null when nothing could be tested."""
+    adjusted_p_value: float | None
+    """After Holm's correction; null when the totals left the test no chance to find anything."""
+    reason: str
+    """Why nothing was or could be tested; else empty."""
+    noticed_at: int | None
+    """The most passes of the second that would have been called a regression; null: not even none at all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread(Struct):
+    """The values of one side."""
+
+    runs: int
+    """Runs whose trace is complete and whose value is known."""
+    median: float | None
+    """Median; null without any run."""
+    least: float | None
+    """Smallest value."""
+    most: float | None
+    """Largest value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureTest(Struct):
+    """One measure of both sides: the Mann-Whitney test. More is worse."""
+
+    measure: Literal["duration_ms", "tokens", "cost_usd", "llm_calls", "tool_calls"]
+    """What was measured, run by run; `tokens` are input and output together."""
+    verdict: Word
+    """What the test says."""
+    first: Spread
+    """The first campaign."""
+    second: Spread
+    """The second campaign."""
+    difference: float | None
+    """Hodges-Lehmann: the median difference between a run of the second and one of the first."""
+    ratio: float | None
+    """Median of the second divided by that of the first."""
+    delta: float | None
+    """Cliff's delta, from -1 to 1: the share of pairs in which the second is more, minus that in which it is less."""
+    p_value: float | None
+    """Two-sided; null when nothing could be tested."""
+    adjusted_p_value: float | None
+    """After Holm's correction."""
+    reason: str
+    """Why nothing was tested; else empty."""
+    noticed_at: float | None
+    """The smallest Cliff's delta that would have been found; null: none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssertionChange(Struct):
+    """An assertion that passed in another share of the runs, in plain numbers; no test is made of it."""
+
+    id: str
+    """The assertion's id."""
+    first_passed: int
+    """Runs of the first campaign in which it passed."""
+    first_asked: int
+    """Runs of the first campaign in which it was asked."""
+    second_passed: int
+    """Runs of the second campaign in which it passed."""
+    second_asked: int
+    """Runs of the second campaign in which it was asked; 0 when it is gone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseComparison(Struct):
+    """One case with one model that both campaigns have."""
+
+    case_id: str
+    """The case."""
+    model_id: str | None
+    """The suite's model entry."""
+    verdict: Word
+    """`regression` when any of its tests says so, else `improvement` when any does."""
+    pass_rate: RateTest
+    """Does it still pass?"""
+    measures: list[MeasureTest]
+    """What does it take?"""
+    assertions: list[AssertionChange]
+    """The assertions that passed in another share of the runs, or were asked in one campaign only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteComparison(Struct):
+    """All common cases with one model, taken together case by case."""
+
+    model_id: str | None
+    """The suite's model entry."""
+    pass_rate: RateTest
+    """Do they still pass? A loss too small to be seen in any one case can be seen here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseName(Struct):
+    """A case with a model."""
+
+    case_id: str
+    """The case."""
+    model_id: str | None
+    """The suite's model entry."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Struct):
+    """What comparing two campaigns says."""
+
+    schema: Literal["clawtrace.compare/1"]
+    """Name and version of this format: keys may be added, never changed."""
+    clawtrace: str
+    """Version of clawtrace that compared."""
+    alpha: float
+    """How often one of the tests of a family may call chance a difference."""
+    first: Side
+    """The campaign that is compared with."""
+    second: Side
+    """The campaign that is judged."""
+    verdict: Word
+    """`regression` when any test says so, else `improvement` when any does."""
+    suites: list[SuiteComparison]
+    """All common cases together, model by model."""
+    cases: list[CaseComparison]
+    """The common cases, in the order of the first campaign."""
+    only_in_first: list[CaseName]
+    """Cases that the second campaign has not."""
+    only_in_second: list[CaseName]
+    """Cases that the first campaign has not."""
+    not_shown: list[str]
+    """Why `no evidence` must not be read as `no regression`: one sentence for each reason; empty when there is none."""
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of `clawtrace.compare/1`."""
+    from pydantic import TypeAdapter
+
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **TypeAdapter(Comparison).json_schema(mode="serialization"),
+        "title": "clawtrace.compare/1",
+    }

@@ -1,0 +1,146 @@
+"""Which planned runs need no agent, because a stored run can stand for them, and why the others do (spec: config.md §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clawtrace.assertions.probe import Probe
+from clawtrace.campaign.expand import Plan, PlannedRun
+from clawtrace.campaign.fingerprint import canonical_digest, evaluation_fingerprint, run_fingerprint
+from clawtrace.campaign.stored import StoredRun, StoredRuns, read_run
+from clawtrace.config.case_file import LoadedCase
+from clawtrace.config.places import case_files
+from clawtrace.runners.base import InputsRequest, Runner, runner_types
+from clawtrace.runners.content import file_digest
+
+__all__ = ["Decision", "decide", "evaluation_folder"]
+
+_CONFIGURATION = ("suites", "run_profiles", "evaluation_profiles", "schemas")
+"""Folders of `configs` that hold no input of an agent: what of them matters is in the settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of one planned run."""
+
+    fingerprint: str | None
+    """Of the run; None where its inputs are not all known, so that nothing can stand for it."""
+    evaluation: str | None
+    """Of its judgement; None like the run's."""
+    stored: StoredRun | None
+    """The run that stands for it; None when its agent is run."""
+    why: str
+    """Why it is run or what stands for it, in a few words."""
+
+
+def decide(plan: Plan, env: Mapping[str, str], *, reuse: bool) -> dict[str, Decision]:
+    """Return what becomes of each planned run, by run id.
+
+    Args:
+        plan: the campaign.
+        env: the caller's environment.
+        reuse: whether stored runs may be used at all.
+    """
+    found = StoredRuns(plan.outputs)
+    return {planned.run_id: one for planned, one in _decisions(plan, env, found, reuse=reuse)}
+
+
+def _decisions(
+    plan: Plan, env: Mapping[str, str], found: StoredRuns, *, reuse: bool
+) -> Iterator[tuple[PlannedRun, Decision]]:
+    prints = _Fingerprints(plan, env)
+    for planned in plan.runs:
+        run, unknown = prints.run(planned)
+        if run is None:
+            yield planned, Decision(None, None, None, unknown)
+            continue
+        evaluation = prints.evaluation(planned, run)
+        stored, why = _stored(plan, planned, run, found) if reuse else (None, "`--no-reuse`")
+        yield planned, Decision(run, evaluation, stored, why)
+
+
+def _stored(plan: Plan, planned: PlannedRun, fingerprint: str, found: StoredRuns) -> tuple[StoredRun | None, str]:
+    own = read_run(plan.folder / planned.folder, plan.folder)
+    why = own.why_not(fingerprint) if own is not None else "it was not run before"
+    if not why:
+        return own, "a stored run of this campaign stands for it"
+    other = found.find(fingerprint, planned.repetition)
+    if other is not None and not other.why_not(fingerprint):
+        return other, f"a run of {other.campaign.relative_to(plan.outputs)} stands for it"
+    return None, why
+
+
+def evaluation_folder(plan: Plan) -> Path:
+    """Return the folder of judgements by the campaign's evaluation profile."""
+    profile = plan.suite.evaluation_profile
+    name = "default" if profile is None else profile.evaluation_profile_id
+    digest = canonical_digest(None if profile is None else profile.model_dump(mode="json"))
+    return plan.folder / "evaluations" / f"{name}-{digest[:12]}"
+
+
+class _Fingerprints:
+    """Computes fingerprints; what the runs of one case and model share is computed once."""
+
+    def __init__(self, plan: Plan, env: Mapping[str, str]) -> None:
+        from clawtrace.runners.command_inputs import forget_project_digests
+
+        forget_project_digests()
+        project, profile = plan.suite.project, plan.suite.evaluation_profile
+        self._env = env
+        self._root = project.root.absolute()
+        self._leave_out = tuple(_no_inputs(plan))
+        self._profile = None if profile is None else profile.model_dump(mode="json")
+        self._pricing = project.config.model_pricing
+        self._runners: dict[str, Runner] = {name: cls() for name, cls in runner_types().items()}
+        self._runs: dict[tuple[str, str | None], tuple[str | None, str]] = {}
+        self._judging: dict[str, dict[str, str]] = {}
+
+    def run(self, planned: PlannedRun) -> tuple[str | None, str]:
+        """Return the fingerprint of a run, or None and why there is none."""
+        key = (planned.case.config.case_id, planned.model_id)
+        if key not in self._runs:
+            self._runs[key] = self._compute(planned)
+        return self._runs[key]
+
+    def _compute(self, planned: PlannedRun) -> tuple[str | None, str]:
+        case = planned.case
+        folder = case.path.parent.absolute()
+        judging = (case.path.absolute(), *(folder / name for name in self._files(case)))
+        request = InputsRequest(planned.settings, folder, self._root, self._leave_out, judging, self._env)
+        inputs = self._runners[case.config.runner.type].inputs(request)
+        if inputs.unknown:
+            return None, inputs.unknown
+        return run_fingerprint(planned, self._env, inputs.digests), ""
+
+    def evaluation(self, planned: PlannedRun, run: str) -> str:
+        """Return the fingerprint of a run's judgement."""
+        return evaluation_fingerprint(planned, run, self._profile, self._pricing, self._files(planned.case))
+
+    def _files(self, case: LoadedCase) -> dict[str, str]:
+        """Return the digests of the files beside a case that its assertions name, by path as written."""
+        case_id = case.config.case_id
+        if case_id not in self._judging:
+            folder = case.path.parent
+            self._judging[case_id] = {name: file_digest(folder / name) for name in _judging_files(case)}
+        return self._judging[case_id]
+
+
+def _judging_files(case: LoadedCase) -> Iterator[str]:
+    for assertion in case.assertions.parsed:
+        for field in assertion.case_files if isinstance(assertion, Probe) else ():
+            name: Any = getattr(assertion, field)
+            if name is not None:
+                yield name
+
+
+def _no_inputs(plan: Plan) -> Iterable[Path]:
+    """Return the folders of a project that are no input of an agent: the case's own folder is looked at apart."""
+    project = plan.suite.project
+    yield plan.outputs
+    yield project.outputs.absolute()
+    yield from (project.configs / name for name in _CONFIGURATION)
+    for files in case_files(project.configs / "cases").values():
+        yield from (file.parent for file in files)

@@ -1,0 +1,65 @@
+"""The judgement of a run as a file, and back: so that an evaluation that nothing could change is not made again.
+
+The file lies beside those of the same evaluation profile (spec: config.md §5) and is written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from clawtrace.campaign.layout import write_json
+from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
+
+__all__ = ["EVALUATION_SCHEMA", "read_result", "write_result"]
+
+EVALUATION_SCHEMA = "clawtrace.evaluation/1"
+
+
+def write_result(path: Path, fingerprint: str, result: RunResult) -> None:
+    """Keep a judgement under the fingerprint of what judged."""
+    data = result._asdict() | {
+        "verdicts": [_verdict(verdict) for verdict in result.verdicts],
+        "totals": dict(result.totals),
+    }
+    write_json(path, {"schema": EVALUATION_SCHEMA, "fingerprint": fingerprint, "result": data})
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return verdict._asdict() | {
+        "evidence": [one._asdict() for one in verdict.evidence],
+        "params": dict(verdict.params),
+        "scope": dict(verdict.scope),
+    }
+
+
+def read_result(path: Path, fingerprint: str) -> RunResult | None:
+    """Return the judgement that was kept under exactly this fingerprint; None where none was, or it cannot be read.
+
+    A judgement that an error is part of is none to keep: what broke may work now.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["schema"] != EVALUATION_SCHEMA or data["fingerprint"] != fingerprint:
+            return None
+        return _result(data["result"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _result(data: Mapping[str, Any]) -> RunResult | None:
+    verdicts = tuple(_read_verdict(one) for one in data["verdicts"])
+    if any(verdict.status is Status.ERROR for verdict in verdicts):
+        return None
+    tuples = {name: tuple(data[name]) for name in ("incomplete_because", "diagnostics")}
+    status = None if data["status"] is None else Status(data["status"])
+    return RunResult(**{**data, **tuples, "status": status, "verdicts": verdicts})
+
+
+def _read_verdict(data: Mapping[str, Any]) -> Verdict:
+    evidence = tuple(Evidence(**one) for one in data["evidence"])
+    return Verdict(
+        **{**data, "status": Status(data["status"]), "evidence": evidence, "dimensions": tuple(data["dimensions"])}
+    )

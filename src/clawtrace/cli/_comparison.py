@@ -1,0 +1,214 @@
+"""A comparison for people, and its exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from clawtrace.report.figures import UNKNOWN, count, dollars, duration
+from clawtrace.report.paper import Column, Paper, Segment
+
+if TYPE_CHECKING:
+    from clawtrace.campaign.comparison import CaseComparison, Comparison, MeasureTest, Outcomes, RateTest, Side
+    from clawtrace.campaign.measured import Measured
+    from clawtrace.errors import ExitCode
+
+__all__ = ["FailOn", "comparison_options", "exit_code_of", "print_comparison", "tell"]
+
+FailOn = Literal["regression", "pass-rate", "never"]
+
+_STYLE = {"regression": "red", "improvement": "green", "no evidence": "dim"}
+_FIGURES: dict[str, Callable[[float], str]] = {"duration_ms": duration, "cost_usd": dollars}
+_WORDS = {
+    "duration_ms": "time",
+    "tokens": "tokens",
+    "cost_usd": "cost",
+    "llm_calls": "model calls",
+    "tool_calls": "tools",
+}
+
+
+def comparison_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of everything that compares."""
+    for option in (
+        click.option("-v", "--verbose", is_flag=True, help="Also show every measure without evidence, and why."),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON (clawtrace.compare/1)."),
+        click.option(
+            "--fail-on",
+            type=click.Choice(["regression", "pass-rate", "never"]),
+            default="regression",
+            show_default=True,
+            help="Exit 1 on any regression, on one of a pass rate only, or always exit 0.",
+        ),
+        click.option(
+            "--alpha",
+            type=click.FloatRange(0, 1, min_open=True, max_open=True),
+            default=0.05,
+            show_default=True,
+            help="How often chance may pass for a difference in one of the tests of a family.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def tell(
+    first: Measured,
+    second: Measured,
+    names: tuple[str, str],
+    alpha: float,
+    fail_on: FailOn,
+    as_json: bool,
+    verbose: bool,
+) -> ExitCode:
+    """Compare two campaigns, print what was found, and return the exit code."""
+    from clawtrace.campaign.compare import compare
+    from clawtrace.cli._data import print_json, stdout_paper
+
+    found = compare(first, second, names, alpha)
+    code = exit_code_of(found, fail_on)
+    if as_json:
+        print_json(found)
+    else:
+        print_comparison(found, code, stdout_paper(), verbose=verbose)
+    return code
+
+
+def exit_code_of(found: Comparison, fail_on: FailOn) -> ExitCode:
+    """Return 1 for a regression that counts, 3 when one may have gone unseen, else 0."""
+    from clawtrace.errors import ExitCode
+
+    rates = [suite.pass_rate.verdict for suite in found.suites] + [case.pass_rate.verdict for case in found.cases]
+    if fail_on == "never":
+        return ExitCode.PASSED
+    if "regression" in (rates if fail_on == "pass-rate" else [found.verdict]):
+        return ExitCode.FAILED
+    return ExitCode.UNDECIDED if found.not_shown else ExitCode.PASSED
+
+
+def print_comparison(found: Comparison, code: ExitCode, paper: Paper, *, verbose: bool) -> None:
+    """Print the table, what changed in plain numbers, what could not be seen, and the exit code."""
+    _print_side("first ", found.first, paper)
+    _print_side("second", found.second, paper)
+    if found.cases:
+        paper.line()
+        _print_table(found, paper, verbose=verbose)
+    for case in found.cases:
+        _print_assertions(case, paper)
+    for word, names in (("first", found.only_in_first), ("second", found.only_in_second)):
+        for name in names:
+            title = name.case_id if name.model_id is None else f"{name.case_id} · {name.model_id}"
+            paper.line((f"only in the {word}: {title}", "yellow"))
+    paper.line()
+    for reason in found.not_shown:
+        paper.paragraph(reason, first="not shown: ", indent="  ", style="yellow")
+    blind = sum(case.pass_rate.noticed_at is None and case.pass_rate.first.passed > 0 for case in found.cases)
+    if blind:
+        paper.paragraph(
+            f"In {blind} of {len(found.cases)} cases not even the failure of all runs would have been noticed by looking "
+            "at the case alone: more repetitions would show it.",
+            first="note: ",
+            indent="  ",
+            style="yellow",
+        )
+    paper.line((f"exit {int(code)}", f"bold {_STYLE['regression'] if code else 'green'}"), (f": {_meaning(found)}", ""))
+
+
+def _meaning(found: Comparison) -> str:
+    if found.verdict == "regression":
+        return f"regression; chance alone makes a family of tests say so in at most {found.alpha:.1%} of comparisons"
+    seen = (
+        "improvement, and no evidence of a regression" if found.verdict == "improvement" else "no evidence of a change"
+    )
+    return seen + ("; what is not shown is said above" if found.not_shown else "")
+
+
+def _print_side(word: str, side: Side, paper: Paper) -> None:
+    suite = f"suite {side.suite_id}, " if side.suite_id else ""
+    runs = f"{count(side.cases)} case{'s' if side.cases != 1 else ''}, {count(side.runs)} run{'s' if side.runs != 1 else ''}"
+    paper.line((word, "bold"), (f"  {side.name}: {suite}{runs}, started {side.started_at}", ""))
+
+
+def _print_table(found: Comparison, paper: Paper, *, verbose: bool) -> None:
+    models = any(suite.model_id is not None for suite in found.suites)
+    titles = ["case", *["model"] * models, "", "first", "second", "change", "noticed at", "p (Holm)", "verdict"]
+    right = {"first", "second", "noticed at", "p (Holm)"}
+    rows: list[list[Segment]] = []
+    for suite in found.suites:
+        rows.append(_row(["(all cases)", *[suite.model_id or ""] * models, "passed", *_rate_cells(suite.pass_rate)]))
+    for case in found.cases:
+        head = [case.case_id, *[case.model_id or ""] * models]
+        rows.append(_row([*head, "passed", *_rate_cells(case.pass_rate)], verbose * case.pass_rate.reason))
+        for test in case.measures:
+            if verbose or test.verdict != "no evidence":
+                rows.append(_row([*head, _WORDS[test.measure], *_measure_cells(test)], test.reason))
+    paper.table([Column(title, "right" if title in right else "left") for title in titles], rows)
+
+
+def _row(cells: list[str], reason: str = "") -> list[Segment]:
+    """Return a row whose last cell, the verdict, has its colour, and the reason why nothing was tested."""
+    verdict = cells[-1] + (f": {reason}" if reason else "")
+    return [(cell, "") for cell in cells[:-1]] + [(verdict, _STYLE[cells[-1]])]
+
+
+def _rate_cells(test: RateTest) -> list[str]:
+    change = UNKNOWN
+    if test.difference is not None:
+        change = f"{100 * test.difference:+.0f} points"
+        if test.interval is not None:
+            change += f" ({100 * test.interval[0]:+.0f} to {100 * test.interval[1]:+.0f})"
+    decided = test.second.passed + test.second.failed
+    limit = "never" if test.noticed_at is None else f"≤ {test.noticed_at}/{decided}"
+    noticed = limit if test.verdict == "no evidence" else ""
+    return [_passed(test.first), _passed(test.second), change, noticed, _p(test.adjusted_p_value), test.verdict]
+
+
+def _passed(outcomes: Outcomes) -> str:
+    text = f"{count(outcomes.passed)}/{count(outcomes.passed + outcomes.failed)}"
+    others = [f"{count(n)} {word}" for n, word in ((outcomes.undecided, "undecided"), (outcomes.broke, "broke")) if n]
+    return text + (f" (+{', '.join(others)})" if others else "")
+
+
+def _measure_cells(test: MeasureTest) -> list[str]:
+    figure = _FIGURES.get(test.measure, _plain)
+    cells = [
+        UNKNOWN if one.median is None else f"{figure(one.median)} (n={one.runs})" for one in (test.first, test.second)
+    ]
+    change = UNKNOWN
+    if test.difference is not None:
+        sign = "-" if test.difference < 0 else "+"
+        ratio = f", ×{test.ratio:.2f}" if test.ratio is not None else ""
+        change = f"{sign}{figure(abs(test.difference))}{ratio}, delta {test.delta:+.2f}"
+    limit = "never" if test.noticed_at is None else f"|delta| ≥ {test.noticed_at:.2f}"
+    noticed = limit if test.verdict == "no evidence" else ""
+    return [*cells, change, noticed, _p(test.adjusted_p_value), test.verdict]
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.6g}"
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3f}" if value >= 0.001 else "< 0.001"
+
+
+def _print_assertions(case: CaseComparison, paper: Paper) -> None:
+    for line in _changes(case):
+        paper.paragraph(line, first="  • ", indent="    ")
+
+
+def _changes(case: CaseComparison) -> Iterator[str]:
+    title = case.case_id if case.model_id is None else f"{case.case_id} · {case.model_id}"
+    for change in case.assertions:
+        if not change.first_asked or not change.second_asked:
+            word = "second" if change.second_asked else "first"
+            yield f"{title} · {change.id}: asked in the {word} campaign only, so the pass rates answer different questions"
+        else:
+            yield (
+                f"{title} · {change.id}: passed in {change.first_passed}/{change.first_asked}, "
+                f"now in {change.second_passed}/{change.second_asked}"
+            )

@@ -1,0 +1,51 @@
+"""Read files that carry their own id: suites and the two profiles (spec: config.md §1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+from clawtrace.config.base import ConfigModel
+from clawtrace.config.document import Document, read_document
+from clawtrace.config.places import Found, resolve
+from clawtrace.config.problems import in_document, validated
+from clawtrace.config.suite import EvaluationProfile
+from clawtrace.errors import ConfigError, ConfigProblem
+
+__all__ = ["evaluation_profile_file", "load_evaluation_profile", "read_identified"]
+
+Model = TypeVar("Model", bound=ConfigModel)
+
+
+def read_identified(
+    model: type[Model], found: Found, id_field: str, problems: list[ConfigProblem]
+) -> tuple[Document, Model] | None:
+    """Return a file as `model`, with its document; None after adding every problem to `problems`."""
+    try:
+        document = read_document(found.path)
+    except ConfigError as error:
+        problems += error.problems
+        return None
+    config = validated(model, document.data, in_document(document), problems)
+    if config is None:
+        return None
+    own = getattr(config, id_field)
+    if found.by_id and own != found.path.stem:
+        message = f"must be the name of the file, {found.path.stem!r}, found {own!r}"
+        problems.append(document.problem((id_field,), message))
+    return document, config
+
+
+def evaluation_profile_file(value: str, configs: Path) -> Found:
+    """Return the file that an evaluation profile's id or path names.
+
+    Raises:
+        UsageError: there is none.
+    """
+    return resolve(value, configs / "evaluation_profiles", "evaluation profile")
+
+
+def load_evaluation_profile(found: Found, problems: list[ConfigProblem]) -> EvaluationProfile | None:
+    """Return an evaluation profile, or None after adding every problem to `problems`."""
+    read = read_identified(EvaluationProfile, found, "evaluation_profile_id", problems)
+    return None if read is None else read[1]

@@ -1,0 +1,197 @@
+"""How raw rows become facts: row facts are SQL over all spans of a batch, run facts Python, run by run (ADR 006)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from importlib import resources
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clawtrace.dialects import Dialect
+from clawtrace.dialects._parsed import read_yaml
+from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler, Seen
+from clawtrace.dialects.messages import Part, parse_messages
+from clawtrace.dialects.rules import COLUMN_TYPES
+from clawtrace.engine.cached_input import with_cached_input
+from clawtrace.engine.layers import with_layers
+from clawtrace.engine.logs import complete_rows
+from clawtrace.engine.run_facts import RunFacts
+from clawtrace.engine.run_spans import RunSpans
+from clawtrace.engine.span import SELECT_SPANS, Span
+from clawtrace.model.model_names import bare_model_name
+from clawtrace.store.question_side import QuestionSide
+
+if TYPE_CHECKING:
+    from clawtrace.dialects.rules import LayerRule, ShellRule
+    from clawtrace.engine.llm_calls import LlmCall
+    from clawtrace.pricing import Pricing
+
+__all__ = ["Normaliser", "read_sql"]
+
+_DAY_NS = 86_400_000_000_000
+
+_VERSION = "4"
+"""Raised when the same raw rows give other facts for a reason outside of the dialect files."""
+
+
+@cache
+def read_sql(name: str) -> str:
+    """Return a file of this room's SQL."""
+    return (resources.files("clawtrace.engine") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+class Normaliser:
+    """Computes the facts of batches of runs; several threads may use it at once, each with a question side of its own.
+
+    Args:
+        dialects: highest priority first.
+        pricing: prices of the project; None leaves the genai-prices tables.
+        parent_not_exported: the project's own globs of span names whose parent is never exported.
+    """
+
+    def __init__(
+        self, dialects: Sequence[Dialect], pricing: Pricing | None, parent_not_exported: Sequence[str]
+    ) -> None:
+        self.dialects = {dialect.name: dialect for dialect in dialects}
+        """By name, highest priority first."""
+        self.parent_not_exported = tuple(parent_not_exported)
+        self._pricing = pricing
+        self._providers = read_yaml((Path(__file__).parents[1] / "dialects" / "provider_names.yaml").read_bytes())
+
+    @cached_property
+    def digest(self) -> str:
+        """What the facts depend on besides the raw rows: code version, dialects, prices, the project's exemptions."""
+        digest = hashlib.sha256(_VERSION.encode())
+        for name in sorted(self.dialects):
+            digest.update(self.dialects[name].digest.encode())
+        digest.update(repr(self._pricing).encode())
+        digest.update(repr(self.parent_not_exported).encode())
+        return digest.hexdigest()[:16]
+
+    def facts(self, side: QuestionSide, run_ids: Mapping[int, str]) -> list[RunFacts]:
+        """Return the facts of those of the runs that have spans; the temporary ``fact_*`` relations of `side` hold the batch.
+
+        Args:
+            side: holds the raw rows.
+            run_ids: by run number.
+        """
+        names = self._providers
+        side.load("provider_names", {"alias": ("text", list(names)), "name": ("text", list(names.values()))})
+        side.load("fact_runs", {"run_no": ("bigint", list(run_ids)), "run_id": ("text", list(run_ids.values()))})
+        seen = self._seen(side)
+        side.script(read_sql("keys").format(detection=Compiler(seen=seen).detection(self.dialects.values())))
+        completed = complete_rows(side, self.dialects, self._row_facts(side, seen), read_sql)
+        runs = self._runs(side, completed.parents)
+        facts = [RunFacts(run_ids[run.run_no], run, completed.lost.get(run.run_no)) for run in runs]
+        self._price([call for run in facts for call in run.models])
+        for run in facts:
+            run.sum_up(self.records)
+        return facts
+
+    def _seen(self, side: QuestionSide) -> Seen:
+        keys: set[str] = set()
+        events: set[str] = set()
+        resource_keys: set[str] = set()
+        scopes: set[str] = set()
+        services: set[str] = set()
+        for of_span, of_events, of_resource, scope, service in side.script(read_sql("seen")):
+            keys.update(of_span)
+            events.update(of_events)
+            resource_keys.update(of_resource)
+            scopes.add(scope)
+            services.add(service)
+        return Seen(*map(frozenset, (keys, events, resource_keys, scopes, services)))
+
+    def _row_facts(self, side: QuestionSide, seen: Seen) -> list[str]:
+        """Make ``fact_rows``; return the dialects of the batch."""
+        at_hand = [name for (name,) in side.script("SELECT DISTINCT dialect FROM fact_keys ORDER BY dialect")]
+        parts = [Compiler(seen=seen).row_facts(self.dialects[name], "fact_raw") for name in at_hand]
+        body = "\nUNION ALL\n".join(parts) or _no_row_facts()
+        side.script(read_sql("row_facts").replace("{body}", body))
+        return at_hand
+
+    def _runs(self, side: QuestionSide, parents: Mapping[int, int]) -> Iterator[RunSpans]:
+        """Return the runs of the batch that have spans, with their messages: every distinct payload is read once.
+
+        Args:
+            side: holds the row facts of the batch.
+            parents: of spans whose parent is known from elsewhere (engine/logs.py), by `sid`.
+        """
+        read: dict[tuple[str, str, str], Sequence[Part]] = {}
+        spans = map(Span._make, side.script(SELECT_SPANS))
+        for _, of_run in groupby(spans, key=attrgetter("run_no")):
+            run: Sequence[Span] = list(of_run)
+            if parents:
+                run = [span._replace(parent_sid=parents.get(span.sid, span.parent_sid)) for span in run]
+            run = with_cached_input(with_layers(run, self._layers))
+            messages: dict[tuple[int, str], Sequence[Part]] = {}
+            for span in run:
+                if span.input_format is None and span.output_format is None:
+                    continue
+                for direction, form, payload in (
+                    ("input", span.input_format, span.input_payload),
+                    ("output", span.output_format, span.output_payload),
+                ):
+                    if form is not None and payload is not None:
+                        key = (form, payload, direction)
+                        if key not in read:
+                            read[key] = parse_messages(form, payload, direction)
+                        messages[span.sid, direction] = read[key]
+            yield RunSpans.of(run, messages)
+
+    def _price(self, calls: Sequence[LlmCall]) -> None:
+        """Set the model name, the cost and its source of each call; equal calls of one day are priced once."""
+        bare: dict[str, str] = {}
+        asked: dict[tuple[Any, ...], list[LlmCall]] = {}
+        for call in calls:
+            model = call.named_model
+            if model is not None:
+                if model not in bare:
+                    bare[model] = bare_model_name(model)
+                call.model = bare[model]
+            if call.recorded_cost_usd is not None:
+                call.cost_usd, call.cost_source = call.recorded_cost_usd, "recorded"
+            elif model is not None and call.has_usage:
+                key = (
+                    call.provider, model, call.input_tokens, call.output_tokens, call.cache_read_tokens,
+                    call.cache_write_tokens, call.reasoning_tokens, call.start_ns // _DAY_NS * _DAY_NS,
+                )  # fmt: skip
+                asked.setdefault(key, []).append(call)
+        if not asked:
+            return
+        from clawtrace.pricing import ModelCall, Pricing
+
+        pricing = self._pricing or Pricing()
+        for price, of_price in zip(pricing.price_calls(map(ModelCall._make, asked)), asked.values(), strict=True):
+            for call in of_price:
+                call.cost_usd, call.cost_source = price.usd, price.source
+
+    def _layers(self, dialect: str) -> Sequence[LayerRule]:
+        return self.dialects[dialect].file.layers
+
+    def shells(self, dialect: str) -> Sequence[ShellRule]:
+        """Return which tools of a dialect are shells."""
+        return self.dialects[dialect].file.shell
+
+    def records(self, span: Span, fact: str) -> bool | str:
+        """Return whether the instrumentation that wrote a span records a fact (`Dialect.records`)."""
+        dialect = self.dialects[span.dialect]
+        return dialect.records(fact) if span.source == "otlp" or fact not in dialect.file.unlogged else False
+
+
+def _no_row_facts() -> str:
+    """Return a SELECT without rows that has the columns of row facts: a batch of runs without any span."""
+    types = {"integer": "BIGINT", "decimal": "DOUBLE"}
+    flags = {
+        "failed", "tool_failed", "tool_blocked", "tool_unknown", "excludes_cache", "excludes_reasoning", "sdk", "order_in_run",
+        "agents_side_by_side", "rollup_cumulative",
+    }  # fmt: skip
+    columns = ", ".join(
+        f"NULL::{'BOOLEAN' if name in flags else types.get(COLUMN_TYPES.get(name, 'text'), 'VARCHAR')} AS {name}"
+        for name in ROW_FACT_COLUMNS
+    )
+    return f"SELECT NULL::BIGINT AS sid, {columns} WHERE FALSE"

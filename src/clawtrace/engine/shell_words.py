@@ -1,0 +1,182 @@
+"""Programs that carry other commands in their arguments (`sudo`, `env`, `sh -c`, `find -exec`), and where those stand."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import Literal, NamedTuple
+
+__all__ = ["ELIDED", "SHELLS", "Carried", "Word", "carried", "program", "reads_script", "value_of"]
+
+ELIDED = "$(…)"
+"""What stands for a substitution in the text of the command around it."""
+
+SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "mksh"))
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+
+
+class Word(NamedTuple):
+    """One word of a command."""
+
+    value: str
+    """As the program gets it: without quotes."""
+    start: int
+    """Where it stands in the source, in bytes."""
+    end: int
+
+
+class Carried(NamedTuple):
+    """A command inside of another's arguments."""
+
+    words: Sequence[Word]
+    """The command's own words; none where `script` is given."""
+    script: str | None = None
+    """Shell text; None where the command stands in words."""
+    end: Literal["same", "ok"] | None = None
+    """What the carrier's end says: its exit code is the one of what it carries; when it is 0, that one is; nothing."""
+
+
+class _Prefix(NamedTuple):
+    """A program that runs the rest of its arguments."""
+
+    valued: frozenset[str] = frozenset()
+    """Options whose value is the next word."""
+    operands: int = 0
+    """Words before the command that are no options."""
+    assigns: bool = False
+    """Whether words like ``A=1`` may stand before the command."""
+    looks_up: frozenset[str] = frozenset()
+    """Options with which it runs nothing."""
+
+
+def _options(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_SUDO = _options("-u -g -h -p -C -D -R -T -U -r -t --user --group --host --prompt --chdir --chroot")
+_XARGS = _options("-I -i -n -P -L -d -a -E -s --max-args --max-procs --max-lines --delimiter --arg-file --replace")
+
+_PREFIXES: Mapping[str, _Prefix] = {
+    "env": _Prefix(_options("-u -C --unset --chdir"), assigns=True),
+    "sudo": _Prefix(_SUDO, assigns=True, looks_up=_options("-l -v -k -K -e --list --validate --edit")),
+    "doas": _Prefix(_options("-u -C -a")),
+    "nohup": _Prefix(),
+    "setsid": _Prefix(),
+    "builtin": _Prefix(),
+    "coproc": _Prefix(),
+    "command": _Prefix(looks_up=_options("-v -V")),
+    "exec": _Prefix(_options("-a")),
+    "nice": _Prefix(_options("-n --adjustment")),
+    "ionice": _Prefix(_options("-c -n -p --class --classdata --pid")),
+    "stdbuf": _Prefix(_options("-i -o -e --input --output --error")),
+    "timeout": _Prefix(_options("-k -s --kill-after --signal"), operands=1),
+    "time": _Prefix(_options("-f -o --format --output")),
+    "xargs": _Prefix(_XARGS),
+}  # fmt: skip
+
+_DETACHING = frozenset(("setsid", "coproc"))
+
+_FIND_ACTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+
+
+def value_of(source: str) -> str:
+    """Return a word of shell text without its quotes; as it stands where it is no single word."""
+    try:
+        words = shlex.split(source.removeprefix("$") if source.startswith(("$'", '$"')) else source)
+    except ValueError:
+        return source
+    return words[0] if len(words) == 1 else source
+
+
+def program(words: Sequence[Word]) -> str | None:
+    """Return the program without its folder; None without words."""
+    return (PurePosixPath(words[0].value).name or words[0].value) if words else None
+
+
+def carried(words: Sequence[Word]) -> Iterator[Carried]:
+    """Yield the commands that the arguments of a command carry, in order."""
+    name = program(words)
+    if name is None:
+        return
+    if name in SHELLS:
+        yield from _of_shell(words)
+    elif name == "eval" and len(words) > 1:
+        yield Carried((), " ".join(word.value for word in words[1:]), "same")
+    elif name == "su":
+        yield from _of_su(words)
+    elif name == "find":
+        yield from _of_find(words)
+    elif name in _PREFIXES:
+        inner = _after_prefix(words, _PREFIXES[name])
+        if inner:
+            yield Carried(inner, end=None if name in _DETACHING else "ok")
+
+
+def reads_script(words: Sequence[Word]) -> bool:
+    """Return whether a shell reads what it runs from its standard input: ``bash``, ``sh -s``, ``bash -``."""
+    return program(words) in SHELLS and all(word.value.startswith("-") for word in words[1:]) and not _c_option(words)
+
+
+def _c_option(words: Sequence[Word]) -> int | None:
+    """Return the place of the option group that holds ``-c`` (``-lc``, ``-euc``); None without one."""
+    place = 1
+    while place < len(words) and words[place].value.startswith(("-", "+")):
+        value = words[place].value
+        if not value.startswith("--") and "c" in value[1:] and value[0] == "-":
+            return place
+        valued = value in ("--rcfile", "--init-file") or (not value.startswith("--") and value[-1] in "oO")
+        place += 2 if valued else 1
+    return None
+
+
+def _of_shell(words: Sequence[Word]) -> Iterator[Carried]:
+    option = _c_option(words)
+    if option is None:
+        return
+    scripts = [word for word in words[option + 1 :] if not word.value.startswith(("-", "+"))]
+    if scripts:
+        # With -e the first command that fails ends the script.
+        plain = all(set(word.value) <= set("-cli") or word.value == "--login" for word in words[1 : option + 1])
+        yield Carried((), scripts[0].value, "same" if plain else "ok")
+
+
+def _of_su(words: Sequence[Word]) -> Iterator[Carried]:
+    for option, script in pairwise(words):
+        if option.value in ("-c", "--command"):
+            yield Carried((), script.value, "ok")
+
+
+def _of_find(words: Sequence[Word]) -> Iterator[Carried]:
+    begin: int | None = None
+    for place, word in enumerate(words):
+        if begin is None and word.value in _FIND_ACTIONS:
+            begin = place + 1
+        elif begin is not None and word.value in (";", "+"):
+            if place > begin:
+                yield Carried(words[begin:place])
+            begin = None
+
+
+def _after_prefix(words: Sequence[Word], prefix: _Prefix) -> Sequence[Word]:
+    """Return the words of the command behind a prefix; none where it runs nothing."""
+    place, operands = 1, prefix.operands
+    while place < len(words):
+        value = words[place].value
+        if value in prefix.looks_up:
+            return ()
+        if value == "--":
+            place += 1
+            break
+        if value.startswith("-") and len(value) > 1:
+            place += 2 if value in prefix.valued else 1
+        elif prefix.assigns and _ASSIGNMENT.match(value):
+            place += 1
+        elif operands:
+            place, operands = place + 1, operands - 1
+        else:
+            break
+    return words[place + operands :]

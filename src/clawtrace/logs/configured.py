@@ -1,0 +1,103 @@
+"""A form of log that a project describes in `clawtrace.yaml`: regular expressions whose named groups say what a line tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import regex
+
+from clawtrace.logs.events import GROUPS, Event, Events
+from clawtrace.logs.form import Line, LogForm
+from clawtrace.logs.model import LogReading
+
+__all__ = ["ConfiguredForm", "FormSettings", "pattern_problem"]
+
+_SECONDS = 0.5
+"""How long one expression may look at one line: some take longer than anyone waits."""
+
+_TELLING = ("tool", "to_agent", "child_run_id", "model", "input_tokens", "output_tokens")
+"""Groups of which a pattern has one, else its lines tell nothing."""
+
+
+class FormSettings(NamedTuple):
+    """One entry of `log_adapters`."""
+
+    name: str
+    patterns: tuple[str, ...]
+    """Regular expressions; the first one that finds something in a line reads it."""
+    recognise: str | None = None
+    """Regular expression that finds something in one of the first lines; by default any of `patterns` does."""
+
+
+def pattern_problem(pattern: str) -> str:
+    """Return what is wrong with a pattern of a form, empty when nothing is."""
+    try:
+        compiled = regex.compile(pattern)
+    except regex.error as error:
+        return f"{pattern!r} is no regular expression: {error}"
+    unknown = [name for name in compiled.groupindex if name not in GROUPS]
+    if unknown:
+        return f"the group {unknown[0]!r} means nothing here; groups are {', '.join(GROUPS)}"
+    if not set(compiled.groupindex) & set(_TELLING):
+        return f"{pattern!r} names none of the groups that tell something: {', '.join(_TELLING)}"
+    return ""
+
+
+class ConfiguredForm(LogForm):
+    """A form of a project's own."""
+
+    service = ""
+
+    def __init__(self, settings: FormSettings) -> None:
+        self.settings = settings
+        self._patterns = [regex.compile(pattern) for pattern in settings.patterns]
+        self._recognise = regex.compile(settings.recognise) if settings.recognise is not None else None
+        groups = {name for pattern in self._patterns for name in pattern.groupindex}
+        self._by_run = "run_id" in groups
+        self._tells_tools = "tool" in groups
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Name of its spans' scope."""
+        return "configured"
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        """What messages call it."""
+        return f"log adapter `{self.settings.name}`"
+
+    @property
+    def by_run(self) -> bool:  # type: ignore[override]
+        """Whether some pattern names the run."""
+        return self._by_run
+
+    def recognises(self, head: Sequence[str]) -> bool:
+        """Return whether one of the first lines is one of its own."""
+        patterns = self._patterns if self._recognise is None else [self._recognise]
+        return any(_found(pattern, line) for pattern in patterns for line in head)
+
+    def read(self, lines: Iterable[Line], reading: LogReading) -> None:
+        """Read each line with the first pattern that finds something in it."""
+        events = Events(reading)
+        for number, text in lines:
+            found = next((match for pattern in self._patterns if (match := _found(pattern, text))), None)
+            told = {name: value for name, value in found.groupdict().items() if value} if found is not None else {}
+            if found is None or (self._by_run and "run_id" not in told):
+                reading.could_not_read(number, text)
+                continue
+            usage = bool({"input_tokens", "output_tokens"} & told.keys())
+            event = Event.of(
+                told | {"run_id": told.get("run_id", reading.path.stem)}, time=told.get("timestamp"), usage=usage
+            )
+            events.take(number, event)
+        events.finish()
+        reading.tells_tools = self._tells_tools
+
+
+def _found(pattern: regex.Pattern[str], text: str) -> regex.Match[str] | None:
+    """Return where a pattern finds something; nothing where it takes too long, so that the line counts as unread."""
+    try:
+        return pattern.search(text, timeout=_SECONDS)
+    except TimeoutError:
+        return None

@@ -1,0 +1,74 @@
+"""What a form of log is: how it is recognised by its content, and how its lines become spans."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from clawtrace.logs.model import LogReading
+
+__all__ = ["JsonLines", "LogForm", "json_object"]
+
+Line = tuple[int, str]
+"""Number of a line, from 1, and its text without its end."""
+
+
+class LogForm(ABC):
+    """Base of the forms; one module of `clawtrace.logs.forms` each."""
+
+    name: ClassVar[str]
+    """Name in messages, and of the scope of its spans."""
+    title: ClassVar[str]
+    """What people call it."""
+    by_run: ClassVar[bool] = True
+    """Whether lines name their run; else the file is the work of one run."""
+    service: ClassVar[str] = ""
+    """`service.name` of its spans."""
+
+    @abstractmethod
+    def recognises(self, head: Sequence[str]) -> bool:
+        """Return whether lines at the beginning of a file are of this form."""
+
+    @abstractmethod
+    def read(self, lines: Iterable[Line], reading: LogReading) -> None:
+        """Read a file into `reading`."""
+
+    def companions(self, reading: LogReading) -> list[Path]:
+        """Return further files that hold what this one refers to."""
+        del reading
+        return []
+
+
+class JsonLines(LogForm):
+    """Base of the forms of which each line is a JSON object."""
+
+    by_run = False
+
+    def recognises(self, head: Sequence[str]) -> bool:
+        """Return whether one of the first objects is a line of this form."""
+        return any(found is not None and self.owns(found) for found in map(json_object, head))
+
+    @abstractmethod
+    def owns(self, line: dict[str, Any]) -> bool:
+        """Return whether an object can only be a line of this form."""
+
+    def objects(self, lines: Iterable[Line], reading: LogReading) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield the lines that are objects; others are counted."""
+        for number, text in lines:
+            found = json_object(text)
+            if found is None:
+                reading.could_not_read(number, text)
+            else:
+                yield number, found
+
+
+def json_object(text: str) -> dict[str, Any] | None:
+    """Return the object that a line is; None where it is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

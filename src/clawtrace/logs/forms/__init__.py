@@ -1,0 +1,1 @@
+"""One module a form of log; each is found by its class."""

@@ -1,0 +1,212 @@
+"""OpenClaw's session transcripts: ``agents/<agent>/sessions/<session>.jsonl``, version 3."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from clawtrace.logs.conversation import Conversation, as_text
+from clawtrace.logs.form import JsonLines, Line
+from clawtrace.logs.model import LoggedRun, LoggedSpan, LogReading
+from clawtrace.logs.times import nanoseconds
+
+__all__ = ["OpenClawSession", "SessionReader", "texts", "usage_of"]
+
+_TYPES = frozenset(("session", "message", "thinking_level_change", "model_change", "custom", "compaction"))
+_PSEUDO = frozenset(("gateway-injected", "delivery-mirror"))
+"""Models that stand for a message which no model wrote."""
+_FAILED = frozenset(("error", "failed"))
+_BLOCKED = frozenset(("blocked", "denied", "rejected"))
+_FINISH = {"toolUse": "tool_calls", "stop": "stop", "length": "length"}
+_CHILD_KEY = re.compile(r"agent:([^:]+):")
+_ANNOUNCED = re.compile(r"^session_key: (\S+)\nsession_id: (\S+)$", re.MULTILINE)
+
+
+class OpenClawSession(JsonLines):
+    """Session transcripts of OpenClaw."""
+
+    name = "openclaw_session"
+    title = "OpenClaw session transcript"
+    service = "openclaw"
+
+    def owns(self, line: dict[str, Any]) -> bool:
+        """A session's first line, or a message that wraps one of a role."""
+        if line.get("type") == "session":
+            return isinstance(line.get("version"), int) and isinstance(line.get("id"), str)
+        message = line.get("message")
+        return (
+            line.get("type") == "message"
+            and "parentId" in line
+            and isinstance(message, dict)
+            and message.get("role") in ("user", "assistant", "toolResult")
+        )
+
+    def read(self, lines: Iterable[Line], reading: LogReading) -> None:
+        """Read the messages of a session."""
+        session: SessionReader | None = None
+        for number, line in self.objects(lines, reading):
+            if session is None:
+                given = line.get("id") if line.get("type") == "session" else None
+                session = SessionReader(reading.run(str(given or reading.path.stem)), _agent_of(reading.path))
+            message = line.get("message")
+            if line.get("type") == "message" and isinstance(message, dict):
+                session.message(number, line.get("timestamp"), message)
+            elif not isinstance(line.get("type"), str):
+                reading.could_not_read(number, as_text(line), session.run.run_id)
+        if session is not None:
+            session.finish()
+
+    def companions(self, reading: LogReading) -> list[Path]:
+        """Return the transcripts of the sub-agents that are known by id: they lie in the folders of their agents."""
+        if reading.path.parent.name != "sessions":
+            return []
+        wanted = {run_id for run in reading.runs.values() for run_id in run.started}
+        agents = reading.path.parent.parent.parent
+        names = [glob.escape(name) for name in sorted(wanted)]
+        return [found for name in names for found in sorted(agents.glob(f"*/sessions/{name}.jsonl"))]
+
+
+def _agent_of(path: Path) -> str | None:
+    """Return the agent's name, where the file lies in its place."""
+    if path.parent.name == "sessions" and path.parent.parent.parent.name == "agents":
+        return path.parent.parent.name
+    return None
+
+
+class SessionReader:
+    """Messages of one OpenClaw session, wherever they are written down."""
+
+    def __init__(self, run: LoggedRun, agent: str | None) -> None:
+        self.run = run
+        self._talk = Conversation(run, agent, run.run_id)
+        self._spawned: dict[str, LoggedSpan] = {}
+        """The activation behind each session key that it spawned."""
+
+    def message(self, line: int, written: Any, message: Mapping[str, Any]) -> None:
+        """Take the next message."""
+        at = self._talk.at(written if written is not None else message.get("timestamp"))
+        role = message.get("role")
+        if role == "user":
+            self._user(message)
+        elif role == "assistant":
+            self._assistant(line, at, message)
+        elif role == "toolResult":
+            self._result(line, at, message)
+
+    def finish(self) -> None:
+        """Say which sub-agents left no word of where their own transcript is."""
+        for key, span in self._spawned.items():
+            if span not in self.run.started.values():
+                self.run.lacking.append(f"the transcript of the sub-agent session {key!r} is not known.")
+
+    def _user(self, message: Mapping[str, Any]) -> None:
+        text = texts(message.get("content"))
+        self._talk.turn(text)
+        told = message.get("provenance")
+        # Only what the runtime says of itself: a user may write the same words.
+        if isinstance(told, dict) and told.get("kind") == "inter_session":
+            for key, session in _ANNOUNCED.findall(text):
+                if key == told.get("sourceSessionKey") and key in self._spawned:
+                    self.run.started[session] = self._spawned[key]
+
+    def _assistant(self, line: int, at: int, message: Mapping[str, Any]) -> None:
+        model, stop = message.get("model"), message.get("stopReason")
+        if model in _PSEUDO:
+            return
+        failed = stop in ("error", "aborted")
+        reason = stop if isinstance(stop, str) else None
+        self._talk.model_call(
+            line,
+            _earlier(message.get("timestamp"), at),
+            at,
+            provider=_text(message.get("provider")),
+            request_model=_text(model),
+            response_model=_text(message.get("responseModel")),
+            response_id=_text(message.get("responseId")),
+            finish_reason=_FINISH.get(reason or "", reason),
+            usage=usage_of(message.get("usage"), failed=failed),
+            answer=_parts(message.get("content")),
+            error=(_text(message.get("errorMessage")) or str(stop)) if failed else None,
+        )
+
+    def _result(self, line: int, at: int, message: Mapping[str, Any]) -> None:
+        details = message.get("details")
+        told = details if isinstance(details, dict) else {}
+        status, code = told.get("status"), told.get("exitCode")
+        failed = message.get("isError") is True or status in _FAILED
+        failed = failed or (isinstance(code, int) and not isinstance(code, bool) and code != 0)
+        text = texts(message.get("content"))
+        error = _text(told.get("error")) or (f"exit code {code}" if isinstance(code, int) and code else None) or text
+        result = {"content": message.get("content"), "details": told} if told else text
+        name, call_id = _text(message.get("toolName")), _text(message.get("toolCallId"))
+        span = self._talk.tool(
+            line,
+            at,
+            call_id=call_id,
+            name=name,
+            result=as_text(result),
+            outcome="error" if failed else "blocked" if status in _BLOCKED else "ok",
+            error=error,
+        )
+        key = told.get("childSessionKey")
+        if name == "sessions_spawn" and isinstance(key, str) and status == "accepted":
+            agent = _CHILD_KEY.match(key)
+            self._spawned[key] = self._talk.started(span, agent.group(1) if agent else None)
+
+
+def _earlier(began: Any, ended: int) -> int:
+    """Return when a call began: what its own message says, never after its end."""
+    told = nanoseconds(began)
+    return min(told, ended) if told else ended
+
+
+def usage_of(usage: Any, *, failed: bool) -> dict[str, int | float | None]:
+    """Return tokens; OpenClaw leaves cached ones out of its input. An answer that never came has none."""
+    if not isinstance(usage, dict):
+        return {}
+    told = {key: usage.get(key) for key in ("input", "output", "cacheRead", "cacheWrite")}
+    known = {key: value for key, value in told.items() if isinstance(value, int) and not isinstance(value, bool)}
+    if not any(known.values()) and (failed or not usage.get("totalTokens")):
+        return {}
+    cost = usage.get("cost")
+    total = cost.get("total") if isinstance(cost, dict) else None
+    parts = [known.get(key) for key in ("input", "cacheRead", "cacheWrite")]
+    return {
+        "input_tokens": None if parts[0] is None else sum(part or 0 for part in parts),
+        "output_tokens": known.get("output"),
+        "cache_read_tokens": known.get("cacheRead"),
+        "cache_write_tokens": known.get("cacheWrite"),
+        # Nothing is what it writes of a model that has no price.
+        "cost_usd": total if isinstance(total, int | float) and total > 0 else None,
+    }
+
+
+def _parts(content: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+        if not isinstance(part, dict):
+            continue
+        if part.get("type") == "toolCall":
+            found.append({"type": "tool_call", **{key: part.get(key) for key in ("id", "name", "arguments")}})
+        elif part.get("type") == "text":
+            found.append({"type": "text", "content": part.get("text")})
+        elif part.get("type") == "thinking":
+            found.append({"type": "reasoning", "content": part.get("thinking")})
+    return found
+
+
+def texts(content: Any) -> str:
+    """Return the text of a message's parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "\n".join(
+        str(part.get("text") or "") for part in parts if isinstance(part, dict) and part.get("type") == "text"
+    )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None

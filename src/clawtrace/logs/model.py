@@ -1,0 +1,153 @@
+"""What reading a log yields: runs, their spans, and what could not be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+__all__ = ["LogReading", "LoggedRun", "LoggedSpan", "SpanWord"]
+
+SpanWord = Literal["agent", "llm", "tool", "usage"]
+"""`usage`: tokens of model calls of which nothing tells how many they were."""
+
+_SAMPLES = 3
+_SHOWN = 120
+
+
+@dataclass(slots=True, eq=False)
+class LoggedSpan:
+    """A span that lines of a log tell of."""
+
+    line: int
+    """The line that tells of it first, from 1; with `part` it is unique in its file."""
+    kind: SpanWord
+    name: str
+    start_ns: int
+    """0 where the line tells no time."""
+    end_ns: int | None
+    """None: it never ended."""
+    parent: LoggedSpan | None = None
+    part: int = 0
+    """Of several spans of one line, which."""
+    turn: int = 0
+    """Of a span without a parent: which turn of its run it is. A turn is a trace."""
+    run_id: str = ""
+    """The run of the log that it was read for."""
+    attributes: dict[str, Any] = field(default_factory=dict)
+    """GenAI attributes."""
+    error: str | None = None
+    """What is said of its failure; None where it did not fail."""
+
+
+@dataclass(slots=True, eq=False)
+class LoggedRun:
+    """What a log tells of one run (in a transcript: of one session)."""
+
+    run_id: str
+    """As the log calls it."""
+    spans: list[LoggedSpan] = field(default_factory=list)
+    lacking: list[str] = field(default_factory=list)
+    """What is known to be missing, one sentence each: reasons against completeness."""
+    started: dict[str, LoggedSpan] = field(default_factory=dict)
+    """The runs that it started, by id, each with the activation of its agent: they are parts of this one."""
+
+    def add(self, span: LoggedSpan) -> LoggedSpan:
+        """Add a span."""
+        span.run_id = self.run_id
+        self.spans.append(span)
+        return span
+
+
+@dataclass(slots=True, eq=False)
+class LogReading:
+    """A log that was read."""
+
+    form: str
+    """Name of its form."""
+    title: str
+    """The form, as people call it."""
+    path: Path
+    by_run: bool
+    """Whether lines name their run; else all of it is the work of one run, whatever that is called."""
+    service: str = ""
+    """`service.name` of its spans."""
+    runs: dict[str, LoggedRun] = field(default_factory=dict)
+    """By the id that the log gives."""
+    lines: int = 0
+    unread: int = 0
+    """Lines that could not be read."""
+    samples: list[str] = field(default_factory=list)
+    """Some of those, each with its number."""
+    tells_tools: bool = True
+    """Whether tool calls would be in this log: else nothing follows from their absence."""
+
+    def run(self, run_id: str) -> LoggedRun:
+        """Return the run of this id, new where it is new."""
+        if run_id not in self.runs:
+            self.runs[run_id] = LoggedRun(run_id)
+        return self.runs[run_id]
+
+    def join(self, other: LogReading) -> None:
+        """Take in what another file of the same form tells."""
+        for run_id, run in other.runs.items():
+            self.runs.setdefault(run_id, run)
+        self.lines += other.lines
+        self.unread += other.unread
+        self.samples = [*self.samples, *other.samples][:_SAMPLES]
+        self.tells_tools = self.tells_tools and other.tells_tools
+
+    def of_own(self) -> list[str]:
+        """Return the ids of the runs that no other run of the log started."""
+        starters = {child: run_id for run_id, run in self.runs.items() for child in run.started if child != run_id}
+        return [run_id for run_id in self.runs if starters.get(run_id) not in self.runs]
+
+    def whole(self, run_id: str) -> LoggedRun:
+        """Return a run together with the runs that it started and those that they started, below who started them.
+
+        It is asked once of each run.
+        """
+        found = LoggedRun(run_id)
+        self._gather(run_id, found, None, set())
+        return found
+
+    def all(self) -> LoggedRun:
+        """Return everything as one run; it is asked once."""
+        found = LoggedRun(next(iter(self.runs), ""))
+        for run_id in self.of_own():
+            self._gather(run_id, found, None, set())
+        return found
+
+    def _gather(self, run_id: str, found: LoggedRun, above: LoggedSpan | None, seen: set[str]) -> None:
+        seen.add(run_id)
+        run = self.runs[run_id]
+        found.spans += run.spans if above is None else _below(above, run.spans)
+        found.lacking += run.lacking
+        for child, activation in run.started.items():
+            if child not in self.runs:
+                found.lacking.append(f"the work of {child!r}, which it started, is not in the log.")
+            elif child not in seen:
+                self._gather(child, found, activation, seen)
+
+    def could_not_read(self, line: int, text: str, run_id: str | None = None) -> None:
+        """Count a line that could not be read; of a known run it is a reason against that run's completeness."""
+        self.unread += 1
+        shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+        if len(self.samples) < _SAMPLES:
+            self.samples.append(f"line {line}: {shown}")
+        if run_id is not None:
+            self.run(run_id).lacking.append(f"line {line} of its log could not be read.")
+
+
+def _below(above: LoggedSpan, spans: list[LoggedSpan]) -> list[LoggedSpan]:
+    """Return the spans of a run as the work of the activation that another run tells of."""
+    own = [span for span in spans if span.parent is None and span.kind == "agent"]
+    name = next((span.attributes["gen_ai.agent.name"] for span in own if "gen_ai.agent.name" in span.attributes), None)
+    if name is not None:
+        above.attributes.setdefault("gen_ai.agent.name", name)
+    kept = [span for span in spans if span not in own]
+    for span in kept:
+        if span.parent is None or span.parent in own:
+            span.parent = above
+        above.end_ns = max(above.end_ns or 0, span.end_ns or span.start_ns)
+    return kept

@@ -1,0 +1,118 @@
+"""What a log tells as an OTLP request, so that it goes the way of everything else: decoded, redacted, committed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from clawtrace.logs.conversation import as_text
+from clawtrace.logs.model import LoggedSpan
+
+__all__ = ["SCOPE", "as_logs", "as_traces"]
+
+SCOPE = "clawtrace.logs."
+"""Beginning of the instrumentation scope of everything that was read from a log; the form's name follows."""
+
+_WITHOUT_TOOLS = ".without_tools"
+"""End of the scope of a log that would not tell of a tool call."""
+
+_REQUEST_SPANS = 5_000
+
+
+def as_traces(
+    spans: Sequence[LoggedSpan], form: str, service: str, file: str, *, tells_tools: bool = True
+) -> Iterator[dict[str, Any]]:
+    """Yield the spans of a run as ``ExportTraceServiceRequest``s."""
+    scope = {"name": SCOPE + form + ("" if tells_tools else _WITHOUT_TOOLS)}
+    for first in range(0, len(spans), _REQUEST_SPANS):
+        told = [_span(span, form) for span in spans[first : first + _REQUEST_SPANS]]
+        yield {
+            "resourceSpans": [{"resource": _resource(service, file), "scopeSpans": [{"scope": scope, "spans": told}]}]
+        }
+
+
+def as_logs(
+    found: Sequence[tuple[LoggedSpan, str, str]], form: str, service: str, file: str
+) -> Iterator[dict[str, Any]]:
+    """Yield what spans of a log tell of spans that were received, as ``ExportLogsServiceRequest``s.
+
+    Args:
+        found: each with the trace and span id of the received span that it tells of.
+        form: name of the log's form.
+        service: `service.name`.
+        file: name of the file.
+    """
+    for first in range(0, len(found), _REQUEST_SPANS):
+        records = [
+            {
+                "timeUnixNano": str(span.end_ns or span.start_ns or 1),
+                "traceId": trace_id,
+                "spanId": span_id,
+                "eventName": f"clawtrace.log.{span.kind}",
+                "attributes": _attributes(
+                    span.attributes
+                    | {"clawtrace.log.line": span.line}
+                    | ({} if span.error is None else {"error.message": span.error})
+                ),
+            }
+            for span, trace_id, span_id in found[first : first + _REQUEST_SPANS]
+        ]
+        yield {
+            "resourceLogs": [
+                {
+                    "resource": _resource(service, file),
+                    "scopeLogs": [{"scope": {"name": SCOPE + form}, "logRecords": records}],
+                }
+            ]
+        }
+
+
+def _span(span: LoggedSpan, form: str) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "traceId": _trace_id(span, form),
+        "spanId": _span_id(span),
+        "name": span.name,
+        "kind": 1,
+        "startTimeUnixNano": str(span.start_ns),
+        "endTimeUnixNano": str(span.end_ns or 0),
+        "attributes": _attributes(span.attributes | {"clawtrace.log.line": span.line}),
+    }
+    if span.parent is not None:
+        told["parentSpanId"] = _span_id(span.parent)
+    if span.error is not None:
+        told["status"] = {"code": 2, "message": span.error}
+    return told
+
+
+def _trace_id(span: LoggedSpan, form: str) -> str:
+    top = span
+    while top.parent is not None:
+        top = top.parent
+    return hashlib.md5(f"{form}\0{top.run_id}\0{top.turn}".encode(), usedforsecurity=False).hexdigest()
+
+
+def _span_id(span: LoggedSpan) -> str:
+    """Return an id that grows with the lines of a file: spans of the same time stay in the order of their lines."""
+    of_run = hashlib.md5(span.run_id.encode(), usedforsecurity=False).hexdigest()[:4]
+    return f"{of_run}{span.line & 0xFFFFFFFF:08x}{span.part & 0xFFFF:04x}"
+
+
+def _resource(service: str, file: str) -> dict[str, Any]:
+    return {"attributes": _attributes({"service.name": service, "log.file.name": file})}
+
+
+def _attributes(told: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": _value(value)} for key, value in told.items() if value is not None]
+
+
+def _value(value: Any) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int) and abs(value) < 2**63:
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [_value(one) for one in value]}}
+    return {"stringValue": as_text(value)}

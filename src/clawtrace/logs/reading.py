@@ -1,0 +1,85 @@
+"""Read a log file: recognise its form by its content, and count every line that does not fit it."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, cast
+
+from clawtrace._discover import subclasses_in
+from clawtrace.errors import InputError
+from clawtrace.logs.form import LogForm
+from clawtrace.logs.model import LogReading
+
+__all__ = ["LogFileError", "forms", "read_log"]
+
+FORMS = "clawtrace.logs.forms"
+
+_HEAD_LINES = 200
+"""Lines at the beginning that a form is recognised by."""
+
+_GZIP = b"\x1f\x8b"
+
+
+class LogFileError(InputError):
+    """A log cannot be read, or is of no form that is known."""
+
+
+@cache
+def forms() -> tuple[LogForm, ...]:
+    """Return the built-in forms, those that are told by less after the others."""
+    return tuple(
+        sorted(
+            (form() for form in subclasses_in(FORMS, LogForm)),  # type: ignore[type-abstract]
+            key=lambda form: form.by_run,
+        )
+    )
+
+
+def read_log(path: Path, configured: Sequence[LogForm] = ()) -> LogReading:
+    """Return what a log tells; a project's own forms are tried first.
+
+    Raises:
+        LogFileError: it cannot be read, or no form recognises it.
+    """
+    try:
+        with path.open("rb") as raw:
+            packed = raw.peek(2)[:2] == _GZIP
+            content: IO[bytes] = cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if packed else raw
+            return _read(path, _lines(content), configured)
+    except (OSError, EOFError) as error:
+        raise LogFileError(f"the log `{path}` cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _lines(content: IO[bytes]) -> Iterator[str]:
+    for line in content:
+        yield line.decode("utf-8-sig" if line[:3] == b"\xef\xbb\xbf" else "utf-8", "replace").rstrip("\r\n")
+
+
+def _read(path: Path, lines: Iterator[str], configured: Sequence[LogForm]) -> LogReading:
+    head = list(islice(lines, _HEAD_LINES))
+    form = next((form for form in (*configured, *forms()) if form.recognises(head)), None)
+    if form is None:
+        if not any(head):
+            return LogReading("empty", "an empty log", path, by_run=True)
+        known = ", ".join(one.title for one in (*configured, *forms()))
+        raise LogFileError(
+            f"the log `{path}` is of no form that is known ({known}); describe its lines under `log_adapters` in "
+            "clawtrace.yaml."
+        )
+    reading = LogReading(form.name, form.title, path, form.by_run, form.service)
+
+    def numbered() -> Iterator[tuple[int, str]]:
+        for number, line in enumerate(chain(head, lines), 1):
+            reading.lines = number
+            if line.strip():
+                yield number, line
+
+    form.read(numbered(), reading)
+    for further in form.companions(reading):
+        if further != path:
+            reading.join(read_log(further, configured))
+    return reading

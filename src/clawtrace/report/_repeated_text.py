@@ -1,0 +1,75 @@
+"""What people read about repetitions and thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clawtrace.engine.pass_rate import PassRate, assertion_rates, rate_of_runs
+from clawtrace.errors import ExitCode
+from clawtrace.model.verdict import RunResult
+from clawtrace.report.base import CampaignReport, cases_of
+from clawtrace.report.figures import UNKNOWN, count
+from clawtrace.report.paper import Column, Paper, Segment
+
+__all__ = ["print_repetitions", "print_thresholds", "rate_words"]
+
+_STYLE = {"stable-pass": "green", "flaky": "yellow", "stable-fail": "red", None: "dim"}
+
+
+def rate_words(rate: PassRate) -> str:
+    """Return a pass rate with its interval, for example ``0.67 (0.21 to 0.94)``."""
+    if rate.rate is None or rate.interval is None:
+        return UNKNOWN
+    low, high = rate.interval
+    return f"{rate.rate:.2f} ({low:.2f} to {high:.2f})"
+
+
+def print_repetitions(results: Sequence[RunResult], paper: Paper) -> None:
+    """Print one row for each case that ran more than once, and each of its assertions that did not always pass."""
+    repeated = {key: runs for key, runs in cases_of(results).items() if len(runs) > 1}
+    if not repeated:
+        return
+    models = any(model_id is not None for _, model_id in repeated)
+    columns = [Column("case"), *[Column("model")] * models, Column("passed", "right"), Column("rate (95 %)")]
+    columns += [Column("all of k pass", "right"), Column("stability")]
+    rows, notes = [], []
+    for (case_id, model_id), runs in repeated.items():
+        rate = rate_of_runs(runs)
+        row: list[Segment] = [(case_id, ""), *[(model_id or "", "")] * models]
+        row += [(_passed(rate), ""), (rate_words(rate), ""), (_all_pass(rate), "")]
+        row.append((rate.stability or "undecided", _STYLE[rate.stability]))
+        rows.append(row)
+        title = case_id if model_id is None else f"{case_id} · {model_id}"
+        notes += [
+            f"{title} · {one.id}: {one.rate.stability or 'undecided'}, {_passed(one.rate)} passed, {rate_words(one.rate)}"
+            for one in assertion_rates(runs)
+            if one.rate.passed < one.rate.ran
+        ]
+    paper.line()
+    paper.table(columns, rows)
+    for note in notes:
+        paper.paragraph(note, first="  • ", indent="    ")
+
+
+def _passed(rate: PassRate) -> str:
+    undecided = f" ({count(rate.undecided)} undecided)" if rate.undecided else ""
+    return f"{count(rate.passed)}/{count(rate.ran)}{undecided}"
+
+
+def _all_pass(rate: PassRate) -> str:
+    """Return pass^k for the number of runs that ran, or for three of them: what a user of several steps in a row sees."""
+    chances = rate.pass_hat
+    k = 3 if 3 in chances else rate.ran
+    return f"{chances[k]:.2f} (k={k})" if k in chances else UNKNOWN
+
+
+def print_thresholds(report: CampaignReport, paper: Paper) -> None:
+    """Print one line for each threshold of the suite."""
+    words = {True: ("reached", "green"), False: ("BELOW", "red"), None: ("UNDECIDED", "yellow")}
+    for found in report.thresholds:
+        word, style = words[found.reached]
+        only_shown = " (informational)" if found.informational else ""
+        if found.code(report.gate) is ExitCode.PASSED and not found.reached:
+            style = "yellow"
+        held = ", held against the lower end" if report.gate.gate_on == "lower-bound" else ""
+        paper.line((f"threshold {word}", style), (f"{only_shown}: {found.sentence}{held}", ""))

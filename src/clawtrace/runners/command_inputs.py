@@ -1,0 +1,119 @@
+"""What a command depends on beside its settings, as digests (spec: config.md §5)."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import hashlib
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clawtrace.runners.base import Inputs, InputsRequest
+from clawtrace.runners.content import MAX_FILES, file_digest, files_below, tree_digest
+from clawtrace.runners.templates import names_in, render
+
+if TYPE_CHECKING:
+    from clawtrace.runners.command import CommandSettings
+
+__all__ = ["command_inputs", "forget_project_digests"]
+
+
+def command_inputs(request: InputsRequest, settings: CommandSettings) -> Inputs:
+    """Return the program, the case's folder, the files that the agent depends on, and the variables passed to it."""
+    digests: dict[str, Any] = {
+        "program": _program(request, settings),
+        "case": tree_digest(request.case_dir, files_below(request.case_dir, request.judging) or ()),
+        "named": _named_files(request, settings),
+        "scaffold": _folder(request.case_dir, settings.scaffold),
+        "variables": _variables(request, settings),
+    }
+    if settings.inputs is not None:
+        return Inputs(digests | {"inputs": tree_digest(request.case_dir, _globbed(request.case_dir, settings.inputs))})
+    project = _project_digest(request.project_root, request.leave_out)
+    if project is None:
+        return Inputs(
+            digests,
+            f"the project holds more than {MAX_FILES} files that could matter; `inputs` of the runner names those that do",
+        )
+    return Inputs(digests | {"project": project})
+
+
+def forget_project_digests() -> None:
+    """Look at the project's files anew when the next digest is asked for."""
+    _project_digest.cache_clear()
+
+
+@lru_cache(maxsize=8)
+def _project_digest(root: Path, leave_out: tuple[Path, ...]) -> str | None:
+    """Return the digest of a project's files; it is the same for all cases of a campaign."""
+    files = files_below(root, leave_out)
+    return None if files is None else tree_digest(root, files)
+
+
+def _folder(case_dir: Path, name: str | None) -> str | None:
+    if name is None:
+        return None
+    root = case_dir / name
+    return tree_digest(root, (file for file in root.rglob("*") if file.is_symlink() or not file.is_dir()))
+
+
+def _globbed(case_dir: Path, patterns: Iterable[str]) -> list[Path]:
+    found: set[Path] = set()
+    for pattern in patterns:
+        for name in glob.iglob(pattern, root_dir=case_dir, recursive=True, include_hidden=True):
+            path = case_dir / name
+            found |= {file for file in path.rglob("*") if not file.is_dir()} if path.is_dir() else {path}
+    return sorted(found)
+
+
+def _program(request: InputsRequest, settings: CommandSettings) -> str | None:
+    """Return the program of a plain list by content; a shell text may start anything."""
+    if isinstance(settings.command, str):
+        return None
+    program = _rendered(settings.command[0], request)
+    if program is None:
+        return None
+    found = shutil.which(program, path=settings.env.get("PATH") or request.env.get("PATH", os.defpath))
+    return None if found is None else file_digest(Path(os.path.realpath(found)))
+
+
+def _named_files(request: InputsRequest, settings: CommandSettings) -> dict[str, str]:
+    """Return the files that the settings name by a path, wherever they are."""
+    commands = [settings.command, *settings.setup]
+    texts = [text for one in commands for text in (_shell_words(one) if isinstance(one, str) else one)]
+    texts += [text for text in settings.env.values() if text is not None]
+    found = {}
+    for text in texts:
+        path = _rendered(text, request)
+        if path is not None and os.sep in path and len(path) < 4096 and (request.case_dir / path).is_file():
+            found[text] = file_digest(request.case_dir / path)
+    return found
+
+
+def _shell_words(text: str) -> list[str]:
+    try:
+        return shlex.split(text, comments=True)
+    except ValueError:  # quotes that are never closed: the shell will say so
+        return text.split()
+
+
+def _rendered(text: str, request: InputsRequest) -> str | None:
+    """Return a text with the templates that are known before a run; None where it holds others."""
+    known = {"python": sys.executable, "case_dir": str(request.case_dir)}
+    return None if set(names_in(text)) - known.keys() or "\0" in text else render(text, known.__getitem__)
+
+
+def _variables(request: InputsRequest, settings: CommandSettings) -> dict[str, str]:
+    """Return the caller's variables that `pass_env` lets through, as digests: keys and switches change agents."""
+    given = {
+        name: value
+        for name, value in request.env.items()
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in settings.pass_env)
+    }
+    return {name: hashlib.sha256(value.encode()).hexdigest() for name, value in sorted(given.items())}

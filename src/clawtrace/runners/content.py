@@ -1,0 +1,97 @@
+"""What files hold, as one digest: by which a run knows that nothing it depends on was edited (spec: config.md §5)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import subprocess
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+__all__ = ["MAX_FILES", "file_digest", "files_below", "tree_digest"]
+
+MAX_FILES = 50_000
+"""How many files one digest may cover; beyond it, runs are not reused until `inputs` names fewer."""
+
+_LEFT_OUT = frozenset(
+    {".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".nox", ".mypy_cache",
+     ".pytest_cache", ".ruff_cache", ".hypothesis", ".idea", ".vscode"}
+)  # fmt: skip
+"""Folders that hold no input of an agent, where git does not say what is ignored."""
+
+
+@lru_cache(maxsize=200_000)
+def _digest(path: str, size: int, changed_ns: int, inode: int) -> str:
+    """Return SHA-256 of a file; its state is part of the key, so that an edit is seen."""
+    del size, changed_ns, inode
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def file_digest(file: Path) -> str:
+    """Return a file's kind, permission bits and content as one text; a link is what it leads to by name."""
+    try:
+        found = file.lstat()
+        if stat.S_ISLNK(found.st_mode):
+            return f"link:{file.readlink()}"
+        if not stat.S_ISREG(found.st_mode):
+            return "other"
+        return f"{stat.S_IMODE(found.st_mode):o}:{_digest(str(file), found.st_size, found.st_mtime_ns, found.st_ino)}"
+    except FileNotFoundError:
+        return "missing"
+    except OSError as error:
+        return f"unreadable:{error.errno}"
+
+
+def tree_digest(root: Path, files: Iterable[Path]) -> str:
+    """Return SHA-256 over the paths, relative to `root`, and the contents of `files`, whatever their order."""
+    total = hashlib.sha256()
+    for name, file in sorted((os.path.relpath(file, root), file) for file in files):
+        total.update(f"{name}\0{file_digest(file)}\0".encode("utf-8", "surrogateescape"))
+    return total.hexdigest()
+
+
+def files_below(root: Path, leave_out: Iterable[Path] = ()) -> list[Path] | None:
+    """Return the files below `root`: what git does not ignore, else all but the folders that hold no inputs.
+
+    Args:
+        root: a folder.
+        leave_out: absolute files and folders that are passed over, with all that is in them.
+
+    Returns:
+        The files, or None when they are more than `MAX_FILES`.
+    """
+    passed_over = {os.path.realpath(folder) for folder in leave_out}
+    listed = _from_git(root)
+    found: list[Path] = []
+    for path in _walked(root, passed_over) if listed is None else listed:
+        if passed_over.isdisjoint(map(str, (real := Path(os.path.realpath(path)), *real.parents))):
+            found.append(path)
+        if len(found) > MAX_FILES:
+            return None
+    return found
+
+
+def _from_git(root: Path) -> list[Path] | None:
+    """Return tracked files and new ones that are not ignored; None where `root` is in no repository."""
+    command = ["git", "-C", str(root), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    try:
+        told = subprocess.run(command, capture_output=True, check=False, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if told.returncode != 0:
+        return None
+    return [root / os.fsdecode(name) for name in told.stdout.split(b"\0") if name]
+
+
+def _walked(root: Path, passed_over: set[str]) -> Iterable[Path]:
+    for folder, folders, files in os.walk(root):
+        folders[:] = [
+            name
+            for name in folders
+            if name not in _LEFT_OUT and os.path.realpath(Path(folder, name)) not in passed_over
+        ]
+        yield from (Path(folder, name) for name in files)
+        yield from (Path(folder, name) for name in folders if Path(folder, name).is_symlink())

@@ -1,0 +1,257 @@
+"""What was acknowledged and does not stand in the tables yet: a file beside the store, synced with every group.
+
+A commit of DuckDB costs milliseconds however few spans it has, an append to this file a tenth of one. ``<store>.journal``
+begins with a line that says which store it is of; each group after it is `_HEAD` and JSON. A group that ends too early,
+or whose checksum is wrong, was never acknowledged: nothing is appended after a group that could not be written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from clawtrace.errors import StoreError
+from clawtrace.model.batches import Batch
+from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, Receipt, SpanBatch, StrList
+
+__all__ = ["Group", "Journal", "problem"]
+
+_HEAD = struct.Struct("<QII")
+"""Number of the group, length and CRC-32 of its JSON."""
+_ORIGIN = "clawtrace journal 1 of store "
+_SHAPES_LIMIT = 5_000
+_sync = getattr(os, "fdatasync", os.fsync)
+"""macOS has no `fdatasync`."""
+
+
+class Group(NamedTuple):
+    """What one commit writes."""
+
+    numbers: list[tuple[int, str]]
+    """Numbers and ids of runs that are new."""
+    spans: SpanBatch
+    logs: LogBatch
+    receipts: list[Receipt]
+
+    @property
+    def rows(self) -> int:
+        """How many spans and log records it has."""
+        return len(self.spans) + len(self.logs)
+
+
+class Journal:
+    """The file; used under the lock of the store's writing side, by the process that holds the store."""
+
+    def __init__(self, store: str) -> None:
+        self.path = Path(f"{os.path.realpath(store)}.journal")
+        self._file: int | None = None
+        self._start = 0
+        self._end = 0
+        """Where the first group begins, and the next one."""
+
+    def append(self, store_id: str, number: int, group: Group) -> None:
+        """Write a group; on return it survives ``kill -9``.
+
+        Raises:
+            StoreError: it could not be written, and nothing of it is left.
+        """
+        data = _written(group)
+        try:
+            file = self._open(store_id)
+            try:
+                _write(file, _HEAD.pack(number, len(data), zlib.crc32(data)) + data, self._end)
+                _sync(file)
+            except OSError:
+                # When this fails too, the next group is written over what is left here.
+                os.ftruncate(file, self._end)
+                raise
+        except OSError as error:
+            raise StoreError(f"cannot write to {str(self.path)!r}: {error.strerror or error}") from error
+        self._end += _HEAD.size + len(data)
+
+    @property
+    def size(self) -> int:
+        """Bytes that it has."""
+        return self._end
+
+    def clear(self) -> None:
+        """Forget every group: the store has them, and passes over their numbers should they come back."""
+        self._end = min(self._end, self._start)
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, self._end)
+
+    def remove(self) -> None:
+        """Remove the file, which holds nothing that the store has not."""
+        self.close()
+        with contextlib.suppress(OSError):
+            self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def groups(self, store_id: str | None) -> Iterator[tuple[int, Group]]:
+        """Yield (number, group) of what a process that was killed left behind.
+
+        Raises:
+            StoreError: the file is of another store than the one with `store_id`, or cannot be read.
+        """
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StoreError(f"cannot read {str(self.path)!r}: {error.strerror or error}") from error
+        origin, newline, rest = data.partition(b"\n")
+        if not newline:
+            return  # not even its first line was written
+        if origin.decode("utf-8", "replace") != f"{_ORIGIN}{store_id}":
+            raise StoreError(
+                f"{str(self.path)!r} holds spans that another store, or another version of clawtrace, acknowledged and "
+                "did not keep: put that store back, or remove this file if nobody needs them."
+            )
+        yield from self._read(rest)
+
+    def _read(self, data: bytes) -> Iterator[tuple[int, Group]]:
+        place = 0
+        while place + _HEAD.size <= len(data):
+            number, length, checksum = _HEAD.unpack_from(data, place)
+            place += _HEAD.size
+            body = data[place : place + length]
+            if len(body) < length or zlib.crc32(body) != checksum:
+                return
+            place += length
+            yield number, _read_group(body)
+
+    def _open(self, store_id: str) -> int:
+        """Return the file, with its first line."""
+        if self._file is None:
+            file = os.open(self.path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+            try:
+                origin = f"{_ORIGIN}{store_id}\n".encode()
+                _write(file, origin, 0)
+                _sync_folder(self.path.parent)
+            except OSError:
+                os.close(file)
+                raise
+            self._file, self._start, self._end = file, len(origin), len(origin)
+        return self._file
+
+
+def _write(file: int, data: bytes, place: int) -> None:
+    """Write all of `data`; a disk that is nearly full takes a part."""
+    left = memoryview(data)
+    while left:
+        done = os.pwrite(file, left, place)
+        left, place = left[done:], place + done
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _written(group: Group) -> bytes:
+    """Return a group as JSON.
+
+    Raises:
+        StoreError: a text is no valid Unicode.
+    """
+    from pydantic_core import PydanticSerializationError, to_json
+
+    try:
+        return to_json([group.numbers, vars(group.spans), vars(group.logs), group.receipts])
+    except PydanticSerializationError as error:
+        raise StoreError(f"a group of spans cannot be written: {error}") from error
+
+
+def _read_group(data: bytes) -> Group:
+    from pydantic_core import from_json
+
+    numbers, spans, logs, receipts = from_json(data, cache_strings="keys")
+    return Group(
+        [(number, run_id) for number, run_id in numbers],
+        _read_batch(SpanBatch(), spans),
+        _read_batch(LogBatch(), logs),
+        [Receipt(*receipt) for receipt in receipts],
+    )
+
+
+def _read_batch(batch: Batch, columns: dict[str, Any]) -> Batch:
+    for name, empty in vars(batch).items():
+        column = columns[name]
+        if isinstance(empty, NestedMap):
+            column = NestedMap(column["offsets"], MapColumn(**column["maps"]))
+        elif isinstance(empty, MapColumn | StrList):
+            column = type(empty)(**column)
+        setattr(batch, name, column)
+    return batch
+
+
+_INTEGERS = {
+    **dict.fromkeys(("start_ns", "end_ns", "time_ns", "observed_ns"), 64),
+    **dict.fromkeys(("flags", "dropped_attributes", "dropped_events", "dropped_links", "severity_number"), 63),
+    **dict.fromkeys(("arrival_ns", "request_no", "run_no"), 63),
+}
+"""Columns of whole numbers, and how many bits they have."""
+
+_shapes: set[tuple[str, ...]] = set()
+"""Keys of maps that were found to be distinct."""
+
+
+def problem(batch: SpanBatch | LogBatch) -> str:
+    """Say why the tables would refuse a batch; empty when they take it.
+
+    Whoever was told that a span is durable is not asked again, so that this is found before. Decoding leaves none of it.
+    """
+    for name, column in vars(batch).items():
+        rows = len(column) if isinstance(column, list) else len(column.offsets) - 1
+        if rows != len(batch):
+            return f"column `{name}` has {rows} rows of {len(batch)}"
+        if isinstance(column, list):
+            if rows and name in _INTEGERS and not _in_range(column, 2 ** _INTEGERS[name]):
+                return f"column `{name}` has what is no whole number in its range"
+            continue
+        if isinstance(column, NestedMap):
+            if column.offsets[-1] != len(column.maps.offsets) - 1:
+                return f"the offsets of `{name}` do not fit"
+            column = column.maps
+        if column.offsets[-1] != len(column.values):
+            return f"the offsets of `{name}` do not fit"
+        if isinstance(column, MapColumn) and (key := _doubled(column)):
+            return f"`{name}` has the duplicate key {key!r}"
+    return ""
+
+
+def _in_range(numbers: list[int], limit: int) -> bool:
+    try:
+        return min(numbers) >= 0 and max(numbers) < limit
+    except TypeError:
+        return False
+
+
+def _doubled(column: MapColumn) -> str:
+    """Return a key that stands twice in one map; empty where none does."""
+    start = 0
+    for end in column.offsets[1:]:
+        keys = tuple(column.keys[start:end])
+        start = end
+        if keys in _shapes:
+            continue
+        if len(set(keys)) != len(keys):
+            return next(key for key in keys if keys.count(key) > 1)
+        if len(_shapes) >= _SHAPES_LIMIT:
+            _shapes.clear()
+        _shapes.add(keys)
+    return ""

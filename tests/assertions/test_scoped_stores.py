@@ -1,0 +1,88 @@
+"""A question within a scope is the same SQL over fewer rows: both stores answer it alike, type by type."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from test_cases import CASES
+
+from clawtrace.assertions import registry
+from clawtrace.assertions.base import Assertion
+from clawtrace.assertions.matchers import Matcher
+from clawtrace.engine.ask import ask
+from clawtrace.engine.scopes import IN, Scope
+from clawtrace.model.relations import RELATIONS
+from clawtrace.receiver.recording import Grouping
+from clawtrace.session import Session
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+PARTS = {
+    "openai-agents+openinference/delegation": Scope(Matcher("researcher"), None),
+    "pydantic-ai/delegation": Scope(Matcher("glob:res*"), 1),
+    "langchain+openinference/supervisor_handoff": Scope(Matcher("assistant"), None),
+    "openclaw/delegation": Scope(None, 2),
+}
+
+
+def asked_in_sql():
+    """Every question of the cases that one SQL text answers, within a scope."""
+    for type_name, cases in CASES.items():
+        cls = registry.get(type_name)
+        if not cls.unscoped and cls.query is not Assertion.query:
+            yield from ({"type": type_name} | case["assert"] for case in cases)
+
+
+@pytest.mark.needs("chdb")
+@pytest.mark.parametrize("recording", PARTS)
+def test_both_stores_answer_alike_within_a_scope(chdb, recording):
+    """Every case of every type, of the part of a recorded run; the second store is given the rows that the first one holds."""
+    with Session.open() as session:
+        session.load_recordings([RECORDINGS / recording], Grouping.one_run("r"))
+        engine, store = session._current(["r"]), session._store
+        within = engine.facts.scoped([PARTS[recording]], ["r"])[PARTS[recording]]
+        assert not within.runs["r"].empty
+        different = []
+        with within.holding(IN):
+            chdb.load(held(store))
+            for written in asked_in_sql():
+                assertion = registry.parse_assertion(written)
+                ours, theirs = answered(store, assertion), answered(chdb, assertion)
+                if ours != theirs:
+                    different.append((written, ours, theirs))
+
+    assert not different
+
+
+def held(store):
+    """Return the rows of every relation as the scope has them."""
+    found = {}
+    for relation in RELATIONS.values():
+        if relation.name != "attributes":
+            names = relation.column_names
+            rows = store.script(f"SELECT {', '.join(names)} FROM {relation.name}")
+            found[relation.name] = [dict(zip(names, row, strict=True)) for row in rows]
+    return found
+
+
+def answered(store, assertion):
+    (outcome,) = ask(store, assertion, ["r"]).outcomes
+    return outcome.holds, outcome.final, outcome.missing, assertion.explain(outcome)
+
+
+@pytest.mark.parametrize("type_name", sorted(registry.names()))
+def test_a_type_takes_a_scope_or_says_why_not(type_name):
+    """Nothing accepts a scope that it would not heed."""
+    cls = registry.get(type_name)
+    example = yaml.safe_load(reference_example(cls))[0]
+    for scope in ({"agent": "boss"}, {"turn": 1}):
+        if cls.unscoped:
+            with pytest.raises(registry.InvalidAssertionError, match="cannot narrow this question down"):
+                registry.parse_assertion(example | scope)
+        else:
+            assert Scope.of(registry.parse_assertion(example | scope)) is not None
+
+
+def reference_example(cls):
+    from clawtrace.assertions.reference import _docstring
+
+    return _docstring(cls)[2]

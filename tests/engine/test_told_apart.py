@@ -1,0 +1,202 @@
+"""Truths that are easily lost: calls without a name, handoffs that only a request tells, exchanges on a wire, prompts, lost spans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from building import Lab, S, agent, answered, asks, chat, tool
+from instrumented import ACTIVATIONS, TOOLS
+from log_records import L, put_logs
+
+OTHER = f"{2:032x}"
+
+
+def nameless(id: str, parent: str, at: int, **attrs: Any) -> S:
+    return S(id, parent, at, at + 2, "execute_tool", {"gen_ai.operation.name": "execute_tool", **attrs})
+
+
+def asking(id: str, at: int, *calls: tuple[str, str, dict[str, Any]], **attrs: Any) -> S:
+    """A model call below the agent `a` that asks for tools."""
+    return chat(id, "a", at=at, **{"gen_ai.output.messages": asks(*calls), **attrs})
+
+
+class TestNamelessExecutions:
+    """An execution without a name is one of the calls that the model had asked for."""
+
+    def test_the_only_call_asked_for_gives_its_name_and_arguments(self, lab: Lab) -> None:
+        later = {"gen_ai.input.messages": answered("c1", "sunny")}
+        lab.put(
+            agent("a"), asking("m", 1, ("c1", "get_weather", {"city": "Paris"})), nameless("t", "a", 8),
+            chat("n", "a", at=20, **later),
+        )  # fmt: skip
+
+        assert lab.rows(TOOLS) == [("get_weather", '{"city":"Paris"}', "ok")]
+        assert lab.totals("tool_calls") == (1,)
+
+    def test_of_two_tools_asked_for_it_is_not_said_which(self, lab: Lab) -> None:
+        lab.put(
+            agent("a"), asking("m", 1, ("c1", "get_weather", {}), ("c2", "get_time", {})),
+            nameless("t", "a", 8), nameless("u", "a", 9),
+        )  # fmt: skip
+
+        assert [row[0] for row in lab.rows(TOOLS)] == [None, None]
+        assert lab.totals("tool_calls") == (2,)
+
+    def test_its_arguments_tell_which_of_two_it_was(self, lab: Lab) -> None:
+        told = {"gen_ai.tool.call.arguments": '{"zone":"CET"}'}
+        lab.put(
+            agent("a"), asking("m", 1, ("c1", "get_weather", {"city": "Paris"}), ("c2", "get_time", {"zone": "CET"})),
+            nameless("t", "a", 8, **told), tool("u", "a", at=9, **{"gen_ai.tool.call.id": "c1"}),
+        )  # fmt: skip
+
+        assert [row[0] for row in lab.rows(TOOLS)] == ["get_time", "get_weather"]
+
+    def test_other_arguments_are_another_call(self, lab: Lab) -> None:
+        told = {"gen_ai.tool.call.arguments": '{"city":"Rome"}'}
+        lab.put(agent("a"), asking("m", 1, ("c1", "get_weather", {"city": "Paris"})), nameless("t", "a", 8, **told))
+
+        assert [(row[0], row[2]) for row in lab.rows(TOOLS)] == [("get_weather", "requested"), (None, "ok")]
+
+
+class TestRequestedHandoffs:
+    """A request for `transfer_to_x` after which x is at work is a delegation, and no tool call."""
+
+    def test_the_named_agent_works_next(self, lab: Lab) -> None:
+        lab.put(
+            S("w", at=0, to=100, name="workflow"), agent("a", "w", to=20, agent="triage"),
+            asking("m", 1, ("c1", "transfer_to_billing_agent", {})), agent("b", "w", at=30, to=60, agent="Billing Agent"),
+            chat("n", "b", at=31, **{"gen_ai.input.messages": answered("c1", "{}")}),
+        )  # fmt: skip
+
+        assert lab.rows(ACTIVATIONS) == [("triage", None, "root"), ("Billing Agent", 1, "handoff")]
+        assert lab.rows(TOOLS) == []
+        assert lab.totals("tool_calls") == (0,)
+
+    @pytest.mark.parametrize("name", ["refunds", None])
+    def test_another_agent_that_works_next_was_not_meant(self, lab: Lab, name: str | None) -> None:
+        lab.put(
+            S("w", at=0, to=100, name="workflow"), agent("a", "w", to=20, agent="triage"),
+            asking("m", 1, ("c1", "transfer_to_billing", {})), agent("b", "w", at=30, to=60, agent=name),
+        )  # fmt: skip
+
+        assert [row[2] for row in lab.rows(ACTIVATIONS)] == ["root", "root"]
+        assert [(row[0], row[2]) for row in lab.rows(TOOLS)] == [("transfer_to_billing", "requested")]
+
+    def test_a_transfer_that_a_tool_carried_out_is_a_tool_call(self, lab: Lab) -> None:
+        """Frameworks whose handoffs are tools (LangGraph, AutoGen) execute them; the call stays one."""
+        lab.put(
+            S("w", at=0, to=100, name="workflow"), agent("a", "w", to=20, agent="triage"),
+            asking("m", 1, ("c1", "transfer_to_billing", {})),
+            tool("t", "a", at=8, tool="transfer_to_billing", **{"gen_ai.tool.call.id": "c1"}),
+            agent("b", "w", at=30, to=60, agent="billing"),
+        )  # fmt: skip
+
+        assert [(row[0], row[2]) for row in lab.rows(TOOLS)] == [("transfer_to_billing", "ok")]
+
+
+def side(id: str, at: int, to: int, trace: str, request: int = 7, session: str | None = "s1", **attrs: Any) -> S:
+    told = {
+        "mcp.method.name": "tools/call",
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "add",
+        "jsonrpc.request.id": request,
+    }
+    if session is not None:
+        told["mcp.session.id"] = session
+    return S(id, "", at, to, "tools/call add", told | attrs, scope=f"mcp.{id}", trace=trace)  # fmt: skip
+
+
+class TestExchanges:
+    """An MCP client and server that no framework's span surrounds, each in a trace of its own."""
+
+    @pytest.mark.parametrize("session", ["s1", None])
+    def test_the_same_request_is_one_call(self, lab: Lab, session: str | None) -> None:
+        client = side("c", 10, 20, f"{1:032x}", session=session)
+        server = side("s", 11, 19, OTHER, session=session, **{"error.type": "tool_error"})
+        lab.put(client, server)
+
+        assert lab.rows("SELECT name, outcome FROM tool_calls") == [("add", "error")]
+
+    @pytest.mark.parametrize(
+        "server",
+        [
+            side("s", 11, 19, OTHER, request=8),
+            side("s", 11, 19, OTHER, session="s2"),
+            side("s", 15, 25, OTHER),
+            side("s", 10, 20, OTHER),
+        ],
+        ids=["another request", "another session", "not inside", "neither inside of the other"],
+    )
+    def test_what_is_not_surely_the_same_is_two(self, lab: Lab, server: S) -> None:
+        lab.put(side("c", 10, 20, f"{1:032x}"), server)
+
+        assert lab.totals("tool_calls") == (2,)
+
+    def test_below_a_frameworks_call_both_are_layers_of_it(self, lab: Lab) -> None:
+        outer = tool("t", "a", at=5, tool="add")
+        outer.to = 40
+        lab.put(
+            agent("a"), outer, side("c", 10, 20, f"{3:032x}"), side("s", 11, 19, OTHER, **{"error.type": "tool_error"})
+        )
+
+        assert lab.rows("SELECT name, outcome FROM tool_calls") == [("add", "error")]
+
+
+def gemini(id: str, at: int, operation: str, trace: int, prompt: str | None = None, **attrs: Any) -> S:
+    told = {"gen_ai.operation.name": operation, "gen_ai.conversation.id": "s1", **attrs}
+    if prompt is not None:
+        told["gen_ai.prompt.name"] = prompt
+    return S(id, "", at, at + 5, operation, told, scope="gemini-cli", trace=f"{trace:032x}")
+
+
+class TestPrompts:
+    """Gemini CLI's model calls and batches of tools are traces of their own: a user's prompt is the turn."""
+
+    TURNS = "SELECT name, turn FROM spans WHERE source = 'otlp' ORDER BY start_ns"
+
+    def test_one_prompt_is_one_turn(self, lab: Lab) -> None:
+        lab.put(
+            gemini("m", 10, "llm_call", 1, "s1"), gemini("t", 20, "tool_call", 2), gemini("n", 30, "llm_call", 3, "s1")
+        )
+
+        assert lab.rows(self.TURNS) == [("llm_call", 1), ("tool_call", 1), ("llm_call", 1)]
+
+    def test_each_prompt_of_a_conversation_is_one(self, lab: Lab) -> None:
+        """A sub-agent's prompt ids are its own; it works for the prompt of its caller."""
+        lab.put(
+            gemini("m", 10, "llm_call", 1, "s1########0"), gemini("n", 20, "llm_call", 2, "codebase-x#0"),
+            gemini("t", 30, "tool_call", 3), gemini("o", 40, "llm_call", 4, "s1########1"), gemini("u", 50, "tool_call", 5),
+        )  # fmt: skip
+
+        assert [turn for _, turn in lab.rows(self.TURNS)] == [1, 1, 1, 2, 2]
+
+
+class TestLostSpans:
+    """A log event that names a span which never came tells that a span was lost."""
+
+    EVENT = "gen_ai.client.inference.operation.details"
+
+    def event(self, span: str, scope: str = "test") -> L:
+        return L(self.EVENT, 8, span, {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}, scope=scope)
+
+    def test_of_an_instrumentation_of_genai_terms(self, lab: Lab) -> None:
+        lab.put(agent("a"), chat("m", "a", at=1))
+        put_logs(lab, self.event("gone"))
+
+        assert lab.reasons() == ["lost_span"]
+
+    def test_a_span_that_came_is_not_lost(self, lab: Lab) -> None:
+        lab.put(agent("a"), chat("m", "a", at=1))
+        put_logs(lab, self.event("m"))
+
+        assert lab.reasons() == []
+
+    def test_a_client_whose_spans_were_not_switched_on_lost_none(self, lab: Lab) -> None:
+        attrs = {"model": "claude-sonnet-4", "input_tokens": 10, "output_tokens": 2}
+        put_logs(
+            lab, L("api_request", 8, "gone", attrs, scope="com.anthropic.claude_code.events", service="claude-code")
+        )
+
+        assert lab.totals("llm_calls") == (1,)
+        assert lab.reasons() == []

@@ -1,0 +1,120 @@
+"""Transcripts that agents wrote, against the truth of the model server and the tools: nothing is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import conformance
+import pytest
+
+from clawtrace.receiver.recording import Grouping
+from clawtrace.session import Session
+
+HERE = Path(__file__).parent / "transcripts"
+CASES = sorted(path.parent for path in HERE.glob("*/*/truth.json"))
+
+UNKNOWN = {
+    "*": {
+        "failed_llm_attempts": "a request that was tried again by itself leaves no line",
+    },
+    "openclaw": {
+        "models": "only the requested model is written, not the one that answered",
+        "reasoning_tokens": "reasoning is counted in the output only",
+    },
+    "codex": {"models": "only the requested model is written, not the one that answered"},
+    "claude-code": {"reasoning_tokens": "reasoning is counted in the output only"},
+    "claude-code/model_error_final": {"final_output": "no model answered: the program's own words are no answer"},
+}
+"""What a transcript does not tell, with the reason."""
+
+
+def files_of(case: Path) -> list[Path]:
+    """The transcripts of a case; those of sub-agents are found from the first."""
+    found = sorted(case.glob("agents/*/sessions/*.jsonl")) or sorted(case.glob("*.jsonl"))
+    return [path for path in found if path.name != "traces.otlp.jsonl"]
+
+
+def inspected(case: Path, *, with_spans: bool = False) -> dict[str, Any]:
+    """What is known of a case from its transcripts, and its spans."""
+    name = conformance.name(case)
+    with Session.open() as session:
+        if with_spans:
+            session.load_recordings([case / "traces.otlp.jsonl"], Grouping.one_run(name))
+        session.load_logs(files_of(case), lambda _: name)
+        (run,) = session.inspect([name])["runs"]
+    return run
+
+
+def unknown_of(case: Path) -> set[str]:
+    """The facts that the transcripts of a client do not tell."""
+    return {fact for key in ("*", case.parent.name, conformance.name(case)) for fact in UNKNOWN.get(key, ())}
+
+
+@pytest.mark.parametrize("case", CASES, ids=conformance.name)
+def test_a_transcript_alone_is_never_wrong(case: Path) -> None:
+    """Each fact that a transcript tells is true; what it does not tell is listed with its reason."""
+    facts = conformance.compare(case, inspected(case))
+    wrong = {fact: found for fact, found in facts.items() if found[0] == "wrong"}
+    unknown = {fact for fact, (status, _, truth) in facts.items() if status == "unknown" and truth not in (None, 0)}
+
+    assert wrong == {}
+    assert unknown - unknown_of(case) == set()
+
+
+OPENCLAW = [case for case in CASES if case.parent.name == "openclaw"]
+
+
+@pytest.mark.parametrize("case", OPENCLAW, ids=conformance.name)
+def test_a_transcript_beside_spans_is_never_wrong(case: Path) -> None:
+    """Spans and their transcript together tell tokens and arguments that the spans lack, and count no call twice."""
+    facts = conformance.compare(case, inspected(case, with_spans=True))
+    wrong = {fact: found for fact, found in facts.items() if found[0] == "wrong"}
+
+    assert wrong == {}
+    assert facts["input_tokens"][0] == facts["arguments"][0] == facts["llm_calls"][0] == "true"
+
+
+def test_what_a_transcript_told_is_marked() -> None:
+    """The run says which transcript told more of how many calls than its spans do."""
+    case = HERE / "openclaw" / "one_tool"
+    with Session.open() as session:
+        session.load_recordings([case / "traces.otlp.jsonl"], Grouping.one_run("r"))
+        session.load_logs(files_of(case), lambda _: "r")
+        (result,) = session.evaluate(["r"], [])
+
+    assert (
+        "the transcript `sess-one-tool.jsonl` (OpenClaw session transcript) tells more of 3 model and tool calls than "
+        "their spans do." in result.diagnostics
+    )
+
+
+def test_a_transcript_of_other_work_fills_nothing() -> None:
+    """A transcript whose turns are not the run's leaves the run's facts unknown, and the run says so."""
+    spans, other = HERE / "openclaw" / "one_tool", HERE / "openclaw" / "two_tools_repeat"
+    with Session.open() as session:
+        session.load_recordings([spans / "traces.otlp.jsonl"], Grouping.one_run("r"))
+        session.load_logs(files_of(other), lambda _: "r")
+        (run,) = session.inspect(["r"])["runs"]
+        (result,) = session.evaluate(["r"], [])
+
+    assert run["totals"]["llm_calls"] == 2
+    assert run["totals"]["input_tokens"] is None
+    assert any("7 calls of the transcript" in text for text in result.diagnostics)
+
+
+def test_the_same_turn_twice_fills_nothing(tmp_path: Path) -> None:
+    """Where two turns of transcripts fit the same turn of the spans, neither is believed."""
+    case = HERE / "openclaw" / "one_tool"
+    (path,) = files_of(case)
+    first, *others = path.read_text(encoding="utf-8").splitlines()
+    twin = tmp_path / "another.jsonl"
+    twin.write_text("\n".join([json.dumps(json.loads(first) | {"id": "another"}), *others]) + "\n", encoding="utf-8")
+    with Session.open() as session:
+        session.load_recordings([case / "traces.otlp.jsonl"], Grouping.one_run("r"))
+        session.load_logs([path, twin], lambda _: "r")
+        (run,) = session.inspect(["r"])["runs"]
+
+    assert run["totals"]["llm_calls"] == 2
+    assert run["totals"]["input_tokens"] is None

@@ -1,0 +1,170 @@
+"""`min_pass_rate`: over repetitions the rate decides, not one of them (spec: assertions.md §2)."""
+
+import io
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from clawtrace.engine.gate import Gate, exit_code_of
+from clawtrace.errors import ExitCode
+from clawtrace.model.verdict import Status
+from clawtrace.report.json_report import results_of
+from clawtrace.report.junit import JunitReport
+
+PASSED, FAILED, UNDECIDED, BROKEN = ExitCode.PASSED, ExitCode.FAILED, ExitCode.UNDECIDED, ExitCode.BROKEN
+
+
+@pytest.fixture
+def repeated(verdict, run):
+    """Make the repetitions of one case, in which one assertion ended like this and a second one always passed."""
+
+    def make(*statuses, minimum=0.8, **fields):
+        return [
+            run(
+                verdict(status, id="sometimes", min_pass_rate=minimum, **fields),
+                verdict("pass", id="always"),
+                run_id=f"run-{number}",
+                repetition=number,
+            )
+            for number, status in enumerate(statuses, 1)
+        ]
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [
+        (["pass"] * 5, PASSED),
+        (["pass"] * 4 + ["fail"], PASSED),
+        (["pass"] * 3 + ["fail"] * 2, FAILED),
+        (["pass"] * 3 + ["fail", "inconclusive"], UNDECIDED),
+        (["pass"] * 3 + ["fail", "skip"], UNDECIDED),
+        (["pass"] * 2 + ["fail"] * 2 + ["inconclusive"], FAILED),
+        (["pass"] * 4 + ["inconclusive"], PASSED),
+        (["pass"] * 4 + ["error"], BROKEN),
+        (["fail"], FAILED),
+        (["pass"], PASSED),
+        (["inconclusive"], UNDECIDED),
+    ],
+    ids=lambda value: ",".join(value) if isinstance(value, list) else "",
+)
+def test_the_rate_decides(repeated, statuses, code) -> None:
+    """Below the minimum it fails; where undecided repetitions could still lift it, it is undecided."""
+    assert exit_code_of(repeated(*statuses)) is code
+
+
+def test_without_it_every_repetition_must_pass(repeated) -> None:
+    assert exit_code_of(repeated(*["pass"] * 9, "fail", minimum=1.0)) is FAILED
+    assert exit_code_of(repeated(*["pass"] * 9, "inconclusive", minimum=1.0)) is UNDECIDED
+
+
+def test_seven_of_ten_is_seven_tenths(repeated) -> None:
+    """No rounding makes 0.7 out of reach."""
+    assert exit_code_of(repeated(*["pass"] * 7, *["fail"] * 3, minimum=0.7)) is PASSED
+
+
+def test_cases_and_models_have_rates_of_their_own(repeated) -> None:
+    """One case's passes do not stand in for another's failures."""
+    bad = [one._replace(case_id="other") for one in repeated("fail", "fail")]
+    worse = [one._replace(model_id="other") for one in repeated("fail", "fail")]
+    good = repeated(*["pass"] * 20)
+
+    assert exit_code_of(good) is PASSED
+    assert exit_code_of([*good, *bad]) is FAILED
+    assert exit_code_of([*good, *worse]) is FAILED
+
+
+def test_another_assertion_of_the_case_fails_as_ever(repeated, verdict) -> None:
+    first, *others = repeated(*["pass"] * 5)
+    broken = first._replace(verdicts=(first.verdicts[0], verdict("fail", id="always")))
+
+    assert exit_code_of([broken, *others]) is FAILED
+
+
+def test_a_repetition_that_broke_did_not_run(repeated, run) -> None:
+    """It is exit code 4, and no part of the rate."""
+    lost = run(run_id="run-9", repetition=9, status=Status.ERROR, error="no such program")
+    (rated,) = Gate().rates([*repeated("pass", "pass"), lost])
+
+    assert (rated.rate.ran, rated.rate.rate) == (2, 1.0)
+    assert exit_code_of([*repeated("pass", "pass"), lost]) is BROKEN
+
+
+def test_flags_count_as_everywhere(repeated) -> None:
+    """What a flag lets pass, passes; what strict forbids, fails."""
+    assert exit_code_of(repeated("pass", "inconclusive"), gate_incomplete="warn") is PASSED
+    assert exit_code_of(repeated("fail", "fail", severity="warn")) is PASSED
+    assert exit_code_of(repeated("fail", "fail", severity="warn"), strict=True) is FAILED
+
+
+def test_the_lower_end_can_be_what_counts(repeated) -> None:
+    """Nine of ten are no proof of nine tenths."""
+    runs = repeated(*["pass"] * 9, "fail", minimum=0.9)
+
+    assert Gate().of_results(runs) is PASSED
+    assert Gate(gate_on="lower-bound").of_results(runs) is FAILED
+
+
+@pytest.mark.parametrize(
+    ("statuses", "repetitions", "lost"),
+    [(["fail"], 5, False), (["fail", "fail"], 5, True), (["pass"], 5, False), (["error"], 5, True)],
+)
+def test_a_case_is_lost_when_nothing_could_lift_its_rate(repeated, statuses, repetitions, lost) -> None:
+    assert Gate().is_lost(repeated(*statuses), repetitions) is lost
+
+
+def junit(report):
+    stream = io.StringIO()
+    JunitReport().write(report, stream)
+    return ET.fromstring(stream.getvalue())
+
+
+@pytest.mark.parametrize("gate", [Gate(), Gate(gate_on="lower-bound")], ids=["rate", "lower-bound"])
+@pytest.mark.parametrize(
+    "statuses", [["pass"] * 4 + ["fail"], ["pass", "fail"], ["pass", "inconclusive"], ["pass"] * 2]
+)
+def test_junit_is_red_where_the_exit_code_is(repeated, campaign, statuses, gate) -> None:
+    """The rate is a test case of its own; a repetition that did not pass is visible and not red."""
+    report = campaign(*repeated(*statuses), gate=gate)
+    cases = {case.get("name"): case for case in junit(report).iter("testcase")}
+    red = {name for name, case in cases.items() if case.find("failure") is not None or case.find("error") is not None}
+
+    assert red == ({"sometimes (pass rate)"} if report.exit_code is not PASSED else set())
+    skipped = [name for name, case in cases.items() if case.find("skipped") is not None]
+    assert len(skipped) == sum(status != "pass" for status in statuses)
+
+
+def test_json_tells_the_rate_and_what_was_asked(repeated, campaign) -> None:
+    (case,) = results_of(campaign(*repeated("pass", "pass", "fail", minimum=0.6))).cases
+    sometimes, always = case.assertions
+
+    assert (sometimes.id, sometimes.min_pass_rate, sometimes.pass_rate, sometimes.reached) == (
+        "sometimes",
+        0.6,
+        2 / 3,
+        True,
+    )
+    assert (always.min_pass_rate, always.reached) == (1.0, True)
+
+
+def test_a_known_failure_is_no_failure_in_reports(verdict, run, campaign) -> None:
+    """JSON marks it, JUnit skips it, and the exit code is 0."""
+    known = verdict(
+        "warn", known_failure=True, dimensions=("task",), message="This failure is known until 2026-12-01: x"
+    )
+    report = campaign(run(known))
+    (found,) = results_of(report).cases[0].runs[0].assertions
+    (case,) = junit(report).iter("testcase")
+
+    assert report.exit_code is PASSED
+    assert (found.status, found.known_failure, found.dimensions, found.scope) == ("warn", True, ["task"], None)
+    assert case.find("skipped").get("type") == "known failure"
+
+
+def test_json_tells_scope_and_scores(verdict, run, campaign) -> None:
+    scoped = verdict("pass", dimensions=("task",), scope={"agent": "boss", "turn": "last"})
+    (of_run,) = results_of(campaign(run(scoped, verdict("fail", dimensions=("task", "process"))))).cases[0].runs
+
+    assert of_run.scores == {"process": 0.0, "task": 5.0}
+    assert (of_run.assertions[0].scope.agent, of_run.assertions[0].scope.turn) == ("boss", "last")

@@ -1,0 +1,49 @@
+"""What a suite's thresholds ask of the exit code (spec: config.md §6)."""
+
+import pytest
+
+from clawtrace.engine.gate import Gate
+from clawtrace.engine.thresholds import ThresholdRules, suite_rates
+
+# statuses of the runs, threshold, tolerance, informational: the code without flags, with --gate-incomplete warn, strict
+TABLE = [
+    (["pass", "pass"], 1.0, 0.0, False, (0, 0, 0)),
+    (["pass", "fail"], 0.5, 0.0, False, (0, 0, 0)),
+    (["pass", "fail"], 0.6, 0.0, False, (1, 1, 1)),
+    (["pass", "fail"], 0.6, 0.1, False, (0, 0, 0)),
+    (["pass", "fail"], 0.6, 0.0, True, (0, 0, 0)),
+    (["pass", "inconclusive"], 0.6, 0.0, False, (3, 0, 3)),
+    (["pass", "inconclusive"], 0.6, 0.0, True, (0, 0, 0)),
+    (["fail", "inconclusive"], 0.6, 0.0, False, (1, 1, 1)),
+    ([], 0.0, 0.0, False, (3, 3, 3)),
+]
+
+
+@pytest.mark.parametrize(("statuses", "threshold", "tolerance", "informational", "codes"), TABLE)
+def test_the_table(statuses, threshold, tolerance, informational, codes, verdict, run) -> None:
+    """Below is 1, undecided is 3, informational is never more than shown; flags say what of it passes."""
+    runs = [run(verdict(status), repetition=number) for number, status in enumerate(statuses, 1)]
+    rules = ThresholdRules(threshold, {}, tolerance, informational)
+    gates = Gate(), Gate(gate_incomplete="warn"), Gate(strict=True, gate_incomplete="warn")
+    found = [suite_rates(runs, [None], rules, gate)[0].code(gate) for gate in gates]
+
+    assert tuple(map(int, found)) == codes
+
+
+def test_models_without_a_threshold_have_none(verdict, run) -> None:
+    """Without a default only the listed models are held against anything."""
+    runs = [run(verdict("fail"), model_id=name) for name in ("a", "b")]
+
+    assert [rate.model_id for rate in suite_rates(runs, ["a", "b"], ThresholdRules(None, {"b": 0.5}), Gate())] == ["b"]
+    assert suite_rates(runs, [None], ThresholdRules(None, {"b": 0.5}), Gate()) == []
+
+
+def test_the_campaign_fails_with_it(verdict, run, campaign) -> None:
+    """A rate below its threshold makes exit 1 of runs that all pass; a broken run still wins."""
+    runs = [run(verdict()), run(verdict(), repetition=2)]
+    gate = Gate(gate_on="lower-bound")
+    rates = suite_rates(runs, [None], ThresholdRules(0.9), gate)
+
+    assert campaign(*runs, gate=gate).exit_code == 0
+    assert campaign(*runs, gate=gate, thresholds=rates).exit_code == 1
+    assert campaign(*runs, run(error="broke", repetition=3), gate=gate, thresholds=rates).exit_code == 4

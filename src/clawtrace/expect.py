@@ -7,6 +7,12 @@
 
 The functions come from the registry, also those of other distributions; ``help(clawtrace.expect.tool_sequence)`` says
 what a type means and takes, and so does ``clawtrace explain tool_sequence``.
+
+`spans` writes conditions for `span_query`::
+
+    searches = spans(kind="tool", tool_name="re:^search").under(kind="agent", agent_name="researcher")
+    trace.check(searches.exist())
+    trace.check(searches.all_are(error=None))
 """
 
 from __future__ import annotations
@@ -17,6 +23,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from clawtrace._capture.spans import spans
 from clawtrace.assertions.registry import UnknownTypeError, get, names, parse_assertion
 
 if TYPE_CHECKING:
@@ -34,7 +41,7 @@ def __getattr__(name: str) -> Callable[..., Assertion]:
 
 
 def __dir__() -> list[str]:
-    return names()
+    return sorted([*names(), spans.__name__])
 
 
 @cache

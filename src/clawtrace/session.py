@@ -14,7 +14,7 @@ One session owns one store. Everything on it may be called from any thread; ques
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -117,6 +117,7 @@ class Session:
             run_key=said.run_key,
             redaction=said.redaction,
             tee=said.tee,
+            **said.limits._asdict(),
         )
         runs, traces = self._store.known_runs()
         questions = self._questions() if self._store.path != MEMORY else None
@@ -273,6 +274,32 @@ class Session:
             return load_logs(
                 self._store, paths, adapters, redaction, run_of=run_of, ensure=self._current, must_be_logs=must_be_logs
             )
+
+    def take_run(self, store: Path, run_id: str) -> None:
+        """Copy a run with its spans and its record from another store, which nobody else may hold.
+
+        Raises:
+            StoreError: that store cannot be opened, or the run not be written.
+        """
+        from clawtrace.store.whole_runs import copy_run
+
+        with self._store.lock:  # one file can be opened once in a process
+            source = DuckStore(store)
+            try:
+                copy_run(source, self._store, run_id)
+            finally:
+                source.close()
+
+    def forget_runs(self, run_ids: Collection[str]) -> None:
+        """Take runs out of the store; meant for before anything is received.
+
+        Raises:
+            StoreError: they could not be taken out.
+        """
+        from clawtrace.store.whole_runs import forget_runs
+
+        with self._store.lock:
+            forget_runs(self._store, run_ids)
 
     def run_ids(self) -> list[str]:
         """Return every run of the store, in the order of first sight."""

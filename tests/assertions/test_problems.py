@@ -46,6 +46,7 @@ BAD = {
     "not text": (SEQUENCE | {"expected": [3]}, ("expected", 0), "must be text, found the number 3; put it in quotes", ""),
     "empty list": (SEQUENCE | {"expected": []}, ("expected",), "an empty list asks nothing", ""),
     "empty path": ({"type": "delegation_path", "expected": []}, ("expected",), "needs at least 1 entry, found 0", ""),
+    "fallback of a tree": ({"type": "delegation_path", "expected": ["a"], "mode": "path", "state_path": "x.yaml"}, ("state_path",), "`mode: path` cannot use it", ""),
     "text for a number": ({"type": "trace_duration", "max_ms": "30"}, ("max_ms",), "must be a number, found the text '30'", ""),
     "boolean for a number": ({"type": "llm_call_count", "max": True}, ("max",), "must be a whole number, found the boolean True", ""),
     "negative": ({"type": "trace_cost", "max_usd": -1}, ("max_usd",), "must be at least 0", ""),
@@ -119,11 +120,3 @@ def test_the_seeds_spellings_are_accepted():
         {"type": "tool_call_count", "count": 3},
     ):
         assert parse_assertion(written).type_name == written["type"]
-
-
-def test_a_log_that_was_not_read_is_said():
-    """With `log_path`, a run without a trace is told that the log was not read."""
-    written = {"type": "tool_was_called", "tool": "a", "log_path": "run.log"}
-
-    assert "The log 'run.log' was not read" in parse_assertion(written).no_trace_hint()
-    assert parse_assertion({"type": "tool_was_called", "tool": "a"}).no_trace_hint() == ""

@@ -65,10 +65,10 @@ def test_each_type_explains_itself(name):
 
 def test_a_field_is_described_in_words():
     """Type, default and need of a field come from the model."""
-    fields = {field.name: field for field in reference(TYPES["tool_sequence"]).fields}
+    fields = {field.name: field for field in reference(TYPES["delegation_path"]).fields}
 
     assert (fields["expected"].type, fields["expected"].required) == ("list of text", True)
-    assert (fields["mode"].type, fields["mode"].default) == ("ordered or strict or contains", "ordered")
+    assert (fields["mode"].type, fields["mode"].default) == ("ordered or path", "ordered")
     assert fields["severity"].common
     assert {field.name: field.type for field in reference(TYPES["tool_call"]).fields}["count"] == "mapping of min, max"
 
@@ -87,16 +87,16 @@ def test_the_schema_of_an_assertions_file_names_every_type():
     schema = json_schema()
     text = json.dumps(schema)
     references = set(re.findall(r'"#/\$defs/([^"]+)"', text))
-    one = schema["$defs"]["tool_sequence"]
+    one = schema["$defs"]["delegation_path"]
 
     assert references <= set(schema["$defs"])
     assert {entry["$ref"].rsplit("/", 1)[-1] for entry in schema["properties"]["assertions"]["items"]["oneOf"]} == set(
         TYPES
     )
-    assert one["properties"]["type"] == {"const": "tool_sequence"}
+    assert one["properties"]["type"] == {"const": "delegation_path"}
     assert set(one["required"]) == {"type", "expected"}
     assert one["additionalProperties"] is False
-    assert one["properties"]["mode"]["enum"] == ["ordered", "strict", "contains"]
+    assert one["properties"]["mode"]["enum"] == ["ordered", "path"]
     assert "whole and case-sensitive" in one["properties"]["expected"]["description"]
 
 

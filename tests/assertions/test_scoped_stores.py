@@ -9,6 +9,7 @@ from test_cases import CASES
 from clawtrace.assertions import registry
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.matchers import Matcher
+from clawtrace.assertions.problems import InvalidAssertionError
 from clawtrace.engine.ask import ask
 from clawtrace.engine.scopes import IN, Scope
 from clawtrace.model.relations import RELATIONS
@@ -35,7 +36,7 @@ def asked_in_sql():
 @pytest.mark.needs("chdb")
 @pytest.mark.parametrize("recording", PARTS)
 def test_both_stores_answer_alike_within_a_scope(chdb, recording):
-    """Every case of every type, of the part of a recorded run; the second store is given the rows that the first one holds."""
+    """A quarter of the cases of all types, of the part of a recorded run; the other store is given the rows that ours holds."""
     with Session.open() as session:
         session.load_recordings([RECORDINGS / recording], Grouping.one_run("r"))
         engine, store = session._current(["r"]), session._store
@@ -44,7 +45,7 @@ def test_both_stores_answer_alike_within_a_scope(chdb, recording):
         different = []
         with within.holding(IN):
             chdb.load(held(store))
-            for written in asked_in_sql():
+            for written in list(asked_in_sql())[list(PARTS).index(recording) :: len(PARTS)]:
                 assertion = registry.parse_assertion(written)
                 ours, theirs = answered(store, assertion), answered(chdb, assertion)
                 if ours != theirs:
@@ -73,10 +74,11 @@ def answered(store, assertion):
 def test_a_type_takes_a_scope_or_says_why_not(type_name):
     """Nothing accepts a scope that it would not heed."""
     cls = registry.get(type_name)
+    assert cls.needs_trace or cls.unscoped
     example = yaml.safe_load(reference_example(cls))[0]
     for scope in ({"agent": "boss"}, {"turn": 1}):
         if cls.unscoped:
-            with pytest.raises(registry.InvalidAssertionError, match="cannot narrow this question down"):
+            with pytest.raises(InvalidAssertionError, match="cannot narrow this question down"):
                 registry.parse_assertion(example | scope)
         else:
             assert Scope.of(registry.parse_assertion(example | scope)) is not None

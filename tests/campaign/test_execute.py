@@ -201,7 +201,7 @@ class TestFiles:
         }
         assert (run / "stdout").read_text(), (run / "stderr").read_text() == ("out\n", "err\n")
         assert json.loads((run / "workspace.diff").read_text())["created"] == ["made"]
-        assert (kept["run_status"], kept["exit_code"], kept["status"]) == ("success", 0, "pass")
+        assert (kept["run_status"], kept["exit_code"], kept["repetition"]) == ("success", 0, 1)
         assert (
             str(project.root) not in (result.plan.folder / "manifest.json").read_text() + (run / "run.json").read_text()
         )

@@ -83,7 +83,7 @@ class TestCaseProblems:
         )
         files.suite("case_selection:\n  include_case_ids: [a, b, zz]\n")
         files.case("a", text="schema_version: 1\ncase_id: a\ntitle: 3\nrunner: {type: comand}\ninput: {}\n")
-        files.case("b", text="schema_version: 1\ncase_id: bb\nrunner: {type: command}\ninput: {turns: []}\n")
+        files.case("b", text="schema_version: 1\ncase_id: bb\nrunner: {type: command}\ninput: {turn: []}\n")
 
         assert files.problems(run_profile="p") == [
             "configs/run_profiles/p.yaml:1:17: `schema_version` found 2, valid is 1",
@@ -92,8 +92,8 @@ class TestCaseProblems:
             "configs/suites/main.yaml:5:28: `case_selection.include_case_ids.2` there is no case 'zz'",
             "configs/cases/a/test.yaml:3:8: `title` must be text, found 3. Put it in quotes.",
             "configs/cases/b/test.yaml:1:1: `title` is required",
-            "configs/cases/b/test.yaml:4:9: `input.turns` is not supported yet: several turns in one session come with "
-            "a later version",
+            "configs/cases/b/test.yaml:4:9: `input.turn` is not a known key; known are `messages`, `turns`, `attachments`, "
+            "`context`. Did you mean `turns`?",
         ]
 
     def test_an_unknown_key_suggests_the_nearest(self, files):
@@ -103,7 +103,7 @@ class TestCaseProblems:
 
         assert files.problems() == [
             "configs/suites/main.yaml:4:1: `case_selections` is not a known key; known are `schema_version`, `suite_id`, "
-            "`title`, `models`, `case_selection`, `thresholds`, `metadata`. Did you mean `case_selection`?"
+            "`title`, `models`, `case_selection`, `thresholds`, `openclaw`, `metadata`. Did you mean `case_selection`?"
         ]
 
     def test_runner_settings_are_checked_where_they_are_written(self, files):
@@ -127,13 +127,14 @@ class TestCaseProblems:
             "or 'http/json'",
             "configs/run_profiles/p.yaml:6:22: `model_overrides.m.grace_seconds` must be a number, found 'soon'",
             "configs/run_profiles/p.yaml:6:28: `model_overrides.m.timeout_secs` is a setting of no runner type; known are "
-            "`command`, `cwd`, `env`, `grace_seconds`, `input`, `leftover_may_be_killed`, `leftover_seconds`, `pass_env`, "
-            "`scaffold`, `setup`, `setup_timeout_seconds`, `stdin`, `telemetry`, `timeout_seconds`, `traces`. Did you mean "
-            "`timeout_seconds`?",
+            "`artifacts`, `command`, `cwd`, `env`, `grace_seconds`, `input`, `inputs`, `leftover_may_be_killed`, "
+            "`leftover_seconds`, `logs`, `pass_env`, `scaffold`, `setup`, `setup_timeout_seconds`, `stdin`, `telemetry`, "
+            "`timeout_seconds`, `traces`. Did you mean `timeout_seconds`?",
             "configs/cases/a/test.yaml:6:3: `runner.command` is required",
             "configs/cases/a/test.yaml:7:3: `runner.comand` is not a known key; known are `timeout_seconds`, `command`, "
             "`env`, `pass_env`, `cwd`, `stdin`, `input`, `setup`, `setup_timeout_seconds`, `scaffold`, `telemetry`, "
-            "`grace_seconds`, `leftover_seconds`, `leftover_may_be_killed`. Did you mean `command`?",
+            "`grace_seconds`, `leftover_seconds`, `inputs`, `leftover_may_be_killed`, `artifacts`, `logs`. Did you mean "
+            "`command`?",
             "configs/cases/a/test.yaml:8:12: `runner.env.A` must be text, found true. Put it in quotes.",
         ]
 
@@ -163,8 +164,7 @@ class TestCaseProblems:
     @pytest.mark.parametrize(
         ("key", "sentence"),
         [
-            ("expectations", "judges come with a later version"),
-            ("rubric", "judges come with a later version"),
+            ("dataset", "one case a row comes with a later version"),
         ],
     )
     def test_what_is_not_supported_yet_says_so(self, files, key, sentence):

@@ -13,6 +13,7 @@ receiver:
   grpc_port: 14317
   http_port: 14318
   tee: {endpoint: "https://otlp.example.com/base", headers: {x-api-key: "1"}}
+  limits: {max_request_bytes: 1048576, queue_bytes: 2097152, body_timeout_seconds: 5}
 store: {url: data/spans.duckdb}
 model_pricing:
   mine: {input_per_1m: 1, output_per_1m: 2}
@@ -50,6 +51,7 @@ def test_every_key(files):
     assert (config.receiver.grpc_port, config.receiver.http_port) == (14317, 14318)
     assert config.receiver.tee.endpoint == "https://otlp.example.com/base"
     assert config.receiver.tee.headers == {"x-api-key": "1"}
+    assert config.receiver.limits.queue_bytes == 2_097_152
     assert project.store == files.root / "data/spans.duckdb"
     assert project.pricing.price_call(None, "mine", 1_000_000, 0).usd == 1.0
     assert (config.settle_ms, config.trace_timeout_ms, config.run_key) == (100, 900, "session.id")
@@ -81,6 +83,15 @@ def test_a_tee_that_cannot_be_meant(files, tee, sentence):
     assert sentence in problem
 
 
+def test_a_queue_holds_a_request(files):
+    """Limits that contradict each other are told before anything listens."""
+    files.write("clawtrace.yaml", "receiver: {limits: {queue_bytes: 2048}}\n")
+
+    assert problems(files) == [
+        "clawtrace.yaml:1:20: `receiver.limits` `queue_bytes` (2048) must hold a request of `max_request_bytes` (67108864)"
+    ]
+
+
 def test_the_tees_key_comes_from_the_environment(files):
     """A key need not be in the file."""
     config = files.project({"CLAWTRACE_RECEIVER_TEE_HEADERS": "{authorization: Bearer s3cret}"}).config
@@ -93,7 +104,7 @@ def test_problems_have_their_places(files):
     files.write(
         "clawtrace.yaml",
         """\
-        receiver: {host: 0.0.0.0, limits: x, grpc_port: 99999}
+        receiver: {host: 0.0.0.0, auth_token: x, grpc_port: 99999}
         store: {url: "clickhouse://h/db"}
         trace_timeout: 3
         gateway: {url: "localhost:18789"}
@@ -104,13 +115,14 @@ def test_problems_have_their_places(files):
     assert problems(files) == [
         "clawtrace.yaml:1:18: `receiver.host` only loopback addresses are supported yet (127.0.0.1, ::1, localhost), found "
         "'0.0.0.0'",
-        "clawtrace.yaml:1:27: `receiver.limits` is not supported yet: the receiver's limits are fixed in this version",
-        "clawtrace.yaml:1:49: `receiver.grpc_port` must be less than or equal to 65535, found 99999",
+        "clawtrace.yaml:1:27: `receiver.auth_token` is not supported yet: the receiver listens on loopback addresses only, "
+        "which need no token",
+        "clawtrace.yaml:1:53: `receiver.grpc_port` must be less than or equal to 65535, found 99999",
         "clawtrace.yaml:2:14: `store.url` only DuckDB files are supported yet (a path, or duckdb:///path), found "
         "'clickhouse://h/db'",
         "clawtrace.yaml:3:1: `trace_timeout` is not a known key; known are `schema_version`, `receiver`, `store`, "
         "`model_pricing`, `settle_ms`, `trace_timeout_ms`, `trace`, `telemetry_env`, `gateway`, `redaction`, `run_key`, "
-        "`dialects`, `outputs`. Did you mean `trace_timeout_ms`?",
+        "`dialects`, `log_adapters`, `outputs`. Did you mean `trace_timeout_ms`?",
         "clawtrace.yaml:4:16: `gateway.url` must be the address of an HTTP server (`http://…`), found 'localhost:18789'",
         "clawtrace.yaml:5:23: `redaction.patterns` the pattern `x` is no regular expression: missing ) at position 1",
     ]

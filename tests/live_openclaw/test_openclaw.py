@@ -1,7 +1,7 @@
 """A real OpenClaw, run and judged: what clawtrace says of it is what the model server and the tools' own log say.
 
 OpenClaw 2026.4.27 records neither usage, arguments nor the names of agents in its spans: those are unknown, and what asks
-for them is inconclusive. A tool that is denied is not offered; a model that asks for it all the same is turned away, and no
+for them is inconclusive; the transcripts of its sessions tell them. A tool that is denied is not offered; a model that asks for it all the same is turned away, and no
 span tells of it: nothing was executed. A hook that refuses a call leaves a span that says so.
 """
 
@@ -86,6 +86,16 @@ def called(run: Judged) -> list[tuple[str, str]]:
     return [(call["name"], call["outcome"]) for call in run.facts["tool_calls"]]
 
 
+def tokens_of(run: Judged) -> tuple[int, int]:
+    """What the model server sent: all input and all output tokens."""
+    used = [exchange.usage for exchange in run.asked if exchange.usage is not None]
+    return sum(usage["input"] for usage in used), sum(usage["output"] for usage in used)
+
+
+def totals_of(facts: dict[str, Any]) -> tuple[int | None, int | None]:
+    return facts["totals"]["input_tokens"], facts["totals"]["output_tokens"]
+
+
 def verdicts(run: Judged) -> dict[str, str]:
     return {verdict.id: verdict.status.value for verdict in run.result.verdicts}
 
@@ -139,6 +149,18 @@ def test_a_sub_agent_and_a_refused_call_side_by_side(judge) -> None:
         "tool_was_called": "pass", "tool_call_count": "pass", "llm_call_count": "pass", "tool_not_permitted": "pass",
         "delegation_occurred": "inconclusive", "trace_token_budget": "inconclusive", "no_span_errors": "pass",
     }  # fmt: skip
+
+    told = delegating.told
+    names = {agent["name"] for agent in told["agents"]}
+    assert (names, told["delegations"]) == ({"support", "researcher"}, [["support", "researcher"]])
+    by_agent = [("support", 1013), ("support", 1129), ("researcher", 1361), ("researcher", 1777), ("support", 2503)]
+    assert [(call["agent"], call["input_tokens"]) for call in told["llm_calls"]] == by_agent
+    assert totals_of(told) == tokens_of(delegating)
+    assert [(call["agent"], call["name"], call["arguments"]) for call in told["tool_calls"]] == [
+        ("support", "sessions_spawn", {"task": "Run it.", "agentId": "researcher", "label": "research"}),
+        ("researcher", "exec", {"command": "echo hi >> tool.log"}),
+    ]
+    assert told["final_output"] == "The researcher is done."
 
     # A hook refused the one; the loop detector, whose span stands alone, the other: it knows nothing but the tool's name.
     assert called(refusing) == [

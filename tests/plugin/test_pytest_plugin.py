@@ -141,12 +141,12 @@ def test_the_fixture_is_listed_with_its_meaning(run_pytest):
 PAGE = Path(__file__).parents[2] / "docs" / "pytest.md"
 
 
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", range(3))
 def test_the_pages_examples_run(run_pytest, number):
     """The test files that docs/pytest.md shows are tests that pass."""
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     whole = [example for example in examples if "def test_" in example]
-    assert len(whole) == 2
+    assert len(whole) == 3
     done = run_pytest(whole[number])
 
     assert done.returncode == 0, done.stdout

@@ -320,6 +320,13 @@ class TestHostile:
 
         assert text == filled(from_protobuf(traces(span("s", attributes={"a": text}))))[0]["attributes"]["a"]
 
+    def test_texts_of_every_length_of_a_length(self):
+        """Texts come through whole on both sides of each border at which their length takes one byte more."""
+        counts = [*range(132), *range(16_370, 16_390), *range((1 << 21) - 6, (1 << 21) + 2)]
+        made = traces(*[span(f"s{count}", attributes={"a": "x" * count}) for count in counts])
+
+        assert [len(row["attributes"]["a"]) for row in filled(from_protobuf(made))] == counts
+
     def test_an_endless_varint_is_no_number(self):
         """A varint of a megabyte costs its span and no quadratic time."""
         view = _view(traces(span("bad", attributes={"n": 1}), span("good")))

@@ -6,9 +6,10 @@ for all of them: one row a command, ranked so that the first one decides.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Discriminator, Tag, WithJsonSchema
 
 from clawtrace._attribute_docs import Documented
 from clawtrace.assertions._bounds import plural
@@ -37,13 +38,25 @@ class Matching(Documented):
     """Regular expression, found anywhere in the text of a command or of a simple command in it."""
 
 
+def _form(value: Any) -> str:
+    """Return which form of `of` is written, so that only its problems are told."""
+    return "a mapping" if isinstance(value, Mapping | Matching) else "one word"
+
+
+Of = Annotated[
+    Annotated[Literal["last", "any", "all"], Tag("one word")] | Annotated[Matching, Tag("a mapping")],
+    Discriminator(_form),
+    WithJsonSchema({"anyOf": [{"enum": ["last", "any", "all"]}, Matching.model_json_schema()]}),
+]
+
+
 class CommandResult(Assertion):
     """Base of the assertions on how commands ended."""
 
     abstract = True
     growth = "exact"
 
-    of: Literal["last", "any", "all"] | Matching = "last"
+    of: Of = "last"
     """Which commands: the `last` one, at least one (`any`), each one (`all`), or the last that an expression finds
     (`{matching: "^pytest"}`)."""
 

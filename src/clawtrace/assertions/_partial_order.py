@@ -37,7 +37,8 @@ class PartialOrder:
         """Take the fields of the assertion; `any_order` lets the steps come in any order."""
         whole = Then.model_construct(root=tuple(steps)) if steps else None
         self._leaves = list(named(whole)) if whole else []
-        mentioned = [*self._leaves, *(name for rule in (*forbidden, *required) for name in _names(rule))]
+        rules: list[ForbidBetween | RequireCall] = [*forbidden, *required]
+        mentioned = [*self._leaves, *(name for rule in rules for name in _names(rule))]
         self._matchers = list({_key(name): name for name in mentioned}.values())
         self._number = {_key(name): number for number, name in enumerate(self._matchers)}
         parts = [pattern(step, self._item) for step in steps]
@@ -45,7 +46,7 @@ class PartialOrder:
         self._required = required
         self.trajectory = Trajectory(
             self.pattern,
-            tuple(self._rule(rule) for rule in (*forbidden, *required)),
+            tuple(map(self._rule, rules)),
             strict,
             frozenset(map(self._item, bounded(whole))) if whole else frozenset(),
         )

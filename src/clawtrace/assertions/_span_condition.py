@@ -228,15 +228,16 @@ class _Around(Documented):
     """At least one of these holds."""
 
 
+_COLUMN_FIELDS: dict[str, Any] = {
+    column.name: (_annotation(column), Field(default=None, description=column.meaning)) for column in COLUMNS.values()
+}
+
 SpanCondition: Any = create_model(
     "SpanCondition",
     __base__=_Around,
     __module__=__name__,
     __doc__="What is said of a span; all entries must be met.",
-    **{
-        column.name: (_annotation(column), Field(default=None, description=column.meaning))
-        for column in COLUMNS.values()
-    },
+    **_COLUMN_FIELDS,
 )
 """A condition: pydantic model with one field for each column of `spans`, and those of `_Around`."""
 

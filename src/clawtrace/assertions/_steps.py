@@ -89,7 +89,7 @@ def _form(written: Any) -> str:
         return "a list of steps"
     if isinstance(written, dict):
         return next(f"the step {form}" for form in _FORMS if form in written)
-    return {AnyOrder: "the step any_order", Optional: "the step optional", Repeat: "the step repeat"}[type(written)]
+    return f"the step {next(form for form in _FORMS if hasattr(written, form))}"
 
 
 Step = Annotated[

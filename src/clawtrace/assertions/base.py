@@ -158,6 +158,10 @@ class Assertion(Documented):
         del world
         return ()
 
+    def reads_world(self) -> bool:
+        """Return whether `beside` has anything to read."""
+        return type(self).beside is not Assertion.beside
+
     def evidence(self) -> Query | None:
         """Return SQL for the spans that decided: ``run_id, span_id, why, rank`` for the selected runs.
 

@@ -110,19 +110,24 @@ def _fields(cls: type[Assertion]) -> tuple[FieldReference, ...]:
     return tuple(sorted(found, key=lambda field: field.common))
 
 
-def _words(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
-    """Say a JSON Schema in words."""
+_MANY_KEYS = 12
+"""A mapping with more keys is not spelt out."""
+
+
+def _words(schema: dict[str, Any], definitions: dict[str, Any], inside: tuple[str, ...] = ()) -> str:
+    """Say a JSON Schema in words; `inside` are the definitions that it is part of."""
     if "$ref" in schema:
-        return _words(definitions[schema["$ref"].rsplit("/", 1)[-1]], definitions)
+        name = schema["$ref"].rsplit("/", 1)[-1]
+        return "the same" if name in inside else _words(definitions[name], definitions, (*inside, name))
     if "enum" in schema or "const" in schema:
         return " or ".join(str(word) for word in schema.get("enum", [schema.get("const")]))
-    if "anyOf" in schema:
-        parts = [_words(part, definitions) for part in schema["anyOf"] if part.get("type") != "null"]
+    if found := schema.get("anyOf", schema.get("oneOf")):
+        parts = [_words(part, definitions, inside) for part in found if part.get("type") != "null"]
         return " or ".join(dict.fromkeys(parts))
     kind = schema.get("type", "any value")
     if kind == "array":
-        return f"list of {_words(schema.get('items', {}), definitions)}"
-    if kind == "object" and "properties" in schema:
+        return f"list of {_words(schema.get('items', {}), definitions, inside)}"
+    if kind == "object" and 0 < len(schema.get("properties", ())) <= _MANY_KEYS:
         return f"mapping of {', '.join(schema['properties'])}"
     words = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
     return words.get(kind, "mapping" if kind == "object" else kind)

@@ -30,10 +30,11 @@ from clawtrace.campaign.one_run import (
     failed_result,
     run_one,
 )
-from clawtrace.campaign.reuse import decide, evaluation_folder
+from clawtrace.campaign.reuse import Decision, decide, evaluation_folder, remember_reports
 from clawtrace.campaign.reused_run import at_home, judge_stored
 from clawtrace.campaign.stored import StoredRuns, read_run
 from clawtrace.campaign.stored_results import write_result
+from clawtrace.config.case_file import LoadedCase
 from clawtrace.config.permissions import hook_policy
 from clawtrace.engine.gate import Gate
 from clawtrace.errors import ClawtraceError, ConfigError, PreconditionError, RunnerError
@@ -86,7 +87,7 @@ def execute(
     env: Mapping[str, str],
     listener: Listener = lambda _: None,
     *,
-    reuse: bool = True,
+    decisions: Mapping[str, Decision] | None = None,
 ) -> CampaignResult:
     """Run every planned run and judge it; a stored run that can stand for a planned one spares its agent.
 
@@ -98,14 +99,20 @@ def execute(
         session: open, with a receiver.
         env: the caller's environment.
         listener: told about progress, one event at a time.
-        reuse: whether stored runs may stand for planned ones.
+        decisions: from `decide`, made before the campaign's store was opened; by default nothing is reused.
     """
-    return _Execution(plan, session, env, listener, reuse=reuse).run()
+    found = decide(plan, env, reuse=False) if decisions is None else decisions
+    return _Execution(plan, session, env, listener, found).run()
 
 
 class _Execution:
     def __init__(
-        self, plan: Plan, session: CampaignSession, env: Mapping[str, str], listener: Listener, *, reuse: bool
+        self,
+        plan: Plan,
+        session: CampaignSession,
+        env: Mapping[str, str],
+        listener: Listener,
+        decisions: Mapping[str, Decision],
     ) -> None:
         self.plan = plan
         self._listener = listener
@@ -113,7 +120,7 @@ class _Execution:
         self._halted: str | None = None
         self._interrupted = False
         self._active = 0
-        self._decisions = decide(plan, env, reuse=reuse)
+        self._decisions = decisions
         self._stored = StoredRuns(plan.outputs)
         self._evaluations = evaluation_folder(plan)
         self._results: dict[str, RunResult] = {}
@@ -128,6 +135,7 @@ class _Execution:
 
     def run(self) -> CampaignResult:
         started_at = time.time()
+        remember_reports(self.plan)
         self._manifest(started_at)
         self._tell(PlanReady(self.plan))
         missing = missing_runtimes(self._to_start(), self._context.env)
@@ -255,10 +263,7 @@ class _Execution:
         """Write ``manifest.json``: what this campaign is, with the labels that reports show."""
         suite, profile = self.plan.suite.config, self.plan.suite.run_profile
         judging = self.plan.suite.evaluation_profile
-        cases: dict[str, Any] = {
-            case.config.case_id: case.config.model_dump(include={"title", "description", "tags", "metadata"})
-            for case in self.plan.suite.cases
-        }
+        cases: dict[str, Any] = {case.config.case_id: _case_entry(case) for case in self.plan.suite.cases}
         write_json(
             self.plan.folder / "manifest.json",
             {
@@ -274,3 +279,10 @@ class _Execution:
                 "runs": [{"run_id": run.run_id, "folder": run.folder} for run in self.plan.runs],
             },
         )
+
+
+def _case_entry(case: LoadedCase) -> dict[str, Any]:
+    """Return what a manifest says of a case: its labels, its agent, and what waits for a judge."""
+    labels = case.config.model_dump(mode="json", include={"title", "description", "tags", "metadata"})
+    agent = case.agent.config.model_dump(mode="json", exclude={"schema_version"}) if case.agent else None
+    return labels | case.config.for_judges() | ({"agent": agent} if agent else {})

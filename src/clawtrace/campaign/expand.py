@@ -56,6 +56,8 @@ class Plan:
     max_concurrency: int
     fail_fast: bool
     stop_on_runner_error: bool
+    reports: tuple[Path, ...] = ()
+    """Absolute files that the campaign writes beside its folder."""
 
     @property
     def store(self) -> Path:
@@ -72,6 +74,7 @@ def expand(
     repetitions: int | None = None,
     concurrency: int | None = None,
     outputs: Path | None = None,
+    reports: Sequence[Path] = (),
 ) -> Plan:
     """Return the plan of a campaign.
 
@@ -83,6 +86,7 @@ def expand(
         repetitions: instead of the profile's.
         concurrency: instead of the profile's.
         outputs: folder of results, instead of the project's.
+        reports: files that the campaign writes beside its folder.
 
     Raises:
         UsageError: a case, tag or model that the suite does not have.
@@ -108,6 +112,7 @@ def expand(
         max_concurrency=parallel,
         fail_fast=policy.fail_fast,
         stop_on_runner_error=policy.stop_on_runner_error,
+        reports=tuple(path.absolute() for path in reports),
     )
 
 
@@ -116,7 +121,7 @@ def profile_fingerprint(profile: RunProfile) -> str:
     settings = {
         "runner_defaults": profile.runner_defaults,
         "model_overrides": profile.model_overrides,
-        "openclaw": None,
+        "openclaw": None if profile.openclaw is None else profile.openclaw.model_dump(mode="json"),
     }
     canonical = json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
     return hashlib.sha256(canonical.encode()).hexdigest()

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import partial
 from typing import Any
 
 from clawtrace.campaign.expand import PlannedRun
+from clawtrace.config.agent_file import LoadedAgent
+from clawtrace.runners.base import Message
+from clawtrace.runners.content import tree_digest
 from clawtrace.runners.templates import names_in, render_tree
+from clawtrace.runners.workspace import STANDARD_FILES, placeholder
 
-__all__ = ["SCHEMA", "canonical_digest", "evaluation_fingerprint", "run_fingerprint"]
+__all__ = ["SCHEMA", "canonical_digest", "evaluation_fingerprint", "run_parts"]
 
 SCHEMA = 1
 """Raised when the same edit would give another agent or another judgement than before."""
@@ -30,8 +34,8 @@ def canonical_digest(data: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def run_fingerprint(planned: PlannedRun, env: Mapping[str, str], inputs: Mapping[str, Any]) -> str:
-    """Return the fingerprint of what an agent is given to do, as 64 hex digits.
+def run_parts(planned: PlannedRun, env: Mapping[str, str], inputs: Mapping[str, Any]) -> dict[str, str]:
+    """Return what an agent is given to do and depends on, as one digest a part, by the part's name in words.
 
     Args:
         planned: the run.
@@ -40,22 +44,38 @@ def run_fingerprint(planned: PlannedRun, env: Mapping[str, str], inputs: Mapping
     """
     case, model = planned.case, planned.model
     given = {
-        "runner": case.config.runner.type,
-        "settings": planned.settings.model_dump(mode="json"),
-        "messages": [[message.role, message.content, message.name] for message in case.messages],
-        "input": case.config.input.model_dump(mode="json", exclude={"messages"}),
+        "the runner's settings": [case.config.runner.type, planned.settings.model_dump(mode="json")],
+        "the messages": [_told(case.conversation.messages), _told(case.conversation.turns)],
+        "the context": case.config.input.context.model_dump(mode="json", exclude_none=True),
     }
     named = {name for text in _texts(given) for name in names_in(text)}
-    return canonical_digest(
-        {
-            "schema": SCHEMA,
-            "case_id": case.config.case_id,
-            "model": None if model is None else model.model_dump(mode="json", exclude={"label"}),
-            "given": render_tree(given, partial(_stands_for, env)),
-            "inputs": inputs,
-            "day": date.today().isoformat() if named & _OF_THE_DAY else None,
-        }
-    )
+    parts = {
+        "the way clawtrace runs agents": SCHEMA,
+        "the case's id": case.config.case_id,
+        "the model": None if model is None else model.model_dump(mode="json", exclude={"label"}),
+        "the attachments": [[one.name, one.sha256, one.size] for one in case.conversation.attachments],
+        "the agent": _agent(case.agent),
+        "the day": date.today().isoformat() if named & _OF_THE_DAY else None,
+        **render_tree(given, partial(_stands_for, env)),
+        **inputs,
+    }
+    return {name: canonical_digest(part)[:16] for name, part in parts.items()}
+
+
+def _told(messages: Sequence[Message]) -> list[list[str | None]]:
+    return [[message.role, message.content, message.name] for message in messages]
+
+
+def _agent(agent: LoadedAgent | None) -> dict[str, Any] | None:
+    """Return what of an agent can change a run: its id, what the CLI is told of it, its files with their modes."""
+    if agent is None:
+        return None
+    return {
+        "agent_id": agent.config.agent_id,
+        "openclaw": agent.config.openclaw.model_dump(mode="json"),
+        "workspace": tree_digest(agent.workspace, agent.workspace.rglob("*")),
+        "placeholders": [placeholder(name) for name in STANDARD_FILES],
+    }
 
 
 def _stands_for(env: Mapping[str, str], name: str) -> str:
@@ -74,7 +94,7 @@ def _texts(data: Any) -> list[str]:
 
 
 def evaluation_fingerprint(
-    planned: PlannedRun, run: str, profile: Mapping[str, Any] | None, pricing: Any, judging: Mapping[str, str]
+    planned: PlannedRun, run: str, profile: Mapping[str, Any] | None, project: Mapping[str, Any], judging: Mapping[str, str]
 ) -> str:
     """Return the fingerprint of what judges a run, as 64 hex digits.
 
@@ -82,7 +102,7 @@ def evaluation_fingerprint(
         planned: the run.
         run: the fingerprint of the run itself.
         profile: the evaluation profile, as written.
-        pricing: `model_pricing` of the project.
+        project: what the project says about closing, normalising, prices and redaction.
         judging: digests of the files beside the case that judge (golden files, word lists, hooks), by path.
     """
     case = planned.case
@@ -95,9 +115,11 @@ def evaluation_fingerprint(
                 for assertion, entry in zip(case.assertions.parsed, case.assertions.entries, strict=True)
             ],
             "preconditions": [entry.fields for entry in case.preconditions.entries],
+            "expectations": case.config.expectations.model_dump(mode="json"),
+            "rubric": None if case.config.rubric is None else case.config.rubric.model_dump(mode="json"),
             "day": date.today().isoformat() if any(one.until is not None for one in case.assertions.parsed) else None,
             "profile": profile,
-            "pricing": pricing,
+            "project": project,
             "judging": judging,
         }
     )

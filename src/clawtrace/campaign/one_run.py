@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,13 +13,15 @@ from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
 from clawtrace.campaign.expand import PlannedRun
 from clawtrace.campaign.layout import fresh_folder, write_json
+from clawtrace.campaign.reuse import RunFingerprint
 from clawtrace.campaign.stored import RUN_SCHEMA
 from clawtrace.campaign.surroundings import after, with_preconditions
+from clawtrace.config.conversation import Conversation
 from clawtrace.errors import ConfigError, RunnerError
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult, Status
-from clawtrace.runners.base import Message, Runner, RunOutcome, RunRequest, StopSignal, TelemetryTarget
-from clawtrace.runners.templates import RunValues, render
+from clawtrace.runners.base import AgentFiles, Message, Runner, RunOutcome, RunRequest, StopSignal, TelemetryTarget
+from clawtrace.runners.templates import RunValues, render, render_tree, session_id
 
 if TYPE_CHECKING:
     from clawtrace.engine.log_runs import LoadedLogs, RunOf
@@ -112,7 +114,7 @@ class RunContext:
     """What is common to the worlds of all runs: the project's gateway, and what hooks may do."""
 
 
-def run_one(planned: PlannedRun, fingerprint: str | None, context: RunContext, judging: Any) -> RunResult:
+def run_one(planned: PlannedRun, fingerprint: RunFingerprint | None, context: RunContext, judging: Any) -> RunResult:
     """Run `planned` and judge it.
 
     Args:
@@ -136,6 +138,7 @@ def run_one(planned: PlannedRun, fingerprint: str | None, context: RunContext, j
         repetition=planned.repetition,
         trace_id=secrets.token_hex(16),
         parent_span_id=secrets.token_hex(8),
+        session_ids=(session_id(planned.run_id),),
     )
     values = run_values(planned, planned.run_id, context.env, folder / "workspace", started_at)
     request = with_preconditions(
@@ -248,15 +251,18 @@ def run_values(
 
 def _request(planned: PlannedRun, context: RunContext, folder: Path, values: RunValues) -> RunRequest:
     case, model = planned.case, planned.model
+    more = case.config.input.context
     return RunRequest(
         run_id=planned.run_id,
         case_id=case.config.case_id,
         model_id=planned.model_id,
         requested_model=model.requested_model if model else None,
         repetition=planned.repetition,
-        messages=tuple(
-            Message(message.role, render(message.content, values.value), message.name) for message in case.messages
-        ),
+        messages=_messages(case.conversation, values),
+        turns=tuple(_rendered(turn, values) for turn in case.conversation.turns),
+        context=render_tree(more.model_extra or {}, values.value),
+        expected_artifact=more.openclaw.expected_artifact if more.openclaw else None,
+        agent=AgentFiles(case.agent.config.agent_id, case.agent.workspace) if case.agent else None,
         settings=planned.settings,
         folder=folder,
         case_dir=case.path.parent,
@@ -266,10 +272,22 @@ def _request(planned: PlannedRun, context: RunContext, folder: Path, values: Run
     )
 
 
+def _messages(conversation: Conversation, values: RunValues) -> tuple[Message, ...]:
+    """Return the messages with the attachments before the first one of the user."""
+    messages = [_rendered(message, values) for message in conversation.messages]
+    first = next((at for at, message in enumerate(messages) if message.role == "user"), len(messages))
+    messages[first:first] = [attachment.message() for attachment in conversation.attachments]
+    return tuple(messages)
+
+
+def _rendered(message: Message, values: RunValues) -> Message:
+    return Message(message.role, render(message.content, values.value), message.name)
+
+
 def _keep(
     folder: Path,
     planned: PlannedRun,
-    fingerprint: str | None,
+    fingerprint: RunFingerprint | None,
     started_at: float,
     record: RunRecord,
     outcome: RunOutcome,
@@ -283,7 +301,8 @@ def _keep(
         {
             "schema": RUN_SCHEMA,
             "run_id": record.run_id,
-            "fingerprint": fingerprint,
+            "fingerprint": fingerprint and fingerprint.digest,
+            "fingerprint_parts": fingerprint and dict(fingerprint.parts),
             "case_id": record.case_id,
             "model_id": record.model_id,
             "requested_model": planned.model.requested_model if planned.model else None,
@@ -300,9 +319,20 @@ def _keep(
             "closed_by": result.closed_by,
             "complete": result.complete,
             "incomplete_because": list(result.incomplete_because),
+            "duration_ms": result.duration_ms,
+            "tokens": _tokens(result.totals),
+            "cost_usd": result.totals.get("cost_high"),
+            "agent_id": planned.case.agent.config.agent_id if planned.case.agent else None,
+            "artifacts": [asdict(artifact) for artifact in outcome.artifacts],
             "notes": list(outcome.notes),
         },
     )
+
+
+def _tokens(totals: Mapping[str, Any]) -> int | None:
+    """Return input and output tokens together; None where either is unknown."""
+    given, made = totals.get("input_tokens"), totals.get("output_tokens")
+    return None if given is None or made is None else int(given + made)
 
 
 def assertion_problem(error: ConfigError) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from clawtrace.campaign.expand import Plan
 from clawtrace.campaign.layout import campaign_lock
+from clawtrace.campaign.stored import read_run
 
 if TYPE_CHECKING:
     from clawtrace.session import Session
@@ -28,5 +29,17 @@ def open_campaign(plan: Plan) -> Iterator[Session]:
 
     with campaign_lock(plan.folder):
         settings = session_settings(plan.suite.project)
-        with Session.open(plan.store, receive=True, settings=settings) as session:
+        with Session.open(plan.store, settings=settings) as session:
+            session.forget_runs(_left_behind(plan, session.run_ids()))
+            session.listen()
             yield session
+
+
+def _left_behind(plan: Plan, stored: Iterable[str]) -> list[str]:
+    """Return the suite's runs in the store that no folder keeps: they never ended, or others took their place."""
+    kept = set()
+    for file in (plan.folder / "runs").glob("*/*/*/run.json"):
+        run = read_run(file.parent, plan.folder)
+        if run is not None:
+            kept.add(run.run_id)
+    return [run_id for run_id in stored if run_id.startswith(f"{plan.suite.config.suite_id}/") and run_id not in kept]

@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from clawtrace.assertions.probe import Probe
 from clawtrace.campaign.expand import Plan, PlannedRun
-from clawtrace.campaign.fingerprint import canonical_digest, evaluation_fingerprint, run_fingerprint
+from clawtrace.campaign.fingerprint import canonical_digest, evaluation_fingerprint, run_parts
+from clawtrace.campaign.layout import write_json
 from clawtrace.campaign.stored import StoredRun, StoredRuns, read_run
 from clawtrace.config.case_file import LoadedCase
 from clawtrace.config.places import case_files
 from clawtrace.runners.base import InputsRequest, Runner, runner_types
 from clawtrace.runners.content import file_digest
 
-__all__ = ["Decision", "decide", "evaluation_folder"]
+__all__ = ["Decision", "RunFingerprint", "decide", "evaluation_folder", "remember_reports", "written_reports"]
 
-_CONFIGURATION = ("suites", "run_profiles", "evaluation_profiles", "schemas")
-"""Folders of `configs` that hold no input of an agent: what of them matters is in the settings."""
+_REPORTS = "index/reports.json"
+_CONFIGURATION = ("suites", "run_profiles", "evaluation_profiles", "schemas", "agents")
+"""Folders of `configs` that hold no input of an agent: what of them matters is in the settings, or counted apart."""
+
+
+class RunFingerprint(NamedTuple):
+    """Identity of what an agent is given to do."""
+
+    digest: str
+    """64 hex digits over the parts."""
+    parts: Mapping[str, str]
+    """One digest a part, by its name in words: they tell which was edited."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What becomes of one planned run."""
 
-    fingerprint: str | None
+    fingerprint: RunFingerprint | None
     """Of the run; None where its inputs are not all known, so that nothing can stand for it."""
     evaluation: str | None
     """Of its judgement; None like the run's."""
@@ -57,18 +69,20 @@ def _decisions(
         if run is None:
             yield planned, Decision(None, None, None, unknown)
             continue
-        evaluation = prints.evaluation(planned, run)
+        evaluation = prints.evaluation(planned, run.digest)
         stored, why = _stored(plan, planned, run, found) if reuse else (None, "`--no-reuse`")
         yield planned, Decision(run, evaluation, stored, why)
 
 
-def _stored(plan: Plan, planned: PlannedRun, fingerprint: str, found: StoredRuns) -> tuple[StoredRun | None, str]:
+def _stored(
+    plan: Plan, planned: PlannedRun, fingerprint: RunFingerprint, found: StoredRuns
+) -> tuple[StoredRun | None, str]:
     own = read_run(plan.folder / planned.folder, plan.folder)
-    why = own.why_not(fingerprint) if own is not None else "it was not run before"
+    why = own.why_not(*fingerprint) if own is not None else "it was not run before"
     if not why:
         return own, "a stored run of this campaign stands for it"
-    other = found.find(fingerprint, planned.repetition)
-    if other is not None and not other.why_not(fingerprint):
+    other = found.find(fingerprint.digest, planned.repetition)
+    if other is not None and not other.why_not(*fingerprint):
         return other, f"a run of {other.campaign.relative_to(plan.outputs)} stands for it"
     return None, why
 
@@ -93,19 +107,20 @@ class _Fingerprints:
         self._root = project.root.absolute()
         self._leave_out = tuple(_no_inputs(plan))
         self._profile = None if profile is None else profile.model_dump(mode="json")
-        self._pricing = project.config.model_pricing
+        self._switches = project.config.telemetry_env
+        self._project = project.config.model_dump(mode="json", exclude={"receiver", "store", "outputs"})
         self._runners: dict[str, Runner] = {name: cls() for name, cls in runner_types().items()}
-        self._runs: dict[tuple[str, str | None], tuple[str | None, str]] = {}
+        self._runs: dict[tuple[str, str | None], tuple[RunFingerprint | None, str]] = {}
         self._judging: dict[str, dict[str, str]] = {}
 
-    def run(self, planned: PlannedRun) -> tuple[str | None, str]:
+    def run(self, planned: PlannedRun) -> tuple[RunFingerprint | None, str]:
         """Return the fingerprint of a run, or None and why there is none."""
         key = (planned.case.config.case_id, planned.model_id)
         if key not in self._runs:
             self._runs[key] = self._compute(planned)
         return self._runs[key]
 
-    def _compute(self, planned: PlannedRun) -> tuple[str | None, str]:
+    def _compute(self, planned: PlannedRun) -> tuple[RunFingerprint | None, str]:
         case = planned.case
         folder = case.path.parent.absolute()
         judging = (case.path.absolute(), *(folder / name for name in self._files(case)))
@@ -113,11 +128,12 @@ class _Fingerprints:
         inputs = self._runners[case.config.runner.type].inputs(request)
         if inputs.unknown:
             return None, inputs.unknown
-        return run_fingerprint(planned, self._env, inputs.digests), ""
+        parts = run_parts(planned, self._env, {"`telemetry_env`": dict(self._switches), **inputs.digests})
+        return RunFingerprint(canonical_digest(parts), parts), ""
 
     def evaluation(self, planned: PlannedRun, run: str) -> str:
         """Return the fingerprint of a run's judgement."""
-        return evaluation_fingerprint(planned, run, self._profile, self._pricing, self._files(planned.case))
+        return evaluation_fingerprint(planned, run, self._profile, self._project, self._files(planned.case))
 
     def _files(self, case: LoadedCase) -> dict[str, str]:
         """Return the digests of the files beside a case that its assertions name, by path as written."""
@@ -136,11 +152,33 @@ def _judging_files(case: LoadedCase) -> Iterator[str]:
                 yield name
 
 
+def written_reports(plan: Plan) -> set[Path]:
+    """Return the report files of this and earlier campaigns: clawtrace wrote them, and no agent depends on them."""
+    known = set(plan.reports)
+    try:
+        before = json.loads((plan.outputs / _REPORTS).read_text(encoding="utf-8"))["reports"]
+        known |= {plan.suite.project.root.absolute() / name for name in before}
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return known
+
+
+def remember_reports(plan: Plan) -> None:
+    """Note which files outside of the results this campaign will write."""
+    root = plan.suite.project.root.absolute()
+    names = sorted(path.relative_to(root).as_posix() for path in written_reports(plan) if path.is_relative_to(root))
+    if names:
+        write_json(plan.outputs / _REPORTS, {"schema": "clawtrace.reports/1", "reports": names})
+
+
 def _no_inputs(plan: Plan) -> Iterable[Path]:
     """Return the folders of a project that are no input of an agent: the case's own folder is looked at apart."""
     project = plan.suite.project
     yield plan.outputs
+    yield from written_reports(plan)
     yield project.outputs.absolute()
     yield from (project.configs / name for name in _CONFIGURATION)
+    if project.path is not None:
+        yield project.path
     for files in case_files(project.configs / "cases").values():
         yield from (file.parent for file in files)

@@ -45,12 +45,14 @@ class StoredRun:
         """The span store that holds its spans."""
         return self.campaign / "spans.duckdb"
 
-    def why_not(self, fingerprint: str) -> str:
-        """Return why this run cannot stand for one with that fingerprint; empty when it can."""
+    def why_not(self, fingerprint: str, parts: Mapping[str, str]) -> str:
+        """Return why this run cannot stand for one with that fingerprint of these parts; empty when it can."""
         if self.data.get("fingerprint") is None:
             return "it was stored without a fingerprint"
         if self.data["fingerprint"] != fingerprint:
-            return "what the agent is given, or depends on, was edited"
+            before = self.data.get("fingerprint_parts") or {}
+            names = [name for name in {**before, **parts} if before.get(name) != parts.get(name)]
+            return f"edited since: {', '.join(names)}"
         status = self.data.get("run_status")
         if status not in _WELL_ENDED:
             return f"the stored run ended as `{status}`"

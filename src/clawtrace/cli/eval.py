@@ -36,9 +36,13 @@ class _SuiteFlags(NamedTuple):
     model: tuple[str, ...]
     repeat: int | None
     concurrency: int | None
+    no_reuse: bool
+    dry_run: bool
 
     def given(self) -> list[str]:
-        return [f"--{name.replace('_', '-')}" for name, value in self._asdict().items() if value not in (None, ())]
+        return [
+            f"--{name.replace('_', '-')}" for name, value in self._asdict().items() if value not in (None, (), False)
+        ]
 
 
 @click.command(
@@ -54,6 +58,8 @@ class _SuiteFlags(NamedTuple):
 @click.option("--model", multiple=True, metavar="ID", help="Only this model of the suite. Repeatable.")
 @click.option("--repeat", type=click.IntRange(1), help="How often each case is run.")
 @click.option("--concurrency", type=click.IntRange(1), help="How many runs at a time.")
+@click.option("--no-reuse", is_flag=True, help="Run every agent, also where a stored run could stand for it.")
+@click.option("--dry-run", is_flag=True, help="Print what would be run and what reused, and why; start nothing.")
 @recordings_options
 @click.option("--assertions", metavar="FILE", help="What must be true of the recorded runs.")
 @click.option(
@@ -109,6 +115,8 @@ def _eval_recordings(
     started, began = datetime.now(UTC), time.perf_counter()
     project = load_project(Path.cwd(), os.environ)
     asked = load_assertions_file(assertions, project, os.environ, evaluation_profile=profile)
+    for warning in asked.warnings:
+        click.echo(f"warning: {warning}", err=True)
     with Session.open(settings=session_settings(asked.project)) as session:
         run_ids = load_recordings(session, recordings)
         # Only a report or --verbose shows the spans of what passed.
@@ -132,6 +140,7 @@ def _eval_suite(suite: str, flags: _SuiteFlags, out: Path | None, output: Output
     from clawtrace.campaign.execute import execute
     from clawtrace.campaign.expand import expand
     from clawtrace.campaign.opening import open_campaign
+    from clawtrace.campaign.reuse import decide
     from clawtrace.cli._progress import progress
     from clawtrace.config.project_file import load_project
     from clawtrace.config.suite_file import load_suite
@@ -150,10 +159,17 @@ def _eval_suite(suite: str, flags: _SuiteFlags, out: Path | None, output: Output
         repetitions=flags.repeat,
         concurrency=flags.concurrency,
         outputs=out,
+        reports=[Path(target) for _, target in output.reports if target != "-"],
     )
+    decisions = decide(plan, os.environ, reuse=not flags.no_reuse)
+    if flags.dry_run:
+        from clawtrace.cli._plan import print_plan
+
+        print_plan(plan, decisions)
+        return 0
     with open_campaign(plan) as session:
         with progress() as listener:
-            done = execute(plan, session, os.environ, listener)
+            done = execute(plan, session, os.environ, listener, decisions=decisions)
         trees = trees_of(session, done.results)
     report = _report_of(plan, done, _as_the_suite_says(gate, plan), trees)
     _write_all(report, plan.folder)
@@ -179,8 +195,19 @@ def _rates_of(plan: Plan, done: CampaignResult, gate: Gate) -> list[SuiteRate]:
 
 
 def _report_of(plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, Any]) -> CampaignReport:
-    from clawtrace.report.base import CampaignReport, LeftOut
+    from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut
 
+    labels = {}
+    for case in plan.suite.cases:
+        said, agent = case.config, case.agent
+        labels[said.case_id] = CaseLabels(
+            said.title,
+            said.description,
+            said.tags,
+            said.metadata,
+            agent.config.agent_id if agent else None,
+            said.for_judges(),
+        )
     left_out = [
         LeftOut(left.run.run_id, left.run.case.config.case_id, left.run.model_id, left.run.repetition, left.reason)
         for left in done.not_run
@@ -194,6 +221,7 @@ def _report_of(plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, An
         trees=trees,
         duration_ms=(done.ended_at - done.started_at) * 1000,
         thresholds=_rates_of(plan, done, gate),
+        labels=labels,
     )
 
 

@@ -20,7 +20,7 @@ from clawtrace.runners.templates import RunValues, names_in, render_tree
 
 __all__ = ["AssertionList", "load_assertions"]
 
-_OF_A_RUN = ("run_id", "case_id", "case_dir", "model_id", "workspace", "run_started_at", "today", "now")
+_OF_A_RUN = ("run_id", "session_id", "case_id", "case_dir", "model_id", "workspace", "run_started_at", "today", "now")
 
 
 class AssertionList(NamedTuple):

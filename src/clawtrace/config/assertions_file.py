@@ -58,6 +58,8 @@ class LoadedAssertions(NamedTuple):
     """The project, with the file's own `model_pricing` where it states one."""
     hooks: HookPolicy
     """What the evaluation profile lets Python hooks do."""
+    warnings: tuple[str, ...]
+    """What is odd and yet valid, one sentence each."""
 
 
 def load_assertions_file(
@@ -82,22 +84,25 @@ def load_assertions_file(
     problems: list[ConfigProblem] = []
     config = validated(AssertionsFile, document.data, in_document(document), problems)
     assertions = load_assertions(document, tuple(NOTATIONS), env, problems, recorded=True)
-    policy = _policy(evaluation_profile, project, problems)
+    warnings: list[str] = []
+    policy = _policy(evaluation_profile, project, problems, warnings)
     problems += hook_problems(assertions, policy)
     if config is None:
         raise ConfigError(in_reading_order(problems))
     pricing = pricing_of(_merged_pricing(project, config), document, problems) or project.pricing
     if problems:
         raise ConfigError(in_reading_order(problems))
-    return LoadedAssertions(path, assertions, Project(project.config, project.root, project.path, pricing), policy)
+    project = Project(project.config, project.root, project.path, pricing)
+    return LoadedAssertions(path, assertions, project, policy, tuple(warnings))
 
 
-def _policy(profile: str | None, project: Project, problems: list[ConfigProblem]) -> HookPolicy:
+def _policy(profile: str | None, project: Project, problems: list[ConfigProblem], warnings: list[str]) -> HookPolicy:
     if profile is None:
         return HookPolicy()
     from clawtrace.config.profile_files import evaluation_profile_file, load_evaluation_profile
 
-    return hook_policy(load_evaluation_profile(evaluation_profile_file(profile, project.configs), problems))
+    found = evaluation_profile_file(profile, project.configs)
+    return hook_policy(load_evaluation_profile(found, problems, warnings))
 
 
 def _merged_pricing(project: Project, config: AssertionsFile) -> dict[str, object] | None:

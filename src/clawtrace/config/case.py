@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from clawtrace.config.base import ConfigModel, Metadata, SchemaVersion, Slug
+from clawtrace.config.expectations import Expectations, Rubric
 
-__all__ = ["CaseConfig", "InputSection", "MessageConfig", "MessageSource", "RunnerSection"]
+__all__ = [
+    "CaseConfig",
+    "ContextSection",
+    "InputSection",
+    "LlmProbeContext",
+    "MessageConfig",
+    "MessageSource",
+    "OpenClawContext",
+    "RunnerSection",
+]
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -42,17 +52,58 @@ class MessageConfig(ConfigModel):
         return self
 
 
+class LlmProbeContext(ConfigModel):
+    """What the runner `llm_probe` gives the model."""
+
+    tools: list[Literal["exec_shell", "write_file", "read_file", "web_search"]] = Field(default_factory=list)
+    """The tools that the model may call."""
+
+    @field_validator("tools")
+    @classmethod
+    def _distinct(cls, tools: list[str]) -> list[str]:
+        twice = next((tool for tool in tools if tools.count(tool) > 1), None)
+        if twice is not None:
+            raise ValueError(f"the tool {twice!r} is there twice")
+        return tools
+
+
+class OpenClawContext(ConfigModel):
+    """What clawtrace is told about an OpenClaw agent's task; the agent is not told."""
+
+    expected_artifact: str | None = Field(default=None, min_length=1)
+    """The file that the run should leave, relative to the workspace; always kept as an artifact, and missed aloud."""
+
+    @field_validator("expected_artifact")
+    @classmethod
+    def _inside(cls, path: str | None) -> str | None:
+        if path is not None and (path.startswith("/") or ".." in path.split("/")):
+            raise ValueError(f"must be a path inside the workspace, found {path!r}")
+        return path
+
+
+class ContextSection(ConfigModel):
+    """Whatever else the agent is given: free keys, besides those of two runners."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    llm_probe: LlmProbeContext | None = None
+    """For the runner `llm_probe`."""
+    openclaw: OpenClawContext | None = None
+    """About the task of an OpenClaw agent."""
+
+
 class InputSection(ConfigModel):
     """What the agent is given."""
 
-    not_supported_yet: ClassVar[Mapping[str, str]] = {
-        "turns": "several turns in one session come with a later version",
-        "attachments": "attachments come with a later version; put the text into a message, or the file into `scaffold`",
-        "context": "runner-specific context comes with the runners that read it",
-    }
-
     messages: list[MessageConfig] = Field(default_factory=list)
     """The conversation so far, in order; the last user message is what the agent is asked."""
+    turns: list[MessageConfig] = Field(default_factory=list)
+    """User messages that follow each other in one session: the agent is run once for each, with `messages` before the
+    first."""
+    attachments: list[str] = Field(default_factory=list)
+    """Text files, relative to the case file, that are put before the first user message as user messages."""
+    context: ContextSection = ContextSection.model_construct()
+    """Whatever else the agent is given, as a mapping."""
 
 
 class RunnerSection(ConfigModel):
@@ -68,8 +119,6 @@ class CaseConfig(ConfigModel):
     """The file `configs/cases/<case_id>/test.yaml`."""
 
     not_supported_yet: ClassVar[Mapping[str, str]] = {
-        "expectations": "judges come with a later version",
-        "rubric": "judges come with a later version",
         "dataset": "one case a row comes with a later version",
     }
 
@@ -89,6 +138,10 @@ class CaseConfig(ConfigModel):
     """Which runner starts the agent, and its settings for this case."""
     input: InputSection
     """What the agent is given."""
+    expectations: Expectations = Expectations.model_construct()
+    """What a judge holds the run against, in words."""
+    rubric: Rubric | None = None
+    """How a judge scores."""
     preconditions: list[Any] = Field(default_factory=list)
     """What must hold before the agent starts; else the run is an error and no money is spent."""
     given: list[Any] = Field(default_factory=list)
@@ -105,3 +158,12 @@ class CaseConfig(ConfigModel):
         if self.preconditions and self.given:
             raise ValueError("`preconditions` and `given` are two words for one list; keep one of them")
         return self
+
+    def for_judges(self) -> dict[str, Any]:
+        """Return what only a judge can answer, as JSON values: `expectations` and `rubric`, where they are given."""
+        found: dict[str, Any] = {}
+        if len(self.expectations) > 0:
+            found["expectations"] = self.expectations.model_dump(mode="json")
+        if self.rubric is not None:
+            found["rubric"] = self.rubric.model_dump(mode="json")
+        return found

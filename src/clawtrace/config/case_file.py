@@ -10,15 +10,18 @@ from typing import Any
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.problems import did_you_mean
 from clawtrace.assertions.registry import all_types
+from clawtrace.config.agent_file import LoadedAgent
 from clawtrace.config.assertion_list import AssertionList, load_assertions
-from clawtrace.config.case import CaseConfig, MessageConfig
-from clawtrace.config.document import Document, KeyPath, display, read_document
+from clawtrace.config.case import CaseConfig
+from clawtrace.config.conversation import Conversation, load_conversation
+from clawtrace.config.document import Document, KeyPath, read_document
+from clawtrace.config.expectations import rubric_problems
 from clawtrace.config.notations import NOTATIONS, PRECONDITIONS
 from clawtrace.config.problems import Place, in_document, validated
 from clawtrace.config.suite import ModelConfig, RunProfile
 from clawtrace.config.template_check import template_problems
 from clawtrace.errors import ConfigError, ConfigProblem
-from clawtrace.runners.base import Message, Runner, RunnerSettings, runner_types
+from clawtrace.runners.base import Runner, RunnerSettings, runner_types
 
 __all__ = ["LoadedCase", "load_case", "profile_problems"]
 
@@ -29,14 +32,16 @@ class LoadedCase:
 
     config: CaseConfig
     path: Path
-    messages: tuple[Message, ...]
-    """With the texts of their files; templates are not filled in yet."""
+    conversation: Conversation
+    """What its agent is told."""
     preconditions: AssertionList
     """What must hold before the agent starts: probes."""
     assertions: AssertionList
     runner: type[Runner]
     settings: Mapping[str | None, RunnerSettings]
     """By model id (None: the suite lists no models)."""
+    agent: LoadedAgent | None = None
+    """Whose workspace it starts from; None where the suite and its profile give it no agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +83,18 @@ def load_case(
     if config.case_id != path.parent.name:
         message = f"must be the name of the case's folder, {path.parent.name!r}, found {config.case_id!r}"
         problems.append(document.problem(("case_id",), message))
-    messages = _messages(config, path, document, env, problems)
+    conversation = load_conversation(config.input, path, document, env, problems)
+    context = config.input.context.model_dump(exclude_none=True)
+    problems += template_problems(context, in_document(document, ("input", "context")), env)
+    problems += rubric_problems(config.rubric, document)
     runner = _runner(config, document, problems)
     if runner is None:
         return None
     settings = _settings(config, runner, document, models, _Profile(*profile) if profile else None, env, problems)
+    problems += _unseen(conversation, document, runner, settings)
     if len(problems) > before:
         return None
-    return LoadedCase(config, path, messages, preconditions, assertions, runner, settings)
+    return LoadedCase(config, path, conversation, preconditions, assertions, runner, settings)
 
 
 def _no_preconditions(found: AssertionList) -> list[ConfigProblem]:
@@ -162,7 +171,21 @@ def _settings(
 
 
 def _has_user_message(config: CaseConfig) -> bool:
-    return any(message.role == "user" or message.source is not None for message in config.input.messages)
+    told = [*config.input.messages, *config.input.turns]
+    return any(message.role == "user" or message.source is not None for message in told)
+
+
+def _unseen(
+    conversation: Conversation,
+    document: Document,
+    runner: type[Runner],
+    settings: Mapping[str | None, RunnerSettings],
+) -> list[ConfigProblem]:
+    """Return the attachments that an agent would never see."""
+    if not conversation.attachments or all(runner.takes_all_messages(one) for one in settings.values()):
+        return []
+    message = "an attachment is a message of its own, and the agent is given only the last one"
+    return [document.problem(("input", "attachments"), message, "`input: json` of the runner gives it all messages.")]
 
 
 def _merged(
@@ -188,68 +211,3 @@ def _merged(
         return source, prefix + path
 
     return data, place
-
-
-def _messages(
-    config: CaseConfig, path: Path, document: Document, env: Mapping[str, str], problems: list[ConfigProblem]
-) -> tuple[Message, ...]:
-    messages: list[Message] = []
-    for index, message in enumerate(config.input.messages):
-        where: KeyPath = ("input", "messages", index)
-        if message.source is None:
-            problems += template_problems({"content": message.content}, in_document(document, where), env)
-            messages.append(Message(message.role, message.content or "", message.name))
-        else:
-            messages += _from_file(message, path.parent, document, (*where, "source", "path"), env, problems)
-    return tuple(messages)
-
-
-def _from_file(
-    message: MessageConfig,
-    folder: Path,
-    document: Document,
-    where: KeyPath,
-    env: Mapping[str, str],
-    problems: list[ConfigProblem],
-) -> list[Message]:
-    """Return the messages of a `source`: its text, or the message or list of messages that YAML or JSON holds."""
-    assert message.source is not None
-    file = folder / message.source.path
-    if not file.is_file():
-        problems.append(
-            document.problem(where, f"the file {message.source.path!r} does not exist beside the case file")
-        )
-        return []
-    form = message.source.format or {".yaml": "yaml", ".yml": "yaml", ".json": "json"}.get(file.suffix, "text")
-    if form == "text":
-        return _text_message(message, file, in_document(document, where), env, problems)
-    try:
-        source = read_document(file, mapping=False)
-    except ConfigError as error:
-        problems += error.problems
-        return []
-    single = not isinstance(source.data, list)
-    messages = []
-    for index, item in enumerate([source.data] if single else source.data):
-        place = in_document(source, () if single else (index,))
-        inner = validated(MessageConfig, item, place, problems)
-        problems += template_problems(item, place, env)
-        if inner is not None and inner.content is None:
-            problems.append(
-                source.problem(() if single else (index,), "a message in a file has `content`, not `source`")
-            )
-        elif inner is not None:
-            messages.append(Message(inner.role, inner.content or "", inner.name))
-    return messages
-
-
-def _text_message(
-    message: MessageConfig, file: Path, place: Place, env: Mapping[str, str], problems: list[ConfigProblem]
-) -> list[Message]:
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        problems.append(ConfigProblem(display(file), 0, 0, f"cannot be read as UTF-8 text: {error}"))
-        return []
-    problems += template_problems(text, place, env)
-    return [Message(message.role, text, message.name)]

@@ -18,12 +18,13 @@ def describe_notations(properties: Schema, definitions: Schema) -> None:
     """Say in `properties` what the entries of each notation are; each type's long schema is in `definitions`."""
     types = all_types()
     for name, cls in types.items():
+        definitions[f"fields_{name}"] = {"enum": list(cls.model_fields)}
         definitions[f"short_{name}"] = _short(cls, definitions[name])
         definitions[f"check_{name}"] = _declarative(cls, definitions[name])
     definitions["check"] = _check(types, definitions)
     items = {
         "assertions": {"oneOf": [_ref(name) for name in types]},
-        "assert": {"anyOf": [_ref(f"short_{name}") for name in types]},
+        "assert": {"anyOf": [{"enum": list(types)}, *(_ref(f"short_{name}") for name in types)]},
         "deterministic_checks": _ref("check"),
     }
     before = [name for name, cls in types.items() if issubclass(cls, Probe) and cls.precondition]
@@ -42,11 +43,17 @@ def _fields(cls: type[Assertion], names: list[str]) -> Schema:
     return {name: _ref(f"{cls.type_name}/properties/{name}") for name in names}
 
 
+def _own(cls: type[Assertion]) -> list[str]:
+    """Return the fields of a type that not every type has; editors are told the meaning of these."""
+    return [name for name in cls.model_fields if name not in Assertion.model_fields]
+
+
 def _short(cls: type[Assertion], long: Schema) -> Schema:
     """An entry like ``ran: "make test"``: the type's name is the key, and fields may stand beside it."""
-    fields = _fields(cls, list(cls.model_fields))
+    own = _fields(cls, _own(cls))
     required = [name for name in long["required"] if name != "type"]
-    value: list[Schema] = [{"type": "object", "properties": fields, "additionalProperties": False}]
+    names = _ref(f"fields_{cls.type_name}")
+    value: list[Schema] = [{"type": "object", "properties": own, "propertyNames": names}]
     if cls.main_field is not None:
         value.append(_ref(f"{cls.type_name}/properties/{cls.main_field}"))
     else:
@@ -56,21 +63,20 @@ def _short(cls: type[Assertion], long: Schema) -> Schema:
     return {
         "type": "object",
         "description": long["description"],
-        "properties": {cls.type_name: {"description": long["description"], "anyOf": value}, **fields},
+        "properties": {cls.type_name: {"description": long["description"], "anyOf": value}},
+        "propertyNames": {"anyOf": [{"const": cls.type_name}, names]},
         "required": [cls.type_name],
-        "additionalProperties": False,
     }
 
 
 def _declarative(cls: type[Assertion], long: Schema) -> Schema:
-    own = [name for name in cls.model_fields if name != "id"]
     required = ["kind" if name == "type" else name for name in long["required"]]
     return {
         "type": "object",
         "description": long["description"],
-        "properties": {"kind": {"const": cls.type_name}, **_fields(cls, own)},
+        "properties": {"kind": {"const": cls.type_name}, **_fields(cls, _own(cls))},
+        "propertyNames": {"anyOf": [{"const": "kind"}, _ref(f"fields_{cls.type_name}")]},
         "required": required,
-        "additionalProperties": False,
     }
 
 
@@ -84,11 +90,10 @@ def _check(types: dict[str, type[Assertion]], definitions: Schema) -> Schema:
     }
     if "python_hook" in types:
         hook = types["python_hook"]
-        own = [name for name in hook.model_fields if name not in Assertion.model_fields]
         properties["python_hook"] = {
             "type": "object",
             "description": definitions["python_hook"]["description"],
-            "properties": _fields(hook, own),
+            "properties": _fields(hook, _own(hook)),
             "additionalProperties": False,
         }
     forms = [{"required": [form]} for form in ("declarative", "python_hook") if form in properties]

@@ -10,7 +10,7 @@ from clawtrace.config.assertion_list import AssertionList
 from clawtrace.errors import ConfigProblem
 
 if TYPE_CHECKING:
-    from clawtrace.config.suite import EvaluationProfile
+    from clawtrace.config.evaluation_profile import EvaluationProfile
 
 __all__ = ["hook_policy", "hook_problems"]
 

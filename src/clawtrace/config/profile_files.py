@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from clawtrace.config.base import ConfigModel
 from clawtrace.config.document import Document, read_document
+from clawtrace.config.evaluation_profile import EvaluationProfile, judge_problems, judge_warnings
 from clawtrace.config.places import Found, resolve
 from clawtrace.config.problems import in_document, validated
-from clawtrace.config.suite import EvaluationProfile
 from clawtrace.errors import ConfigError, ConfigProblem
 
 __all__ = ["evaluation_profile_file", "load_evaluation_profile", "read_identified"]
@@ -45,7 +45,13 @@ def evaluation_profile_file(value: str, configs: Path) -> Found:
     return resolve(value, configs / "evaluation_profiles", "evaluation profile")
 
 
-def load_evaluation_profile(found: Found, problems: list[ConfigProblem]) -> EvaluationProfile | None:
-    """Return an evaluation profile, or None after adding every problem to `problems`."""
+def load_evaluation_profile(
+    found: Found, problems: list[ConfigProblem], warnings: list[str]
+) -> EvaluationProfile | None:
+    """Return an evaluation profile, or None after adding every problem to `problems`; what changes nothing is a warning."""
     read = read_identified(EvaluationProfile, found, "evaluation_profile_id", problems)
-    return None if read is None else read[1]
+    if read is None:
+        return None
+    problems += judge_problems(*read)
+    warnings += judge_warnings(*read)
+    return read[1]

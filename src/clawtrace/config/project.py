@@ -6,12 +6,13 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from clawtrace.config.base import ConfigModel, SchemaVersion, Slug
 
 __all__ = [
     "GatewaySection",
+    "LimitsSection",
     "ProjectConfig",
     "ReceiverSection",
     "RedactionSection",
@@ -51,11 +52,33 @@ class TeeSection(ConfigModel):
         return headers
 
 
+class LimitsSection(ConfigModel):
+    """How much the receiver takes and holds."""
+
+    max_request_bytes: int = Field(default=67_108_864, ge=1024)
+    """Largest request after decompression; a larger one is refused for good."""
+    queue_bytes: int = Field(default=268_435_456, ge=1024)
+    """Most bytes that wait to be stored; beyond, exporters are told to try again."""
+    body_timeout_seconds: float = Field(default=30.0, gt=0, allow_inf_nan=False)
+    """How long an HTTP body may stand still before its request is given up, in seconds."""
+    span_window: int = Field(default=262_144, ge=1)
+    """Span ids that are remembered, so that a span that is sent twice is dropped on sight."""
+    trace_window: int = Field(default=250_000, ge=1)
+    """Traces whose run is remembered besides those that were announced."""
+
+    @model_validator(mode="after")
+    def _one_fits(self) -> LimitsSection:
+        if self.queue_bytes < self.max_request_bytes:
+            raise ValueError(
+                f"`queue_bytes` ({self.queue_bytes}) must hold a request of `max_request_bytes` ({self.max_request_bytes})"
+            )
+        return self
+
+
 class ReceiverSection(ConfigModel):
     """Where the embedded receiver listens."""
 
     not_supported_yet: ClassVar[Mapping[str, str]] = {
-        "limits": "the receiver's limits are fixed in this version",
         "auth_token": "the receiver listens on loopback addresses only, which need no token",
     }
 
@@ -65,6 +88,8 @@ class ReceiverSection(ConfigModel):
     """Port of OTLP/gRPC; 0 takes a free one."""
     http_port: int = Field(default=0, ge=0, le=65535)
     """Port of OTLP/HTTP; 0 takes a free one."""
+    limits: LimitsSection = LimitsSection.model_construct()
+    """How much the receiver takes and holds."""
     tee: TeeSection = TeeSection.model_construct()
     """Where everything that is received is also forwarded."""
 

@@ -7,11 +7,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from clawtrace.assertions.reference import json_schema as assertions_schema
+from clawtrace.config.agent import AgentConfig
 from clawtrace.config.assertions_file import AssertionsFile
 from clawtrace.config.case import CaseConfig
+from clawtrace.config.evaluation_profile import EvaluationProfile
 from clawtrace.config.notation_schemas import describe_notations
 from clawtrace.config.project import ProjectConfig
-from clawtrace.config.suite import EvaluationProfile, RunProfile, SuiteConfig
+from clawtrace.config.suite import RunProfile, SuiteConfig
 from clawtrace.runners.base import runner_types
 
 __all__ = ["FILE_KINDS", "schemas"]
@@ -22,6 +24,7 @@ FILE_KINDS: dict[str, type[BaseModel]] = {
     "suite": SuiteConfig,
     "run_profile": RunProfile,
     "evaluation_profile": EvaluationProfile,
+    "agent": AgentConfig,
     "assertions": AssertionsFile,
 }
 """Every kind of file with the model that reads it."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from clawtrace.config.document import Document, display, read_document
 from clawtrace.config.suite import CaseSelection
 from clawtrace.errors import ConfigError, ConfigProblem
 
-__all__ = ["select_cases"]
+__all__ = ["is_selected", "select_cases"]
 
 
 def select_cases(
@@ -39,7 +40,7 @@ def select_cases(
     chosen = listed + [
         case_id
         for case_id in sorted(files)
-        if case_id not in listed and _selected(case_id, selection, files[case_id][0], read)
+        if case_id not in listed and is_selected(case_id, selection, partial(_tags, case_id, files[case_id][0], read))
     ]
     for case_id in chosen:
         if len(files[case_id]) > 1:
@@ -53,7 +54,16 @@ def select_cases(
     return [(files[case_id][0], read.get(case_id)) for case_id in chosen]
 
 
-def _selected(case_id: str, selection: CaseSelection, path: Path, read: dict[str, Document | None]) -> bool:
+def is_selected(case_id: str, selection: CaseSelection, tags: Callable[[], set[str] | None]) -> bool:
+    """Return whether a selection takes a case that it may also list.
+
+    Args:
+        case_id: the case.
+        selection: which cases are taken.
+        tags: returns the case's tags, None when they cannot be read; called only where tags decide.
+    """
+    if case_id in selection.include_case_ids:
+        return True
     if case_id in selection.exclude_case_ids:
         return False
     by_list_only = bool(selection.include_case_ids) and not selection.include_tags
@@ -61,11 +71,11 @@ def _selected(case_id: str, selection: CaseSelection, path: Path, read: dict[str
         return False
     if not selection.include_tags and not selection.exclude_tags:
         return True
-    tags = _tags(case_id, path, read)
-    if tags is None:
+    found = tags()
+    if found is None:
         return True
-    included = not selection.include_tags or bool(tags & set(selection.include_tags))
-    return included and not tags & set(selection.exclude_tags)
+    included = not selection.include_tags or bool(found & set(selection.include_tags))
+    return included and not found & set(selection.exclude_tags)
 
 
 def _tags(case_id: str, path: Path, read: dict[str, Document | None]) -> set[str] | None:

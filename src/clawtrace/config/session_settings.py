@@ -10,13 +10,28 @@ from clawtrace.assertions.world import Gateway
 from clawtrace.receiver.redact import RedactionSettings
 
 if TYPE_CHECKING:
-    from clawtrace.config.project import LogAdapterSection, TeeSection
+    from clawtrace.config.project import LimitsSection, LogAdapterSection, TeeSection
     from clawtrace.config.project_file import Project
     from clawtrace.logs.configured import FormSettings
     from clawtrace.pricing import Pricing
     from clawtrace.receiver.tee_settings import TeeSettings
 
-__all__ = ["SessionSettings", "session_settings"]
+__all__ = ["ReceiverLimits", "SessionSettings", "session_settings"]
+
+
+class ReceiverLimits(NamedTuple):
+    """How much the receiver takes and holds."""
+
+    max_request_bytes: int = 64 << 20
+    """Largest request after decompression."""
+    queue_bytes: int = 256 << 20
+    """Most bytes that wait to be stored."""
+    body_timeout_s: float = 30.0
+    """How long an HTTP body may stand still, in seconds."""
+    span_window: int = 262_144
+    """Span ids kept for recognising spans that are sent twice."""
+    trace_window: int = 250_000
+    """Traces whose run is remembered."""
 
 
 class SessionSettings(NamedTuple):
@@ -28,6 +43,7 @@ class SessionSettings(NamedTuple):
     """0 takes a free port."""
     http_port: int = 0
     """0 takes a free port."""
+    limits: ReceiverLimits = ReceiverLimits()
     settle_ms: int = 2_000
     """How long nothing may arrive before a run is closed that its processes' exit cannot close, in milliseconds."""
     trace_timeout_ms: int = 60_000
@@ -57,6 +73,7 @@ def session_settings(project: Project) -> SessionSettings:
         host=config.receiver.host,
         grpc_port=config.receiver.grpc_port,
         http_port=config.receiver.http_port,
+        limits=_limits(config.receiver.limits),
         settle_ms=config.settle_ms,
         trace_timeout_ms=config.trace_timeout_ms,
         parent_not_exported=tuple(config.trace.parent_not_exported),
@@ -72,6 +89,16 @@ def session_settings(project: Project) -> SessionSettings:
         tee=_tee_settings(config.receiver.tee),
         gateway=Gateway(config.gateway.url, config.gateway.token),
         log_adapters=_log_adapters(config.log_adapters),
+    )
+
+
+def _limits(section: LimitsSection) -> ReceiverLimits:
+    return ReceiverLimits(
+        max_request_bytes=section.max_request_bytes,
+        queue_bytes=section.queue_bytes,
+        body_timeout_s=section.body_timeout_seconds,
+        span_window=section.span_window,
+        trace_window=section.trace_window,
     )
 
 

@@ -1,22 +1,22 @@
-"""Suites and the two profiles: what is run, how, and how it is judged (spec: config.md §1, §2)."""
+"""Suites and run profiles: what is run, and how (spec: config.md §1, §2)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator
 
 from clawtrace.config.base import ConfigModel, Metadata, SchemaVersion, Slug
 
 __all__ = [
+    "AgentAssignment",
     "CaseSelection",
-    "EvaluationProfile",
     "ExecutionPolicy",
     "ModelConfig",
+    "OpenClawRunProfile",
     "RunProfile",
-    "SecurityPolicy",
     "SuiteConfig",
+    "SuiteOpenClaw",
     "Thresholds",
 ]
 
@@ -70,12 +70,34 @@ class Thresholds(ConfigModel):
         return models
 
 
+class AgentAssignment(ConfigModel):
+    """The cases that one agent is for."""
+
+    agent_id: Slug
+    """The agent's folder below `configs/agents`."""
+    case_selection: CaseSelection
+    """Which of the suite's cases: as above, and something must be included."""
+
+    @field_validator("case_selection")
+    @classmethod
+    def _includes(cls, selection: CaseSelection) -> CaseSelection:
+        if not selection.include_case_ids and not selection.include_tags:
+            raise ValueError(
+                "an assignment needs `include_case_ids` or `include_tags`; the agent of all other cases is "
+                "`openclaw.agent_id` of the run profile"
+            )
+        return selection
+
+
+class SuiteOpenClaw(ConfigModel):
+    """Which agent is for which case."""
+
+    agent_assignments: list[AgentAssignment] = Field(default_factory=list)
+    """A case that none of them selects has the run profile's agent; one that two select is an error."""
+
+
 class SuiteConfig(ConfigModel):
     """The file `configs/suites/<suite_id>.yaml`."""
-
-    not_supported_yet: ClassVar[Mapping[str, str]] = {
-        "openclaw": "the openclaw runner and its agents come with a later version",
-    }
 
     schema_version: SchemaVersion
     """Version of this file's format."""
@@ -89,6 +111,8 @@ class SuiteConfig(ConfigModel):
     """Which cases belong to the suite; by default all."""
     thresholds: Thresholds | None = None
     """Least pass rates of the suite, over all its runs with a model."""
+    openclaw: SuiteOpenClaw | None = None
+    """Which agent is for which case."""
     metadata: Metadata = Field(default_factory=dict)
     """Arbitrary keys and values, shown in reports."""
 
@@ -115,12 +139,21 @@ class ExecutionPolicy(ConfigModel):
     """Start nothing new after the first run whose agent could not be run at all."""
 
 
+class OpenClawRunProfile(ConfigModel):
+    """The agent of cases that no assignment selects, and how the OpenClaw CLI is run."""
+
+    agent_id: Slug
+    """The agent's folder below `configs/agents`."""
+    image: Annotated[str, Field(min_length=1)] | None
+    """OCI image of the OpenClaw CLI; null runs the CLI of this machine."""
+    timeout_seconds: int = Field(ge=1, le=86_400)
+    """Time limit of a run of the runner `openclaw`, in seconds."""
+    docker_cli: str = Field(default="docker", min_length=1)
+    """The program that runs containers, for example `podman`."""
+
+
 class RunProfile(ConfigModel):
     """The file `configs/run_profiles/<run_profile_id>.yaml`."""
-
-    not_supported_yet: ClassVar[Mapping[str, str]] = {
-        "openclaw": "the openclaw runner comes with a later version",
-    }
 
     schema_version: SchemaVersion
     """Version of this file's format."""
@@ -134,41 +167,5 @@ class RunProfile(ConfigModel):
     """Runner settings by `model_id`, over `runner_defaults`; a case's own settings go before both."""
     execution_policy: ExecutionPolicy = ExecutionPolicy.model_construct()
     """How the runs are scheduled."""
-
-
-class SecurityPolicy(ConfigModel):
-    """What the checks of a case may do on this machine."""
-
-    allow_local_python_hooks: bool = False
-    """Whether Python hooks run at all; a case that has one is refused otherwise."""
-    network_access: Literal["deny", "allow"] = "deny"
-    """Whether hooks have the network; `deny` is enforced by the system (seccomp on Linux, sandbox-exec on macOS)."""
-    redact_secrets: bool = True
-    """Whether known secrets are taken out of what checks of files, commands and hooks report."""
-
-
-class EvaluationProfile(ConfigModel):
-    """The file `configs/evaluation_profiles/<evaluation_profile_id>.yaml`: deterministic only in this version."""
-
-    not_supported_yet: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("judge_runs", "aggregation", "anchors", "judge_system_prompt", "judge_system_prompt_path"),
-        "judges come with a later version; `judges: []` is a deterministic profile",
-    )
-
-    schema_version: SchemaVersion
-    """Version of this file's format."""
-    evaluation_profile_id: Slug
-    """The same as the file's name."""
-    title: str
-    """A label for people."""
-    judges: list[dict[str, Any]] = Field(default_factory=list)
-    """Empty: only assertions decide."""
-    security_policy: SecurityPolicy = SecurityPolicy.model_construct()
-    """What the checks of a case may do on this machine."""
-
-    @field_validator("judges")
-    @classmethod
-    def _none_yet(cls, judges: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        if judges:
-            raise ValueError("judges are not supported yet; `judges: []` is a deterministic profile")
-        return judges
+    openclaw: OpenClawRunProfile | None = None
+    """The agent of cases that no assignment selects, and how the OpenClaw CLI is run."""

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clawtrace.assertions.problems import did_you_mean
+from clawtrace.config.agent_file import Agents, load_agents
 from clawtrace.config.assertions_file import LoadedAssertions, load_assertions_file
 from clawtrace.config.case_file import LoadedCase, load_case, profile_problems
 from clawtrace.config.document import Document, display
+from clawtrace.config.evaluation_profile import EvaluationProfile
 from clawtrace.config.permissions import hook_policy, hook_problems
 from clawtrace.config.places import case_files, configs_of, resolve
 from clawtrace.config.problems import in_reading_order
 from clawtrace.config.profile_files import evaluation_profile_file, load_evaluation_profile, read_identified
 from clawtrace.config.project_file import Project
 from clawtrace.config.selection import select_cases
-from clawtrace.config.suite import EvaluationProfile, RunProfile, SuiteConfig
+from clawtrace.config.suite import RunProfile, SuiteConfig
 from clawtrace.errors import ConfigError, ConfigProblem
 
 __all__ = ["LoadedAssertions", "LoadedSuite", "load_assertions_file", "load_suite"]
@@ -66,19 +68,23 @@ def load_suite(
     judging_file = evaluation_profile_file(evaluation_profile, configs) if evaluation_profile else None
     loaded = read_identified(SuiteConfig, found, "suite_id", problems)
     profile = read_identified(RunProfile, profile_file, "run_profile_id", problems) if profile_file else None
-    judging = load_evaluation_profile(judging_file, problems) if judging_file else None
+    warnings: list[str] = []
+    judging = load_evaluation_profile(judging_file, problems, warnings) if judging_file else None
     if profile is not None:
         problems += profile_problems(*profile)
     if loaded is None:
         raise ConfigError(in_reading_order(problems))
     document, config = loaded
     problems += _threshold_problems(document, config)
+    files = case_files(configs / "cases")
+    agents = load_agents(loaded, profile, configs / "agents", files, problems)
     cases = []
-    for path, read in select_cases(config.case_selection, case_files(configs / "cases"), document, problems):
+    for path, read in select_cases(config.case_selection, files, document, problems):
         case = load_case(path, read, config.models, profile, env, problems)
         if case is not None:
             problems += hook_problems(case.assertions, hook_policy(judging))
-            cases.append(case)
+            agent = agents.of_case(case.config.case_id, case.config.tags, problems)
+            cases.append(replace(case, agent=agent))
     if problems:
         raise ConfigError(in_reading_order(problems))
     default = RunProfile(schema_version=1, run_profile_id="default", title="Default")
@@ -89,7 +95,13 @@ def load_suite(
         run_profile=profile[1] if profile else default,
         evaluation_profile=judging,
         project=project,
-        warnings=_warnings(config, profile),
+        warnings=(
+            *warnings,
+            *_warnings(config, profile),
+            *_idle(document, agents, cases),
+            *_unsent(cases),
+            *_unjudged(cases, judging),
+        ),
     )
 
 
@@ -122,3 +134,41 @@ def _warnings(config: SuiteConfig, profile: tuple[Document, RunProfile] | None) 
         for name in run_profile.model_overrides
         if name not in known
     )
+
+
+def _unjudged(cases: Sequence[LoadedCase], judging: EvaluationProfile | None) -> list[str]:
+    """Return that nothing judges the expectations and rubrics of the cases, in one sentence; empty when a judge does."""
+    if judging is not None and judging.has_judge:
+        return []
+    written = [f"`{case.config.case_id}`" for case in cases if case.config.for_judges()]
+    if not written:
+        return []
+    return [f"no judge is configured: nothing judges the expectations and the rubric of {_listed(written)}"]
+
+
+def _idle(document: Document, agents: Agents, cases: Sequence[LoadedCase]) -> list[str]:
+    file = display(document.path) if document.path else document.file
+    return [
+        f"{file}: the assignment of the agent `{agent_id}` selects no case of the suite"
+        for agent_id in agents.idle({case.config.case_id: case.config.tags for case in cases})
+    ]
+
+
+def _unsent(cases: Sequence[LoadedCase]) -> list[str]:
+    """Return which agents are given only part of what their cases say, in one sentence."""
+    partly = []
+    for case in cases:
+        messages, turns = case.conversation.messages, case.conversation.turns
+        more = len(messages) > (0 if turns else 1)
+        if more and not all(case.runner.takes_all_messages(settings) for settings in case.settings.values()):
+            partly.append(f"`{case.config.case_id}`")
+    if not partly:
+        return []
+    return [
+        f"the agent of {_listed(partly)} is given only what the user says last; `input: json` of the runner gives it all "
+        "messages"
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -177,7 +177,7 @@ def _decide(
         store.select_runs([row["run_id"] for row in rows.values()])
         for row in store.ask(query, bound).dicts():
             details[row["run_id"]].append(row)
-    if type(assertion).beside is not Assertion.beside:
+    if assertion.reads_world():
         for run_id in [row["run_id"] for row in rows.values()]:
             details[run_id].extend(assertion.beside(worlds.get(run_id) or World(run_id)))
     return {number: assertion.decide(row, details[row["run_id"]]) for number, row in rows.items()}

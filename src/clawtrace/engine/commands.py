@@ -116,7 +116,7 @@ def _parts(whole: Command) -> Iterator[Command]:
         end = None if whole.ok is None else part.told[0] if whole.ok else part.told[1]
         code, ok = whole.exit_code, whole.ok
         if end != "same":
-            ok = {None: None, "ok": True, "failed": False}[end]
+            ok = {None: None, "ok": True, "failed": False, "unmet": False}[end]
             code = 0 if end == "ok" and whole.exit_code is not None else None
         yield Command(
             whole.tool_call_no, number, part.text, part.argv0, whole.text, code, None, None, None, part.simple, ok,

@@ -94,6 +94,8 @@ def _recordable(missing: str) -> str:
 
 def hint_for(missing: str, dialects: Iterable[Dialect]) -> str:
     """Return a sentence on what would record `missing`, from what the run's dialects say they can record."""
+    if missing in ("commands.exit_code", "commands.ok"):
+        return "An exit code is read from the JSON result of the tool (`exit_code`), or from the span of the process."
     fact = _recordable(missing)
     if fact == "cost":
         return "Give the models a price under `model_pricing`."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from functools import partial
 
 from clawtrace.assertions.base import Assertion
@@ -92,11 +92,9 @@ def _fetch_evidence(store: QueryableStore, judgements: Sequence[Judgement], runs
     queries = [query for one in judgements if (query := one.choose_shown(of_passes=of_passes)) is not None]
     shown = list(dict.fromkeys(run_id for one in judgements for run_id in one.shown))
     few = runs >= _MANY_RUNS and len(shown) * 4 < runs
-    sides = store.sides()
-    with ExitStack() as copies:
-        for side in sides if few else ():
-            copies.enter_context(side.narrowed(shown, [*queries, SHOWN_SPANS]))
-        at_once(sides, [one.fetch_evidence for one in judgements])
+    with store.narrowed(shown, [*queries, SHOWN_SPANS]) if few else nullcontext():
+        # Copies are seen by one side alone.
+        at_once([store] if few else store.sides(), [one.fetch_evidence for one in judgements])
         spans = ShownSpans(store, [one.rows_shown for one in judgements if one.rows_shown is not None])
     for judgement in judgements:
         judgement.show(spans)

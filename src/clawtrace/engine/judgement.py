@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
+from itertools import compress, count, repeat
 from typing import Any, NamedTuple, overload
 
 from clawtrace.assertions.base import Assertion, Outcome
@@ -138,7 +139,7 @@ class Judgement:
         if self._probed is not None:
             self._take_findings(self._probed)
             return
-        run_ids = [run_id for run_id, can in zip(self._runs.ids, self._answerable, strict=True) if can]
+        run_ids = list(compress(self._runs.ids, self._answerable))
         if not run_ids:
             return
         began = time.perf_counter()
@@ -159,15 +160,12 @@ class Judgement:
         self._spent_ms = probed.spent_ms / (len(self._runs.ids) or 1)
 
     def _take(self, asked: Asked) -> None:
-        runs, rows = self._runs, array("q", [-1]) * len(self._runs.ids)
-        # Several passes over columns: for 100 000 runs they take half the time of one loop that looks at each run.
-        holdings = asked.holdings()
-        places = list(map(runs.place.get, asked.run_ids()))
+        # Passes that run in C: for 100 000 runs they take a quarter of the time of one loop that looks at each run.
+        ids, holdings, run_ids = self._runs.ids, asked.holdings(), asked.run_ids()
         known: dict[Holding | None, int] = {one: self._code_of(one, unfinished=False) for one in set(holdings)}
-        for row, (place, code) in enumerate(zip(places, map(known.__getitem__, holdings), strict=True)):
-            if place is not None:
-                rows[place] = row
-                self.codes[place] = code
+        codes = dict(zip(run_ids, map(known.__getitem__, holdings), strict=True))
+        self.codes = bytearray(map(codes.get, ids, repeat(0)))
+        rows = array("q", map(dict(zip(run_ids, count())).get, ids, repeat(-1)))
         for place in self._unfinished:
             if rows[place] >= 0:
                 self.codes[place] = self._code_of(holdings[rows[place]], unfinished=True)
@@ -216,8 +214,10 @@ class Judgement:
         if self._asked is None:
             return None
         passed = {code for code, kind in enumerate(self._kinds) if kind.standing.status is Status.PASS}
-        runs = zip(self._runs.ids, self.codes, self._runs.traced, strict=True)
-        self.shown = [run_id for run_id, code, traced in runs if traced and (of_passes or code not in passed)]
+        wanted = bytes(of_passes or code not in passed for code in range(len(self._kinds)))
+        chosen = self.codes.translate(wanted.ljust(256, b"\0"))
+        runs = compress(zip(self._runs.ids, self._runs.traced, strict=True), chosen)
+        self.shown = [run_id for run_id, traced in runs if traced]
         return self._asked.evidence_query() if self.shown else None
 
     def fetch_evidence(self, store: QueryableStore) -> None:

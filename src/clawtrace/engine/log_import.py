@@ -31,7 +31,7 @@ def store_logged_run(
     Raises:
         StoreError: the store could not write.
     """
-    documents = as_traces(run.spans, reading.form, reading.service, file.name, tells_tools=reading.tells_tools)
+    documents = as_traces(run.spans, reading.form, file.name, tells_tools=reading.tells_tools)
     commit(store, run_id, "traces", documents, redaction)
     known = store.record(run_id) or RunRecord(run_id, run_id, closed_by=ClosedBy.RECORDING)
     lacking = [*([known.lacking] if known.lacking else []), *run.lacking]

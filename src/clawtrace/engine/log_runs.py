@@ -124,7 +124,7 @@ class _Loader:
             found = same_calls(self._store, run_id, run.spans)
             commit(
                 self._store, run_id, "logs",
-                as_logs(found.spans, reading.form, reading.service, path.name), self._redaction,
+                as_logs(found.spans, reading.form, path.name), self._redaction,
             )  # fmt: skip
             said = [
                 f"the transcript `{path.name}` ({reading.title}) tells more of {found.calls} model and tool calls than "

@@ -125,6 +125,8 @@ class AssertionRate(NamedTuple):
     id: str
     type: str
     rate: PassRate
+    minimum: float
+    """Its `min_pass_rate`."""
 
 
 @lru_cache(4096)
@@ -202,7 +204,7 @@ def assertion_rates(results: Sequence[RunResult]) -> list[AssertionRate]:
     found = []
     for number, verdict in enumerate(judged[0].verdicts):
         rate = rate_of(_outcome_of_answer(one[number]) for one in standings if number < len(one))
-        found.append(AssertionRate(verdict.id, verdict.type, rate))
+        found.append(AssertionRate(verdict.id, verdict.type, rate, verdict.min_pass_rate))
     return found
 
 

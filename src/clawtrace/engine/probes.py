@@ -28,7 +28,7 @@ class Probed:
 
 def look_at_the_world(assertions: Sequence[Assertion]) -> bool:
     """Return whether any of `assertions` is a probe or reads something of the world beside the trace."""
-    return any(isinstance(one, Probe) or type(one).beside is not Assertion.beside for one in assertions)
+    return any(isinstance(one, Probe) or one.reads_world() for one in assertions)
 
 
 def ask_probes(

@@ -47,7 +47,9 @@ class ScopedJudgement(Judgement):
 
     def _answers(self, store: QueryableStore, run_ids: Sequence[str], worlds: Mapping[str, World]) -> Asked:
         runs = self.within.runs
-        asked = ask(store, self._assertion, [run_id for run_id in run_ids if not runs[run_id].empty], worlds)
+        asked = ask(
+            store, self._assertion, [run_id for run_id in run_ids if run_id in runs and not runs[run_id].empty], worlds
+        )
         settled, decided = list(asked.settled), dict(asked.decided)
         for row, run_id in enumerate(asked.run_ids()):
             scope, outcome = runs[run_id], None

@@ -24,8 +24,9 @@ _MAX_DEPTH = 60
 _MAX_TEXT = 16_000_000
 """Most characters of all the texts of one split: each part stands beside the whole text, and repeats what is inside of it."""
 
-End = Literal["ok", "failed", "same"] | None
-"""How a part ended: with exit code 0, with another one, with the one of the whole; None: unknown."""
+End = Literal["ok", "failed", "same", "unmet"] | None
+"""How a part ended: with exit code 0, with another one, with the one of the whole; ``unmet``: it failed or never ran;
+None: unknown."""
 
 Told = tuple[End, End]
 """How a part ended when the whole ended well, and when it did not."""
@@ -98,7 +99,7 @@ def _parser() -> Parser:
     return Parser(Language(tree_sitter_bash.language()))
 
 
-def _both(told: Told, ok: End, failed: End) -> Told:
+def _both(told: Told, ok: End, failed: End, unmet: End = "unmet") -> Told:
     """Return how a part ended, given how what holds it ended (`told`) and what each of its ends says of the part.
 
     ``same`` keeps the end as it is.
@@ -107,7 +108,7 @@ def _both(told: Told, ok: End, failed: End) -> Told:
     def end(of: End) -> End:
         if of is None:
             return None
-        said = ok if of == "ok" else failed
+        said = {"ok": ok, "unmet": unmet}.get(of, failed)
         return of if said == "same" else said
 
     return end(told[0]), end(told[1])
@@ -150,7 +151,7 @@ class _Splitter:
             self._redirected(node, told)
         elif kind == "negated_command":
             for child in node.named_children:
-                self._visit(child, _both(told, "failed", "ok"), end)
+                self._visit(child, _both(told, "failed", "ok", None), end)
         elif kind in _BLOCKS or kind in _SUBSTITUTIONS:
             self._block(node, told)
         else:
@@ -165,8 +166,8 @@ class _Splitter:
         while current.type == "list":
             left, operator, right = current.children[0], current.children[1].type, current.children[-1]
             if operator == "&&":
-                rights.append((right, _both(told, "same", None)))
-                told = _both(told, "ok", None)
+                rights.append((right, _both(told, "same", "unmet")))
+                told = _both(told, "ok", None, None)
             else:
                 rights.append((right, _both(told, None, "same")))
                 told = _both(told, None, "failed")
@@ -194,8 +195,13 @@ class _Splitter:
             begun = len(self.parts)
             self._visit(body, own, max(map(_redirect_end, redirects)))
             if body.type == "command" and scripts and reads_script(self._words(body)):
+                # Of a prefix the shell behind it (`sudo bash <<E`) carries the script too.
+                carriers = [
+                    place for place in range(begun, len(self.parts)) if self.parts[place].last == len(self.parts) - 1
+                ]
                 self.script(scripts[0], own)
-                self._close(begun)
+                for place in carriers:
+                    self._close(place)
         for redirect in redirects:
             for child in redirect.named_children:
                 self._visit(child, _UNKNOWN)
@@ -222,7 +228,7 @@ class _Splitter:
         if self._depth > _MAX_DEPTH:
             raise _NotSplitError
         for one in inner:
-            of_one = told if one.end == "same" else _both(told, one.end, None)
+            of_one = {"same": told, "ok": _both(told, "ok", "unmet")}.get(one.end or "", _UNKNOWN)
             if one.script is not None:
                 if one.script.replace(ELIDED, "").strip():
                     self.script(one.script.encode("utf-8", "replace"), of_one)

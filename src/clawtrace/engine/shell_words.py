@@ -93,8 +93,11 @@ def value_of(source: str) -> str:
 
 
 def program(words: Sequence[Word]) -> str | None:
-    """Return the program without its folder; None without words."""
-    return (PurePosixPath(words[0].value).name or words[0].value) if words else None
+    """Return the program without its folder, a variable as it stands; None without words."""
+    if not words:
+        return None
+    value = words[0].value
+    return value if value.startswith("$") else PurePosixPath(value).name or value
 
 
 def carried(words: Sequence[Word]) -> Iterator[Carried]:
@@ -117,8 +120,10 @@ def carried(words: Sequence[Word]) -> Iterator[Carried]:
 
 
 def reads_script(words: Sequence[Word]) -> bool:
-    """Return whether a shell reads what it runs from its standard input: ``bash``, ``sh -s``, ``bash -``."""
-    return program(words) in SHELLS and all(word.value.startswith("-") for word in words[1:]) and not _c_option(words)
+    """Return whether a shell reads what it runs from its standard input: ``bash``, ``sh -s``, ``sudo bash -``."""
+    if program(words) in SHELLS:
+        return all(word.value.startswith("-") for word in words[1:]) and not _c_option(words)
+    return any(reads_script(one.words) for one in carried(words))
 
 
 def _c_option(words: Sequence[Word]) -> int | None:

@@ -47,8 +47,6 @@ def pattern_problem(pattern: str) -> str:
 class ConfiguredForm(LogForm):
     """A form of a project's own."""
 
-    service = ""
-
     def __init__(self, settings: FormSettings) -> None:
         self.settings = settings
         self._patterns = [regex.compile(pattern) for pattern in settings.patterns]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from clawtrace.logs.model import LoggedRun, LoggedSpan
 from clawtrace.logs.times import nanoseconds
 
-__all__ = ["Conversation", "Outcome", "as_text"]
+__all__ = ["OUTCOME", "USAGE", "Conversation", "Outcome", "as_text", "texts"]
 
 Outcome = Literal["ok", "error", "blocked", "unknown"]
 
@@ -40,21 +40,19 @@ class Conversation:
         run: where the spans go.
         agent: name of the agent; None where nothing tells it.
         session: id of the conversation.
-        above: the tool span that started this agent; its turns then hang below it.
     """
 
-    def __init__(
-        self, run: LoggedRun, agent: str | None, session: str | None = None, above: LoggedSpan | None = None
-    ) -> None:
+    def __init__(self, run: LoggedRun, agent: str | None, session: str) -> None:
         self.run = run
         self._agent = agent
         self._session = session
-        self._above = above
         self._root: LoggedSpan | None = None
         self._asked: dict[str, tuple[LoggedSpan | None, Mapping[str, Any]]] = {}
         """Calls that the model asked for, by id: the model call, and the part of its answer."""
         self._last = 0
         self._said: str | None = None
+        self._turns = 0
+        self._line, self._parts = 0, 0
 
     def at(self, value: Any) -> int:
         """Return the time of the next line, in nanoseconds; 0 where it tells none."""
@@ -67,15 +65,14 @@ class Conversation:
     def turn(self, said: str | None = None) -> None:
         """Say that somebody asked the agent: what follows is another turn."""
         self._said = said
-        if self._above is None:
-            self._root = None
+        self._root = None
 
     def root(self, line: int, at: int) -> LoggedSpan:
         """Return the agent's activation in this turn, which begins with `line` where there is none yet."""
         if self._root is None:
-            number = sum(span.parent is None for span in self.run.spans)
             name = f"invoke_agent {self._agent}" if self._agent else "invoke_agent"
-            self._root = LoggedSpan(line, "agent", name, at, at, self._above, 0, number)
+            self._root = LoggedSpan(line, "agent", name, at, at, None, 0, self._turns)
+            self._turns += 1
             self._root.attributes = {"gen_ai.operation.name": "invoke_agent", **self._about()}
             if self._agent:
                 self._root.attributes["gen_ai.agent.name"] = self._agent
@@ -191,7 +188,7 @@ class Conversation:
         return span
 
     def _about(self) -> dict[str, Any]:
-        return {"gen_ai.conversation.id": self._session} if self._session else {}
+        return {"gen_ai.conversation.id": self._session}
 
     def _below(
         self, line: int, kind: Literal["llm", "tool"], name: str, start: int, end: int, *, in_order: bool = True
@@ -200,7 +197,8 @@ class Conversation:
         if in_order and root.end_ns and not root.end_ns <= start <= end:
             start = min(root.end_ns, end)
         # Lines of several calls may be written at once: the number of those before it is a part of the same line.
-        part = 1 + sum(span.line == line for span in self.run.spans)
+        self._parts = self._parts + 1 if line == self._line else 1
+        self._line, part = line, self._parts
         span = LoggedSpan(line, kind, name, min(start, end) if end else start, end, root, part)
         span.attributes = self._about()
         root.start_ns = min(root.start_ns, span.start_ns)
@@ -212,3 +210,15 @@ class Conversation:
 def as_text(value: Any) -> str:
     """Return a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def texts(content: Any) -> str:
+    """Return the text of a message: itself, or that of its parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    found = (part for part in parts if isinstance(part, dict) and part.get("type") in _TEXTS)
+    return "\n".join(str(part.get("text") or "") for part in found)
+
+
+_TEXTS = ("text", "input_text", "output_text")

@@ -25,8 +25,6 @@ class LogForm(ABC):
     """What people call it."""
     by_run: ClassVar[bool] = True
     """Whether lines name their run; else the file is the work of one run."""
-    service: ClassVar[str] = ""
-    """`service.name` of its spans."""
 
     @abstractmethod
     def recognises(self, head: Sequence[str]) -> bool:

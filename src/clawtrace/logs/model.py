@@ -70,8 +70,6 @@ class LogReading:
     path: Path
     by_run: bool
     """Whether lines name their run; else all of it is the work of one run, whatever that is called."""
-    service: str = ""
-    """`service.name` of its spans."""
     runs: dict[str, LoggedRun] = field(default_factory=dict)
     """By the id that the log gives."""
     lines: int = 0

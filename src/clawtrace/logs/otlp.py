@@ -21,26 +21,21 @@ _REQUEST_SPANS = 5_000
 
 
 def as_traces(
-    spans: Sequence[LoggedSpan], form: str, service: str, file: str, *, tells_tools: bool = True
+    spans: Sequence[LoggedSpan], form: str, file: str, *, tells_tools: bool = True
 ) -> Iterator[dict[str, Any]]:
     """Yield the spans of a run as ``ExportTraceServiceRequest``s."""
     scope = {"name": SCOPE + form + ("" if tells_tools else _WITHOUT_TOOLS)}
     for first in range(0, len(spans), _REQUEST_SPANS):
         told = [_span(span, form) for span in spans[first : first + _REQUEST_SPANS]]
-        yield {
-            "resourceSpans": [{"resource": _resource(service, file), "scopeSpans": [{"scope": scope, "spans": told}]}]
-        }
+        yield {"resourceSpans": [{"resource": _resource(file), "scopeSpans": [{"scope": scope, "spans": told}]}]}
 
 
-def as_logs(
-    found: Sequence[tuple[LoggedSpan, str, str]], form: str, service: str, file: str
-) -> Iterator[dict[str, Any]]:
+def as_logs(found: Sequence[tuple[LoggedSpan, str, str]], form: str, file: str) -> Iterator[dict[str, Any]]:
     """Yield what spans of a log tell of spans that were received, as ``ExportLogsServiceRequest``s.
 
     Args:
         found: each with the trace and span id of the received span that it tells of.
         form: name of the log's form.
-        service: `service.name`.
         file: name of the file.
     """
     for first in range(0, len(found), _REQUEST_SPANS):
@@ -61,7 +56,7 @@ def as_logs(
         yield {
             "resourceLogs": [
                 {
-                    "resource": _resource(service, file),
+                    "resource": _resource(file),
                     "scopeLogs": [{"scope": {"name": SCOPE + form}, "logRecords": records}],
                 }
             ]
@@ -75,7 +70,8 @@ def _span(span: LoggedSpan, form: str) -> dict[str, Any]:
         "name": span.name,
         "kind": 1,
         "startTimeUnixNano": str(span.start_ns),
-        "endTimeUnixNano": str(span.end_ns or 0),
+        # What ended at a time that nobody tells has ended all the same: 0 means that it never did.
+        "endTimeUnixNano": "0" if span.end_ns is None else str(max(span.end_ns, 1)),
         "attributes": _attributes(span.attributes | {"clawtrace.log.line": span.line}),
     }
     if span.parent is not None:
@@ -98,8 +94,8 @@ def _span_id(span: LoggedSpan) -> str:
     return f"{of_run}{span.line & 0xFFFFFFFF:08x}{span.part & 0xFFFF:04x}"
 
 
-def _resource(service: str, file: str) -> dict[str, Any]:
-    return {"attributes": _attributes({"service.name": service, "log.file.name": file})}
+def _resource(file: str) -> dict[str, Any]:
+    return {"attributes": _attributes({"log.file.name": file})}
 
 
 def _attributes(told: Mapping[str, Any]) -> list[dict[str, Any]]:

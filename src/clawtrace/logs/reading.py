@@ -70,7 +70,7 @@ def _read(path: Path, lines: Iterator[str], configured: Sequence[LogForm]) -> Lo
             f"the log `{path}` is of no form that is known ({known}); describe its lines under `log_adapters` in "
             "clawtrace.yaml."
         )
-    reading = LogReading(form.name, form.title, path, form.by_run, form.service)
+    reading = LogReading(form.name, form.title, path, form.by_run)
 
     def numbered() -> Iterator[tuple[int, str]]:
         for number, line in enumerate(chain(head, lines), 1):
@@ -79,6 +79,9 @@ def _read(path: Path, lines: Iterator[str], configured: Sequence[LogForm]) -> Lo
                 yield number, line
 
     form.read(numbered(), reading)
+    if reading.unread and not reading.by_run:
+        for run in reading.runs.values():
+            run.lacking.append(f"{reading.unread} of {reading.lines} lines of its transcript could not be read.")
     for further in form.companions(reading):
         if further != path:
             reading.join(read_log(further, configured))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from functools import lru_cache
 from struct import unpack_from
 from typing import Any
 
@@ -20,6 +21,8 @@ _SHORT = 96
 _LIMIT = 20_000
 _KEY, _VALUE, _LENGTH_DELIMITED = 0x0A, 0x12, 0x0A
 _BOOL, _INT, _DOUBLE = 0x10, 0x18, 0x21
+_NO_TEXT = b"\xff"
+"""Begins no value: no text has that length."""
 _UINT64 = (1 << 64) - 1
 
 
@@ -34,6 +37,27 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
             return value & _UINT64, position
         shift += 7
     raise IndexError
+
+
+def _varint_of(value: int) -> bytes:
+    """Return `value` as a varint."""
+    groups = bytearray()
+    while value > 127:
+        groups.append(value & 127 | 128)
+        value >>= 7
+    groups.append(value)
+    return bytes(groups)
+
+
+@lru_cache(4_096)
+def _text_header(count: int) -> bytes:
+    """Return how a value of `count` bytes begins when it is a text: to compare takes a third of the time to read it."""
+    for text in range(max(count - 12, 0), count):
+        inner = bytes((_LENGTH_DELIMITED,)) + _varint_of(text)
+        header = bytes((_VALUE,)) + _varint_of(len(inner) + text) + inner
+        if len(header) + text == count:
+            return header
+    return _NO_TEXT
 
 
 def _parse(name: str, raw: bytes, what: str) -> Any:
@@ -81,15 +105,13 @@ class AttributeReader:
         end = raw[1] + 2
         if raw[end] != _VALUE:
             return None
+        header = _text_header(len(raw) - end)
+        if raw.startswith(header, end):
+            return str(raw[2:end], "utf-8", "replace"), str(raw[end + len(header) :], "utf-8", "replace"), "s"
         length, start = _varint(raw, end + 1)
         if start + length != len(raw) or length < 2:
             return None
         tag = raw[start]
-        if tag == _LENGTH_DELIMITED:
-            length, start = _varint(raw, start + 1)
-            if start + length != len(raw):
-                return None
-            return str(raw[2:end], "utf-8", "replace"), str(raw[start:], "utf-8", "replace"), "s"
         text, letter, after = "", "", start
         if tag == _INT:
             value, after = _varint(raw, start + 1)

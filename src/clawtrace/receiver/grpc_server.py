@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections.abc import Callable
@@ -216,12 +217,7 @@ class GrpcServer:
         if not desk.writer.budget.take(len(body)):
             desk.refused(call.signal, "grpc", call.run, connection, self.port, PRESSURE)
             self._turn_away(context, PRESSURE)
-        done = threading.Event()
-        answers: list[Answer] = []
-
-        def answer(told: Answer) -> None:
-            answers.append(told)
-            done.set()
+        answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
 
         request = Request(
             call.signal,
@@ -232,12 +228,11 @@ class GrpcServer:
             self.port,
             header_run=call.run,
             connection=connection,
-            answer=answer,
+            answer=answers.put,
         )
         if not desk.writer.submit(request):
             self._turn_away(context, STOPPING)
-        done.wait()
-        told = answers[0]
+        told = answers.get()
         if told.outcome is Outcome.REFUSED:
             self._turn_away(context, told.message)
         elif told.outcome is not Outcome.ACCEPTED:

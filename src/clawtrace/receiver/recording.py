@@ -223,7 +223,7 @@ class _Loader:
                     self._add(name, recorded, run_id)
         except NotOtlpError as reason:
             if file.named:
-                raise InputError(f"`{name}` is not OTLP: {reason}") from None
+                raise InputError(f"`{name}` is not OTLP: {reason}; give an agent's own log with --log") from None
             self.report.passed_over.append((name, str(reason)))
             return False
         except OSError as error:

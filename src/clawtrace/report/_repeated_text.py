@@ -42,6 +42,7 @@ def print_repetitions(results: Sequence[RunResult], paper: Paper) -> None:
         title = case_id if model_id is None else f"{case_id} · {model_id}"
         notes += [
             f"{title} · {one.id}: {one.rate.stability or 'undecided'}, {_passed(one.rate)} passed, {rate_words(one.rate)}"
+            + ("" if one.minimum == 1 else f", `min_pass_rate` {one.minimum:g}")
             for one in assertion_rates(runs)
             if one.rate.passed < one.rate.ran
         ]

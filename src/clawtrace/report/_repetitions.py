@@ -89,18 +89,17 @@ def share(rate: PassRate) -> dict[str, Any]:
 
 def repeated_assertions(runs: Sequence[RunResult], gate: Gate) -> list[RepeatedAssertion]:
     """Return each assertion over the repetitions; none when fewer than two runs were judged."""
-    judged = [standings for run in runs if (standings := run.standings)]
-    if len(judged) < 2:
+    if sum(len(run.verdicts) > 0 for run in runs) < 2:
         return []
     return [
         RepeatedAssertion(
             id=one.id,
             type=one.type,
-            min_pass_rate=asked.min_pass_rate,
-            reached=one.rate.reaches(asked.min_pass_rate, gate.gate_on),
+            min_pass_rate=one.minimum,
+            reached=one.rate.reaches(one.minimum, gate.gate_on),
             **share(one.rate),
         )
-        for one, asked in zip(assertion_rates(runs), judged[0], strict=True)
+        for one in assertion_rates(runs)
     ]
 
 

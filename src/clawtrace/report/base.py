@@ -17,7 +17,7 @@ from clawtrace.model.verdict import RunResult, Status
 if TYPE_CHECKING:
     from clawtrace.engine.tree_view import SpanNode
 
-__all__ = ["CampaignReport", "LeftOut", "Report", "Struct", "cases_of", "formats", "status_of"]
+__all__ = ["CampaignReport", "CaseLabels", "LeftOut", "Report", "Struct", "cases_of", "formats", "status_of"]
 
 
 class Struct:
@@ -35,6 +35,19 @@ class LeftOut(NamedTuple):
     repetition: int
     reason: str
     """One sentence."""
+
+
+class CaseLabels(NamedTuple):
+    """What the author of a case says of it."""
+
+    title: str
+    description: str = ""
+    tags: Sequence[str] = ()
+    metadata: Mapping[str, Any] = MappingProxyType({})
+    agent_id: str | None = None
+    """The agent whose workspace its runs start from."""
+    unjudged: Mapping[str, Any] = MappingProxyType({})
+    """Its `expectations` and its `rubric`, where no judge looked at them."""
 
 
 class CampaignReport(NamedTuple):
@@ -56,6 +69,8 @@ class CampaignReport(NamedTuple):
     """From start to the last verdict; None when it was not measured."""
     thresholds: Sequence[SuiteRate] = ()
     """The suite's pass rate of each model that has a threshold."""
+    labels: Mapping[str, CaseLabels] = MappingProxyType({})
+    """By case id; empty for recorded input and for a single command."""
 
     @classmethod
     def gated(

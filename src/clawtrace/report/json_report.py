@@ -6,16 +6,12 @@ Their JSON Schema is exported by `clawtrace schema`.
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
 from clawtrace import __version__
-from clawtrace.engine.gate import Gate
 from clawtrace.engine.pass_rate import outcome_of, rate_of_runs
 from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
 from clawtrace.report._repetitions import (
@@ -26,10 +22,9 @@ from clawtrace.report._repetitions import (
     suite_threshold,
 )
 from clawtrace.report.base import CampaignReport, Report, Struct, cases_of, status_of
+from clawtrace.report.json_text import json_text
 
-__all__ = ["JsonReport", "Results", "json_schema", "json_text", "results_of"]
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
+__all__ = ["JsonReport", "Results", "json_schema", "results_of"]
 
 StatusWord = Literal["pass", "fail", "warn", "skip", "inconclusive", "error"]
 
@@ -162,6 +157,18 @@ class Case(Struct):
     """The case; for recorded input the run's id."""
     model_id: str | None
     """The suite's model entry; null for recorded input."""
+    title: str | None
+    """The case's label; null for recorded input."""
+    description: str
+    """The author's own words about the case; empty when none were given."""
+    tags: list[str]
+    """Words by which suites select the case."""
+    metadata: Mapping[str, Any]
+    """Whatever the author noted at the case."""
+    agent_id: str | None
+    """The agent whose workspace its runs start from; null when it has none."""
+    unjudged: Mapping[str, Any]
+    """The case's `expectations` and `rubric`, of which nothing was judged because there is no judge; else empty."""
     passed: int
     """Runs that passed; one that only warned, and not for missing data, is among them."""
     failed: int
@@ -255,16 +262,6 @@ class JsonReport(Report):
         stream.write(json_text(results_of(report)) + "\n")
 
 
-def json_text(value: Any) -> str:
-    """Return `value` as indented JSON that every reader accepts.
-
-    Numbers that are not finite become their names, as in OTLP's JSON; a lone surrogate (from a JSON escape in an
-    argument, or a file name that is no UTF-8) has no UTF-8 form and becomes its escape.
-    """
-    text = json.dumps(_json(value), indent=2, ensure_ascii=False, allow_nan=False)
-    return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
-
-
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of `clawtrace.results/1`."""
     from pydantic import TypeAdapter
@@ -285,7 +282,7 @@ def results_of(report: CampaignReport) -> Results:
         started_at=_utc(report.started_at),
         exit_code=int(report.exit_code),  # type: ignore[arg-type]
         totals=_totals(report.results),
-        cases=[_case(*key, runs, report.gate) for key, runs in cases_of(report.results).items()],
+        cases=[_case(*key, runs, report) for key, runs in cases_of(report.results).items()],
         thresholds=[suite_threshold(rate, report.gate) for rate in report.thresholds],
         not_run=[
             NotRun(run_id=x.run_id, case_id=x.case_id, model_id=x.model_id, repetition=x.repetition, reason=x.reason)
@@ -311,12 +308,19 @@ def _totals(results: Sequence[RunResult]) -> Totals:
     )
 
 
-def _case(case_id: str, model_id: str | None, runs: Sequence[RunResult], gate: Gate) -> Case:
+def _case(case_id: str, model_id: str | None, runs: Sequence[RunResult], report: CampaignReport) -> Case:
+    labels = report.labels.get(case_id)
     return Case(
         case_id=case_id,
         model_id=model_id,
+        title=labels.title if labels else None,
+        description=labels.description if labels else "",
+        tags=list(labels.tags) if labels else [],
+        metadata=labels.metadata if labels else {},
+        agent_id=labels.agent_id if labels else None,
+        unjudged=labels.unjudged if labels else {},
         **share(rate_of_runs(runs)),
-        assertions=repeated_assertions(runs, gate),
+        assertions=repeated_assertions(runs, report.gate),
         runs=[_run(run) for run in runs],
     )
 
@@ -375,18 +379,3 @@ def _evidence(item: Evidence) -> EvidenceSpan:
     return EvidenceSpan(
         trace_id=item.trace_id, span_id=item.span_id, name=item.name, why=item.why, start_ns=item.start_ns
     )
-
-
-def _json(value: Any) -> Any:
-    """Return `value` as JSON can carry it."""
-    if value is None or isinstance(value, (str, bool, int)):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
-    if is_dataclass(value):
-        return {item.name: _json(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_json(item) for item in value]
-    return str(value)

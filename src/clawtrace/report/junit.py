@@ -25,7 +25,7 @@ from clawtrace.engine.gate import Gate, Rated
 from clawtrace.engine.pass_rate import PassRate, rate_of_runs
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status, Verdict
-from clawtrace.report.base import CampaignReport, LeftOut, Report, cases_of
+from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut, Report, cases_of
 
 __all__ = ["JunitReport"]
 
@@ -48,8 +48,8 @@ class JunitReport(Report):
             name = case_id if model_id is None else f"{case_id} [{model_id}]"
             suite = ET.SubElement(root, "testsuite", name=_xml(name))
             suite.set("timestamp", report.started_at.isoformat(timespec="seconds"))
-            if len(runs) > 1:
-                _add_rate(suite, rate_of_runs(runs))
+            labels = report.labels.get(case_id)
+            _add_properties(suite, _rate(rate_of_runs(runs)) if len(runs) > 1 else {}, labels)
             rated = {one.place: one for one in report.gate.rates(runs)}
             for run in runs:
                 _add_run(suite, name, run, report.gate, rated, repeated=len(runs) > 1)
@@ -112,12 +112,20 @@ def _add_left_out(suite: ET.Element, left_out: Sequence[LeftOut]) -> None:
     _count(suite, [suite])
 
 
-def _add_rate(suite: ET.Element, rate: PassRate) -> None:
-    """Say in properties how often the repetitions passed; what is unknown is left out."""
+def _rate(rate: PassRate) -> dict[str, str]:
+    """Return how often the repetitions passed; what is unknown is left out."""
     low, high = rate.interval or (None, None)
     found = {"pass_rate": rate.rate, "pass_rate_low": low, "pass_rate_high": high}
     values = {name: f"{value:.6g}" for name, value in found.items() if value is not None}
-    values |= {"stability": rate.stability} if rate.stability else {}
+    return values | ({"stability": rate.stability} if rate.stability else {})
+
+
+def _add_properties(suite: ET.Element, values: Mapping[str, str], labels: CaseLabels | None) -> None:
+    """Say in properties how often the repetitions passed, and what of the case nothing has judged."""
+    if labels is not None and labels.unjudged:
+        values = {**values, "unjudged": ", ".join(labels.unjudged)}
+    if not values:
+        return
     properties = ET.SubElement(suite, "properties")
     for name, value in values.items():
         ET.SubElement(properties, "property", name=name, value=value)

@@ -59,6 +59,7 @@ def print_campaign(report: CampaignReport, paper: Paper, *, verbose: bool = Fals
         print_verdicts(report, paper, verbose=verbose)
         print_scores(report.results, paper)
         _print_left_out(report.left_out, paper)
+        _print_unjudged(report, paper)
         print_repetitions(report.results, paper)
         paper.line()
     print_thresholds(report, paper)
@@ -170,6 +171,18 @@ def _print_left_out(left_out: Sequence[LeftOut], paper: Paper) -> None:
         )
 
 
+def _print_unjudged(report: CampaignReport, paper: Paper) -> None:
+    """Say which cases ask for a judge that there is not."""
+    asking = {result.case_id for result in report.results}
+    found = [(case_id, labels.unjudged) for case_id, labels in report.labels.items() if case_id in asking]
+    if any(unjudged for _, unjudged in found):
+        paper.line()
+    for case_id, unjudged in found:
+        if unjudged:
+            what = " and ".join(unjudged)
+            paper.paragraph(f"{case_id}: {what}; no judge is configured", first="NOT JUDGED  ", indent="  ")
+
+
 def print_summary(report: CampaignReport, paper: Paper) -> None:
     """Print how many runs ended how, and the exit code with its meaning."""
     words = [status_of(result) for result in report.results]
@@ -179,6 +192,8 @@ def print_summary(report: CampaignReport, paper: Paper) -> None:
             line += [(": " if len(line) == 1 else ", ", ""), (f"{count(number)} {word}", _STYLE[status])]
     if report.left_out:
         line += [(": " if len(line) == 1 else ", ", ""), (f"{count(len(report.left_out))} not run", "yellow")]
+    if reused := sum(result.reused for result in report.results):
+        line.append((f"; {count(reused)} reused, `--no-reuse` runs all", "dim"))
     if report.duration_ms is not None:
         line.append((f"  ({duration(report.duration_ms)})", "dim"))
     paper.line(*line)
@@ -197,7 +212,10 @@ def _meaning(report: CampaignReport) -> str:
     if report.exit_code is ExitCode.PASSED and any(
         standing.status is not Status.PASS for result in report.results for standing in result.standings
     ):
-        return "nothing that counts stands against it; what did not pass is a warning or was let pass by a flag"
+        return (
+            "nothing that counts stands against it; what did not pass is a warning, or was let pass by a flag or by "
+            "`min_pass_rate`"
+        )
     return _MEANING[report.exit_code]
 
 

@@ -18,8 +18,10 @@ from pydantic import ConfigDict, Field
 
 from clawtrace._attribute_docs import Documented
 from clawtrace._discover import subclasses_in
+from clawtrace.runners.artifacts import Artifact
 
 __all__ = [
+    "AgentFiles",
     "Inputs",
     "InputsRequest",
     "Message",
@@ -63,6 +65,15 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentFiles:
+    """The agent that a run is of, where its suite gives it one."""
+
+    agent_id: str
+    workspace: Path
+    """Absolute folder that a run's workspace starts as a copy of."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunRequest:
     """One run, ready to be started."""
 
@@ -73,6 +84,7 @@ class RunRequest:
     repetition: int
     """Counted from 1."""
     messages: tuple[Message, ...]
+    """The conversation so far, attachments included."""
     settings: RunnerSettings
     """Of the runner's own `Settings` type, merged and validated."""
     folder: Path
@@ -81,6 +93,14 @@ class RunRequest:
     """Absolute; paths in the settings are relative to it."""
     started_at: float
     """Seconds since the epoch: the clock that every template of this run reads."""
+    turns: tuple[Message, ...] = ()
+    """User messages that follow each other in one session, `messages` before the first; empty for a single turn."""
+    context: Mapping[str, Any] = field(default_factory=dict)
+    """Whatever else the agent is given: free keys."""
+    expected_artifact: str | None = None
+    """A file that the run should leave, relative to the workspace; the agent is not told."""
+    agent: AgentFiles | None = None
+    """None where the suite gives the case no agent."""
     model_settings: Mapping[str, Any] = field(default_factory=dict)
     """Keys of the suite's model entry that clawtrace does not know, passed through."""
     base_env: Mapping[str, str] = field(default_factory=dict)
@@ -160,6 +180,8 @@ class RunOutcome:
     """Files of the workspace: ``created``, ``modified``, ``deleted``, ``unchanged``."""
     recordings: tuple[Path, ...] = ()
     """OTLP files that are the run's spans, when no agent was started."""
+    artifacts: tuple[Artifact, ...] = ()
+    """Files that the run created or changed, and what is kept of them."""
     logs: tuple[Path, ...] = ()
     """The agent's own logs and transcripts: they tell what the spans do not, and stand in where there are none."""
 
@@ -219,6 +241,12 @@ class Runner(ABC):
         """Whether these settings use the last user message, so that a case without one is a mistake."""
         del settings
         return False
+
+    @classmethod
+    def takes_all_messages(cls, settings: RunnerSettings) -> bool:
+        """Whether the agent is given the whole conversation, not only what the user said last."""
+        del settings
+        return True
 
     def missing(self, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]) -> str | None:
         """Return what must be installed or set before this run can start; None when nothing is known to be."""

@@ -19,7 +19,7 @@ from clawtrace.runners.content import MAX_FILES, file_digest, files_below, tree_
 from clawtrace.runners.templates import names_in, render
 
 if TYPE_CHECKING:
-    from clawtrace.runners.command import CommandSettings
+    from clawtrace.runners.command_settings import CommandSettings
 
 __all__ = ["command_inputs", "forget_project_digests"]
 
@@ -27,21 +27,21 @@ __all__ = ["command_inputs", "forget_project_digests"]
 def command_inputs(request: InputsRequest, settings: CommandSettings) -> Inputs:
     """Return the program, the case's folder, the files that the agent depends on, and the variables passed to it."""
     digests: dict[str, Any] = {
-        "program": _program(request, settings),
-        "case": tree_digest(request.case_dir, files_below(request.case_dir, request.judging) or ()),
-        "named": _named_files(request, settings),
-        "scaffold": _folder(request.case_dir, settings.scaffold),
-        "variables": _variables(request, settings),
+        "the program": _program(request, settings),
+        "the case's folder": tree_digest(request.case_dir, files_below(request.case_dir, request.judging) or ()),
+        "a file that the command names": _named_files(request, settings),
+        "the scaffold": _folder(request.case_dir, settings.scaffold),
+        "variables of `pass_env`": _variables(request, settings),
     }
     if settings.inputs is not None:
-        return Inputs(digests | {"inputs": tree_digest(request.case_dir, _globbed(request.case_dir, settings.inputs))})
+        return Inputs(digests | {"the files of `inputs`": tree_digest(request.case_dir, _globbed(request.case_dir, settings.inputs))})
     project = _project_digest(request.project_root, request.leave_out)
     if project is None:
         return Inputs(
             digests,
             f"the project holds more than {MAX_FILES} files that could matter; `inputs` of the runner names those that do",
         )
-    return Inputs(digests | {"project": project})
+    return Inputs(digests | {"files of the project": project})
 
 
 def forget_project_digests() -> None:
@@ -66,7 +66,7 @@ def _folder(case_dir: Path, name: str | None) -> str | None:
 def _globbed(case_dir: Path, patterns: Iterable[str]) -> list[Path]:
     found: set[Path] = set()
     for pattern in patterns:
-        for name in glob.iglob(pattern, root_dir=case_dir, recursive=True, include_hidden=True):
+        for name in glob.iglob(pattern, root_dir=case_dir, recursive=True, include_hidden=True):  # noqa: PTH207 (also "..")
             path = case_dir / name
             found |= {file for file in path.rglob("*") if not file.is_dir()} if path.is_dir() else {path}
     return sorted(found)

@@ -58,7 +58,7 @@ class ReplayRunner(Runner):
             path = request.case_dir / trace
             files = [file for file in path.rglob("*") if not file.is_dir()] if path.is_dir() else [path]
             digests[trace] = tree_digest(path, files)
-        return Inputs(digests)
+        return Inputs({"the recordings": digests})
 
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
         """Return the recordings of this run."""

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-__all__ = ["NAMES", "RunValues", "names_in", "render", "render_tree"]
+__all__ = ["NAMES", "RunValues", "names_in", "render", "render_tree", "session_id"]
 
 NAMES: Mapping[str, str] = {
     "today": "local date on which the run started, `2026-11-20`",
     "now": "local time at which the run started with its offset, `2026-11-20T11:00:00+01:00`",
     "run_id": "id of the run",
+    "session_id": "id of the run's session, a UUID: the same in all its turns",
     "case_id": "id of the case",
     "case_dir": "absolute path of the folder that holds the case file",
     "model_id": "id of the model, empty when the suite lists none",
@@ -60,6 +61,7 @@ class RunValues(NamedTuple):
             "today": local.date().isoformat(),
             "now": local.isoformat(timespec="seconds"),
             "run_id": self.run_id,
+            "session_id": session_id(self.run_id),
             "case_id": self.case_id,
             "case_dir": self.case_dir,
             "model_id": self.model_id or "",
@@ -67,6 +69,13 @@ class RunValues(NamedTuple):
             "python": sys.executable,
             "run_started_at": utc.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         }[name]
+
+
+def session_id(run_id: str) -> str:
+    """Return the UUID of a run's session: always the same for a run, and never that of another one."""
+    import uuid  # takes as long to import as everything else here
+
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"clawtrace:{run_id}"))
 
 
 def names_in(text: str) -> list[str]:

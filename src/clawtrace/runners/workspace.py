@@ -11,8 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clawtrace.errors import RunnerError
+from clawtrace.runners.base import AgentFiles
 
-__all__ = ["Entry", "Snapshot", "changes", "fresh_workspace", "snapshot"]
+__all__ = ["STANDARD_FILES", "Entry", "Snapshot", "changes", "fresh_workspace", "placeholder", "snapshot"]
+
+STANDARD_FILES = ("AGENTS.md", "IDENTITY.md", "SOUL.md", "TOOLS.md", "USER.md")
+"""Files that every agent's workspace has; those it lacks are placeholders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +36,59 @@ Snapshot = Mapping[str, Entry]
 """Paths relative to the workspace, with forward slashes."""
 
 
-def fresh_workspace(folder: Path, scaffold: Path | None) -> Path:
-    """Create `folder`, empty or as a copy of `scaffold` with modes and symbolic links kept, and return it.
+def fresh_workspace(folder: Path, scaffold: Path | None, agent: AgentFiles | None = None) -> Path:
+    """Create `folder` with the agent's files and the scaffold's, modes and symbolic links kept, and return it.
+
+    Where both have a file it is the scaffold's. Standard files that neither has are placeholders when there is an agent.
 
     Raises:
-        RunnerError: the scaffold is no folder, or cannot be copied.
+        RunnerError: one of them is no folder, or cannot be copied.
     """
-    if scaffold is None:
-        folder.mkdir(parents=True)
-        return folder
-    if not scaffold.is_dir():
-        raise RunnerError(f"the scaffold {str(scaffold)!r} is not a folder")
-    try:
-        shutil.copytree(scaffold, folder, symlinks=True)
-    except (OSError, shutil.Error) as error:
-        raise RunnerError(f"the scaffold {str(scaffold)!r} could not be copied: {error}") from error
+    folder.mkdir(parents=True)
+    if agent is not None:
+        _copy(agent.workspace, folder, f"the workspace of the agent `{agent.agent_id}`")
+    if scaffold is not None:
+        _copy(scaffold, folder, "the scaffold")
     folder.chmod(folder.stat().st_mode | stat.S_IRWXU)
+    for name in STANDARD_FILES if agent is not None else ():
+        path = folder / name
+        if not path.exists() and not path.is_symlink():
+            path.write_text(placeholder(name), encoding="utf-8")
     return folder
+
+
+def placeholder(name: str) -> str:
+    """Return the content of a standard file that an agent does not have: the same for every agent and every day."""
+    return f"# {name.removesuffix('.md')}\n\nThis agent has no {name} of its own.\n"
+
+
+def _copy(source: Path, folder: Path, what: str) -> None:
+    if not source.is_dir():
+        raise RunnerError(f"{what} {str(source)!r} is not a folder")
+    try:
+        _lay_over(source, folder)
+    except (OSError, shutil.Error) as error:
+        raise RunnerError(f"{what} {str(source)!r} could not be copied: {error}") from error
+
+
+def _lay_over(source: Path, folder: Path) -> None:
+    """Copy what is in `source` into `folder`; what is there by that name is replaced, links are never written through."""
+    for entry in source.iterdir():
+        target = folder / entry.name
+        is_folder = entry.is_dir() and not entry.is_symlink()
+        there_is_folder = target.is_dir() and not target.is_symlink()
+        if is_folder and there_is_folder:
+            _lay_over(entry, target)
+            continue
+        if there_is_folder:
+            shutil.rmtree(target)
+        else:
+            target.unlink(missing_ok=True)
+        if is_folder:
+            shutil.copytree(entry, target, symlinks=True)
+        else:
+            shutil.copy2(entry, target, follow_symlinks=False)
+    shutil.copystat(source, folder)
 
 
 def snapshot(root: Path) -> Snapshot:

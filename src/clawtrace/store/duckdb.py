@@ -11,9 +11,10 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
@@ -27,6 +28,9 @@ from clawtrace.store.raw_rows import RawRows
 from clawtrace.store.records import read_record, write_record
 from clawtrace.store.schema import create_tables, holds_store
 from clawtrace.store.transaction import Transaction
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 __all__ = ["MEMORY", "DuckStore"]
 
@@ -114,8 +118,8 @@ class DuckStore(QuestionSide):
 
         The strongest rule of a trace is the least of its spans' rules that is not ``none``.
         """
-        self._settle()
         with self._writer_lock:
+            self._settle()
             traces = self._db.execute(
                 'SELECT "TraceId", arg_min(run_no, unattributed), '
                 "CASE WHEN min(unattributed) = 1 THEN 'none' ELSE 'trace' END FROM ("
@@ -174,6 +178,27 @@ class DuckStore(QuestionSide):
                 db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])
                 db.execute("INSERT INTO run_records VALUES (?, ?, ?)", [run_id, write_record(record), time.time_ns()])
             del self._unsaved[: len(unsaved)]
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[DuckDBPyConnection]:
+        """Give the writing side, with everything that was acknowledged in its tables, for one transaction.
+
+        Raises:
+            StoreError: it could not be written; nothing of it is then there.
+        """
+        with self._writer_lock:
+            self._settle()
+            unsaved = list(self._unsaved)
+            with Transaction(self._writer, self.path) as db:
+                write_numbers(db, unsaved)
+                yield db
+            del self._unsaved[: len(unsaved)]
+
+    def forget_numbers(self, run_ids: Collection[str]) -> None:
+        """Give up the numbers of runs that were taken out of every table."""
+        with self._writer_lock:
+            for run_id in run_ids:
+                del self._numbers[run_id]
 
     def put_conflicts(self, run_no: int, messages: Sequence[str]) -> None:
         """Store the attribution conflicts of a run, one sentence each; the newest list of a run counts."""

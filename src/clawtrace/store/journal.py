@@ -138,7 +138,6 @@ class Journal:
             try:
                 origin = f"{_ORIGIN}{store_id}\n".encode()
                 _write(file, origin, 0)
-                _sync_folder(self.path.parent)
             except OSError:
                 os.close(file)
                 raise
@@ -152,14 +151,6 @@ def _write(file: int, data: bytes, place: int) -> None:
     while left:
         done = os.pwrite(file, left, place)
         left, place = left[done:], place + done
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _written(group: Group) -> bytes:

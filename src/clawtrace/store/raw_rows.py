@@ -7,7 +7,6 @@ raw tables, when nothing arrives for a while, and when the store is closed or op
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,6 +15,7 @@ from clawtrace.model.batches import joined
 from clawtrace.model.raw import Receipt
 from clawtrace.store.journal import Group, Journal, problem
 from clawtrace.store.raw_inserts import RawInserts, write_numbers
+from clawtrace.store.schema import journal_state
 from clawtrace.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -28,14 +28,10 @@ T = TypeVar("T")
 _MANY_ROWS = 4_096
 """So many are moved at once: more make it no cheaper, and they take memory and the time of the one that waits."""
 
+_LARGE_GROUP = 1_024
+"""A group of so many rows is moved at once: it costs less than to write it twice."""
 _MANY_BYTES = 16 << 20
 """A journal of so many bytes is moved; what it holds is held in memory too, and read when a store is opened."""
-
-_STATE = """
-CREATE TABLE IF NOT EXISTS journal_state (store_id VARCHAR NOT NULL, moved BIGINT NOT NULL);
-INSERT INTO journal_state SELECT '{new}', 0 WHERE NOT EXISTS (FROM journal_state);
-"""
-"""Made with the first journal, so that older stores get it too; `moved` is the number of the last group in the tables."""
 
 
 class RawRows:
@@ -69,12 +65,14 @@ class RawRows:
         Raises:
             StoreError: nothing of it was written.
         """
+        journal = self._journal
+        if journal is None or group.rows >= _LARGE_GROUP:
+            return False
+        if self._rows + group.rows >= _MANY_ROWS or journal.size >= _MANY_BYTES:
+            return False
         for batch in (group.spans, group.logs):
             if found := problem(batch):
                 raise StoreError(f"cannot write to the store {self._path!r}: {found}")
-        journal = self._journal
-        if journal is None or self._rows + group.rows >= _MANY_ROWS or journal.size >= _MANY_BYTES:
-            return False
         if not self._store_id:
             self._begin()
         journal.append(self._store_id, self._last + 1, group)
@@ -119,18 +117,14 @@ class RawRows:
         """
         if self._journal is None or not self._journal.path.exists():
             return
-        there = "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'journal_state'"
-        (tables,) = self._db.execute(there).fetchone() or (0,)
-        state = self._db.execute("SELECT store_id, moved FROM journal_state").fetchone() if tables else None
-        self._store_id, self._last = state or ("", 0)
+        self._store_id, self._last = self._state() or ("", 0)
         for number, group in self._journal.groups(self._store_id or None):
             if number > self._last:
                 self._held.append(group)
                 self._last = number
         if self._held:
             self.move()
-        else:
-            self._journal.remove()
+        self._journal.remove()
 
     def close(self) -> None:
         """Move all that waits, and leave no journal behind.
@@ -148,6 +142,18 @@ class RawRows:
                 self._journal.close()
 
     def _begin(self) -> None:
-        with Transaction(self._db, self._path) as db:
-            db.execute(_STATE.format(new=secrets.token_hex(8)))
-            self._store_id, self._last = db.execute("FROM journal_state").fetchone() or ("", 0)
+        state = self._state()
+        if state is None:  # the store was made before there were journals
+            with Transaction(self._db, self._path) as db:
+                db.execute(journal_state())
+            state = self._state()
+        self._store_id, self._last = state or ("", 0)
+
+    def _state(self) -> tuple[str, int] | None:
+        """Return the id of the store and the number of the last group in the tables; None where that is not kept."""
+        import duckdb
+
+        try:
+            return self._db.execute("SELECT store_id, moved FROM journal_state").fetchone()
+        except duckdb.CatalogException:
+            return None

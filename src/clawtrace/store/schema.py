@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from clawtrace.model.relations import RELATIONS
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["SCHEMA_VERSION", "create_tables", "holds_store"]
+__all__ = ["SCHEMA_VERSION", "create_tables", "holds_store", "journal_state"]
 
 SCHEMA_VERSION = 1
 """Raised when an old file cannot be read: 1 is the first."""
@@ -54,9 +55,17 @@ def create_tables(db: DuckDBPyConnection, path: str) -> None:
 
     origin = f"INSERT INTO store_meta VALUES ({SCHEMA_VERSION}, 'clawtrace {__version__}')"
     try:
-        db.execute(";\n".join(("BEGIN", *_definitions(), origin, "COMMIT")))
+        db.execute(";\n".join(("BEGIN", *_definitions(), origin, journal_state(), "COMMIT")))
     except duckdb.Error as error:
         raise StoreError(f"cannot set up the store {path!r}: {error}") from error
+
+
+def journal_state() -> str:
+    """Return the statements that give a store the table of its journal: its id, and the last group in the tables."""
+    return (
+        "CREATE TABLE journal_state (store_id VARCHAR NOT NULL, moved BIGINT NOT NULL);\n"
+        f"INSERT INTO journal_state VALUES ('{secrets.token_hex(8)}', 0)"
+    )
 
 
 def _definitions() -> list[str]:

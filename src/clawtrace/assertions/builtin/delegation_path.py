@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions._bounds import plural
-from clawtrace.assertions.base import Assertion, Growth, Outcome
+from clawtrace.assertions._files import PathText, located, read_text, stale_reason
+from clawtrace.assertions._router_state import routed_agents
+from clawtrace.assertions.base import Assertion, Growth, Outcome, Row
 from clawtrace.assertions.matchers import Matcher
+from clawtrace.assertions.world import World
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["DelegationPath"]
 
 _NO_AGENTS = "agents"
+_FALLBACKS = ("routing_path", "routing_decisions", "state_path")
 
 
 class DelegationPath(Assertion):
@@ -22,11 +28,14 @@ class DelegationPath(Assertion):
     A pipeline that skips its reviewer looks the same from outside. `ordered` finds the names in this order among the
     agent activations by start, others may come between; `path` wants a chain in which each delegated to the next,
     beginning at a root. Handoffs, agents as tools and spawned sessions all delegate. When the telemetry shows no
-    agent at all the assertion warns; an agent without a name makes absence unknown.
+    agent at all the assertion warns; an agent without a name makes absence unknown. Where it shows none besides a root,
+    the decisions in a router state file stand in, if one is named: a YAML or JSON mapping or a list of them, the agent
+    of each being `selected_agent`, else `agent`, else `to`; the recorded root comes before them.
 
     Example:
         - type: delegation_path
           expected: [orchestrator, copywriter, brand-guardian]
+          state_path: memory/router-state.yaml
     """
 
     growth = "growing"
@@ -38,6 +47,24 @@ class DelegationPath(Assertion):
     """Agent names in order, whole and case-sensitive; or `glob:`, `re:`, `literal:`."""
     mode: Literal["ordered", "path"] = "ordered"
     """`ordered`: one after the other; `path`: each delegated to the next, the first is a root."""
+    routing_path: PathText | None = None
+    """Router state file that stands in, relative to the run's workspace; one that the run did not touch does not."""
+    routing_decisions: PathText | None = None
+    """The same; of several files the first that holds a decision of the run is used."""
+    state_path: PathText | None = None
+    """The same."""
+
+    @model_validator(mode="after")
+    def _check(self) -> DelegationPath:
+        given = [name for name in _FALLBACKS if getattr(self, name) is not None]
+        if self.mode == "path" and given:
+            problem = "a router state does not say who delegated to whom, so that `mode: path` cannot use it"
+            raise PydanticCustomError("dead_key", "{problem}", {"problem": problem, "field": given[0]})
+        return self
+
+    @property
+    def _fallbacks(self) -> list[str]:
+        return [path for path in (getattr(self, name) for name in _FALLBACKS) if path is not None]
 
     def growth_of(self) -> Growth:
         """A path may lose its root when a parent arrives late, so that nothing about it is final."""
@@ -56,13 +83,14 @@ class DelegationPath(Assertion):
         steps = [f"step_{item} AS (\n{step(item)}\n)" for item in range(len(self.expected))]
         reached = "".join(
             f"    UNION ALL\n    SELECT p.run_id AS run_id, 0 AS has_trace, 0 AS recordable, 0 AS activations, "
-            f"0 AS nameless, {item + 1} AS reached FROM step_{item} AS p\n"
+            f"0 AS nameless, 0 AS delegated, NULL AS root, {item + 1} AS reached FROM step_{item} AS p\n"
             for item in range(len(self.expected))
         )
+        stands_in = "g.reached < :steps AND g.activations <= 1 AND g.delegated = 0" if self._fallbacks else "1 = 0"
         return Query(
             f"""
 WITH {", ".join(steps)}
-SELECT g.run_id AS run_id, g.activations AS activations, g.nameless AS nameless, g.reached AS reached, FALSE AS final,
+SELECT g.run_id AS run_id, g.root AS root, CASE WHEN {stands_in} THEN FALSE ELSE TRUE END AS settled, g.activations AS activations, g.nameless AS nameless, g.reached AS reached, FALSE AS final,
        CASE WHEN g.reached = :steps THEN TRUE WHEN g.activations = 0 OR g.nameless > 0 OR g.recordable = 0 THEN NULL
             ELSE FALSE END AS holds,
        CASE WHEN g.reached = :steps THEN NULL WHEN g.activations = 0 THEN '{_NO_AGENTS}'
@@ -70,14 +98,17 @@ SELECT g.run_id AS run_id, g.activations AS activations, g.nameless AS nameless,
 FROM (
   SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.recordable) AS recordable,
          count(CASE WHEN f.activations = 1 THEN 1 END) AS activations,
-         count(CASE WHEN f.nameless = 1 THEN 1 END) AS nameless, max(f.reached) AS reached
+         count(CASE WHEN f.nameless = 1 THEN 1 END) AS nameless,
+         count(CASE WHEN f.delegated = 1 THEN 1 END) AS delegated, max(f.root) AS root, max(f.reached) AS reached
   FROM (
     SELECT t.run_id AS run_id, 1 AS has_trace, CASE WHEN t.agents IS NULL THEN 0 ELSE 1 END AS recordable,
-           0 AS activations, 0 AS nameless, 0 AS reached
+           0 AS activations, 0 AS nameless, 0 AS delegated, NULL AS root, 0 AS reached
     FROM run_totals AS t
     UNION ALL
     SELECT a.run_id AS run_id, 0 AS has_trace, 0 AS recordable, 1 AS activations,
-           CASE WHEN a.name IS NULL THEN 1 ELSE 0 END AS nameless, 0 AS reached
+           CASE WHEN a.name IS NULL THEN 1 ELSE 0 END AS nameless,
+           CASE WHEN a.parent_activation_no IS NULL AND coalesce(a.via, 'root') = 'root' THEN 0 ELSE 1 END AS delegated,
+           a.name AS root, 0 AS reached
     FROM agents AS a
 {reached}  ) AS f
   JOIN selected_runs AS s ON s.run_id = f.run_id
@@ -107,6 +138,37 @@ GROUP BY a.run_id"""
 FROM agents AS a JOIN selected_runs AS s ON s.run_id = a.run_id
 {before}WHERE a.name IN (SELECT m.value FROM expected_agents AS m WHERE m.item = {item}){root}"""
 
+    def reads_world(self) -> bool:
+        """Router state files are read where they are named."""
+        return bool(self._fallbacks)
+
+    def beside(self, world: World) -> Sequence[Row]:
+        """Return the router's decisions: the file, its agents, and why none was used."""
+        problems = []
+        for path in self._fallbacks:
+            found = _decisions(path, world)
+            if found["agents"] or found["unknown"]:
+                return [found]
+            problems.append(found["problem"])
+        return [{**found, "problem": "; ".join(problems)}]
+
+    def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
+        """Follow the router's decisions after the recorded root."""
+        found = details[0]
+        agents = list(found["agents"])
+        if agents and row["root"] is not None and agents[0] != row["root"]:
+            agents.insert(0, row["root"])
+        reached = 0
+        for agent in agents:
+            reached += reached < len(self.expected) and self.expected[reached](agent)
+        more = {**row, "routing": found, "reached": max(reached, row["reached"])}
+        if found["unknown"]:
+            return Outcome(row["run_id"], None, False, found["missing"], more)
+        if not agents:
+            return Outcome(row["run_id"], row["holds"], False, row["missing"] or "", more)
+        holds = True if reached == len(self.expected) else None if row["nameless"] else False
+        return Outcome(row["run_id"], holds, False, "agents.name" if holds is None else "", more)
+
     def evidence(self) -> Query:
         """Return the activations in order, and how each came to work."""
         return Query("""
@@ -125,14 +187,25 @@ JOIN selected_runs AS s ON s.run_id = a.run_id
     def actual(self, outcome: Outcome) -> Any:
         """Return how far the expected agents were found."""
         met = [matcher.text for matcher in self.expected[: outcome.row["reached"]]]
-        return {"found": met, "activations": outcome.row["activations"]}
+        found = {"found": met, "activations": outcome.row["activations"]}
+        routing = outcome.row.get("routing")
+        return (
+            found
+            if routing is None
+            else {**found, "routing": routing["source"] or None, "decisions": len(routing["agents"])}
+        )
 
     def explain(self, outcome: Outcome) -> str:
         """Say how far the expected agents were found, and which one was not."""
         row = outcome.row
         seen = plural(row["activations"], "agent activation")
         link = " → "
-        if not row["activations"]:
+        routing = row.get("routing")
+        if routing and routing["agents"]:
+            seen = f"{plural(len(routing['agents']), 'decision')} of `{routing['source']}` and {seen}"
+        elif routing and (not row["activations"] or routing["unknown"]):
+            return f"Delegation cannot be seen: {seen} recorded, and {routing['problem']}."
+        elif not row["activations"]:
             return "Delegation cannot be seen: no agent activation is recorded."
         names = [f"`{matcher}`" for matcher in self.expected]
         if outcome.holds:
@@ -146,3 +219,21 @@ JOIN selected_runs AS s ON s.run_id = a.run_id
         )
         nameless = f", {row['nameless']} of them without a name" if row["nameless"] else ""
         return f"{missing} was not found at work{after}, among {seen}{nameless}."
+
+
+def _decisions(path: str, world: World) -> Row:
+    """Return what a router state file tells: its agents, or why there are none and whether that leaves them unknown."""
+    row = {"source": path, "agents": (), "unknown": False, "missing": ""}
+    file = located(path, world)
+    if file is None:
+        problem = f"`{path}` could not be looked at: this run has no workspace here"
+        return {**row, "problem": problem, "unknown": True, "missing": "runs.workspace"}
+    if not file.is_file():
+        return {**row, "problem": f"`{path}` does not exist"}
+    if stale := stale_reason(file, world, None):
+        return {**row, "problem": f"`{path}` is not of this run: {stale}"}
+    try:
+        agents = routed_agents(read_text(file))
+    except ValueError as error:
+        return {**row, "problem": f"`{path}` {error}", "unknown": True}
+    return {**row, "agents": agents, "problem": "" if agents else f"`{path}` holds no decision"}

@@ -27,6 +27,7 @@ class FinalResponsePresent(Assertion):
 
     growth = "exact"
     requires = ("runs.final_output",)
+    unscoped = "it asks how the whole run ended; `final_response` can ask about an agent or a turn."
 
     def resolve(self) -> tuple[Resolve, ...]:
         """Decide once per distinct output whether there is an answer in it."""

@@ -26,6 +26,7 @@ class StatusIs(Assertion):
     needs_trace = False
     main_field = "status"
     requires = ("runs.run_status",)
+    unscoped = "the status is that of the whole run."
 
     status: Literal["success", "failed", "timed_out", "provider_error", "invalid"]
     """The status that is right."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clawtrace.logs.conversation import Conversation, as_text
+from clawtrace.logs.conversation import Conversation, as_text, texts
 from clawtrace.logs.form import JsonLines, Line
 from clawtrace.logs.model import LoggedRun, LoggedSpan, LogReading
 
@@ -26,7 +26,6 @@ class ClaudeCode(JsonLines):
 
     name = "claude_code"
     title = "Claude Code transcript"
-    service = "claude-code"
 
     def owns(self, line: dict[str, Any]) -> bool:
         """A message with its place in the session."""
@@ -85,7 +84,7 @@ class _Answer:
         if isinstance(self.message.get("usage"), dict):
             self.usage = self.message["usage"]
         if line.get("isApiErrorMessage") is True:
-            self.error = _texts(self.message.get("content")) or "error"
+            self.error = texts(self.message.get("content")) or "error"
 
 
 def _id_of(number: int, line: Mapping[str, Any]) -> str:
@@ -146,13 +145,13 @@ class _Session:
             part for part in content if isinstance(part, dict) and part.get("type") == "tool_result"
         ] if isinstance(content, list) else []  # fmt: skip
         if not results:
-            self._talk.turn(_texts(content))
+            self._talk.turn(texts(content))
         told = line.get("toolUseResult")
         for part in results:
             self._result(number, at, part, told if len(results) == 1 else None)
 
     def _result(self, number: int, at: int, part: Mapping[str, Any], told: Any) -> None:
-        call_id, text = str(part.get("tool_use_id") or ""), _texts(part.get("content"))
+        call_id, text = str(part.get("tool_use_id") or ""), texts(part.get("content"))
         failed = part.get("is_error") is True
         blocked = failed and told == _REJECTED
         span = self._talk.tool(
@@ -203,12 +202,3 @@ def _parts(content: Any) -> list[dict[str, Any]]:
         elif part.get("type") == "thinking":
             found.append({"type": "reasoning", "content": part.get("thinking")})
     return found
-
-
-def _texts(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    return "\n".join(
-        str(part.get("text") or "") for part in parts if isinstance(part, dict) and part.get("type") == "text"
-    )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from clawtrace.logs.conversation import Conversation, Outcome, as_text
+from clawtrace.logs.conversation import Conversation, Outcome, as_text, texts
 from clawtrace.logs.form import JsonLines, Line
 from clawtrace.logs.model import LoggedRun, LogReading
 
@@ -38,7 +38,6 @@ class Codex(JsonLines):
 
     name = "codex"
     title = "Codex rollout"
-    service = "codex"
 
     def owns(self, line: dict[str, Any]) -> bool:
         """A line of a type that rollouts have, with its payload."""
@@ -50,7 +49,7 @@ class Codex(JsonLines):
         for number, line in self.objects(lines, reading):
             payload = line.get("payload")
             if not isinstance(line.get("type"), str) or not isinstance(payload, dict):
-                reading.could_not_read(number, as_text(line), session.run.run_id if session else None)
+                reading.could_not_read(number, as_text(line))
                 continue
             if session is None:
                 meta = payload if line["type"] == "session_meta" else {}
@@ -141,7 +140,7 @@ class _Session:
             if isinstance(call_id, str):
                 self._names[call_id] = name
         elif kind == "message" and item.get("role") == "assistant":
-            part = {"type": "text", "content": _texts(item.get("content"))}
+            part = {"type": "text", "content": texts(item.get("content"))}
         elif kind in _RESULTS and any(part.get("id") == item.get("call_id") for part in self._parts):
             self._results.append((number, at, item))
         elif kind in _RESULTS:
@@ -243,10 +242,3 @@ def _object(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _texts(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    return "\n".join(str(part.get("text") or "") for part in parts if isinstance(part, dict))

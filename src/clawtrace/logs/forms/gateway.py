@@ -1,21 +1,24 @@
-"""Plain gateway lines: ``<time> run_id=r1 tool=memory.search agent=triage``, key and value with an equals sign between."""
+"""Plain gateway lines: ``<time> run_id=r1 tool=memory.search agent=triage``, or the same words as a JSON object a line."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from clawtrace.logs.conversation import as_text
 from clawtrace.logs.events import Event, Events
-from clawtrace.logs.form import Line, LogForm
+from clawtrace.logs.form import Line, LogForm, json_object
 from clawtrace.logs.model import LogReading
 
 __all__ = ["Gateway"]
 
-_KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z_][\w.-]*)=")
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"(?=\s|$)')
+_KEY = re.compile(r"([A-Za-z_][\w.-]*)=")
+_QUOTED = {mark: re.compile(rf"{mark}((?:[^{mark}\\]|\\.)*){mark}(?=\s|$)") for mark in ('"', "'")}
+_SPACE = re.compile(r"\s*")
+_JSON = json.JSONDecoder()
 _BARE = re.compile(r"\S*")
-_RUN = re.compile(r"(?:^|\s)(?:run_id|runId)=\S")
 
 _WORDS = {
     "run_id": ("run_id", "runId"),
@@ -30,14 +33,29 @@ _WORDS = {
     "child_run_id": ("child_run_id", "childRunId"),
     "model": ("model",),
     "provider": ("provider",),
-    "input_tokens": ("input_tokens", "prompt_tokens", "input"),
-    "output_tokens": ("output_tokens", "completion_tokens", "output"),
+    "input_tokens": (
+        "input_tokens",
+        "prompt_tokens",
+        "input",
+        "usage.input_tokens",
+        "usage.input",
+        "token_usage.input",
+    ),
+    "output_tokens": (
+        "output_tokens",
+        "completion_tokens",
+        "output",
+        "usage.output_tokens",
+        "usage.output",
+        "token_usage.output",
+    ),
 }
 """What each part of an event is called in a line; the first word that is there counts."""
 
 _FREE = frozenset(
     ("args", "arguments", "params", "result", "output", "input", "message", "msg", "text", "content", "error", "reply",
-     "prompt", "stdout", "stderr", "body", "raw", "answer", "response")
+     "prompt", "stdout", "stderr", "body", "raw", "answer", "response", "line", "data", "command", "cmd", "query", "title",
+     "summary", "description", "detail", "details", "note", "comment", "said", "log", "chunk", "value")
 )  # fmt: skip
 """Words whose value others write. Without quotes nothing tells where it ends: the rest of the line belongs to it."""
 
@@ -47,17 +65,16 @@ class Gateway(LogForm):
 
     name = "gateway"
     title = "plain gateway log"
-    service = "gateway"
 
     def recognises(self, head: Sequence[str]) -> bool:
         """Return whether some line says of which run it is."""
-        return any(_RUN.search(line) and not line.lstrip().startswith("{") for line in head)
+        return any(any(_line(line)[0].get(word) for word in _WORDS["run_id"]) for line in head)
 
     def read(self, lines: Iterable[Line], reading: LogReading) -> None:
         """Read events; a line without a run tells nothing."""
         events = Events(reading)
         for number, text in lines:
-            said, words = _values(text)
+            said, words = _line(text)
             told = {name: next((said[one] for one in ones if one in said), None) for name, ones in _WORDS.items()}
             run_id = told["run_id"]
             if not run_id:
@@ -68,9 +85,17 @@ class Gateway(LogForm):
                 continue
             numbers = ((told[name] or "").isdecimal() for name in ("input_tokens", "output_tokens"))
             usage = "token_usage" in words or any(numbers)
-            time = said.get("time") or said.get("timestamp") or next(iter(words), None)
+            time = next((said[word] for word in ("time", "timestamp", "ts") if word in said), next(iter(words), None))
             events.take(number, Event.of(told, time=time, usage=usage))
         events.finish()
+
+
+def _line(text: str) -> tuple[Mapping[str, str], list[str]]:
+    """Return what a line says, be it words or a JSON object, and the words that stand alone."""
+    told = json_object(text) if text.startswith("{") else None
+    if told is None:
+        return _values(text)
+    return _flat(told), [value for key in ("event", "type", "kind") if isinstance(value := told.get(key), str)]
 
 
 def _values(text: str) -> tuple[Mapping[str, str], list[str]]:
@@ -81,25 +106,49 @@ def _values(text: str) -> tuple[Mapping[str, str], list[str]]:
     found: dict[str, str] = {}
     alone: list[str] = []
     place = 0
-    while (key := _KEY.search(text, place)) is not None:
-        alone += text[place : key.start()].split()
-        word = key.group(1)
-        quoted = _QUOTED.match(text, key.end())
-        if quoted is not None:
-            value, place = _unescaped(quoted.group(1)), quoted.end()
-        elif text.startswith('"', key.end()):
-            value, place = text[key.end() + 1 :], len(text)
+    while (start := _SPACE.match(text, place).end()) < len(text):  # type: ignore[union-attr]
+        key = _KEY.match(text, start)
+        if key is None:
+            word, place = _value(text, start, free=False)
+            alone.append(word)
         else:
-            bare = _BARE.match(text, key.end())
-            value, place = (bare.group(), bare.end()) if bare else ("", key.end())
-            if word in _FREE and not value.isdecimal():
-                value, place = text[key.end() :], len(text)
-        found.setdefault(word, value)
-    return found, [*alone, *text[place:].split()]
+            value, place = _value(text, key.end(), free=key.group(1) in _FREE)
+            found.setdefault(key.group(1), value)
+    return found, alone
 
 
-def _unescaped(text: str) -> str:
+def _value(text: str, start: int, *, free: bool) -> tuple[str, int]:
+    """Return the value that begins at `start`, and where it ends."""
+    mark = text[start : start + 1]
+    if mark in ('"', "'"):
+        quoted = _QUOTED[mark].match(text, start)
+        return (_unescaped(quoted.group(1), mark), quoted.end()) if quoted else (text[start + 1 :], len(text))
+    if mark in ("{", "["):
+        try:
+            _, end = _JSON.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            end = len(text)
+        return text[start:end], end
+    bare = _BARE.match(text, start)
+    assert bare is not None
+    if free and not bare.group().isdecimal():
+        return text[start:], len(text)
+    return bare.group(), bare.end()
+
+
+def _unescaped(text: str, mark: str) -> str:
     try:
-        return str(json.loads(f'"{text}"'))
+        return str(json.loads(f'"{text}"')) if mark == '"' else text
     except ValueError:
         return text
+
+
+def _flat(told: Mapping[str, Any], above: str = "") -> Mapping[str, str]:
+    """Return what a JSON line says, of what lies deeper by its path; what others write stays one text."""
+    found: dict[str, str] = {}
+    for key, value in told.items():
+        if isinstance(value, dict) and key not in _FREE - {"params"}:
+            found |= {name: text for name, text in _flat(value, f"{above}{key}.").items() if name not in found}
+        if value is not None and (above == "" or not isinstance(value, dict | list)):
+            found[above + key] = as_text(value)
+    return found

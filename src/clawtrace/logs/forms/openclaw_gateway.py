@@ -31,7 +31,6 @@ class OpenClawGateway(LogForm):
 
     name = "openclaw_gateway"
     title = "OpenClaw gateway log"
-    service = "openclaw"
 
     def recognises(self, head: Sequence[str]) -> bool:
         """Return whether some line is written as OpenClaw's logger writes it."""

@@ -8,14 +8,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from clawtrace.logs.conversation import Conversation, as_text
+from clawtrace.logs.conversation import Conversation, as_text, texts
 from clawtrace.logs.form import JsonLines, Line
 from clawtrace.logs.model import LoggedRun, LoggedSpan, LogReading
 from clawtrace.logs.times import nanoseconds
 
-__all__ = ["OpenClawSession", "SessionReader", "texts", "usage_of"]
+__all__ = ["OpenClawSession", "SessionReader", "usage_of"]
 
-_TYPES = frozenset(("session", "message", "thinking_level_change", "model_change", "custom", "compaction"))
 _PSEUDO = frozenset(("gateway-injected", "delivery-mirror"))
 """Models that stand for a message which no model wrote."""
 _FAILED = frozenset(("error", "failed"))
@@ -30,7 +29,6 @@ class OpenClawSession(JsonLines):
 
     name = "openclaw_session"
     title = "OpenClaw session transcript"
-    service = "openclaw"
 
     def owns(self, line: dict[str, Any]) -> bool:
         """A session's first line, or a message that wraps one of a role."""
@@ -55,7 +53,7 @@ class OpenClawSession(JsonLines):
             if line.get("type") == "message" and isinstance(message, dict):
                 session.message(number, line.get("timestamp"), message)
             elif not isinstance(line.get("type"), str):
-                reading.could_not_read(number, as_text(line), session.run.run_id)
+                reading.could_not_read(number, as_text(line))
         if session is not None:
             session.finish()
 
@@ -196,16 +194,6 @@ def _parts(content: Any) -> list[dict[str, Any]]:
         elif part.get("type") == "thinking":
             found.append({"type": "reasoning", "content": part.get("thinking")})
     return found
-
-
-def texts(content: Any) -> str:
-    """Return the text of a message's parts."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    return "\n".join(
-        str(part.get("text") or "") for part in parts if isinstance(part, dict) and part.get("type") == "text"
-    )
 
 
 def _text(value: Any) -> str | None:

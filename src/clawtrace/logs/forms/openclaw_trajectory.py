@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from clawtrace.logs.conversation import as_text
+from clawtrace.logs.conversation import USAGE, as_text
 from clawtrace.logs.form import JsonLines, Line
 from clawtrace.logs.forms.openclaw_session import SessionReader, usage_of
 from clawtrace.logs.model import LoggedSpan, LogReading
+from clawtrace.logs.times import nanoseconds
 
 __all__ = ["OpenClawTrajectory"]
 
@@ -25,7 +26,6 @@ class OpenClawTrajectory(JsonLines):
 
     name = "openclaw_trajectory"
     title = "OpenClaw trajectory"
-    service = "openclaw"
 
     def owns(self, line: dict[str, Any]) -> bool:
         """Each line names the schema."""
@@ -58,9 +58,6 @@ class OpenClawTrajectory(JsonLines):
 
 def _turn(number: int, line: dict[str, Any], data: dict[str, Any]) -> LoggedSpan:
     """Return the usage of a whole turn."""
-    from clawtrace.logs.conversation import USAGE
-    from clawtrace.logs.times import nanoseconds
-
     at = nanoseconds(line.get("ts"))
     told = {
         USAGE[name]: value for name, value in usage_of(data.get("usage"), failed=False).items() if value is not None

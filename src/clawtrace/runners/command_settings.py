@@ -1,0 +1,69 @@
+"""What a case says about a program that is its agent: `runner: {type: command}` (spec: config.md §3)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, StrictStr, model_validator
+
+from clawtrace.runners.base import Protocol, RunnerSettings
+
+__all__ = ["CommandSettings"]
+
+
+def _text(value: Any) -> Any:
+    """Accept a YAML number where a variable's value is expected; a truth value is ambiguous and refused."""
+    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+
+Text = Annotated[StrictStr, BeforeValidator(_text)]
+Command = Annotated[list[Text], Field(min_length=1)] | Annotated[StrictStr, Field(min_length=1)]
+
+
+class CommandSettings(RunnerSettings):
+    """Settings of `runner: {type: command}`."""
+
+    command: Command
+    """The program and its arguments as a list, or one text for `/bin/sh -c`. `{{message}}` is the last user message,
+    `{{turn}}` the number of the turn; in a shell text they are expanded like quoted variables, never read as shell
+    code."""
+    env: dict[str, Text | None] = Field(default_factory=dict)
+    """Variables for the agent; null takes one away. `{{env.NAME}}` reads one of the caller's."""
+    pass_env: list[StrictStr] = Field(default_factory=list)
+    """Names or globs of the caller's variables that the agent gets besides the allow-list, for example API keys."""
+    cwd: StrictStr = "."
+    """Working folder, relative to the workspace."""
+    stdin: StrictStr | None = None
+    """Text for standard input. By default the message, unless the command takes it as `{{message}}` itself."""
+    input: Literal["text", "json"] = "text"
+    """`json` writes all messages to standard input as a JSON list of `{role, content, name}`, or as
+    `{messages, context}` where the case has a `context`; `text` the last user message."""
+    setup: list[Command] = Field(default_factory=list)
+    """Commands that prepare the workspace, run before the agent without telemetry; each must exit with 0."""
+    setup_timeout_seconds: float = Field(default=300.0, gt=0)
+    """Time limit of each setup command, in seconds."""
+    scaffold: StrictStr | None = None
+    """Folder that is copied into the fresh workspace, relative to the case file."""
+    telemetry: Protocol = "http/protobuf"
+    """The OTLP protocol that the agent is told to export with."""
+    grace_seconds: float = Field(default=5.0, ge=0)
+    """Time between SIGTERM and SIGKILL when the agent is ended, in seconds."""
+    leftover_seconds: float = Field(default=10.0, ge=0)
+    """How long processes that the agent left behind may go on (and export) before they are ended, in seconds."""
+    inputs: list[StrictStr] | None = None
+    """Globs of the files that the agent depends on, relative to the case file: a stored run is reused while they, the
+    case's folder and the program are as they were. By default everything in the project counts, but for the
+    configuration, results, and what git ignores."""
+    leftover_may_be_killed: bool = False
+    """True when such processes export no spans: ending them by a signal then is no reason against completeness."""
+    artifacts: list[StrictStr] | None = None
+    """Globs, relative to the workspace, of the created and changed files that are kept as artifacts; by default all are."""
+    logs: list[StrictStr] = Field(default_factory=list)
+    """Globs of the agent's own logs and transcripts, relative to the workspace, read when the agent has ended: they tell
+    what its spans do not, and stand in for them where it sent none."""
+
+    @model_validator(mode="after")
+    def _one_input(self) -> CommandSettings:
+        if self.input == "json" and self.stdin is not None:
+            raise ValueError("`stdin` and `input: json` both say what standard input is; keep one of them")
+        return self

@@ -1,0 +1,68 @@
+"""Whole runs, moved between stores or taken out of one: what a campaign reuses, and what nothing names any more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from clawtrace.model.relations import RELATIONS
+from clawtrace.store.adoption import RETIRED
+from clawtrace.store.records import write_record
+
+if TYPE_CHECKING:
+    from clawtrace.store.duckdb import DuckStore
+
+__all__ = ["copy_run", "forget_runs"]
+
+_BY_NUMBER = ("otel_traces", "otel_logs", "receipts", "run_conflicts")
+"""Tables whose rows carry the number of their run, under which they are found in a store."""
+_CHUNK = 2_000
+"""Rows that are copied at a time."""
+
+
+def copy_run(source: DuckStore, target: DuckStore, run_id: str) -> None:
+    """Copy what `source` holds of a run: raw rows, counts, conflicts and its record; facts are computed anew.
+
+    A run that `target` has already is left as it is: its id is unique for ever, so that it is the same one.
+
+    Raises:
+        StoreError: it could not be written; nothing of it is then there.
+    """
+    if run_id in target.run_ids():
+        return
+    old, new = source.run_no(run_id), target.run_no(run_id)
+    record = source.record(run_id)
+    with source.transaction() as reading, target.transaction() as writing:
+        for table in _BY_NUMBER:
+            rows = reading.execute(f"SELECT * REPLACE ({new} AS run_no) FROM {table} WHERE run_no = ?", [old])
+            marks = ", ".join("?" * len(rows.description or ()))
+            while chunk := rows.fetchmany(_CHUNK):
+                writing.executemany(f"INSERT INTO {table} VALUES ({marks})", chunk)
+        if record is not None:
+            writing.execute("INSERT INTO run_records VALUES (?, ?, ?)", [run_id, write_record(record), time.time_ns()])
+
+
+def forget_runs(store: DuckStore, run_ids: Collection[str]) -> None:
+    """Take runs out of a store with everything that it holds of them.
+
+    Meant for when no receiver is at work: what arrives for such a run later is a new run.
+
+    Raises:
+        StoreError: they could not be taken out; all of them are then still there.
+    """
+    known = set(store.run_ids())
+    gone = [run_id for run_id in run_ids if run_id in known]
+    if not gone:
+        return
+    numbers = [store.run_no(run_id) for run_id in gone]
+    with store.transaction() as writing:
+        for table in _BY_NUMBER:
+            writing.execute(f"DELETE FROM {table} WHERE run_no IN (SELECT unnest(?))", [numbers])
+        views = {
+            row[0] for row in writing.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+        }
+        for table in ("run_records", "fact_state", *(name for name in RELATIONS if name not in views)):
+            writing.execute(f"DELETE FROM {table} WHERE run_id IN (SELECT unnest(?))", [gone])
+        writing.execute(f"UPDATE run_numbers SET run_id = '{RETIRED}' WHERE run_no IN (SELECT unnest(?))", [numbers])
+    store.forget_numbers(gone)

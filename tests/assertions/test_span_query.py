@@ -1,0 +1,202 @@
+"""`span_query` agrees with its literal definition on random trees, with every fact known or not."""
+
+import pytest
+from assertion_facts import DuckFacts, join, rows_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clawtrace.assertions.problems import InvalidAssertionError
+from clawtrace.assertions.registry import parse_assertion
+from clawtrace.engine.ask import ask
+
+NO, MAYBE, YES = 0, 1, 2
+FOREVER = float("inf")
+
+# The definition, literally ---------------------------------------------------------------------
+
+
+def truth(condition, span, spans):
+    """What is known of a condition on a span among the spans of its run."""
+    return min((entry(key, value, span, spans) for key, value in condition.items()), default=YES)
+
+
+def entry(key, value, span, spans):
+    if key == "not":
+        return YES - truth(value, span, spans)
+    if key == "and":
+        return min(truth(one, span, spans) for one in value)
+    if key == "or":
+        return max(truth(one, span, spans) for one in value)
+    if key in AROUND:
+        found = (min(AROUND[key](span, other), truth(value, other, spans)) for other in spans if other is not span)
+        return max(found, default=NO)
+    if key == "tool_name" and span["tool_name"] is None:
+        return MAYBE if span["kind"] == "tool" else NO
+    if key == "error":
+        return YES if (span["error"] is None) == (value is None) else NO
+    return YES if span[key] == value else NO
+
+
+def is_under(span, other):
+    inside = other["tree_enter"] < span["tree_enter"] and span["tree_leave"] < other["tree_leave"]
+    return YES if inside else NO
+
+
+def is_child(span, other):
+    return YES if span["parent_span_id"] == other["span_id"] else NO
+
+
+def ended(span, *, late):
+    if span["end_ns"] is None:
+        return FOREVER if late else span["start_ns"] + 1
+    return max(span["end_ns"], span["start_ns"] + 1)
+
+
+def is_before(span, other):
+    soonest, latest = (ended(span, late=late) for late in (False, True))
+    return YES if latest <= other["start_ns"] else MAYBE if soonest <= other["start_ns"] else NO
+
+
+def runs_beside(span, other):
+    def beside(late):
+        return span["start_ns"] < ended(other, late=late) and other["start_ns"] < ended(span, late=late)
+
+    return YES if beside(False) else MAYBE if beside(True) else NO
+
+
+AROUND = {
+    "child": lambda span, other: is_child(other, span),
+    "parent": is_child,
+    "descendant": lambda span, other: is_under(other, span),
+    "ancestor": is_under,
+    "sibling": lambda span, other: YES if span["parent_span_id"] == other["parent_span_id"] is not None else NO,
+    "before": is_before,
+    "after": lambda span, other: is_before(other, span),
+    "overlaps": runs_beside,
+}
+
+
+def answer(asked, spans):
+    """The answer of the whole question: every span is tried."""
+    selected = [truth(asked["select"], span, spans) for span in spans]
+    fits = [truth(asked.get("where", {}), span, spans) for span in spans]
+    low, high = selected.count(YES), len(spans) - selected.count(NO)
+    least, most = asked["count"].get("min", 0), asked["count"].get("max", FOREVER)
+    if high < least or low > most or (YES, NO) in zip(selected, fits, strict=True):
+        return False
+    sure = low >= least and high <= most
+    return True if sure and all(fit == YES for one, fit in zip(selected, fits, strict=True) if one != NO) else None
+
+
+# Inputs ----------------------------------------------------------------------------------------
+
+
+@st.composite
+def trees(draw):
+    size = draw(st.integers(0, 6))
+    parents = [draw(st.none() | st.integers(0, place - 1)) if place else None for place in range(size)]
+    spans = []
+    for place in range(size):
+        start = draw(st.integers(0, 9))
+        kind = draw(st.sampled_from(["tool", "llm", "agent"]))
+        spans.append(
+            {
+                "trace_id": "x",
+                "span_id": f"s{place}",
+                "parent_span_id": None if parents[place] is None else f"s{parents[place]}",
+                "kind": kind,
+                "tool_name": draw(st.sampled_from(["a", "b", None])) if kind == "tool" else None,
+                "error": draw(st.sampled_from([None, None, "boom"])),
+                "start_ns": start,
+                "end_ns": draw(st.none() | st.integers(start, 10)),
+            }
+        )
+    position = iter(range(2 * size))
+
+    def visit(place):
+        spans[place]["tree_enter"] = next(position)
+        for child in range(size):
+            if parents[child] == place:
+                visit(child)
+        spans[place]["tree_leave"] = next(position)
+
+    for place in range(size):
+        if parents[place] is None:
+            visit(place)
+    return spans
+
+
+COLUMN = st.one_of(
+    st.sampled_from(["tool", "llm", "agent"]).map(lambda kind: {"kind": kind}),
+    st.sampled_from(["a", "b"]).map(lambda name: {"tool_name": name}),
+    st.sampled_from([None, "any"]).map(lambda error: {"error": error}),
+)
+
+
+def around(inner):
+    return st.one_of(
+        st.tuples(COLUMN, st.sampled_from(sorted(AROUND)), inner).map(lambda one: {**one[0], one[1]: one[2]}),
+        inner.map(lambda one: {"not": one}),
+        st.tuples(st.sampled_from(["and", "or"]), st.lists(inner, min_size=1, max_size=2)).map(lambda one: dict([one])),
+    )
+
+
+CONDITIONS = st.recursive(COLUMN, around, max_leaves=4)
+COUNTS = st.sampled_from([{"min": 1}, {"max": 0}, {"max": 2}, {"min": 1, "max": 1}, {"min": 0}])
+QUESTIONS = st.fixed_dictionaries({"select": CONDITIONS, "count": COUNTS}, optional={"where": CONDITIONS})
+STORE = DuckFacts()
+
+
+def answers(asked, runs):
+    ids = [f"r{place}" for place in range(len(runs))]
+    STORE.load(join(rows_of(one, {"spans": spans}) for one, spans in zip(ids, runs, strict=True)))
+    found = {one.run_id: one for one in ask(STORE, parse_assertion({"type": "span_query", **asked}), ids).outcomes}
+    return [found[one] for one in ids]
+
+
+@settings(max_examples=250, deadline=None)
+@given(QUESTIONS, st.lists(trees(), min_size=1, max_size=4))
+def test_the_answer_is_that_of_trying_every_span(asked, runs):
+    """Selection, relations, counts and `where` are decided exactly where the literal definition decides them."""
+    assert [one.holds for one in answers(asked, runs)] == [answer(asked, spans) for spans in runs]
+
+
+@settings(max_examples=150, deadline=None)
+@given(QUESTIONS, trees(), st.integers(0, 5))
+def test_a_final_answer_is_never_contradicted_by_more_spans(asked, spans, kept):
+    """Whatever spans come later, a verdict that was final stays."""
+    early = spans[:kept]
+    before, after = answers(asked, [early, spans])
+
+    if before.final:
+        assert after.holds == before.holds
+
+
+BAD = {
+    "unknown word": ({"select": {"kidn": "tool"}}, ("select", "kidn"), "unknown field `kidn`; valid: ", "did you mean `kind`?"),
+    "unknown word in a relation": ({"select": {"ancestor": {"agent_nam": "a"}}}, ("select", "ancestor", "agent_nam"), "unknown field", "did you mean `agent_name`?"),
+    "unknown word in a list": ({"select": {"or": [{"kind": "tool"}, {"not": {"eror": "any"}}]}}, ("select", "or", 1, "not", "eror"), "unknown field", "did you mean `error`?"),
+    "unknown kind": ({"select": {"kind": "tol"}}, ("select", "kind"), "'tol' is no kind of span; valid: llm, tool", "did you mean `tool`?"),
+    "t9 regex": ({"select": {"name": "re:("}}, ("select", "name"), "invalid regular expression '('", ""),
+    "t9 regex of an attribute": ({"select": {"attributes": {"a": "re:("}}}, ("select", "attributes", "a"), "invalid regular expression '('", ""),
+    "null of an unknown": ({"select": {"tool_name": None}}, ("select", "tool_name"), "null says nothing of `tool_name`", ""),
+    "no number": ({"select": {"input_tokens": "many"}}, ("select", "input_tokens"), 'such as 3 or ">=3"', ""),
+    "unit of no time": ({"select": {"input_tokens": "<2s"}}, ("select", "input_tokens"), 'such as 3 or ">=3"', ""),
+    "t8 inverted bounds": ({"select": {"depth": {"min": 3, "max": 1}}}, ("select", "depth"), "must not be greater than", ""),
+    "text for a boolean": ({"select": {"ended": "yes"}}, ("select", "ended"), "must be true or false", ""),
+    "no selection": ({}, ("select",), "`select` is missing", ""),
+    "where that asks nothing": ({"select": {}, "where": {}}, ("where",), "an empty condition is met by every span", ""),
+    "t8 inverted count": ({"select": {}, "count": {"min": 2, "max": 1}}, ("count", "min"), "greater than", ""),
+    "empty or": ({"select": {"or": []}}, ("select", "or"), "needs at least 1 entry", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("written", "path", "message", "hint"), BAD.values(), ids=BAD)
+def test_a_mistake_names_its_place_and_what_is_valid(written, path, message, hint):
+    """Conditions are checked when the file is loaded, however deep."""
+    with pytest.raises(InvalidAssertionError) as caught:
+        parse_assertion({"type": "span_query", **written})
+    (problem,) = caught.value.problems
+
+    assert (problem.path, problem.hint) == (path, hint)
+    assert message in problem.message

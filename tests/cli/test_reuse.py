@@ -1,0 +1,241 @@
+"""Reuse and resumption from the command line: what was edited runs again, and nothing else (spec: config.md §5)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import clean_environment
+
+PROGRAM = Path(sys.executable).parent / "clawtrace"
+AGENT = Path(__file__).with_name("agent.py")
+
+CASE = """\
+schema_version: 1
+case_id: {case_id}
+title: {case_id}
+runner:
+  type: command
+  command: ["{python}", "{{{{case_dir}}}}/../../../agents/main.py", search, "{words}"]
+  pass_env: [AGENT_KEY]
+input: {{messages: [{{role: user, content: "{message}"}}]}}
+assertions:
+{assertions}
+"""
+SEARCHED = "  - {type: tool_was_called, tool: search}"
+
+
+class Project:
+    """A project with one agent in its own folder, and the runs that it left."""
+
+    def __init__(self, root: Path, program) -> None:
+        self.root, self._program = root, program
+        self.write("agents/main.py", f'import runpy\nrunpy.run_path({str(AGENT)!r}, run_name="__main__")\n')
+        self.write("agents/prompt.txt", "be brief")
+        self.write("clawtrace.yaml", "schema_version: 1\n")
+        self.write("configs/suites/s.yaml", "schema_version: 1\nsuite_id: s\ntitle: S\n")
+        self.case("a")
+        self.case("b")
+
+    def write(self, name: str, text: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def case(self, case_id: str, *, words="x", message="go", assertions=SEARCHED) -> None:
+        text = CASE.format(
+            case_id=case_id, python=sys.executable, words=words, message=message, assertions=assertions
+        )
+        self.write(f"configs/cases/{case_id}/test.yaml", text)
+
+    def eval(self, *args: str, **env: str):
+        """Run the suite; return the reports' runs as (case, repetition) → (reused, status)."""
+        report = self.root / "report.out"
+        ended = self._program("eval", "--suite", "s", "--report", f"json={report}", *args, env=env)
+        assert ended.returncode in (0, 1, 3), ended.stderr
+        self.ended = ended
+        data = json.loads(report.read_text())
+        return {
+            (case["case_id"], run["repetition"]): (run["reused"], run["status"])
+            for case in data["cases"]
+            for run in case["runs"]
+        }
+
+
+@pytest.fixture
+def project(tmp_path, program):
+    found = Project(tmp_path, program)
+    assert set(found.eval().values()) == {(False, "pass")}
+    return found
+
+
+def reused(runs):
+    return {case for (case, _), (was, _) in runs.items() if was}
+
+
+class TestWhatIsReused:
+    def test_nothing_edited_runs_nothing(self, project):
+        """The second time no agent is started, and the report says so."""
+        assert project.eval() == {("a", 1): (True, "pass"), ("b", 1): (True, "pass")}
+        assert "2 reused" in project.ended.stdout
+
+    @pytest.mark.parametrize(
+        "edit",
+        [
+            lambda project: project.write("agents/main.py", project.root.joinpath("agents/main.py").read_text() + "#\n"),
+            lambda project: project.write("agents/prompt.txt", "be long"),
+            lambda project: project.write("agents/new.py", ""),
+            lambda project: (project.root / "agents/prompt.txt").chmod(0o755),
+        ],
+        ids=["the agent", "a file beside it", "a new file", "a mode"],
+    )
+    def test_an_edit_of_what_agents_depend_on_runs_all(self, project, edit):
+        """Whatever in the project could change an agent counts."""
+        edit(project)
+
+        assert reused(project.eval()) == set()
+
+    def test_an_edit_of_one_case_runs_that_case(self, project):
+        """Its message, its runner's settings or a file in its folder; the other case is as it was."""
+        project.case("a", message="please go")
+        assert reused(project.eval()) == {"b"}
+        project.case("b", words="y")
+        assert reused(project.eval()) == {"a"}
+        project.write("configs/cases/b/data.csv", "1,2\n")
+        assert reused(project.eval()) == {"a"}
+        assert reused(project.eval()) == {"a", "b"}
+
+    def test_a_variable_that_agents_get_counts(self, project):
+        """By its value, which is stored nowhere."""
+        assert reused(project.eval(AGENT_KEY="s3cr3t-value")) == set()
+        assert reused(project.eval(AGENT_KEY="s3cr3t-value")) == {"a", "b"}
+        assert reused(project.eval(AGENT_KEY="another")) == set()
+        kept = [path for path in (project.root / "outputs").rglob("*.json")]
+        assert kept
+        assert not any("s3cr3t-value" in path.read_text() for path in kept)
+
+    def test_an_edited_assertion_judges_the_stored_run_anew(self, project):
+        """T24: no verdict is kept across an edit of what decides it, and no agent is run for it."""
+        project.case("a", assertions="  - {type: tool_not_invoked, tool: search}")
+
+        assert project.eval() == {("a", 1): (True, "fail"), ("b", 1): (True, "pass")}
+        project.case("a")
+        assert project.eval() == {("a", 1): (True, "pass"), ("b", 1): (True, "pass")}
+
+    def test_an_edited_golden_file_judges_anew_and_runs_nothing(self, project):
+        """Files that only judge are no input of the agent."""
+        golden = SEARCHED + "\n  - {type: artifact_matches_golden, path: x.md, golden: g.md}"
+        project.write("configs/cases/a/g.md", "x")
+        project.case("a", assertions=golden)
+        assert project.eval()["a", 1] == (True, "fail")
+        project.write("configs/cases/a/g.md", "y")
+        assert reused(project.eval()) == {"a", "b"}
+
+    def test_more_repetitions_run_the_missing_ones(self, project):
+        """Raising 1 to 3 runs two of each; scheduling changes nothing."""
+        runs = project.eval("--repeat", "3", "--concurrency", "3")
+
+        assert {key for key, (was, _) in runs.items() if was} == {("a", 1), ("b", 1)}
+        assert len(runs) == 6
+
+    def test_no_reuse_runs_all(self, project):
+        """The flag's promise."""
+        assert reused(project.eval("--no-reuse")) == set()
+
+    def test_named_inputs_narrow_down_what_counts(self, project):
+        """With `inputs`, only these files, the case's folder and the program count."""
+        text = CASE.replace("  pass_env: [AGENT_KEY]\n", "  inputs: [../../../agents/*.py]\n")
+        filled = text.format(case_id="a", python=sys.executable, words="x", message="go", assertions=SEARCHED)
+        project.write("configs/cases/a/test.yaml", filled)
+        project.eval()
+        project.write("agents/prompt.txt", "other")
+        assert reused(project.eval()) == {"a"}
+        project.write("agents/extra.py", "")
+        assert reused(project.eval()) == set()
+
+    def test_runs_without_a_whole_trace_are_run_again(self, project):
+        """An agent that exported nothing left nothing to judge."""
+        project.case("a", words="silent")
+        project.eval()
+
+        assert reused(project.eval()) == {"b"}
+
+
+class TestWhereItIsFound:
+    def test_another_profile_takes_runs_over_with_their_spans(self, project):
+        """A profile that changes nothing for the agents finds their runs through the index."""
+        profile = "schema_version: 1\nrun_profile_id: fast\ntitle: F\nexecution_policy: {max_concurrency: 2}\n"
+        project.write("configs/run_profiles/fast.yaml", profile)
+        runs = project.eval("--run-profile", "fast")
+
+        assert runs == {("a", 1): (True, "pass"), ("b", 1): (True, "pass")}
+        (folder,) = (project.root / "outputs/campaigns/s").glob("fast-*")
+        assert (folder / "runs/-/a/1/stdout").read_text() == "done\n"
+        (project.root / "outputs/index").rename(project.root / "outputs/gone")
+        assert reused(project.eval("--run-profile", "fast")) == {"a", "b"}
+
+    def test_the_folder_of_results_can_be_moved(self, project):
+        """Everything in it is relative."""
+        (project.root / "outputs").rename(project.root / "elsewhere")
+        runs = project.eval("--out", str(project.root / "elsewhere"))
+
+        assert reused(runs) == {"a", "b"}
+
+    def test_a_damaged_file_is_run_again_not_believed(self, project):
+        """Half a file, a file of another version, or a store that is gone stand for nothing."""
+        (folder,) = (project.root / "outputs/campaigns/s").glob("default-*")
+        (folder / "runs/-/a/1/run.json").write_text('{"schema": "clawtrace.run/1", ')
+        assert reused(project.eval()) == {"b"}
+        shutil.rmtree(folder / "evaluations")
+        assert reused(project.eval()) == {"a", "b"}
+        (folder / "spans.duckdb").unlink()
+        assert reused(project.eval()) == set()
+
+
+def test_dry_run_starts_nothing_and_says_why(project):
+    """Each run with what becomes of it, the numbers, and what earlier runs took."""
+    project.case("a", message="please go")
+    before = sorted(path.stat().st_mtime_ns for path in (project.root / "outputs").rglob("*"))
+    ended = project._program("eval", "--suite", "s", "--dry-run", "--repeat", "2")
+
+    assert ended.returncode == 0
+    lines = [line.split() for line in ended.stdout.splitlines()]
+    assert lines[1][:3] == ["a", "1", "run"]
+    assert "edited since: the messages" in ended.stdout
+    assert lines[3][:3] == ["b", "1", "reuse"]
+    assert "4 runs: 3 to run, 1 reused." in ended.stdout
+    assert "When 1 of them were run last, they took" in ended.stdout
+    assert sorted(path.stat().st_mtime_ns for path in (project.root / "outputs").rglob("*")) == before
+
+
+def test_a_campaign_that_was_killed_resumes_with_what_was_finished(tmp_path, program, tmp_path_factory):
+    """SIGKILL in the second of three runs: the first is reused, its spans are there, and nothing of the killed one is."""
+    project = Project(tmp_path, program)
+    project.write("configs/suites/s.yaml", "schema_version: 1\nsuite_id: s\ntitle: S\n")
+    project.case("b", words="wait")
+    project.case("c")
+    pid = tmp_path_factory.mktemp("apart") / "pid"
+    project.write("configs/cases/b/test.yaml", (tmp_path / "configs/cases/b/test.yaml").read_text().replace("AGENT_KEY", "AGENT_*"))
+    process = subprocess.Popen(
+        [str(PROGRAM), "eval", "--suite", "s"], cwd=tmp_path, env=clean_environment(AGENT_PIDFILE=str(pid)),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    from watchfiles import watch
+
+    for _ in watch(pid.parent, rust_timeout=200, yield_on_timeout=True):
+        if pid.exists() and pid.read_text():
+            break
+    process.kill()
+    process.wait()
+    project.case("b")
+    runs = project.eval()
+
+    assert runs == {("a", 1): (True, "pass"), ("b", 1): (False, "pass"), ("c", 1): (False, "pass")}
+    (store,) = (tmp_path / "outputs/campaigns/s").glob("default-*/spans.duckdb")
+    listed = json.loads(program("runs", "list", "--store", str(store), "--json").stdout)
+    assert sorted(run["case_id"] for run in listed) == ["a", "b", "c"]

@@ -332,15 +332,22 @@ class Session:
         from clawtrace.engine.evaluate import evaluate
         from clawtrace.engine.probes import ask_probes, look_at_the_world
         from clawtrace.engine.stand_ins import names_a_log, stand_ins
+        from clawtrace.engine.worlds import worlds_of
 
-        if not self.settings.redaction.enabled:
-            for assertion in assertions:
-                if assertion.needs_redaction:
-                    raise UsageError(
-                        f"`{assertion.type_name}` is answered by the marks that redaction leaves, and redaction is off "
-                        "(`redaction: enabled` in clawtrace.yaml): it would pass whatever leaked."
-                    )
-        seen = self._worlds(run_ids, worlds or {}, case_dir, hooks) if look_at_the_world(assertions) else {}
+        self.settings.check(assertions)
+        seen = (
+            worlds_of(
+                run_ids,
+                worlds or {},
+                record=self._store.record,
+                facts=self._facts_of,
+                gateway=self.settings.gateway,
+                case_dir=case_dir,
+                hooks=hooks,
+            )
+            if look_at_the_world(assertions)
+            else {}
+        )
         probed = ask_probes(assertions, seen, self._clean) if seen else {}
         with self._store.lock:
             engine = self._current(run_ids)
@@ -360,18 +367,6 @@ class Session:
             logs = LogFallback(self._store, self.settings.log_adapters, self.settings.redaction, worlds or {})
             return logs.evaluate(assertions, run_ids, partial(ask, probed=probed), ask, self._current)
 
-    def _worlds(
-        self, run_ids: Sequence[str], given: Mapping[str, World], case_dir: Path | None, hooks: HookPolicy | None
-    ) -> dict[str, World]:
-        from clawtrace.assertions.world import HookPolicy
-
-        policy = hooks or HookPolicy()
-        found = {
-            run_id: given.get(run_id) or self._world(run_id)._replace(case_dir=case_dir, hooks=policy)
-            for run_id in run_ids
-        }
-        return {run_id: world._replace(facts=partial(self._facts_of, run_id)) for run_id, world in found.items()}
-
     def _facts_of(self, run_id: str) -> dict[str, Any]:
         (run,) = self.inspect([run_id])["runs"]
         return dict(run)
@@ -383,25 +378,6 @@ class Session:
 
             self._redactor = Redactor(self.settings.redaction)
         return self._redactor.clean(text)
-
-    def _world(self, run_id: str) -> World:
-        """Return what the record of a run says of its world."""
-        from clawtrace.assertions.world import World
-
-        record = self._store.record(run_id)
-        if record is None:
-            return World(run_id, env=os.environ, gateway=self.settings.gateway)
-        workspace = Path(record.workspace) if record.workspace else None
-        return World(
-            run_id,
-            workspace=workspace if workspace is not None and workspace.is_dir() else None,
-            started_at=None if record.started_ns is None else record.started_ns / 1e9,
-            env=os.environ,
-            gateway=self.settings.gateway,
-            run_status=record.run_status,
-            agent_exit_code=record.agent_exit_code,
-            final_output=record.final_output,
-        )
 
     def inspect(self, run_ids: Sequence[str] | None = None) -> dict[str, Any]:
         """Return the facts of runs as ``clawtrace.inspect/1`` (spec: cli.md); of all runs when None."""

@@ -192,7 +192,7 @@ def in_order(calls):
     return sorted(calls, key=lambda call: (call[1] is None, call[1] or 0, call[2] or 0))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(QUESTIONS, st.lists(CALLS, min_size=1, max_size=4))
 def test_the_answer_is_that_of_trying_every_order(asked, runs):
     """A partial order holds exactly where one order of all calls meets the steps and breaks no rule."""
@@ -201,7 +201,7 @@ def test_the_answer_is_that_of_trying_every_order(asked, runs):
     assert [outcome.holds for outcome in found] == [holds(asked, calls) for calls in runs]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(QUESTIONS, CALLS.map(lambda calls: calls[:4]))
 def test_the_edit_script_is_the_smallest(asked, calls):
     """No insertion, deletion or move fewer would do, tried one after the other."""
@@ -211,7 +211,7 @@ def test_the_edit_script_is_the_smallest(asked, calls):
         assert len(assertion.actual(outcome)["edits"]) == fewest
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(QUESTIONS, st.lists(st.sampled_from(NAMES), max_size=5))
 def test_the_edits_lead_to_what_was_expected(asked, names):
     """Done one after the other, the edits make a failing sequence right."""
@@ -261,7 +261,7 @@ def test_unknown_facts_are_decided_only_where_every_completion_agrees(asked, cal
         assert found.missing in ("tool_calls.name", "tool_calls.start_ns", "tool_calls.end_ns")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(QUESTIONS, CALLS, CALLS)
 def test_a_final_answer_is_never_contradicted_by_more_calls(asked, calls, later):
     """Whatever calls arrive later, a verdict that was final stays."""

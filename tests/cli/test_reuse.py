@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.cli.conftest import clean_environment
 
 PROGRAM = Path(sys.executable).parent / "clawtrace"
@@ -48,9 +47,7 @@ class Project:
         path.write_text(text, encoding="utf-8")
 
     def case(self, case_id: str, *, words="x", message="go", assertions=SEARCHED) -> None:
-        text = CASE.format(
-            case_id=case_id, python=sys.executable, words=words, message=message, assertions=assertions
-        )
+        text = CASE.format(case_id=case_id, python=sys.executable, words=words, message=message, assertions=assertions)
         self.write(f"configs/cases/{case_id}/test.yaml", text)
 
     def eval(self, *args: str, **env: str):
@@ -87,7 +84,9 @@ class TestWhatIsReused:
     @pytest.mark.parametrize(
         "edit",
         [
-            lambda project: project.write("agents/main.py", project.root.joinpath("agents/main.py").read_text() + "#\n"),
+            lambda project: project.write(
+                "agents/main.py", project.root.joinpath("agents/main.py").read_text() + "#\n"
+            ),
             lambda project: project.write("agents/prompt.txt", "be long"),
             lambda project: project.write("agents/new.py", ""),
             lambda project: (project.root / "agents/prompt.txt").chmod(0o755),
@@ -115,7 +114,7 @@ class TestWhatIsReused:
         assert reused(project.eval(AGENT_KEY="s3cr3t-value")) == set()
         assert reused(project.eval(AGENT_KEY="s3cr3t-value")) == {"a", "b"}
         assert reused(project.eval(AGENT_KEY="another")) == set()
-        kept = [path for path in (project.root / "outputs").rglob("*.json")]
+        kept = list((project.root / "outputs").rglob("*.json"))
         assert kept
         assert not any("s3cr3t-value" in path.read_text() for path in kept)
 
@@ -220,7 +219,10 @@ def test_a_campaign_that_was_killed_resumes_with_what_was_finished(tmp_path, pro
     project.case("b", words="wait")
     project.case("c")
     pid = tmp_path_factory.mktemp("apart") / "pid"
-    project.write("configs/cases/b/test.yaml", (tmp_path / "configs/cases/b/test.yaml").read_text().replace("AGENT_KEY", "AGENT_*"))
+    project.write(
+        "configs/cases/b/test.yaml",
+        (tmp_path / "configs/cases/b/test.yaml").read_text().replace("AGENT_KEY", "AGENT_*"),
+    )
     process = subprocess.Popen(
         [str(PROGRAM), "eval", "--suite", "s"], cwd=tmp_path, env=clean_environment(AGENT_PIDFILE=str(pid)),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,

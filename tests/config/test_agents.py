@@ -74,9 +74,9 @@ class TestAssignment:
         assert agents.problems() == [
             "configs/suites/main.yaml:6:18: `openclaw.agent_assignments.0.agent_id` there is no agent 'export' in "
             "configs/agents (export/agent.yaml). Did you mean `expert`?",
-            "configs/suites/main.yaml:6:60: `openclaw.agent_assignments.0.case_selection.include_case_ids.0` there is no "
+            "configs/suites/main.yaml:6:62: `openclaw.agent_assignments.0.case_selection.include_case_ids.0` there is no "
             "case 'x'",
-            "configs/suites/main.yaml:6:83: `openclaw.agent_assignments.0.case_selection.exclude_case_ids.0` there is no "
+            "configs/suites/main.yaml:6:85: `openclaw.agent_assignments.0.case_selection.exclude_case_ids.0` there is no "
             "case 'y'",
         ]
 

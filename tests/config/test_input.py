@@ -28,7 +28,9 @@ class TestTurns:
         """Turns are read like messages: inline, a text file, or a list in a file."""
         files.write("configs/cases/a/more.yaml", "- {role: user, content: two}\n- {role: user, content: three}\n")
         (loaded,) = (
-            case("  turns:\n    - {role: user, content: one}\n    - {role: user, source: {path: more.yaml}}\n").load().cases
+            case("  turns:\n    - {role: user, content: one}\n    - {role: user, source: {path: more.yaml}}\n")
+            .load()
+            .cases
         )
 
         assert loaded.conversation.turns == (Message("user", "one"), Message("user", "two"), Message("user", "three"))

@@ -42,7 +42,9 @@ class TestCase:
         config = loaded.cases[0].config
 
         assert [one.text for one in config.expectations.hard_expectations] == ["Answers with 4."]
-        assert [one.weight for one in (*config.expectations.hard_expectations, *config.expectations.soft_expectations)] == [
+        assert [
+            one.weight for one in (*config.expectations.hard_expectations, *config.expectations.soft_expectations)
+        ] == [
             1.0,
             0.5,
         ]
@@ -132,7 +134,10 @@ class TestProfile:
                 "`aggregation.pass_threshold` needs a judge's score, and no judge is configured: nothing would ever be held "
                 "against it. `min_pass_rate` of an assertion and `thresholds` of the suite gate without a judge.",
             ),
-            ("aggregation: {method: majority_vote}\n", "counts the scores that reach `pass_threshold`, which is missing"),
+            (
+                "aggregation: {method: majority_vote}\n",
+                "counts the scores that reach `pass_threshold`, which is missing",
+            ),
             ("aggregation: {method: meen}\n", "valid is 'median', 'mean', 'majority_vote' or 'all_pass'"),
             ("judge_runs: [{judge_run_id: r, judge_id: j, sample_size: 2}]\n", "`sample_size` (2) is more than"),
             ("anchors: {references: [{anchor_id: x, text: a}, {anchor_id: x, text: b}]}\n", "'x' is there twice"),

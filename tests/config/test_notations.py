@@ -65,14 +65,18 @@ class TestShort:
 
         assert found[0].startswith("2:5: `assert.0.rann` unknown assertion type 'rann'; valid: ")
         assert found[1].startswith("3:22: `assert.1.llm_call_count.mim` unknown field `mim`; valid: ")
-        assert any(line.startswith("4:21: `assert.2.llm_call_count` `llm_call_count` takes a mapping of") for line in found)
+        assert any(
+            line.startswith("4:21: `assert.2.llm_call_count` `llm_call_count` takes a mapping of") for line in found
+        )
         assert "5:23: `assert.3.tool_not_invoked` must be text, found the list ['a']; put it in quotes" in found
         assert (
             "7:5: `assert.4.no_span_errors` one assertion an entry: `tool_not_invoked` and `no_span_errors` are two. "
             "Start a new line with `- `." in found
         )
         assert "9:5: `assert.5.tool` the field `tool` is there twice" in found
-        assert any(line.startswith("10:5: `assert.6.type` ") and "Write it under `assertions:`" in line for line in found)
+        assert any(
+            line.startswith("10:5: `assert.6.type` ") and "Write it under `assertions:`" in line for line in found
+        )
         assert any(line.startswith("11:5: `assert.7` an entry of `assert` is a type with its value") for line in found)
 
 
@@ -119,8 +123,12 @@ class TestChecks:
             and line.endswith("Did you mean `tool_call_count`?")
             for line in found
         )
-        assert any(line.startswith("7:42: `deterministic_checks.3.declarative.cont` unknown field `cont`") for line in found)
-        assert any(line.startswith("9:41: `deterministic_checks.4.declarative.id` `id` does not belong") for line in found)
+        assert any(
+            line.startswith("7:42: `deterministic_checks.3.declarative.cont` unknown field `cont`") for line in found
+        )
+        assert any(
+            line.startswith("9:41: `deterministic_checks.4.declarative.id` `id` does not belong") for line in found
+        )
         assert any(
             line.startswith("10:5: `deterministic_checks.4.dimension` is not a known key of a check") for line in found
         )

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+import yaml
+from jsonschema_rs import validator_for
 
 from clawtrace.assertions.registry import names
 from clawtrace.config.schemas import FILE_KINDS, schemas
 from clawtrace.runners.base import runner_types
+
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+KINDS = {
+    "suites/*.yaml": "suite",
+    "run_profiles/*.yaml": "run-profile",
+    "evaluation_profiles/*.yaml": "evaluation-profile",
+    "agents/*/agent.yaml": "agent",
+    "cases/**/test.yaml": "case",
+    "assertions/*.yaml": "assertions",
+}
+EXAMPLES = [(path, kind) for pattern, kind in KINDS.items() for path in sorted(CONFIGS.glob(pattern))]
+COMMENT = "# yaml-language-server: $schema="
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +61,45 @@ def test_assertions_and_runners_are_in_it(found):
     assert set(names()) <= set(definitions)
     for name, runner in runner_types().items():
         assert set(definitions[f"runner_{name}"]["properties"]) == {"type", *runner.Settings.model_fields}
+
+
+@pytest.mark.parametrize(("path", "kind"), EXAMPLES, ids=lambda one: str(one).removeprefix(f"{CONFIGS}/"))
+def test_examples_name_their_schema_and_fit_it(path, kind):
+    """Each example's first line leads an editor to the schema of its kind, which is checked in and accepts the file."""
+    first, _, _ = path.read_text().partition("\n")
+
+    assert first.startswith(COMMENT)
+    schema = (path.parent / first.removeprefix(COMMENT)).resolve()
+    assert schema == CONFIGS / "schemas" / f"{kind}.schema.json"
+    errors = validator_for(json.loads(schema.read_text())).iter_errors(yaml.safe_load(path.read_text()))
+    assert [f"{error.instance_path}: {error.message}" for error in errors] == []
+
+
+def test_every_kind_has_an_example():
+    """No kind of file is without an example, but the project's, which an example project would override."""
+    assert {kind.replace("-", "_") for _, kind in EXAMPLES} == FILE_KINDS.keys() - {"project"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "edit"),
+    [
+        ("case", {"input": {"turn": []}}),
+        ("case", {"input": {"context": {"llm_probe": {"tools": ["fly"]}}}}),
+        ("case", {"rubric": {"scale": {"top": 1}}}),
+        ("suite", {"openclaw": {"agent_assignments": [{"agent_id": "a"}]}}),
+        ("run_profile", {"openclaw": {"agent_id": "a"}}),
+        ("evaluation_profile", {"aggregation": {"method": "best"}}),
+        ("agent", {"openclaw": {"model_defaults": {"aliases": ["x"]}}}),
+        ("project", {"receiver": {"limits": {"queue": 1}}}),
+    ],
+)
+def test_a_schema_refuses_what_the_loader_refuses(found, kind, edit):
+    """An editor marks unknown keys, missing keys and wrong values below the first level too."""
+    ids = {"case": "case_id", "suite": "suite_id", "agent": "agent_id"}.get(kind, f"{kind}_id")
+    data = {} if kind == "project" else {"schema_version": 1, ids: "x", "title": "X"}
+    if kind == "case":
+        data |= {"runner": {"type": "command", "command": ["x"]}, "input": {}}
+    validator = validator_for(found[kind])
+
+    assert list(validator.iter_errors(data)) == []
+    assert list(validator.iter_errors(data | edit)) != []

@@ -118,6 +118,8 @@ def test_two_sessions_with_tools_that_fail(judge) -> None:
     assert not (run.folder / "workspace" / "a.txt").exists()
     assert {error["name"] for error in facts["errors"]} == {"exec", "read"}
     assert (totals["input_tokens"], totals["output_tokens"], facts["agents"]) == (None, None, None)
+    # A turn of a transcript with a call that no span tells of fits none: then it fills nothing.
+    assert totals_of(run.told) in ((None, None), tokens_of(run))
     assert verdicts(run) == {
         "tool_call_count": "pass", "llm_call_count": "pass", "tool_not_invoked": "pass", "tool_was_called": "fail",
         "trace_token_budget": "inconclusive", "no_span_errors": "fail",
@@ -139,6 +141,7 @@ def test_a_sub_agent_and_a_refused_call_side_by_side(judge) -> None:
         assert run.facts["totals"]["llm_calls"] == len(answered) == len(run.asked)
         assert Counter(call["request_model"] for call in run.facts["llm_calls"]) == Counter(e.model for e in answered)
         assert Counter(name for name, _ in called(run)) == asked_for(run)
+        assert totals_of(run.told) in ((None, None), tokens_of(run))
 
     assert Counter(exchange.model for exchange in delegating.asked) == {"gpt-4o": 3, "gpt-4o-mini": 2}
     assert called(delegating) == [("sessions_spawn", "ok"), ("exec", "ok")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -49,10 +50,28 @@ def test_downloads_stay_in_the_folder():
     assert "PIP_CACHE_DIR = $(CURDIR)/$(VENV)/cache" in make("-pn", "help", without="PIP_CACHE_DIR").splitlines()
 
 
-def test_ci_calls_both_tiers():
-    """`.ci/run` can be executed and does what `make test` and then `make test-full` do, nothing else."""
-    script = ROOT / ".ci" / "run"
-    lines = [line for line in script.read_text().splitlines() if line and not line.startswith("#")]
+@pytest.mark.parametrize(
+    ("here", "given", "required"),
+    [
+        (True, "", "openclaw"),
+        (True, "collector", "collector,openclaw"),
+        (False, "", ""),
+        (False, "collector", "collector"),
+    ],
+)
+def test_ci_calls_both_tiers(tmp_path, here, given, required):
+    """`.ci/run` calls `make test`, then `make test-full`, and requires OpenClaw where this machine can have it."""
+    for file in (".ci/run", ".venv/bin/python", "bin/make"):
+        (tmp_path / file).parent.mkdir(parents=True)
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
+    (tmp_path / ".venv/bin/python").write_text(f"#!/bin/sh\nexit {int(not here)}\n")
+    (tmp_path / "bin/make").write_text('#!/bin/sh\necho "make $* ${CLAWTRACE_REQUIRE:-}"\n')
+    for file in (".venv/bin/python", "bin/make"):
+        (tmp_path / file).chmod(0o755)
+    env = {"PATH": f"{tmp_path}/bin{os.pathsep}/usr/bin{os.pathsep}/bin", "CLAWTRACE_REQUIRE": given}
+    done = subprocess.run([tmp_path / ".ci/run"], env=env, capture_output=True, text=True, timeout=60, check=True)
 
-    assert os.access(script, os.X_OK)
-    assert lines == ["set -eu", 'cd "$(dirname "$0")/.."', "make test", "exec make test-full"]
+    called = [line.strip() for line in done.stdout.splitlines() if line.startswith("make ")]
+    assert called == [f"make {target} {wanted}".strip() for target, wanted in (
+        ("setup", given), ("test", required), ("test-full", required),
+    )]  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import stat
 from dataclasses import replace
 
@@ -54,7 +53,10 @@ class TestArtifacts:
             ("edited.txt", sha("after\n"), 6, "text/plain", ""),
             ("report.md", sha("x\n"), 2, "text/markdown", ""),
         ]
-        assert {path.name: path.read_text() for path in folder.iterdir()} == {sha("x\n"): "x\n", sha("after\n"): "after\n"}
+        assert {path.name: path.read_text() for path in folder.iterdir()} == {
+            sha("x\n"): "x\n",
+            sha("after\n"): "after\n",
+        }
 
     @pytest.mark.parametrize(
         ("globs", "kept"),
@@ -122,7 +124,7 @@ class TestAgents:
 
         assert outcome.final_output == "tool"
         assert stat.S_IMODE((workspace / "tool.sh").stat().st_mode) == 0o755
-        assert os.readlink(workspace / "link") == "SOUL.md"
+        assert str((workspace / "link").readlink()) == "SOUL.md"
         assert {name for name in STANDARD_FILES if (workspace / name).is_file()} == set(STANDARD_FILES)
         assert (workspace / "SOUL.md").read_text() == "I am calm.\n"
         assert (workspace / "USER.md").read_text() == "# USER\n\nThis agent has no USER.md of its own.\n"
@@ -149,5 +151,5 @@ class TestAgents:
 
     def test_an_agents_folder_that_is_gone_is_an_error(self, bench, tmp_path):
         """A template that vanished after loading ends the run with a sentence."""
-        with pytest.raises(RunnerError, match="the workspace of the agent `x` .* is not a folder"):
+        with pytest.raises(RunnerError, match=r"the workspace of the agent `x` .* is not a folder"):
             run(bench, agent=AgentFiles("x", tmp_path / "absent"), command=["true"])

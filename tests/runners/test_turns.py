@@ -104,7 +104,7 @@ def test_the_context_is_a_variable(bench):
 def test_a_context_that_no_variable_holds_is_an_error(bench):
     """What would be dropped silently stops the run; with `input: json` standard input carries it."""
     context = {"text": "x" * 130_000}
-    with pytest.raises(RunnerError, match="`input.context` is longer than a variable can hold"):
+    with pytest.raises(RunnerError, match=r"`input\.context` is longer than a variable can hold"):
         CommandRunner().run(replace(bench.request(command=["cat"]), context=context), bench.target, bench.stop)
     request = replace(bench.request(command=["cat"], input="json"), context=context)
     outcome = CommandRunner().run(request, bench.target, bench.stop)

@@ -67,3 +67,17 @@ def test_a_forgotten_run_leaves_nothing_and_no_number_is_used_again(first):
     with Session.open(first) as session:
         session.load_recordings([RECORDINGS / "pydantic-ai/delegation"], Grouping.one_run("pydantic-ai/delegation"))
         assert session.inspect(["pydantic-ai/delegation"])["runs"][0]["spans"] > 0
+
+
+def test_a_file_with_other_relations_is_brought_up_to_date(first):
+    """Facts are derived: a store of an earlier version gets this version's columns, and its facts are computed anew."""
+    before = facts(first, "pydantic-ai/delegation")
+    store = DuckStore(first)
+    store.script("ALTER TABLE commands DROP COLUMN ok")
+    store.script("DROP TABLE run_tools")
+    store.close()
+
+    assert facts(first, "pydantic-ai/delegation") == before
+    store = DuckStore(first)
+    assert store.script("SELECT count(ok), (SELECT count(*) > 0 FROM run_tools) FROM commands") == [(0, True)]
+    store.close()

@@ -2,9 +2,10 @@
 
 from typing import Annotated, Any
 
+from pydantic import Field
+
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.model.query import Query, Resolve
-from pydantic import Field
 
 
 class MaxWords(Assertion):

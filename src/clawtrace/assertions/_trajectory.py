@@ -126,6 +126,7 @@ class Trajectory:
             SearchLimitError: too many orders are possible.
         """
         calls = self._relevant(calls)
+        growing = not (self.strict or self.bounded or self.rules)  # then the rest may be passed over
         first = _State(0, self.pattern, tuple(rule.first() for rule in self.rules))
         seen, waiting = set[_State](), [first]
         while waiting:
@@ -135,7 +136,7 @@ class Trajectory:
             seen.add(state)
             if len(seen) > _order.STEP_LIMIT:
                 raise _order.SearchLimitError
-            if state.used.bit_count() == len(calls) and self._may_end(state):
+            if (growing or state.used.bit_count() == len(calls)) and self._may_end(state):
                 return True
             for place in _next(calls, state.used):
                 for meaning in calls[place].meanings:

@@ -185,10 +185,6 @@ class Assertion(Documented):
         """
         raise NotImplementedError
 
-    def no_trace_hint(self) -> str:
-        """Return a sentence to add to the message when the run has no trace; empty when there is none."""
-        return ""
-
     def outcome(self, row: Row) -> Outcome:
         """Read one row of `query` that is settled."""
         holds = None if row["holds"] is None else bool(row["holds"])

@@ -15,7 +15,7 @@ from clawtrace.campaign.layout import write_json
 from clawtrace.campaign.stored import StoredRun, StoredRuns, read_run
 from clawtrace.config.case_file import LoadedCase
 from clawtrace.config.places import case_files
-from clawtrace.runners.base import InputsRequest, Runner, runner_types
+from clawtrace.runners.base import Inputs, InputsRequest, Runner, RunnerSettings, runner_types
 from clawtrace.runners.content import file_digest
 
 __all__ = ["Decision", "RunFingerprint", "decide", "evaluation_folder", "remember_reports", "written_reports"]
@@ -105,13 +105,14 @@ class _Fingerprints:
         project, profile = plan.suite.project, plan.suite.evaluation_profile
         self._env = env
         self._root = project.root.absolute()
-        self._leave_out = tuple(_no_inputs(plan))
+        self._leave_out = frozenset(_no_inputs(plan))  # hashed once, however many cases there are
         self._profile = None if profile is None else profile.model_dump(mode="json")
         self._switches = project.config.telemetry_env
         self._project = project.config.model_dump(mode="json", exclude={"receiver", "store", "outputs"})
         self._runners: dict[str, Runner] = {name: cls() for name, cls in runner_types().items()}
         self._runs: dict[tuple[str, str | None], tuple[RunFingerprint | None, str]] = {}
         self._judging: dict[str, dict[str, str]] = {}
+        self._inputs: dict[str, tuple[RunnerSettings, Inputs]] = {}
 
     def run(self, planned: PlannedRun) -> tuple[RunFingerprint | None, str]:
         """Return the fingerprint of a run, or None and why there is none."""
@@ -121,15 +122,24 @@ class _Fingerprints:
         return self._runs[key]
 
     def _compute(self, planned: PlannedRun) -> tuple[RunFingerprint | None, str]:
-        case = planned.case
-        folder = case.path.parent.absolute()
-        judging = (case.path.absolute(), *(folder / name for name in self._files(case)))
-        request = InputsRequest(planned.settings, folder, self._root, self._leave_out, judging, self._env)
-        inputs = self._runners[case.config.runner.type].inputs(request)
+        inputs = self._inputs_of(planned)
         if inputs.unknown:
             return None, inputs.unknown
         parts = run_parts(planned, self._env, {"`telemetry_env`": dict(self._switches), **inputs.digests})
         return RunFingerprint(canonical_digest(parts), parts), ""
+
+    def _inputs_of(self, planned: PlannedRun) -> Inputs:
+        """Return what the runner's agent depends on, looked at once for all models with the same settings."""
+        case = planned.case
+        known = self._inputs.get(case.config.case_id)
+        if known is not None and known[0] == planned.settings:
+            return known[1]
+        folder = case.path.parent.absolute()
+        judging = (case.path.absolute(), *(folder / name for name in self._files(case)))
+        request = InputsRequest(planned.settings, folder, self._root, self._leave_out, judging, self._env)
+        inputs = self._runners[case.config.runner.type].inputs(request)
+        self._inputs[case.config.case_id] = planned.settings, inputs
+        return inputs
 
     def evaluation(self, planned: PlannedRun, run: str) -> str:
         """Return the fingerprint of a run's judgement."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS = {
+    "init": "Write a first case that works, from a command or a recorded run.",
     "eval": "Judge agents: run a suite of cases, or judge recorded traces.",
     "run": "Run any command with telemetry, show its trace, and judge it.",
     "inspect": "Show what recorded or stored runs did: calls, tools, agents, tokens, cost.",

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from clawtrace.assertions.world import Gateway
+from clawtrace.errors import UsageError
 from clawtrace.receiver.redact import RedactionSettings
 
 if TYPE_CHECKING:
+    from clawtrace.assertions.base import Assertion
     from clawtrace.config.project import LimitsSection, LogAdapterSection, TeeSection
     from clawtrace.config.project_file import Project
     from clawtrace.logs.configured import FormSettings
@@ -61,6 +63,20 @@ class SessionSettings(NamedTuple):
     """Where everything that is received is also forwarded; None forwards nothing."""
     gateway: Gateway = Gateway()
     """The agent gateway that `gateway_healthy` asks."""
+
+    def check(self, assertions: Sequence[Assertion]) -> None:
+        """Refuse assertions that these settings make vacuous.
+
+        Raises:
+            UsageError: one is answered by what redaction leaves, and redaction is off.
+        """
+        for assertion in assertions if not self.redaction.enabled else ():
+            if assertion.needs_redaction:
+                raise UsageError(
+                    f"`{assertion.type_name}` is answered by the marks that redaction leaves, and redaction is off "
+                    "(`redaction: enabled` in clawtrace.yaml): it would pass whatever leaked."
+                )
+
     log_adapters: tuple[FormSettings, ...] = ()
     """Forms of logs that the project describes."""
 

@@ -270,8 +270,8 @@ class Judgement:
         message = "there is no trace of this run, so nothing can be said."
         if kind.standing.status is not Status.SKIP:
             message = f"there is no trace of this run; `on_missing: {kind.standing.status}` decides."
-        said = (self._runs.no_trace_hints.get(run_id, ""), self._assertion.no_trace_hint())
-        return self._made(run_id, kind, message, hint=" ".join(filter(None, said)), missing="trace")
+        hint = self._runs.no_trace_hints.get(run_id, "")
+        return self._made(run_id, kind, message, hint=hint, missing="trace")
 
     def _told(self, place: int, kind: VerdictKind, outcome: Outcome) -> Verdict:
         runs = self._runs

@@ -118,7 +118,7 @@ class InputsRequest:
     """Absolute."""
     project_root: Path
     """Absolute folder of the project."""
-    leave_out: tuple[Path, ...]
+    leave_out: frozenset[Path]
     """Absolute folders of the project that are no input of this agent: results, configuration, the cases' folders."""
     judging: tuple[Path, ...]
     """Absolute files of the case's folder that only judge: the case file, golden files, hooks."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clawtrace.runners.base import Inputs, InputsRequest
-from clawtrace.runners.content import MAX_FILES, file_digest, files_below, tree_digest
+from clawtrace.runners.content import MAX_FILES, ProjectListing, file_digest, files_below, tree_digest
 from clawtrace.runners.templates import names_in, render
 
 if TYPE_CHECKING:
@@ -26,9 +26,12 @@ __all__ = ["command_inputs", "forget_project_digests"]
 
 def command_inputs(request: InputsRequest, settings: CommandSettings) -> Inputs:
     """Return the program, the case's folder, the files that the agent depends on, and the variables passed to it."""
+    own = files_below(request.case_dir, request.judging, _listing(request.project_root))
+    if own is None:
+        return Inputs({}, f"the case's folder holds more than {MAX_FILES} files")
     digests: dict[str, Any] = {
         "the program": _program(request, settings),
-        "the case's folder": tree_digest(request.case_dir, files_below(request.case_dir, request.judging) or ()),
+        "the case's folder": tree_digest(request.case_dir, own),
         "a file that the command names": _named_files(request, settings),
         "the scaffold": _folder(request.case_dir, settings.scaffold),
         "variables of `pass_env`": _variables(request, settings),
@@ -47,12 +50,18 @@ def command_inputs(request: InputsRequest, settings: CommandSettings) -> Inputs:
 def forget_project_digests() -> None:
     """Look at the project's files anew when the next digest is asked for."""
     _project_digest.cache_clear()
+    _listing.cache_clear()
 
 
 @lru_cache(maxsize=8)
-def _project_digest(root: Path, leave_out: tuple[Path, ...]) -> str | None:
+def _listing(root: Path) -> ProjectListing:
+    return ProjectListing(root)
+
+
+@lru_cache(maxsize=8)
+def _project_digest(root: Path, leave_out: frozenset[Path]) -> str | None:
     """Return the digest of a project's files; it is the same for all cases of a campaign."""
-    files = files_below(root, leave_out)
+    files = files_below(root, leave_out, _listing(root))
     return None if files is None else tree_digest(root, files)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import hashlib
+import itertools
 import os
 import stat
 import subprocess
@@ -10,7 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["MAX_FILES", "file_digest", "files_below", "tree_digest"]
+__all__ = ["MAX_FILES", "ProjectListing", "file_digest", "files_below", "tree_digest"]
 
 MAX_FILES = 50_000
 """How many files one digest may cover; beyond it, runs are not reused until `inputs` names fewer."""
@@ -53,18 +55,19 @@ def tree_digest(root: Path, files: Iterable[Path]) -> str:
     return total.hexdigest()
 
 
-def files_below(root: Path, leave_out: Iterable[Path] = ()) -> list[Path] | None:
+def files_below(root: Path, leave_out: Iterable[Path] = (), listing: ProjectListing | None = None) -> list[Path] | None:
     """Return the files below `root`: what git does not ignore, else all but the folders that hold no inputs.
 
     Args:
         root: a folder.
         leave_out: absolute files and folders that are passed over, with all that is in them.
+        listing: what git said of the project, which spares the question for each of a thousand folders in it.
 
     Returns:
         The files, or None when they are more than `MAX_FILES`.
     """
     passed_over = {os.path.realpath(folder) for folder in leave_out}
-    listed = _from_git(root)
+    listed = _from_git(root) if listing is None else listing.below(root)
     found: list[Path] = []
     for path in _walked(root, passed_over) if listed is None else listed:
         if passed_over.isdisjoint(map(str, (real := Path(os.path.realpath(path)), *real.parents))):
@@ -84,6 +87,31 @@ def _from_git(root: Path) -> list[Path] | None:
     if told.returncode != 0:
         return None
     return [root / os.fsdecode(name) for name in told.stdout.split(b"\0") if name]
+
+
+class ProjectListing:
+    """What git says of a project, asked once; folders of it are answered from that."""
+
+    def __init__(self, project: Path) -> None:
+        self._project = project.absolute()
+        found = _from_git(self._project)
+        self._is_repository = found is not None
+        self._files = sorted(map(str, found or ()))
+
+    def below(self, folder: Path) -> list[Path] | None:
+        """Return the files of a folder like `_from_git`; one outside of the project or in a repository of its own asks git."""
+        if not folder.is_relative_to(self._project) or self._has_repository(folder):
+            return _from_git(folder)
+        if not self._is_repository:
+            return None
+        prefix = str(folder) + os.sep
+        first = bisect.bisect_left(self._files, prefix)
+        below = itertools.takewhile(lambda name: name.startswith(prefix), itertools.islice(self._files, first, None))
+        return [Path(name) for name in below]
+
+    def _has_repository(self, folder: Path) -> bool:
+        between = itertools.takewhile(lambda one: one != self._project, (folder, *folder.parents))
+        return any((one / ".git").exists() for one in between)
 
 
 def _walked(root: Path, passed_over: set[str]) -> Iterable[Path]:

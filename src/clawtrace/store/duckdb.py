@@ -26,7 +26,7 @@ from clawtrace.store.question_side import QuestionSide
 from clawtrace.store.raw_inserts import write_numbers
 from clawtrace.store.raw_rows import RawRows
 from clawtrace.store.records import read_record, write_record
-from clawtrace.store.schema import create_tables, holds_store
+from clawtrace.store.schema import create_tables, holds_store, renew_relations
 from clawtrace.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ class DuckStore(QuestionSide):
         self._db = patiently(partial(connect, self.path), patience_s)
         try:
             stored = self.path != MEMORY and holds_store(self._db, self.path)
-            if not stored:
+            if stored:
+                renew_relations(self._db, self.path)
+            else:
                 create_tables(self._db, self.path)
             # Nothing outside of the store is read or written from here on, whatever SQL is asked.
             self._db.execute("SET enable_external_access = false")

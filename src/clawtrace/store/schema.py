@@ -13,7 +13,7 @@ from clawtrace.model.relations import RELATIONS
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["SCHEMA_VERSION", "create_tables", "holds_store", "journal_state"]
+__all__ = ["SCHEMA_VERSION", "create_tables", "holds_store", "journal_state", "renew_relations"]
 
 SCHEMA_VERSION = 1
 """Raised when an old file cannot be read: 1 is the first."""
@@ -60,6 +60,35 @@ def create_tables(db: DuckDBPyConnection, path: str) -> None:
         raise StoreError(f"cannot set up the store {path!r}: {error}") from error
 
 
+def renew_relations(db: DuckDBPyConnection, path: str) -> None:
+    """Give a file whose relations have other columns than this version's, empty ones; facts are computed anew from raw rows.
+
+    Raises:
+        StoreError: they cannot be created; the file is as it was.
+    """
+    import duckdb
+
+    held: dict[str, list[str]] = {}
+    try:
+        for table, column in db.execute(
+            "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal ORDER BY column_index"
+        ).fetchall():
+            held.setdefault(table, []).append(column)
+        views = {row[0] for row in db.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()}
+        other = [
+            name
+            for name, relation in RELATIONS.items()
+            if name not in views and held.get(name) != [column.name for column in relation.columns]
+        ]
+        if not other:
+            return
+        dropped = [f"DROP TABLE IF EXISTS {name}" for name in RELATIONS if name not in views]
+        renewed = [_relation(name) for name in RELATIONS if name not in views]
+        db.execute(";\n".join(("BEGIN", *dropped, *renewed, "DELETE FROM fact_state", "COMMIT")))
+    except duckdb.Error as error:
+        raise StoreError(f"cannot bring the store {path!r} up to this version: {error}") from error
+
+
 def journal_state() -> str:
     """Return the statements that give a store the table of its journal: its id, and the last group in the tables."""
     return (
@@ -72,11 +101,9 @@ def _definitions() -> list[str]:
     folder = resources.files("clawtrace.store") / "sql"
     names = (folder / "_order").read_text(encoding="utf-8").split()
     files = [(folder / f"{name}.sql").read_text(encoding="utf-8").rstrip().rstrip(";") for name in names]
-    relations = [
-        f"CREATE TABLE {relation.name} ("
-        + ", ".join(f"{column.name} {_DUCK_TYPES[column.type]}" for column in relation.columns)
-        + ")"
-        for relation in RELATIONS.values()
-        if relation.name not in names
-    ]
-    return files + relations
+    return files + [_relation(name) for name in RELATIONS if name not in names]
+
+
+def _relation(name: str) -> str:
+    columns = ", ".join(f"{column.name} {_DUCK_TYPES[column.type]}" for column in RELATIONS[name].columns)
+    return f"CREATE TABLE {name} ({columns})"

@@ -1,0 +1,232 @@
+"""The files of a first case: their texts, and writing them all or none."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from clawtrace.errors import UsageError
+
+if TYPE_CHECKING:
+    from clawtrace.campaign.observed import Observation
+
+__all__ = ["CaseDraft", "NewFiles", "case_text", "project_text", "replace_file", "suite_text"]
+
+_WIDTH = 100
+
+PROJECT = """\
+# yaml-language-server: $schema=configs/schemas/project.schema.json
+# What holds for the whole project. Everything has a default; a file with `{}` is a valid one.
+
+# Folder of results: one folder a campaign. Keep it out of version control.
+outputs: outputs
+
+# Prices of models that clawtrace does not know, in USD for a million tokens:
+# model_pricing:
+#   my-model: {input_per_1m: 2.00, output_per_1m: 8.00}
+"""
+
+SUITE = """\
+# yaml-language-server: $schema=../schemas/suite.schema.json
+# A suite names cases: `clawtrace eval --suite {suite}` runs them.
+schema_version: 1
+suite_id: {suite}
+title: {title}
+
+# Each case with this tag. `include_case_ids: [...]` names cases one by one.
+case_selection:
+  include_tags: [{suite}]
+
+# Each case runs once for each model; the agent finds the name in CLAWTRACE_REQUESTED_MODEL.
+# models:
+#   - {{model_id: small, requested_model: openai/gpt-4o-mini}}
+"""
+
+CASE = """\
+# yaml-language-server: $schema=../../schemas/case.schema.json
+# A case says what to run, what to tell it, and what must be true of its trace afterwards.
+schema_version: 1
+case_id: {case}
+title: {title}
+tags: [{suite}]
+
+runner:
+{runner}
+{input}
+# What must be true. `clawtrace assertions` lists the types, `clawtrace explain tool_call` explains one.
+# A bound that is too tight fails runs that are fine: change the numbers to what you would accept.
+{assertions}
+"""
+
+COMMAND = """\
+  type: command
+  # A text goes to /bin/sh; a list of words is started as it is. Where the agent takes its message as an argument, write
+  # {{{{message}}}}; otherwise it reads the message on standard input.
+  command: {command}
+  # The project's folder. Without `cwd` each run starts in an empty folder of its own, and assertions such as
+  # `artifact_exists` look at what it leaves there.
+  cwd: {cwd}
+  # An agent gets few of your variables. Name those that it needs, such as keys.
+  pass_env: ["*_API_KEY", "*_BASE_URL"]
+  timeout_seconds: {timeout}
+"""
+
+REPLAY = """\
+  # The recording stands for an agent. To run the agent itself:
+  #   type: command
+  #   command: python agent.py
+  type: replay
+  traces: {traces}
+"""
+
+INPUT = """\
+input:
+  messages:
+    - role: user
+      content: {message}
+"""
+
+NO_INPUT = "input: {messages: []}\n"
+
+MINIMUM = """\
+assertions:
+  # Nothing failed, not even what the agent would have hidden.
+  - type: no_span_errors
+  # More to ask:
+  # - type: tool_sequence
+  #   expected: [look_up, answer]
+  # - type: tool_not_invoked
+  #   tool: delete_everything
+"""
+
+
+class CaseDraft(NamedTuple):
+    """A case that is to be written."""
+
+    case_id: str
+    suite_id: str
+    title: str
+    message: str | None
+    command: str | None
+    """None: the recordings are replayed."""
+    cwd: str
+    """Of the command, as its case file names it."""
+    traces: Sequence[str]
+    """Relative to the case file."""
+    timeout_seconds: int
+
+
+def project_text() -> str:
+    """Return `clawtrace.yaml`."""
+    return PROJECT
+
+
+def suite_text(suite: str) -> str:
+    """Return the suite's file."""
+    return SUITE.format(suite=suite, title=_scalar(f"Cases of {suite}"))
+
+
+def case_text(draft: CaseDraft, found: Sequence[Observation] | None = None) -> str:
+    """Return the case's file, with the assertions that hold of a run; without a run with the least there is."""
+    if draft.command is None:
+        runner = REPLAY.format(traces=_scalar(list(draft.traces)))
+    else:
+        runner = COMMAND.format(command=_scalar(draft.command), cwd=_scalar(draft.cwd), timeout=draft.timeout_seconds)
+    told = NO_INPUT if draft.message is None else INPUT.format(message=_scalar(draft.message))
+    return CASE.format(
+        case=draft.case_id,
+        title=_scalar(draft.title),
+        suite=draft.suite_id,
+        runner=runner.rstrip("\n") + "\n",
+        input=told,
+        assertions=(_assertions(found) if found else MINIMUM).rstrip("\n"),
+    )
+
+
+def _assertions(found: Sequence[Observation]) -> str:
+    lines = ["assertions:"]
+    for one in found:
+        lines.append(f"  # {one.why}")
+        lines.append(f"  - type: {one.fields['type']}")
+        lines += [f"    {key}: {_scalar(value)}" for key, value in one.fields.items() if key != "type"]
+    return "\n".join(lines)
+
+
+def _scalar(value: Any) -> str:
+    """Return a value as YAML in one line; JSON is YAML where quotes are needed."""
+    import yaml
+
+    if isinstance(value, str):
+        plain = yaml.safe_dump(value, width=10_000, allow_unicode=True).removesuffix("\n...\n").strip()
+        return json.dumps(value, ensure_ascii=False) if "\n" in plain else plain
+    if isinstance(value, list):
+        return (
+            "["
+            + ", ".join(_scalar(one) if _is_plain(one) else json.dumps(one, ensure_ascii=False) for one in value)
+            + "]"
+        )
+    return json.dumps(value)
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str) and not set(value) & set(",[]{}\n")
+
+
+class NewFiles:
+    """Files that are written where none is, and taken back when what follows does not succeed."""
+
+    def __init__(self) -> None:
+        self._folders: list[Path] = []
+        self.written: list[Path] = []
+
+    def write(self, texts: Mapping[Path, str]) -> None:
+        """Write every file, or none.
+
+        Raises:
+            UsageError: a file cannot be written.
+        """
+        try:
+            for path, text in texts.items():
+                self._make_folders(path.parent)
+                replace_file(path, text)
+                self.written.append(path)
+        except OSError as error:
+            self.undo()
+            raise UsageError(f"{error.filename!r} cannot be written: {error.strerror}") from error
+
+    def undo(self) -> None:
+        """Take back what was written, and the folders that were made for it."""
+        for path in reversed(self.written):
+            path.unlink(missing_ok=True)
+        for folder in reversed(self._folders):
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+        self.written.clear()
+
+    def _make_folders(self, folder: Path) -> None:
+        missing: list[Path] = []
+        while not folder.is_dir():
+            missing.append(folder)
+            folder = folder.parent
+        for one in reversed(missing):
+            one.mkdir()
+            self._folders.append(one)
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write `text` so that a reader sees the old file or the new one, never a part."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,317 @@
+"""`clawtrace init`: a first case that works, from an answer or two or from a recorded run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from clawtrace.cli._source import Source, source_options
+from clawtrace.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clawtrace.campaign.observed import Observation
+    from clawtrace.cli._new_project import CaseDraft
+    from clawtrace.config.project_file import Project
+    from clawtrace.model.verdict import RunResult
+    from clawtrace.report.paper import Paper
+
+__all__ = ["command"]
+
+_MESSAGE = "Hello! What can you do?"
+
+
+class _Answers(NamedTuple):
+    """What the user said, by flags or at the prompts."""
+
+    command: str | None
+    message: str | None
+    case: str
+    suite: str
+    timeout: int
+    trial: bool
+    """Whether the command is run once."""
+
+
+@click.command(
+    short_help="Write a first case that works, from a command or a recorded run.",
+    epilog="Examples: clawtrace init; clawtrace init --command 'python agent.py' --message 'Refund A-1001'; "
+    "clawtrace init --traces recording.otlp.jsonl",
+)
+@click.option(
+    "--command",
+    "agent",
+    metavar="CMD",
+    help="What starts the agent, as in a shell. It reads the message on standard input, or where {{message}} stands.",
+)
+@click.option("--message", metavar="TEXT", help="What the agent is told.")
+@click.option("--case", "case_id", metavar="ID", help="Name of the case.  [default: first]")
+@click.option("--suite", "suite_id", metavar="ID", help="Name of the suite.  [default: first]")
+@click.option("--timeout", type=click.IntRange(1), default=300, show_default=True, help="Time limit of a run, in s.")
+@click.option("--no-trial", is_flag=True, help="Do not run the command now; the case then asserts the least there is.")
+@click.option("-y", "--yes", is_flag=True, help="Ask nothing: take the defaults of what no flag says.")
+@click.option("--from-run", metavar="RUN_ID", help="Take over what this run did, from --traces or --store.")
+@source_options
+def command(
+    agent: str | None,
+    message: str | None,
+    case_id: str | None,
+    suite_id: str | None,
+    timeout: int,
+    no_trial: bool,
+    yes: bool,
+    from_run: str | None,
+    source: Source,
+) -> int:
+    """Write clawtrace.yaml, a suite and a case, with assertions that hold of what the agent did.
+
+    The command is run once, as `clawtrace eval` will run it; its trace gives the assertions: tools in order, no errors,
+    models, budgets with a margin. With --traces or --store they come from a recorded run; without --command the case
+    then replays the recording. Nothing is overwritten. Exit code 3: the command exported no spans.
+    """
+    from clawtrace.config.project_file import load_project
+
+    recorded = bool(source.recordings) or source.store is not None or from_run is not None
+    asks = not yes and sys.stdin.isatty()
+    project = load_project(Path.cwd(), os.environ)
+    seen = _recorded(source, from_run, with_command=agent is not None) if recorded else None
+    answers = _Answers(
+        agent if agent is not None or seen else _asked("Command that starts the agent", asks, "--command"),
+        message if message is not None or seen else _with_default("What the agent is told", _MESSAGE, asks),
+        _with_default("Name of the case", "first", asks, given=case_id),
+        suite_id or "first",
+        timeout,
+        not no_trial,
+    )
+    return _write(project, answers, seen)
+
+
+def _asked(question: str, asks: bool, flag: str) -> str:
+    if not asks:
+        raise click.UsageError(f"{flag} is missing: there is no terminal to ask on. Or give --traces, a recorded run.")
+    answer: str = click.prompt(question, err=True)
+    return answer
+
+
+def _with_default(question: str, default: str, asks: bool, given: str | None = None) -> str:
+    if given is not None or not asks:
+        return given if given is not None else default
+    answer: str = click.prompt(question, default=default, err=True)
+    return answer
+
+
+class _Recorded(NamedTuple):
+    """A recorded run, and what can be asserted of it."""
+
+    run_id: str
+    message: str | None
+    found: Sequence[Observation]
+    traces: Sequence[Path]
+    """The files that hold this run and no other; empty where there are none, or a command takes their place."""
+
+
+def _recorded(source: Source, run_id: str | None, *, with_command: bool) -> _Recorded:
+    from clawtrace.campaign.observed import observations
+    from clawtrace.cli._recorded_run import files_of, first_message, holding, the_run
+
+    with source.opened() as (asked, known):
+        chosen = the_run(known, run_id)
+        (facts,) = asked.inspect([chosen])["runs"]
+        message = first_message(asked, chosen)
+        found = holding(asked, chosen, observations(facts))
+    files = () if with_command else files_of(source, chosen, known)
+    return _Recorded(chosen, message, found, files)
+
+
+def _write(project: Project, answers: _Answers, seen: _Recorded | None) -> int:
+    """Write the files, run the command where that is asked for, and say what to do next."""
+    from clawtrace.cli._new_project import NewFiles, case_text, replace_file
+
+    draft, case_file = _draft(project, answers, seen)
+    texts = _texts(project, draft, case_file, seen.found if seen else None)
+    files = NewFiles()
+    files.write(texts)
+    try:
+        suite = _loaded(project, draft)
+        trial = None if seen or not answers.trial else _trial(suite, draft)
+    except BaseException:
+        files.undo()
+        raise
+    if trial is not None and trial.found:
+        replace_file(case_file, case_text(draft, trial.found))
+    for path in files.written:
+        if path.parent.name != "schemas":
+            click.echo(_shown(path))
+    return _say(draft, seen, trial)
+
+
+def _draft(project: Project, answers: _Answers, seen: _Recorded | None) -> tuple[CaseDraft, Path]:
+    from clawtrace.cli._new_project import CaseDraft
+    from clawtrace.config.base import is_slug
+    from clawtrace.config.places import case_files
+
+    for flag, name in (("--case", answers.case), ("--suite", answers.suite)):
+        if not is_slug(name):
+            raise click.UsageError(f"{flag}: an id has letters, digits, `_`, `-` and `.` only, found {name!r}.")
+    there = case_files(project.configs / "cases").get(answers.case)
+    folder = project.configs / "cases" / answers.case
+    if there:
+        raise click.UsageError(
+            f"{_shown(there[0])} is there already, and nothing is overwritten. Give --case another name."
+        )
+    case_file = folder / "test.yaml"
+    said = answers.message if answers.message is not None else seen.message if seen else None
+    title = f"As recorded in {seen.run_id}" if seen else "The agent answers, and nothing fails"
+    draft = CaseDraft(
+        case_id=answers.case,
+        suite_id=answers.suite,
+        title=title,
+        message=said,
+        command=answers.command,
+        cwd="{{case_dir}}/" + os.path.relpath(Path.cwd(), folder),
+        traces=[os.path.relpath(path, folder) for path in seen.traces] if seen else [],
+        timeout_seconds=answers.timeout,
+    )
+    return draft, case_file
+
+
+def _texts(project: Project, draft: CaseDraft, case_file: Path, found: Sequence[Observation] | None) -> dict[Path, str]:
+    """Return the files that are missing, with their texts."""
+    import json
+
+    from clawtrace.cli._new_project import case_text, project_text, suite_text
+    from clawtrace.cli.schema import schemas
+    from clawtrace.config.places import with_either_suffix
+
+    texts = {}
+    if project.path is None:
+        texts[project.root / "clawtrace.yaml"] = project_text()
+    folder = project.configs / "schemas"
+    for kind in ("project", "suite", "case"):
+        name = f"{kind}.schema.json"
+        if not (folder / name).exists():
+            texts[folder / name] = json.dumps(schemas()[name], indent=1, ensure_ascii=False) + "\n"
+    if with_either_suffix(project.configs / "suites" / draft.suite_id) is None:
+        texts[project.configs / "suites" / f"{draft.suite_id}.yaml"] = suite_text(draft.suite_id)
+    texts[case_file] = case_text(draft, found)
+    return texts
+
+
+def _loaded(project: Project, draft: CaseDraft) -> Any:
+    """Load the suite with the case in it: what was written is valid.
+
+    Raises:
+        UsageError: a suite that was there before does not select the case.
+    """
+    from clawtrace.config.suite_file import load_suite
+    from clawtrace.errors import UsageError
+
+    suite = load_suite(draft.suite_id, project, os.environ)
+    if draft.case_id not in [case.config.case_id for case in suite.cases]:
+        raise UsageError(
+            f"the suite `{draft.suite_id}` is there already and does not select cases with the tag `{draft.suite_id}`; "
+            "give --suite another name"
+        )
+    return suite
+
+
+class _Trial(NamedTuple):
+    """What came of running the case once."""
+
+    result: RunResult
+    found: Sequence[Observation]
+    last_words: str
+    """The end of what the agent wrote on standard error."""
+
+
+def _trial(suite: Any, draft: CaseDraft) -> _Trial:
+    """Run the case once, as `clawtrace eval` does.
+
+    Raises:
+        RunnerError: its agent could not be run at all.
+    """
+    from clawtrace.campaign.execute import execute
+    from clawtrace.campaign.expand import expand
+    from clawtrace.campaign.observed import Observation, observations
+    from clawtrace.campaign.opening import open_campaign
+    from clawtrace.campaign.reuse import decide
+    from clawtrace.cli._progress import progress
+    from clawtrace.cli._recorded_run import holding
+    from clawtrace.errors import RunnerError
+
+    models = [suite.config.models[0].model_id] if suite.config.models else []
+    plan = expand(suite, cases=[draft.case_id], models=models, repetitions=1)
+    decisions = decide(plan, os.environ, reuse=False)
+    with open_campaign(plan) as session:
+        with progress() as listener:
+            done = execute(plan, session, os.environ, listener, decisions=decisions)
+        if done.interrupted or not done.results:
+            raise KeyboardInterrupt if done.interrupted else RunnerError(done.not_run[0].reason)
+        (result,) = done.results
+        if result.error:
+            raise RunnerError(f"the command could not be run, and nothing was written: {result.error}")
+        last_words = _last_words(plan.folder / plan.runs[0].folder)
+        if not result.has_trace:
+            return _Trial(result, (), last_words)
+        (facts,) = session.inspect([result.run_id])["runs"]
+        exited = Observation({"type": "agent_exit_code", "value": 0}, "The agent's process ended well.")
+        found = holding(session, result.run_id, [*observations(facts), exited])
+        return _Trial(result, found, last_words)
+
+
+_TOLD_LINES = 5
+
+
+def _last_words(folder: Path) -> str:
+    """Return the last lines that an agent wrote on standard error; empty where it wrote none."""
+    try:
+        text = (folder / "stderr").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return "\n".join(text.strip().splitlines()[-_TOLD_LINES:])
+
+
+def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
+    """Tell what came of it; return the exit code."""
+    from clawtrace.report.paper import paper_for
+
+    paper, code = paper_for(sys.stdout), 0
+    paper.line()
+    if seen is not None:
+        paper.paragraph(f"{len(seen.found)} assertions hold of the run `{seen.run_id}`.")
+    elif trial is None:
+        paper.paragraph("The command was not run; the case asserts the least there is.")
+    else:
+        code = _say_trial(trial, paper)
+    paper.line(("Next: ", ""), (f"clawtrace eval --suite {draft.suite_id}", "bold"))
+    return code
+
+
+def _say_trial(trial: _Trial, paper: Paper) -> int:
+    result = trial.result
+    ended = "and ended well" if result.run_status == "success" else f"and ended as `{result.run_status}`"
+    if result.run_status != "success" and trial.last_words:
+        paper.line(("Its last words on standard error:", "dim"))
+        for line in trial.last_words.splitlines():
+            paper.line((f"  {line}", "dim"))
+    if result.has_trace:
+        paper.paragraph(f"The agent ran once {ended}: {result.spans} spans, {len(trial.found)} assertions hold of it.")
+        if not result.complete:
+            paper.paragraph("Its trace is not whole: " + " ".join(result.incomplete_because), style="yellow")
+        return 0
+    paper.paragraph(f"The command ran {ended}, and exported no spans: there is nothing to judge yet.", style="yellow")
+    hints = [verdict.hint for verdict in result.verdicts if verdict.hint]
+    for hint in dict.fromkeys([*hints, *result.diagnostics]):
+        paper.paragraph(hint, first="  hint: ", indent="    ")
+    return int(ExitCode.UNDECIDED)
+
+
+def _shown(path: Path) -> str:
+    from clawtrace.config.document import display
+
+    return display(path)

@@ -14,7 +14,7 @@ One session owns one store. Everything on it may be called from any thread; ques
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -52,6 +52,8 @@ class Session:
         self._store = store
         self._receiver: Receiver | None = None
         self._engine: _Engine | None = None
+        self._awaited: dict[str, None] = {}
+        """Runs about to be judged, in the order in which they came."""
         self._redactor: Redactor | None = None
         """For what probes report; made when it is first needed."""
         self._token = ""
@@ -349,8 +351,9 @@ class Session:
             else {}
         )
         probed = ask_probes(assertions, seen, self._clean) if seen else {}
+        self._awaited.update(dict.fromkeys(run_ids))
         with self._store.lock:
-            engine = self._current(run_ids)
+            engine = self._current(run_ids, more=list(self._awaited))
             ask = partial(
                 evaluate,
                 self._store,
@@ -424,19 +427,24 @@ class Session:
             self._current(self.run_ids())
             return self._store.ask_user(sql, time_limit_s=time_limit_s, max_rows=max_rows)
 
-    def _current(self, run_ids: Sequence[str]) -> _Engine:
-        """Return the engine after bringing the facts of `run_ids` up to date.
+    def _current(self, run_ids: Sequence[str], more: Iterable[str] = ()) -> _Engine:
+        """Return the engine after bringing the facts of `run_ids` up to date, and those of `more` that the store knows.
+
+        The facts of all runs that wait for the lock are computed together: that costs little more than those of one.
 
         Raises:
             UsageError: the store knows no run of that id.
         """
         known = set(self.run_ids())
+        together = list(dict.fromkeys([*run_ids, *(run_id for run_id in more if run_id in known)]))
+        for run_id in together:
+            self._awaited.pop(run_id, None)
         unknown = [run_id for run_id in run_ids if run_id not in known]
         if unknown:
             raise UsageError(f"the store {self._store.path!r} has no run {unknown[0]!r}.")
         if self._engine is None:
             self._engine = _Engine(self._store, self.settings)
-        self._engine.facts.ensure(run_ids)
+        self._engine.facts.ensure(together)
         return self._engine
 
 

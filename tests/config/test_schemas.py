@@ -13,7 +13,6 @@ from clawtrace.assertions.registry import names
 from clawtrace.config.schemas import FILE_KINDS, schemas
 from clawtrace.runners.base import runner_types
 
-
 CONFIGS = Path(__file__).parents[2] / "configs"
 KINDS = {
     "suites/*.yaml": "suite",

@@ -29,13 +29,13 @@ def evaluated(tmp_path_factory):
 
 
 def test_both_repetitions_pass(evaluated):
-    """The suite is green, twice, and each run is one trace of all its turns."""
+    """The suite is green, twice, and each run is all its turns, though this agent begins a trace with each."""
     done, results, _ = evaluated
     (case,) = results["cases"]
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert [run["status"] for run in case["runs"]] == ["pass", "pass"]
-    assert [(run["trace"]["spans"], run["trace"]["traces"]) for run in case["runs"]] == [(5, 1), (5, 1)]
+    assert [(run["trace"]["spans"], run["trace"]["traces"]) for run in case["runs"]] == [(5, 2), (5, 2)]
     assert [run["trace"]["complete"] for run in case["runs"]] == [True, True]
 
 
@@ -57,10 +57,12 @@ def test_each_turn_is_told_its_part(evaluated):
 
 
 def test_the_spans_of_all_turns_are_in_the_runs_session(evaluated):
-    """Both invocations carry the same conversation id, which differs between repetitions."""
+    """Both invocations carry the id of one session, which differs between repetitions, and are its two turns."""
     _, _, campaign = evaluated
-    sql = "SELECT run_id, count(*) AS n, count(DISTINCT conversation_id) AS ids, min(conversation_id) AS id FROM spans \
-        WHERE kind = 'agent' GROUP BY run_id ORDER BY run_id"
+    sql = (
+        "SELECT run_id, count(*) AS n, count(DISTINCT session_id) AS ids, count(DISTINCT turn) AS turns, "
+        "min(session_id) AS id FROM spans WHERE kind = 'agent' GROUP BY run_id ORDER BY run_id"
+    )
     asked = subprocess.run(
         [str(BIN / "clawtrace"), "query", sql, "--store", str(campaign / "spans.duckdb"), "--format", "json"],
         cwd=ROOT,
@@ -70,7 +72,7 @@ def test_the_spans_of_all_turns_are_in_the_runs_session(evaluated):
     )
     rows = json.loads(asked.stdout)
 
-    assert [(row["n"], row["ids"]) for row in rows] == [(2, 1), (2, 1)], asked.stderr
+    assert [(row["n"], row["ids"], row["turns"]) for row in rows] == [(2, 1, 2), (2, 1, 2)], asked.stderr
     assert rows[0]["id"] != rows[1]["id"]
 
 

@@ -206,7 +206,7 @@ def test_t06_a_price_for_o_prices_no_other_model(bench: Bench):
 
 
 UNASKABLE = {
-    "t07 both": ("{type: model_used, expected: gpt-4o, not_expected: opus}", "takes exactly one of `expected`, `not_expected`, `only`; found `expected` and `not_expected`"),
+    "t07 both": ("{type: model_used, expected: gpt-4o, not_expected: opus}", "takes `expected` or `not_expected`, not both: write two assertions"),
     "t08 mode": ("{type: tool_sequence, mode: stric, expected: [a]}", "'stric' is not valid; valid: ordered, strict, contains. Did you mean `strict`?"),
     "t08 span type": ("{type: per_span_budget, max_tokens: 1, span_type: llms}", "'llms' is not valid; valid: llm, tool, agent"),
     "t08 no bound": ("{type: llm_call_count}", "needs at least one of `min` or `max`"),

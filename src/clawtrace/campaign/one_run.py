@@ -17,7 +17,7 @@ from clawtrace.campaign.reuse import RunFingerprint
 from clawtrace.campaign.stored import RUN_SCHEMA
 from clawtrace.campaign.surroundings import after, with_preconditions
 from clawtrace.config.conversation import Conversation
-from clawtrace.errors import ConfigError, RunnerError
+from clawtrace.errors import ConfigError, InputError, RunnerError
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.runners.base import AgentFiles, Message, Runner, RunOutcome, RunRequest, StopSignal, TelemetryTarget
@@ -68,8 +68,8 @@ class CampaignSession(Protocol):
         """Wait until nothing more can come."""
         ...
 
-    def take_run(self, store: Path, run_id: str) -> None:
-        """Copy a run, its spans and its record, from another store."""
+    def take_run(self, store: Path, run_id: str, renamed: RunRecord | None = None) -> None:
+        """Copy a run, its spans and its record, from another store, maybe as another run."""
         ...
 
     def load_recordings(self, paths: Sequence[Path], grouping: Grouping) -> Any:
@@ -152,10 +152,16 @@ def run_one(planned: PlannedRun, fingerprint: RunFingerprint | None, context: Ru
     else:
         said = ()
         outcome = runner.run(request, None, context.stop)
-        record = _with_outcome(record, outcome)
-        context.session.open_run(record)
         judging()
-        _load(context.session, outcome.recordings, planned.run_id)
+        if outcome.stored is not None:
+            try:
+                context.session.take_run(outcome.stored.store, outcome.stored.run_id, record)
+            except InputError as error:
+                raise RunnerError(str(error)) from error
+        else:
+            record = _with_outcome(record, outcome)
+            context.session.open_run(record)
+            _load(context.session, outcome.recordings, planned.run_id)
     assertions = planned.case.assertions.for_run(values)
     world = after(request, outcome, context.world)
     (found,) = context.session.evaluate([planned.run_id], assertions, worlds={planned.run_id: world})

@@ -37,6 +37,7 @@ COMMANDS = {
     "assertions": "List the assertion types.",
     "explain": "Explain one assertion type: meaning, fields, example.",
     "dialects": "List the instrumentations that clawtrace reads, and what each can record.",
+    "validate": "Check every configuration file; run nothing.",
     "env": "Show the environment that makes an agent export to clawtrace.",
     "schema": "Export the JSON Schemas of files and results.",
 }

@@ -16,7 +16,7 @@ from clawtrace.config.selection import is_selected
 from clawtrace.config.suite import AgentAssignment, RunProfile, SuiteConfig
 from clawtrace.errors import ConfigError, ConfigProblem
 
-__all__ = ["Agents", "LoadedAgent", "load_agents"]
+__all__ = ["Agents", "LoadedAgent", "load_agent", "load_agents"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def load_agents(
 
     def agent(name: str, source: Document, where: KeyPath) -> LoadedAgent | None:
         if name not in loaded:
-            loaded[name] = _load(name, folder, source, where, problems)
+            loaded[name] = load_agent(name, folder, source, where, problems)
         return loaded[name]
 
     assignments = config.openclaw.agent_assignments if config.openclaw else []
@@ -111,7 +111,7 @@ def _unknown_cases(
     ]
 
 
-def _load(
+def load_agent(
     name: str, folder: Path, source: Document, where: KeyPath, problems: list[ConfigProblem]
 ) -> LoadedAgent | None:
     """Return one agent, or None after adding every problem to `problems`."""

@@ -12,7 +12,7 @@ from clawtrace.errors import ConfigProblem
 if TYPE_CHECKING:
     from clawtrace.config.evaluation_profile import EvaluationProfile
 
-__all__ = ["hook_policy", "hook_problems"]
+__all__ = ["hook_policy", "hook_problems", "refusal"]
 
 
 def hook_policy(profile: EvaluationProfile | None) -> HookPolicy:
@@ -28,12 +28,13 @@ def hook_problems(found: AssertionList, policy: HookPolicy) -> list[ConfigProble
     hooks = {one.id for one in found.parsed if isinstance(one, Probe) and one.needs_permission}
     if not hooks:
         return []
-    why = _refusal(policy)
+    why = refusal(policy)
     places = [entry.place(("type",)) for entry in found.entries if entry.fields.get("id") in hooks]
     return [found.document.problem(place, why) for place in places] if why else []
 
 
-def _refusal(policy: HookPolicy) -> str:
+def refusal(policy: HookPolicy) -> str:
+    """Return why hooks may not run; empty where they may."""
     if not policy.allowed:
         return (
             "Python hooks are off: `security_policy: {allow_local_python_hooks: true}` in the evaluation profile allows "

@@ -21,7 +21,7 @@ from clawtrace.config.selection import select_cases
 from clawtrace.config.suite import RunProfile, SuiteConfig
 from clawtrace.errors import ConfigError, ConfigProblem
 
-__all__ = ["LoadedAssertions", "LoadedSuite", "load_assertions_file", "load_suite"]
+__all__ = ["LoadedAssertions", "LoadedSuite", "load_assertions_file", "load_suite", "suite_problems"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def load_suite(
     if loaded is None:
         raise ConfigError(in_reading_order(problems))
     document, config = loaded
-    problems += _threshold_problems(document, config)
+    problems += suite_problems(document, config)
     files = case_files(configs / "cases")
     agents = load_agents(loaded, profile, configs / "agents", files, problems)
     cases = []
@@ -105,7 +105,7 @@ def load_suite(
     )
 
 
-def _threshold_problems(document: Document, config: SuiteConfig) -> list[ConfigProblem]:
+def suite_problems(document: Document, config: SuiteConfig) -> list[ConfigProblem]:
     """Return the thresholds of models that the suite does not list: nothing would ever be held against them."""
     if config.thresholds is None:
         return []

@@ -32,6 +32,7 @@ __all__ = [
     "Runner",
     "RunnerSettings",
     "StopSignal",
+    "StoredSpans",
     "TelemetryTarget",
     "runner_types",
 ]
@@ -153,6 +154,14 @@ class TelemetryTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredSpans:
+    """A run that was stored before, whose spans are to be those of another run."""
+
+    store: Path
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunOutcome:
     """How a run ended, as seen by its runner."""
 
@@ -180,6 +189,8 @@ class RunOutcome:
     """Files of the workspace: ``created``, ``modified``, ``deleted``, ``unchanged``."""
     recordings: tuple[Path, ...] = ()
     """OTLP files that are the run's spans, when no agent was started."""
+    stored: StoredSpans | None = None
+    """The stored run whose spans are this run's, when no agent was started."""
     artifacts: tuple[Artifact, ...] = ()
     """Files that the run created or changed, and what is kept of them."""
     logs: tuple[Path, ...] = ()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from pydantic import Field, StrictStr
+from pydantic import Field, StrictStr, model_validator
 
 from clawtrace.errors import RunnerError
 from clawtrace.runners.base import (
@@ -17,6 +17,7 @@ from clawtrace.runners.base import (
     RunOutcome,
     RunRequest,
     StopSignal,
+    StoredSpans,
     TelemetryTarget,
 )
 from clawtrace.runners.content import tree_digest
@@ -27,17 +28,29 @@ __all__ = ["ReplayRunner", "ReplaySettings"]
 class ReplaySettings(RunnerSettings):
     """Settings of `runner: {type: replay}`."""
 
-    not_supported_yet: ClassVar[Mapping[str, str]] = {
-        "run_id": "the spans of a stored run cannot be replayed yet; give the recorded files in `traces`",
-    }
-
-    traces: Annotated[list[StrictStr], Field(min_length=1)]
+    traces: Annotated[list[StrictStr], Field(min_length=1)] | None = None
     """OTLP files or folders (JSON, JSON lines, protobuf, each maybe gzipped), relative to the case file; together they
     are one run."""
+    store: StrictStr | None = None
+    """A span store (DuckDB file), relative to the case file, that holds the run `run_id`."""
+    run_id: StrictStr | None = None
+    """The stored run whose spans are replayed, instead of `traces`."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ReplaySettings:
+        if (self.traces is None) == (self.run_id is None):
+            raise ValueError("a replay needs either `traces` or `store` with `run_id`")
+        if (self.store is None) != (self.run_id is None):
+            raise ValueError("`store` and `run_id` belong together: which store, and which run in it")
+        return self
+
+    def recordings(self, case_dir: Path) -> tuple[Path, ...]:
+        """Return the files and folders of `traces`."""
+        return tuple(case_dir / trace for trace in self.traces or ())
 
 
 class ReplayRunner(Runner):
-    """Hands recorded files to the session; the run is closed because its input is a recording."""
+    """Hands recorded files, or a stored run, to the session; the run is closed because its input is a recording."""
 
     type_name = "replay"
     Settings = ReplaySettings
@@ -47,15 +60,22 @@ class ReplayRunner(Runner):
         """Return which recording does not exist."""
         del env
         assert isinstance(settings, ReplaySettings)
-        absent = [str(case_dir / trace) for trace in settings.traces if not (case_dir / trace).exists()]
-        return f"the recording {absent[0]!r} does not exist" if absent else None
+        absent = [path for path in settings.recordings(case_dir) if not path.exists()]
+        if absent:
+            return f"the recording {str(absent[0])!r} does not exist"
+        if settings.store is not None and not (case_dir / settings.store).is_file():
+            return f"the store {str(case_dir / settings.store)!r} does not exist"
+        return None
 
     def inputs(self, request: InputsRequest) -> Inputs:
         """Return the recordings by content."""
         assert isinstance(request.settings, ReplaySettings)
+        if request.settings.run_id is not None:
+            return Inputs({}, "the spans of a stored run are read anew each time")
         digests = {}
-        for trace in request.settings.traces:
-            path = request.case_dir / trace
+        for trace, path in zip(
+            request.settings.traces or (), request.settings.recordings(request.case_dir), strict=True
+        ):
             files = [file for file in path.rglob("*") if not file.is_dir()] if path.is_dir() else [path]
             digests[trace] = tree_digest(path, files)
         return Inputs({"the recordings": digests})
@@ -63,9 +83,12 @@ class ReplayRunner(Runner):
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
         """Return the recordings of this run."""
         del target
-        assert isinstance(request.settings, ReplaySettings)
+        settings = request.settings
+        assert isinstance(settings, ReplaySettings)
         if stop.is_set:
             raise RunnerError("interrupted before the recording was read")
         request.before_agent(None)
-        paths = tuple(request.case_dir / trace for trace in request.settings.traces)
-        return RunOutcome(run_status="success", recordings=paths)
+        stored = None
+        if settings.store is not None and settings.run_id is not None:
+            stored = StoredSpans(request.case_dir / settings.store, settings.run_id)
+        return RunOutcome(run_status="success", recordings=settings.recordings(request.case_dir), stored=stored)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from clawtrace.model.relations import RELATIONS
+from clawtrace.model.run import RunRecord
 from clawtrace.store.adoption import RETIRED
 from clawtrace.store.records import write_record
 
@@ -21,18 +22,29 @@ _CHUNK = 2_000
 """Rows that are copied at a time."""
 
 
-def copy_run(source: DuckStore, target: DuckStore, run_id: str) -> None:
+def copy_run(source: DuckStore, target: DuckStore, run_id: str, renamed: RunRecord | None = None) -> None:
     """Copy what `source` holds of a run: raw rows, counts, conflicts and its record; facts are computed anew.
 
     A run that `target` has already is left as it is: its id is unique for ever, so that it is the same one.
 
+    Args:
+        source: where the run is.
+        target: where it is copied to.
+        run_id: of the run.
+        renamed: whose id, case, model and repetition the copy gets; None leaves them.
+
     Raises:
         StoreError: it could not be written; nothing of it is then there.
     """
-    if run_id in target.run_ids():
+    named = run_id if renamed is None else renamed.run_id
+    if named in target.run_ids():
         return
-    old, new = source.run_no(run_id), target.run_no(run_id)
+    old, new = source.run_no(run_id), target.run_no(named)
     record = source.record(run_id)
+    if record is not None and renamed is not None:
+        record = record._replace(
+            run_id=named, case_id=renamed.case_id, model_id=renamed.model_id, repetition=renamed.repetition
+        )
     with source.transaction() as reading, target.transaction() as writing:
         for table in _BY_NUMBER:
             rows = reading.execute(f"SELECT * REPLACE ({new} AS run_no) FROM {table} WHERE run_no = ?", [old])
@@ -40,7 +52,7 @@ def copy_run(source: DuckStore, target: DuckStore, run_id: str) -> None:
             while chunk := rows.fetchmany(_CHUNK):
                 writing.executemany(f"INSERT INTO {table} VALUES ({marks})", chunk)
         if record is not None:
-            writing.execute("INSERT INTO run_records VALUES (?, ?, ?)", [run_id, write_record(record), time.time_ns()])
+            writing.execute("INSERT INTO run_records VALUES (?, ?, ?)", [named, write_record(record), time.time_ns()])
 
 
 def forget_runs(store: DuckStore, run_ids: Collection[str]) -> None:

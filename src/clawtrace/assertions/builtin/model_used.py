@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._bounds import plural
+from clawtrace.assertions._bounds import need_one_of, plural
 from clawtrace.assertions.base import Assertion, Growth, Outcome
 from clawtrace.assertions.matchers import ModelMatcher
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["ModelUsed"]
 
-_ASKED = "c.request_model IN (SELECT m.value FROM asked_requests AS m)"
-_ANSWERED = "c.response_model IN (SELECT m.value FROM asked_responses AS m)"
-_HIT = f"({_ASKED} OR {_ANSWERED})"
-_FOREIGN = f"(c.request_model IS NOT NULL AND NOT {_ASKED}) OR (c.response_model IS NOT NULL AND NOT {_ANSWERED})"
+_EXPECTED, _FORBIDDEN, _ALLOWED = 0, 1, 2
+"""What a recorded name is resolved to; it may be several."""
+
+
+def _among(column: str, relation: str, item: int) -> str:
+    return f"{column} IN (SELECT m.value FROM {relation} AS m WHERE m.item = {item})"
+
+
+def _either(item: int) -> str:
+    """SQL: the requested or the responding name is one of `item`."""
+    requested, responding = (
+        _among("c.request_model", "asked_requests", item),
+        _among("c.response_model", "asked_responses", item),
+    )
+    return f"({requested} OR {responding})"
+
+
+_WANTED = f"c.outcome = 'ok' AND {_either(_EXPECTED)}"
+_FOREIGN_ANSWER = f"(c.response_model IS NOT NULL AND NOT {_among('c.response_model', 'asked_responses', _ALLOWED)})"
+_FOREIGN = f"""((c.request_model IS NOT NULL AND NOT {_among("c.request_model", "asked_requests", _ALLOWED)})
+            OR {_FOREIGN_ANSWER})"""
+
+
+_USED = f"""CASE WHEN {_among("c.response_model", "asked_responses", _EXPECTED)} THEN c.response_model
+            WHEN {_among("c.request_model", "asked_requests", _EXPECTED)} THEN c.request_model
+            ELSE coalesce(c.response_model, c.request_model) END"""
+"""SQL for the name that a message shows: the one that was expected, else the responding or the requested one."""
 
 
 class ModelUsed(Assertion):
-    """The run's model calls used the expected model, none that is forbidden, or only those listed.
+    """The run's model calls used the expected model, none that is forbidden, and only those listed, as far as each is asked.
 
     A silent fallback to another model changes cost, quality and where data go. The requested and the responding
     model both count: for `expected` one of them in an answered call is enough, for `not_expected` and `only` neither
@@ -47,68 +69,90 @@ class ModelUsed(Assertion):
 
     @model_validator(mode="after")
     def _check(self) -> ModelUsed:
-        given = [name for name, value in self._questions.items() if value is not None]
-        if len(given) != 1:
-            found = " and ".join(f"`{name}`" for name in given) if given else "none"
+        need_one_of(self, "expected", "not_expected", "only")
+        if self.expected is not None and self.not_expected is not None:
             raise PydanticCustomError(
-                "exclusive", "takes exactly one of `expected`, `not_expected`, `only`; found {found}", {"found": found}
+                "exclusive",
+                "takes `expected` or `not_expected`, not both: write two assertions",
+                {"field": "not_expected"},
             )
         return self
 
     @property
-    def _questions(self) -> dict[str, Any]:
-        return {"expected": self.expected, "not_expected": self.not_expected, "only": self.only}
+    def _limits(self) -> bool:
+        """Whether some models are out of bounds."""
+        return self.not_expected is not None or self.only is not None
 
     def growth_of(self) -> Growth:
-        """`expected` is a growing question, the others are shrinking ones."""
-        return "shrinking" if self.expected is None else "growing"
+        """`expected` is a growing question, the others are shrinking ones, and both together neither."""
+        return "shrinking" if self.expected is None else "exact" if self._limits else "growing"
 
     def resolve(self) -> tuple[Resolve, ...]:
         """Decide each distinct requested and responding name."""
         return (
-            Resolve("asked_requests", "llm_calls", "request_model", self._items()),
-            Resolve("asked_responses", "llm_calls", "response_model", self._items()),
+            Resolve("asked_requests", "llm_calls", "request_model", self._items),
+            Resolve("asked_responses", "llm_calls", "response_model", self._items),
         )
 
-    def _items(self) -> Callable[[str], tuple[int, ...]]:
-        if self.not_expected is not None:
-            forbidden = self.not_expected
-            return lambda name: (0,) if forbidden.mentioned(name) else ()
-        wanted = self.only or (self.expected,)
-        return lambda name: (0,) if any(model is not None and model.named(name) for model in wanted) else ()
+    def _items(self, name: str) -> tuple[int, ...]:
+        found = []
+        if self.expected is not None and self.expected.named(name):
+            found.append(_EXPECTED)
+        if self.not_expected is not None and self.not_expected.mentioned(name):
+            found.append(_FORBIDDEN)
+        if any(model.named(name) for model in self.only or ()):
+            found.append(_ALLOWED)
+        return tuple(found)
+
+    @property
+    def _wrong(self) -> str:
+        """SQL: the call used a model that is out of bounds."""
+        wrong = [_either(_FORBIDDEN)] if self.not_expected is not None else []
+        wrong += [_FOREIGN] if self.only is not None else []
+        return f"({' OR '.join(wrong)})" if wrong else "1 = 0"
 
     @property
     def _hit(self) -> str:
-        return f"c.outcome = 'ok' AND {_HIT}" if self.expected else _HIT if self.not_expected else f"({_FOREIGN})"
+        """SQL: the call decides, for good or for bad."""
+        return self._wrong if self.expected is None else f"({_WANTED} OR {self._wrong})"
 
     def query(self) -> Query:
-        """Count the calls that hit, and those whose model nobody recorded."""
-        found, absent = ("TRUE", "FALSE") if self.expected else ("FALSE", "TRUE")
-        none_seen = "" if self.expected else " OR g.calls = 0"
+        """Count the calls that meet, those that offend, and those whose model nobody recorded."""
+        vague = "(g.countable = 0 OR g.calls < g.answered OR g.nameless > 0{none})".format(
+            none=" OR g.calls = 0" if self._limits else ""
+        )
+        none_seen = " OR g.calls = 0" if self._limits else ""
+        met = "g.wanted > 0" if self.expected is not None else "TRUE"
+        within = f"NOT {vague}" if self._limits else "TRUE"
         return Query(f"""
-SELECT g.run_id AS run_id, g.calls AS calls, g.hits AS hits, g.nameless AS nameless,
-       g.hit_model AS hit_model, g.first_model AS first_model, g.last_model AS last_model,
-       CASE WHEN g.hits > 0 THEN {found} WHEN g.countable = 0 OR g.calls < g.answered OR g.nameless > 0{none_seen} THEN NULL
-            ELSE {absent} END AS holds,
-       CASE WHEN g.hits > 0 THEN NULL WHEN g.countable = 0 OR g.calls < g.answered{none_seen} THEN 'llm_calls'
+SELECT g.run_id AS run_id, g.calls AS calls, g.wanted AS wanted, g.wrong AS wrong, g.nameless AS nameless,
+       g.wanted_model AS wanted_model, g.wrong_model AS wrong_model, g.first_model AS first_model,
+       g.last_model AS last_model, CASE WHEN g.wrong > 0 THEN TRUE ELSE FALSE END AS final,
+       CASE WHEN g.wrong > 0 THEN FALSE WHEN {met} AND {within} THEN TRUE WHEN {vague} THEN NULL ELSE FALSE END AS holds,
+       CASE WHEN g.wrong > 0 OR ({met} AND {within}) THEN NULL
+            WHEN g.countable = 0 OR g.calls < g.answered{none_seen} THEN 'llm_calls'
             WHEN g.nameless > 0 THEN 'llm_calls.model' ELSE NULL END AS missing
 FROM (
   SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.countable) AS countable,
-         max(f.answered) AS answered, max(f.calls) AS calls,
-         max(f.hits) AS hits, max(f.nameless) AS nameless, max(f.hit_model) AS hit_model,
+         max(f.answered) AS answered, max(f.calls) AS calls, max(f.wanted) AS wanted, max(f.wrong) AS wrong,
+         max(f.nameless) AS nameless, max(f.wanted_model) AS wanted_model, max(f.wrong_model) AS wrong_model,
          max(f.first_model) AS first_model, max(f.last_model) AS last_model
   FROM (
-    SELECT t.run_id AS run_id, 1 AS has_trace, CASE WHEN t.llm_calls IS NULL THEN 0 ELSE 1 END AS countable, coalesce(t.llm_calls, 0) AS answered,
-           0 AS calls, 0 AS hits, 0 AS nameless, NULL AS hit_model, NULL AS first_model, NULL AS last_model
+    SELECT t.run_id AS run_id, 1 AS has_trace, CASE WHEN t.llm_calls IS NULL THEN 0 ELSE 1 END AS countable,
+           coalesce(t.llm_calls, 0) AS answered, 0 AS calls, 0 AS wanted, 0 AS wrong, 0 AS nameless,
+           NULL AS wanted_model, NULL AS wrong_model, NULL AS first_model, NULL AS last_model
     FROM run_totals AS t
     JOIN selected_runs AS s ON s.run_id = t.run_id
     UNION ALL
     SELECT j.run_id AS run_id, 0 AS has_trace, 0 AS countable, 0 AS answered, count(*) AS calls,
-           count(CASE WHEN j.hit = 1 THEN 1 END) AS hits, count(CASE WHEN j.used IS NULL THEN 1 END) AS nameless,
-           min(CASE WHEN j.hit = 1 THEN j.used END) AS hit_model,
+           count(CASE WHEN j.meets = 1 THEN 1 END) AS wanted, count(CASE WHEN j.offends = 1 THEN 1 END) AS wrong,
+           count(CASE WHEN j.used IS NULL THEN 1 END) AS nameless,
+           min(CASE WHEN j.meets = 1 THEN j.used END) AS wanted_model,
+           min(CASE WHEN j.offends = 1 THEN j.culprit END) AS wrong_model,
            min(j.used) AS first_model, max(j.used) AS last_model
     FROM (
-      SELECT c.run_id AS run_id, CASE WHEN {self._hit} THEN 1 ELSE 0 END AS hit, {self._used} AS used
+      SELECT c.run_id AS run_id, CASE WHEN {_WANTED} THEN 1 ELSE 0 END AS meets,
+             CASE WHEN {self._wrong} THEN 1 ELSE 0 END AS offends, {self._culprit} AS culprit, {_USED} AS used
       FROM llm_calls AS c
       JOIN selected_runs AS q ON q.run_id = c.run_id
     ) AS j
@@ -120,13 +164,11 @@ WHERE g.has_trace = 1
 """)
 
     @property
-    def _used(self) -> str:
-        """SQL for the name that a message shows: the one that decided, else the responding or the requested one."""
-        culprit = f"c.response_model IS NOT NULL AND NOT {_ANSWERED}" if self.only else _ANSWERED
-        return (
-            f"CASE WHEN {culprit} THEN c.response_model WHEN {self._hit} THEN c.request_model "
-            "ELSE coalesce(c.response_model, c.request_model) END"
-        )
+    def _culprit(self) -> str:
+        """SQL for the name that is out of bounds: the responding one where it is, else the requested one."""
+        answers = [_among("c.response_model", "asked_responses", _FORBIDDEN)] if self.not_expected is not None else []
+        answers += [_FOREIGN_ANSWER] if self.only is not None else []
+        return f"CASE WHEN {' OR '.join(answers)} THEN c.response_model ELSE c.request_model END" if answers else "NULL"
 
     def evidence(self) -> Query:
         """Return the calls, those that hit first, with the requested and the responding model."""
@@ -142,14 +184,15 @@ JOIN selected_runs AS s ON s.run_id = c.run_id
 
     def expectation(self) -> Any:
         """Return the question."""
-        if self.only:
-            return {"only": [model.text for model in self.only]}
-        return {name: str(value) for name, value in self._questions.items() if value is not None}
+        asked = {"expected": self.expected, "not_expected": self.not_expected}
+        found: dict[str, Any] = {name: str(value) for name, value in asked.items() if value is not None}
+        return found | ({"only": [model.text for model in self.only]} if self.only is not None else {})
 
     def actual(self, outcome: Outcome) -> Any:
-        """Return how many calls there were, how many hit, and models that were used (the first and last by name)."""
+        """Return how many calls there were, how many decided, and models that were used (the first and last by name)."""
         row = outcome.row
-        return {"calls": row["calls"], "hits": row["hits"], "models": self._names(outcome)}
+        hits = row["wanted"] if self.expected is not None and not row["wrong"] else row["wrong"]
+        return {"calls": row["calls"], "hits": hits, "models": self._names(outcome)}
 
     def _names(self, outcome: Outcome) -> list[str]:
         return sorted({name for name in (outcome.row["first_model"], outcome.row["last_model"]) if name})
@@ -158,17 +201,22 @@ JOIN selected_runs AS s ON s.run_id = c.run_id
         """Say which models were used against what was asked."""
         row = outcome.row
         calls = plural(row["calls"], "model call")
+        if row["wrong"]:
+            why = [f"forbidden by `not_expected: {self.not_expected}`"] if self.not_expected is not None else []
+            why += ["outside of `only`"] if self.only is not None else []
+            return f"{row['wrong']} of {calls} used a model {' or '.join(why)}: {row['wrong_model']!r}."
+        met = f"`{self.expected}` was used in {row['wanted']} of {calls} (recorded as {row['wanted_model']!r})"
         if outcome.holds is None:
             nameless = f"{row['nameless']} of {calls} do not say" if row["nameless"] else f"{calls} recorded"
-            return f"Which models were used is unknown: {nameless}."
-        if row["hits"] and self.expected:
-            return f"`{self.expected}` was used in {row['hits']} of {calls} (recorded as {row['hit_model']!r})."
-        if row["hits"]:
-            why = f"forbidden by `not_expected: {self.not_expected}`" if self.not_expected else "outside of `only`"
-            return f"{row['hits']} of {calls} used a model {why}: {row['hit_model']!r}."
+            seen = f"{met}; which others were used is unknown" if row["wanted"] else "Which models were used is unknown"
+            return f"{seen}: {nameless}."
         names = self._names(outcome)
         among = ", among them" if len(names) > 1 else ""
         used = f"{calls} used{among} {' and '.join(map(repr, names))}" if names else f"{calls} were recorded"
-        if self.expected:
+        if self.expected is not None and not outcome.holds:
             return f"No answered call used `{self.expected}`: {used}."
-        return f"{used}: " + (f"none is `{self.not_expected}`." if self.not_expected else "all are listed in `only`.")
+        if self.expected is not None:
+            return f"{met}." if self.only is None else f"{met}; all are listed in `only`."
+        within = [f"none is `{self.not_expected}`"] if self.not_expected is not None else []
+        within += ["all are listed in `only`"] if self.only is not None else []
+        return f"{used}: {', '.join(within)}."

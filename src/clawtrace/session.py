@@ -277,18 +277,28 @@ class Session:
                 self._store, paths, adapters, redaction, run_of=run_of, ensure=self._current, must_be_logs=must_be_logs
             )
 
-    def take_run(self, store: Path, run_id: str) -> None:
+    def take_run(self, store: Path, run_id: str, renamed: RunRecord | None = None) -> None:
         """Copy a run with its spans and its record from another store, which nobody else may hold.
 
+        Args:
+            store: the other store.
+            run_id: of the run.
+            renamed: whose id, case, model and repetition the copy gets; None leaves them.
+
         Raises:
+            InputError: that store is this session's own, or has no such run.
             StoreError: that store cannot be opened, or the run not be written.
         """
         from clawtrace.store.whole_runs import copy_run
 
+        if self._store.path != MEMORY and store.resolve() == Path(self._store.path).resolve():
+            raise InputError(f"the run {run_id!r} would be copied from the store that is written, {str(store)!r}")
         with self._store.lock:  # one file can be opened once in a process
             source = DuckStore(store)
             try:
-                copy_run(source, self._store, run_id)
+                if run_id not in source.run_ids():
+                    raise InputError(f"the store {str(store)!r} has no run {run_id!r}; `clawtrace runs` lists its runs")
+                copy_run(source, self._store, run_id, renamed)
             finally:
                 source.close()
 

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from clawtrace.config.session_settings import SessionSettings
-from clawtrace.errors import ReceiverError, UsageError
+from clawtrace.errors import InputError, ReceiverError, UsageError
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.store.duckdb import MEMORY, DuckStore
 from clawtrace.store.owner import PATIENCE_SECONDS, Owner, remove_owner, write_owner

@@ -22,7 +22,7 @@ from clawtrace.campaign.execute import execute
 from clawtrace.campaign.expand import expand
 from clawtrace.campaign.reuse import decide, evaluation_folder
 from clawtrace.config.assertions_file import load_assertions_file
-from clawtrace.config.project_file import load_project
+from clawtrace.config.project_file import environment_names, load_project
 from clawtrace.config.schemas import FILE_KINDS
 from clawtrace.config.session_settings import session_settings
 from clawtrace.config.suite_file import load_suite
@@ -255,3 +255,24 @@ def test_the_other_test_is_about_the_key(name):
     text = (ROOT / ELSEWHERE[name]).read_text()
 
     assert re.search(rf"\b{word}\b[\"']?\s*[:=]", text), f"{ELSEWHERE[name]} does not set `{word}`"
+
+
+@pytest.mark.parametrize("name", [name for name in KEYS if name.startswith("project.")])
+def test_every_project_key_has_a_variable(observe, name):
+    """`CLAWTRACE_<SECTION>_<FIELD>` sets a key of clawtrace.yaml as the file does; of a list the whole list."""
+    key = KEYS[name]
+    path = key.at if key.at[0] != "log_adapters" else ("log_adapters",)
+    (variable,) = [variable for variable, where in environment_names().items() if where == path]
+    documents = edited(key)
+    value = documents["project"]
+    for step in path:
+        value = value[step]
+    plain = observe(DOCUMENTS)
+    if key.seen == ("refused",):
+        with pytest.raises(ConfigError, match=variable):
+            load_project(plain.root, {variable: json.dumps(value)})
+        return
+    by_variable = load_project(plain.root, {variable: json.dumps(value)}).config
+
+    assert by_variable == observe(documents).project.config
+    assert by_variable != plain.project.config

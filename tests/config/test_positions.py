@@ -128,8 +128,8 @@ class TestCaseProblems:
             "configs/run_profiles/p.yaml:6:22: `model_overrides.m.grace_seconds` must be a number, found 'soon'",
             "configs/run_profiles/p.yaml:6:28: `model_overrides.m.timeout_secs` is a setting of no runner type; known are "
             "`artifacts`, `command`, `cwd`, `env`, `grace_seconds`, `input`, `inputs`, `leftover_may_be_killed`, "
-            "`leftover_seconds`, `logs`, `pass_env`, `scaffold`, `setup`, `setup_timeout_seconds`, `stdin`, `telemetry`, "
-            "`timeout_seconds`, `traces`. Did you mean `timeout_seconds`?",
+            "`leftover_seconds`, `logs`, `pass_env`, `run_id`, `scaffold`, `setup`, `setup_timeout_seconds`, `stdin`, `store`, "
+            "`telemetry`, `timeout_seconds`, `traces`. Did you mean `timeout_seconds`?",
             "configs/cases/a/test.yaml:6:3: `runner.command` is required",
             "configs/cases/a/test.yaml:7:3: `runner.comand` is not a known key; known are `timeout_seconds`, `command`, "
             "`env`, `pass_env`, `cwd`, `stdin`, `input`, `setup`, `setup_timeout_seconds`, `scaffold`, `telemetry`, "
@@ -183,6 +183,18 @@ class TestCaseProblems:
         assert files.problems() == [
             "configs/cases/a/test.yaml:6:9: `runner.type` the runner 'openclaw' is not supported yet, valid is `command` "
             "or `replay`"
+        ]
+
+    def test_settings_of_other_runners_are_not_supported_yet(self, files):
+        """What a run profile says to a runner that does not exist yet is no typing error."""
+        files.suite()
+        files.case("a")
+        profile = "schema_version: 1\nrun_profile_id: p\ntitle: P\nrunner_defaults: {max_turns: 8}\n"
+        files.write("configs/run_profiles/p.yaml", profile)
+
+        assert files.problems(run_profile="p") == [
+            "configs/run_profiles/p.yaml:4:19: `runner_defaults.max_turns` is not supported yet: it belongs to the runner "
+            "`llm_probe`, which comes with a later version"
         ]
 
     def test_a_judge_is_not_supported_yet(self, files):

@@ -339,10 +339,13 @@ class TestTimes:
         assert lab.totals("busy_ns", "first_start_ns", "last_end_ns") == (20_000_000, 1_000_000, 31_000_000)
 
     def test_clock_skew_never_makes_a_negative_duration(self, lab: Lab) -> None:
-        """T17: a span that ends before it starts lasted 0."""
-        lab.put(S("a", "", 10, 5))
+        """T17: how long a span lasted that ends before it starts is unknown, and of a root how long the run did."""
+        lab.put(S("a", "", 10, 5), S("b", "a", 11, 12), run="root")
+        lab.put(S("a", "", 10, 50), S("b", "a", 12, 11), run="child")
 
-        assert lab.rows("SELECT duration_ns, ended FROM spans") == [(0, True)]
+        assert set(lab.rows("SELECT duration_ns, ended FROM spans", "root")) == {(None, True), (1_000_000, True)}
+        assert lab.totals("first_start_ns", "last_end_ns", "busy_ns", run="root") == (10_000_000, None, None)
+        assert lab.totals("last_end_ns", "busy_ns", run="child") == (50_000_000, 40_000_000)
 
 
 class TestFinalOutput:

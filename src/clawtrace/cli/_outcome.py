@@ -31,6 +31,11 @@ class Output(NamedTuple):
     quiet: bool
     verbose: bool
 
+    @property
+    def shows_passes(self) -> bool:
+        """Whether the spans of what passed are shown: in a report, or with `--verbose`."""
+        return bool(self.reports or self.verbose)
+
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--report`, `--quiet` and `--verbose`; the command gets them as `output`."""

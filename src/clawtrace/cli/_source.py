@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from clawtrace.receiver.recording import Grouping
     from clawtrace.session import Session
 
-__all__ = ["Recordings", "Source", "existing_store", "load_recordings", "recordings_options", "source_options"]
+__all__ = [
+    "Recordings",
+    "Source",
+    "chosen_runs",
+    "existing_store",
+    "load_recordings",
+    "recordings_options",
+    "source_options",
+]
 
 _NO_ID = "\0"
 """Stands for `--one-run` without an id; nobody can type it."""
@@ -238,6 +246,22 @@ def _recordings(
     if one_run is not None:
         return Recordings(traces, "one", None if one_run == _NO_ID else one_run, logs)
     return Recordings(traces, "file" if per_file else "dir" if per_dir else "rules", logs=logs)
+
+
+def chosen_runs(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Return the runs that `--run-id` names, all of them where it was not given.
+
+    Raises:
+        UsageError: there is no such run.
+    """
+    for run_id in wanted:
+        if run_id not in known:
+            from difflib import get_close_matches
+
+            near = get_close_matches(run_id, known, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"There are {len(known)} runs."
+            raise click.UsageError(f"There is no run {run_id!r}. {hint}")
+    return list(dict.fromkeys(wanted)) or list(known)
 
 
 def existing_store(store: Path | None, project: Project) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +11,8 @@ import click
 from click.core import ParameterSource
 
 from clawtrace.cli._outcome import Output, finish, gate_options, output_options, trees_of
-from clawtrace.cli._source import Recordings, load_recordings, recordings_options
+from clawtrace.cli._runs_that_are import RunsThatAre, judge_runs
+from clawtrace.cli._source import Recordings, recordings_options
 
 if TYPE_CHECKING:
     from clawtrace.campaign.execute import CampaignResult
@@ -61,7 +61,12 @@ class _SuiteFlags(NamedTuple):
 @click.option("--no-reuse", is_flag=True, help="Run every agent, also where a stored run could stand for it.")
 @click.option("--dry-run", is_flag=True, help="Print what would be run and what reused, and why; start nothing.")
 @recordings_options
-@click.option("--assertions", metavar="FILE", help="What must be true of the recorded runs.")
+@click.option(
+    "--store", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Judge what a span store holds."
+)
+@click.option("--run-id", "wanted", multiple=True, metavar="ID", help="Only this recorded or stored run. Repeatable.")
+@click.option("--where", metavar="SQL", help="Only runs of which this holds, such as \"case_id = 'refund'\".")
+@click.option("--assertions", metavar="FILE", help="What must be true of the recorded or stored runs.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -72,6 +77,9 @@ class _SuiteFlags(NamedTuple):
 def command(
     suite: str | None,
     recordings: Recordings,
+    store: Path | None,
+    wanted: tuple[str, ...],
+    where: str | None,
     assertions: str | None,
     out: Path | None,
     output: Output,
@@ -81,56 +89,26 @@ def command(
     """Judge agents by their traces.
 
     With --suite every case is run, its spans are received, and its assertions are asked. With --traces the runs are
-    recordings, and --assertions says what must be true of each.
+    recordings, with --store those of a span store, and --assertions says what must be true of each.
 
     Exit codes: 0 everything passed; 1 something failed; 2 usage or configuration, nothing was judged; 3 nothing
     failed, but something was skipped, inconclusive or not asked; 4 an agent, a precondition, a hook or the store broke.
     """
     suite_flags = _SuiteFlags(**flags)
+    there = RunsThatAre(recordings, store, wanted, where)
     if suite is not None:
-        if recordings or assertions is not None:
+        if there.given() or assertions is not None:
             raise click.UsageError(
-                "--suite runs agents, --traces with --assertions judges recordings; give one of them."
+                "--suite runs agents; --traces or --store with --assertions judges runs that are there; give one of them."
             )
         return _eval_suite(suite, suite_flags, out, output, gate)
-    if not recordings:
-        raise click.UsageError("Give --suite to run agents, or --traces with --assertions to judge recordings.")
+    there.check()
     if assertions is None:
-        raise click.UsageError("--traces needs --assertions: what must be true of the recorded runs?")
+        raise click.UsageError("--assertions is missing: what must be true of the runs?")
     profile, suite_flags = suite_flags.evaluation_profile, suite_flags._replace(evaluation_profile=None)
     if suite_flags.given():
         raise click.UsageError(f"{', '.join(suite_flags.given())} belongs to --suite; recordings have no such thing.")
-    return _eval_recordings(recordings, assertions, profile, out, output, gate)
-
-
-def _eval_recordings(
-    recordings: Recordings, assertions: str, profile: str | None, out: Path | None, output: Output, gate: Gate
-) -> int:
-    from clawtrace.config.assertions_file import load_assertions_file
-    from clawtrace.config.project_file import load_project
-    from clawtrace.config.session_settings import session_settings
-    from clawtrace.report.base import CampaignReport
-    from clawtrace.session import Session
-
-    started, began = datetime.now(UTC), time.perf_counter()
-    project = load_project(Path.cwd(), os.environ)
-    asked = load_assertions_file(assertions, project, os.environ, evaluation_profile=profile)
-    for warning in asked.warnings:
-        click.echo(f"warning: {warning}", err=True)
-    with Session.open(settings=session_settings(asked.project)) as session:
-        run_ids = load_recordings(session, recordings)
-        # Only a report or --verbose shows the spans of what passed.
-        shown = bool(output.reports or output.verbose or out is not None)
-        results = session.evaluate(
-            run_ids,
-            asked.assertions.parsed,
-            case_dir=asked.assertions.folder,
-            hooks=asked.hooks,
-            evidence_of_passes=shown,
-        )
-        trees = trees_of(session, results)
-    spent = (time.perf_counter() - began) * 1000
-    report = CampaignReport.gated(None, started, results, gate, trees=trees, duration_ms=spent)
+    report = judge_runs(there, assertions, profile, gate, shows_passes=output.shows_passes or out is not None)
     if out is not None:
         _write_all(report, out)
     return finish(report, output)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawtrace.cli._data import json_option
-from clawtrace.cli._source import Source, source_options
+from clawtrace.cli._source import Source, chosen_runs, source_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ def command(source: Source, wanted: tuple[str, ...], explain: bool, as_json: boo
 
     trees: Mapping[str, Sequence[SpanNode]] = {}
     with source.opened() as (asked, known):
-        run_ids = _selected(wanted, known)
+        run_ids = chosen_runs(wanted, known)
         if as_json:
             facts = asked.inspect(run_ids)
         else:
@@ -62,17 +62,6 @@ def command(source: Source, wanted: tuple[str, ...], explain: bool, as_json: boo
             print_explained(run["explained"], paper)
     if not facts["runs"]:
         click.echo("There is no run.", err=True)
-
-
-def _selected(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
-    for run_id in wanted:
-        if run_id not in known:
-            from difflib import get_close_matches
-
-            near = get_close_matches(run_id, known, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"There are {len(known)} runs."
-            raise click.UsageError(f"There is no run {run_id!r}. {hint}")
-    return list(dict.fromkeys(wanted)) or list(known)
 
 
 def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], paper: Paper) -> None:

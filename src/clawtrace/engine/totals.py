@@ -215,10 +215,19 @@ def _whole(values: Sequence[Any], at_least_one: bool = False) -> Any:
 
 
 def _times(run: RunSpans) -> dict[str, int | None]:
+    # A child that ended before it started lies within its parent; what a root lasted, nothing else tells.
+    unknown = any(
+        span.end_ns is not None and span.end_ns < span.start_ns and span.kind != "infra" and not depth
+        for span, depth in zip(run.spans, run.depth, strict=True)
+    )
     work = [(span.start_ns, span.last_ns) for span in run.spans if span.kind != "infra" and span.timed]
     busy, reached = 0, 0
     for start_ns, last_ns in work:  # in order of start
         if last_ns > reached:
             busy += last_ns - max(start_ns, reached)
             reached = last_ns
-    return {"first_start_ns": work[0][0] if work else None, "last_end_ns": reached if work else None, "busy_ns": busy}
+    return {
+        "first_start_ns": work[0][0] if work else None,
+        "last_end_ns": reached if work and not unknown else None,
+        "busy_ns": None if unknown else busy,
+    }

@@ -89,7 +89,7 @@ depth i Number of received ancestors.
 name t Span name as sent.
 start_ns i Start time.
 end_ns i End time; NULL when the span never ended.
-duration_ns i end_ns - start_ns, not below 0; NULL when the span never ended.
+duration_ns i end_ns - start_ns; NULL when the span never ended, or ended before it started.
 ended b Whether the span has an end.
 turn i 1-based turn of the conversation (one root trace or user prompt is one turn); NULL when unknown.
 kind t llm, tool, agent, chain, retrieval, embedding, guardrail, evaluator, infra, other.
@@ -247,8 +247,8 @@ cost_low d Sum over the priced calls, in US dollars: a lower bound.
 cost_high d The same when every call is priced; NULL (unbounded) when any is not.
 priced_calls i How many calls have a cost.
 first_start_ns i Earliest start among spans of the agent's work (kind not infra).
-last_end_ns i Latest end among them.
-busy_ns i Length of the union of their intervals.
+last_end_ns i Latest end among them; NULL when a root ended before it started.
+busy_ns i Length of the union of their intervals; NULL likewise.
 errors i Rows of errors; NULL where tools that a model asked for ran outside of any span.
 unrecovered_errors i Rows of errors whose recovered is not true; NULL like errors.
 agents i Agent activations; NULL when the instrumentation cannot record agents.

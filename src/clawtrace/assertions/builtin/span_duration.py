@@ -72,7 +72,7 @@ class SpanDuration(Assertion):
         if self.first_token:
             return f"""
     SELECT c.run_id AS run_id, c.span_id AS span_id, coalesce(p.name, 'model call') AS name, c.start_ns AS start_ns,
-           CASE WHEN c.first_token_ns < c.start_ns THEN 0 ELSE c.first_token_ns - c.start_ns END AS length_ns
+           CASE WHEN c.first_token_ns >= c.start_ns THEN c.first_token_ns - c.start_ns END AS length_ns
     FROM llm_calls AS c
     JOIN selected_runs AS q ON q.run_id = c.run_id
     LEFT JOIN spans AS p ON p.run_id = c.run_id AND p.span_id = c.span_id

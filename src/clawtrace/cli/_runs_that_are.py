@@ -1,0 +1,116 @@
+"""Judge runs that are there: recordings, or what a span store holds (`eval --traces`, `eval --store`)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from clawtrace.cli._outcome import trees_of
+from clawtrace.cli._source import Recordings, chosen_runs, load_recordings
+
+if TYPE_CHECKING:
+    from clawtrace.config.session_settings import SessionSettings
+    from clawtrace.engine.gate import Gate
+    from clawtrace.report.base import CampaignReport
+    from clawtrace.session import Session
+
+__all__ = ["RunsThatAre", "judge_runs"]
+
+
+class RunsThatAre(NamedTuple):
+    """Which runs are judged, as the flags say."""
+
+    recordings: Recordings
+    store: Path | None
+    wanted: tuple[str, ...]
+    """Run ids; empty for all."""
+    where: str | None
+    """SQL condition over the relation `runs`; None for all."""
+
+    def given(self) -> bool:
+        """Return whether any of the flags was given."""
+        return bool(self.recordings or self.store is not None or self.wanted or self.where is not None)
+
+    def check(self) -> None:
+        """Refuse what cannot be meant.
+
+        Raises:
+            UsageError: there is no source, or there are two.
+        """
+        if self.recordings and self.store is not None:
+            raise click.UsageError("--traces and --store are two sources; give one of them.")
+        if not self.recordings and self.store is None:
+            raise click.UsageError(
+                "Give --suite to run agents, or --traces or --store with --assertions to judge runs that are there."
+            )
+
+    @contextmanager
+    def opened(self, settings: SessionSettings) -> Iterator[tuple[Session, list[str]]]:
+        """Yield a session that holds the runs, and their ids in order.
+
+        Raises:
+            UsageError: a run that was named is not there, or no run is chosen.
+            InputError: a file that was named is not OTLP.
+            QueryError: the condition is no SQL that the store understands.
+        """
+        from clawtrace.session import Session
+
+        source = () if self.store is None else (self.store,)
+        with Session.open(*source, settings=settings) as session:
+            known = session.run_ids() if self.store is not None else load_recordings(session, self.recordings)
+            yield session, self._chosen(session, chosen_runs(self.wanted, known))
+
+    def _chosen(self, session: Session, run_ids: Sequence[str]) -> list[str]:
+        if self.where is None:
+            return list(run_ids)
+        held = set(session.query(f"SELECT run_id FROM runs WHERE {self.where}").column("run_id"))
+        chosen = [run_id for run_id in run_ids if run_id in held]
+        if not chosen:
+            raise click.UsageError(f"No run meets --where {self.where!r}; there are {len(run_ids)} runs.")
+        return chosen
+
+
+def judge_runs(
+    there: RunsThatAre, assertions: str, profile: str | None, gate: Gate, *, shows_passes: bool
+) -> CampaignReport:
+    """Return the report on runs that are there.
+
+    Args:
+        there: which runs.
+        assertions: path of the file that says what must be true.
+        profile: id or path of the evaluation profile that says what hooks may do.
+        gate: what the exit code is computed by.
+        shows_passes: whether anybody reads the spans of what passed.
+
+    Raises:
+        ConfigError: every problem of the files.
+        UsageError: as `RunsThatAre.opened`.
+    """
+    from clawtrace.config.assertions_file import load_assertions_file
+    from clawtrace.config.project_file import load_project
+    from clawtrace.config.session_settings import session_settings
+    from clawtrace.report.base import CampaignReport
+
+    started, began = datetime.now(UTC), time.perf_counter()
+    project = load_project(Path.cwd(), os.environ)
+    asked = load_assertions_file(assertions, project, os.environ, evaluation_profile=profile)
+    for warning in asked.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    with there.opened(session_settings(asked.project)) as (session, run_ids):
+        results = session.evaluate(
+            run_ids,
+            asked.assertions.parsed,
+            case_dir=asked.assertions.folder,
+            hooks=asked.hooks,
+            evidence_of_passes=shows_passes,
+        )
+        trees = trees_of(session, results)
+    spent = (time.perf_counter() - began) * 1000
+    return CampaignReport.gated(None, started, results, gate, trees=trees, duration_ms=spent)

@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 SUITE ?= quickstart
+RUN_PROFILE ?=
+EVALUATION_PROFILE ?=
 FAULT ?=
 
 VENV := .venv
@@ -32,10 +34,12 @@ help: ## Show this list
 
 setup: $(DEV) ## Set up .venv with everything for running and for developing
 
-eval: $(RUNTIME) ## Run the bundled suite (SUITE=name; FAULT=wrong_tool, lost_spans or no_delegation plants a fault)
+eval: $(RUNTIME) ## Run a bundled suite (SUITE, RUN_PROFILE, EVALUATION_PROFILE=name; FAULT=wrong_tool, lost_spans or no_delegation plants a fault)
 	@$(BIN)/python -m compileall -q src
 	@mkdir -p outputs
 	@$(IN_VENV) CLAWTRACE_DEMO_FAULT="$(FAULT)" clawtrace eval --suite $(SUITE) \
+		$(if $(RUN_PROFILE),--run-profile $(RUN_PROFILE)) \
+		$(if $(EVALUATION_PROFILE),--evaluation-profile $(EVALUATION_PROFILE)) \
 		--report json=outputs/$(SUITE).json --report junit=outputs/$(SUITE).xml
 
 test: lint types imports pytest ## Check everything: style, types, layers, and all tests

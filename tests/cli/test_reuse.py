@@ -118,6 +118,16 @@ class TestWhatIsReused:
         assert kept
         assert not any("s3cr3t-value" in path.read_text() for path in kept)
 
+    def test_an_upgraded_package_counts(self, project, tmp_path_factory):
+        """What is installed beside the program is part of the agent, though no file of the project tells."""
+        home = tmp_path_factory.mktemp("venv")
+        installed = home / "lib/python3.11/site-packages/framework-1.0.dist-info"
+        installed.mkdir(parents=True)
+        project.eval(VIRTUAL_ENV=str(home))
+        assert reused(project.eval(VIRTUAL_ENV=str(home))) == {"a", "b"}
+        installed.rename(installed.with_name("framework-1.1.dist-info"))
+        assert reused(project.eval(VIRTUAL_ENV=str(home))) == set()
+
     def test_an_edited_assertion_judges_the_stored_run_anew(self, project):
         """T24: no verdict is kept across an edit of what decides it, and no agent is run for it."""
         project.case("a", assertions="  - {type: tool_not_invoked, tool: search}")

@@ -107,7 +107,7 @@ def main() -> None:
     provider = TracerProvider()
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
-    print(work("engineer", sys.stdin.read()))
+    sys.stdout.write(work("engineer", sys.stdin.read()) + "\n")
     provider.shutdown()
 
 

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, RootModel, Tag, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetJsonSchemaHandler,
+    RootModel,
+    Tag,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from clawtrace._attribute_docs import Documented
 from clawtrace.assertions import _pattern
@@ -109,7 +119,15 @@ def _listed(written: Any) -> Any:
     return [written] if isinstance(written, str | dict) else written
 
 
-OneOrMore = BeforeValidator(_listed)
+class _OneOrMore(BeforeValidator):
+    """Its schema says to editors that a single entry will do."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        listed = handler(schema)
+        return {"anyOf": [listed["items"], listed]}
+
+
+OneOrMore = _OneOrMore(_listed)
 """Makes a list of a single entry."""
 
 Names = Annotated[tuple[Matcher, ...], OneOrMore, Field(min_length=1)]

@@ -1,4 +1,4 @@
-"""Serialised attributes (`KeyValue`) to key, text and type letter, remembered by their bytes."""
+"""Serialised attributes (`KeyValue`) to key, text and type letter."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from functools import lru_cache
 from struct import unpack_from
 from typing import Any
 
+from clawtrace.receiver.attribute_rows import Row
 from clawtrace.receiver.payload import BadItemError
 from clawtrace.receiver.values import MAX_DEPTH, double_text, finite, json_text
 from clawtrace.receiver.wire import message_class
 
-__all__ = ["AttributeReader", "Row"]
+__all__ = ["AttributeReader"]
 
-Row = tuple[str, str, str]
-"""Key, value as text, type letter."""
-
-_SHORT = 96
-_LIMIT = 20_000
 _KEY, _VALUE, _LENGTH_DELIMITED = 0x0A, 0x12, 0x0A
 _BOOL, _INT, _DOUBLE = 0x10, 0x18, 0x21
 _NO_TEXT = b"\xff"
@@ -70,16 +66,13 @@ def _parse(name: str, raw: bytes, what: str) -> Any:
 
 
 class AttributeReader:
-    """Decodes serialised attributes; short ones are remembered, because they repeat in span after span."""
+    """Decodes serialised attributes.
+
+    Args:
+        clean_bytes: redaction of binary values (as base64 they could no longer be searched).
+    """
 
     def __init__(self, clean_bytes: Callable[[bytes], bytes]) -> None:
-        """Make an empty memory.
-
-        Args:
-            clean_bytes: redaction of binary values (as base64 they could no longer be searched).
-        """
-        self.known: dict[bytes, Row] = {}
-        """Look here first: ``known.get(raw) or read(raw)``."""
         self._clean_bytes = clean_bytes
 
     def read(self, raw: bytes) -> Row:
@@ -89,14 +82,9 @@ class AttributeReader:
             BadItemError: it is malformed or nested deeper than protobuf reads (100 messages).
         """
         try:
-            row = self._read_plain(raw) or self._read_any(raw)
+            return self._read_plain(raw) or self._read_any(raw)
         except IndexError:
-            row = self._read_any(raw)
-        if len(raw) < _SHORT:
-            if len(self.known) >= _LIMIT:
-                self.known.clear()
-            self.known[raw] = row
-        return row
+            return self._read_any(raw)
 
     def _read_plain(self, raw: bytes) -> Row | None:
         """Decode the form that every exporter writes: key, then a scalar value, nothing else; None for others."""

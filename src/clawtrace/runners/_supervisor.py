@@ -1,29 +1,31 @@
 """A tiny process that starts one command and knows when its last descendant has ended.
 
-It runs as ``python -I -S -E _supervisor.py``, standard library only, one for each run, so that runs never
+It runs in a ``python -I -S -E`` of its own, standard library only, one for each run, so that runs never
 see each other's orphans. On Linux it is the child subreaper of everything that the command starts: a process
 that detaches (``setsid``, double fork) becomes its child and is waited for, or ended. Elsewhere the command's
 process group is all that can be known.
 
-The first line on file descriptor 0 is the order (JSON, `clawtrace.runners.process.ProcessSpec`); a later
-line ``stop``, or the end of that stream, ends the command. File descriptor 1 carries one JSON line per event.
-Waiting is by SIGCHLD and by the control stream, never by polling.
+The first line on file descriptor 0 is the order (`clawtrace.runners.process.ProcessSpec`, marshalled, as hex digits); a
+later line ``stop``, or the end of that stream, ends the command. File descriptor 1 carries one line per event, likewise.
+Both ends are one interpreter. Waiting is by SIGCHLD and by the control stream, never by polling.
 """
 
-# ruff: noqa: PTH123, PTH208
-# pathlib would double the start-up time of a process that is started once a run.
+# ruff: noqa: PTH123, PTH208, SIM105
+# pathlib, json, typing and contextlib would each add a third to the start-up time of a process that is started once a run.
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import json
+import marshal
 import os
 import select
 import signal
 import sys
 import time
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 CONTROL = 0
 REPORT = 1
@@ -35,8 +37,10 @@ LINUX = sys.platform.startswith("linux")
 
 def say(event: str, **facts: Any) -> None:
     """Write one event; a reader that has gone is no reason to stop ending processes."""
-    with contextlib.suppress(OSError):
-        os.write(REPORT, (json.dumps({"event": event, **facts}) + "\n").encode())
+    try:
+        os.write(REPORT, marshal.dumps({"event": event, **facts}).hex().encode() + b"\n")
+    except OSError:
+        pass
 
 
 def become_subreaper() -> bool:
@@ -56,10 +60,13 @@ def descendants() -> dict[int, str]:
     parents: dict[int, int] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
-            with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{entry}/stat", "rb") as stat:
-                fields = stat.read().rsplit(b")", 1)[1].split()
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as stat:
+                    fields = stat.read().rsplit(b")", 1)[1].split()
                 if fields[0] not in (b"Z", b"X"):
                     parents[int(entry)] = int(fields[1])
+            except (OSError, ValueError, IndexError):
+                pass
     ours = {os.getpid()}
     grew = True
     while grew:
@@ -236,11 +243,15 @@ class Watch:
         """Signal the process group and every descendant, in whatever session it is."""
         targets = list(descendants()) if self.adopts else ([] if self.main_ended else [self.main])
         for pid in targets:
-            with contextlib.suppress(OSError):
+            try:
                 os.kill(pid, number)
+            except OSError:
+                pass
         if self.order["own_group"] and not (self.adopts and self.main_ended):
-            with contextlib.suppress(OSError):
+            try:
                 os.killpg(self.main, number)
+            except OSError:
+                pass
 
     def group_lives(self) -> bool:
         """Whether the command's process group still has members (where orphans cannot be adopted)."""
@@ -254,7 +265,7 @@ class Watch:
 
 
 def read_order() -> dict[str, Any]:
-    """Read the order, one line of JSON; ``stop`` may already be behind it."""
+    """Read the order, one line; ``stop`` may already be behind it."""
     data = b""
     while b"\n" not in data:
         chunk = os.read(CONTROL, 65536)
@@ -264,11 +275,20 @@ def read_order() -> dict[str, Any]:
     line, rest = data.split(b"\n", 1)
     if rest:
         os._exit(0)
-    return dict(json.loads(line))
+    return dict(marshal.loads(bytes.fromhex(line.decode())))
 
 
 def main() -> None:
-    """Obey one order."""
+    """Obey one order, and end this process."""
+    try:
+        obey()
+    except Exception as error:
+        say("broken", reason=f"{type(error).__name__}: {error}")
+    os._exit(0)
+
+
+def obey() -> None:
+    """Run one command to the end of its last descendant."""
     order = read_order()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     wakeup_r, wakeup_w = os.pipe()
@@ -284,11 +304,3 @@ def main() -> None:
         return
     say("started", ns=started_ns, pid=pid)
     Watch(order, pid, adopts).run(wakeup_r)
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except Exception as error:
-        say("broken", reason=f"{type(error).__name__}: {error}")
-    os._exit(0)

@@ -29,15 +29,20 @@ def command_inputs(request: InputsRequest, settings: CommandSettings) -> Inputs:
     own = files_below(request.case_dir, request.judging, _listing(request.project_root))
     if own is None:
         return Inputs({}, f"the case's folder holds more than {MAX_FILES} files")
+    program = _program(request, settings)
     digests: dict[str, Any] = {
-        "the program": _program(request, settings),
+        "the program": None if program is None else file_digest(Path(os.path.realpath(program))),
+        "installed Python packages": _packages(program, request.env.get("VIRTUAL_ENV")),
         "the case's folder": tree_digest(request.case_dir, own),
         "a file that the command names": _named_files(request, settings),
         "the scaffold": _folder(request.case_dir, settings.scaffold),
         "variables of `pass_env`": _variables(request, settings),
     }
     if settings.inputs is not None:
-        return Inputs(digests | {"the files of `inputs`": tree_digest(request.case_dir, _globbed(request.case_dir, settings.inputs))})
+        return Inputs(
+            digests
+            | {"the files of `inputs`": tree_digest(request.case_dir, _globbed(request.case_dir, settings.inputs))}
+        )
     project = _project_digest(request.project_root, request.leave_out)
     if project is None:
         return Inputs(
@@ -48,8 +53,9 @@ def command_inputs(request: InputsRequest, settings: CommandSettings) -> Inputs:
 
 
 def forget_project_digests() -> None:
-    """Look at the project's files anew when the next digest is asked for."""
+    """Look at the project's files and at what is installed anew when the next digest is asked for."""
     _project_digest.cache_clear()
+    _packages.cache_clear()
     _listing.cache_clear()
 
 
@@ -82,14 +88,30 @@ def _globbed(case_dir: Path, patterns: Iterable[str]) -> list[Path]:
 
 
 def _program(request: InputsRequest, settings: CommandSettings) -> str | None:
-    """Return the program of a plain list by content; a shell text may start anything."""
-    if isinstance(settings.command, str):
-        return None
-    program = _rendered(settings.command[0], request)
-    if program is None:
-        return None
-    found = shutil.which(program, path=settings.env.get("PATH") or request.env.get("PATH", os.defpath))
-    return None if found is None else file_digest(Path(os.path.realpath(found)))
+    """Return the path of the program, of a shell text the first word's; None where it is not found."""
+    command = settings.command
+    first = next(iter(_shell_words(command)), "") if isinstance(command, str) else command[0]
+    name = _rendered(first, request)
+    return shutil.which(name, path=settings.env.get("PATH") or request.env.get("PATH", os.defpath)) if name else None
+
+
+@lru_cache(maxsize=64)
+def _packages(program: str | None, virtual_env: str | None) -> str:
+    """Return which versions of which packages the Python of the program, or of the active environment, has installed.
+
+    An agent changes when its framework is upgraded, and no file of the project need tell.
+    """
+    homes = {Path(path).parent.parent for path in (program, program and os.path.realpath(program)) if path}
+    homes |= {Path(virtual_env)} if virtual_env else set()
+    found = set()
+    for home in homes:
+        for folder in (*home.glob("lib/python3*/site-packages"), *home.glob("lib/python3*/dist-packages")):
+            found |= {
+                f"{entry.name}:{entry.stat().st_mtime_ns}"
+                for entry in os.scandir(folder)
+                if entry.name.endswith((".dist-info", ".egg-info", ".egg-link", ".pth"))
+            }
+    return hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()
 
 
 def _named_files(request: InputsRequest, settings: CommandSettings) -> dict[str, str]:

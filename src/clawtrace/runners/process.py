@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import json
+import marshal
 import os
 import subprocess
 import sys
@@ -23,7 +23,8 @@ from clawtrace.runners.base import StopSignal
 
 __all__ = ["ProcessEnd", "ProcessSpec", "supervise"]
 
-_SUPERVISOR = Path(__file__).with_name("_supervisor.py")
+_SUPERVISOR = f"import sys; sys.path.append({str(Path(__file__).parent)!r}); import _supervisor; _supervisor.main()"
+"""Imported, not run as a file: its compiled form is then kept between runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def supervise(spec: ProcessSpec, stop: StopSignal) -> ProcessEnd:
     copies = [stream for stream in streams.values() if isinstance(stream, int)]
     try:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-E", str(_SUPERVISOR)],
+            [sys.executable, "-I", "-S", "-E", "-c", _SUPERVISOR],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -99,9 +100,9 @@ def supervise(spec: ProcessSpec, stop: StopSignal) -> ProcessEnd:
     assert process.stdout is not None
     control, report = process.stdin, process.stdout
     try:
-        _send(control, json.dumps(asdict(spec) | streams) + "\n")
+        _send(control, _message(asdict(spec) | streams))
         unsubscribe = stop.subscribe(lambda: _send(control, "stop\n"))
-        events = {event.pop("event"): event for event in map(json.loads, report)}
+        events = {event.pop("event"): event for event in map(_read, report)}
         unsubscribe()
     finally:
         with contextlib.suppress(OSError):
@@ -119,6 +120,15 @@ def _own_copy(stream: str | int) -> str | int:
         return fcntl.fcntl(stream, fcntl.F_DUPFD_CLOEXEC, 3)
     except OSError:
         return os.devnull
+
+
+def _message(order: dict[str, Any]) -> str:
+    plain = {name: dict(value) if isinstance(value, Mapping) else value for name, value in order.items()}
+    return marshal.dumps(plain | {"argv": list(order["argv"])}).hex() + "\n"
+
+
+def _read(line: bytes) -> dict[str, Any]:
+    return dict(marshal.loads(bytes.fromhex(line.decode())))
 
 
 def _send(control: IO[bytes], line: str) -> None:

@@ -39,7 +39,8 @@ def main() -> None:
                 with NOTES.open("a", encoding="utf-8") as stream:
                     stream.write(f"{note}\n")
         count = len(NOTES.read_text(encoding="utf-8").splitlines())
-        print({"de": f"{count} Notizen", "en": f"{count} notes"}[told["context"]["language"]])
+        said = {"de": f"{count} Notizen", "en": f"{count} notes"}[told["context"]["language"]]
+        sys.stdout.write(f"{said}\n")
     provider.shutdown()
 
 

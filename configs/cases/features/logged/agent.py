@@ -8,4 +8,4 @@ Path("agent.log").write_text(
     f"2026-11-20T10:00:00Z run_id={run_id} tool=memory.search agent=librarian status=ok\n"
     f"2026-11-20T10:00:01Z run_id={run_id} token_usage input=1000 output=500 total=1500\n"
 )
-print("Found three notes.")
+sys.stdout.write("Found three notes.\n")

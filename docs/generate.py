@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from assertion_pages import assertion_pages, table
 
 if TYPE_CHECKING:
     import click
 
-    from clawtrace.assertions.reference import FieldReference
     from clawtrace.dialects import Dialect
     from clawtrace.dialects.schema import EventRule, JoinPair
 
@@ -23,15 +26,6 @@ REFERENCE = "docs/reference"
 SCHEMAS = "configs/schemas"
 PARSED_DIALECTS = "src/clawtrace/dialects/parsed.json"
 NOTE = "<!-- Written by docs/generate.py; change the code and run `make docs`. -->\n"
-
-
-def table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """Return a Markdown table; bars and line ends inside cells are made harmless."""
-    lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
-    for row in rows:
-        cells = (" ".join(cell.split()).replace("|", "\\|") for cell in row)
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
 
 
 def relations() -> str:
@@ -187,58 +181,6 @@ def dialect_words() -> str:
     return "\n".join(parts)
 
 
-GROWTH = {
-    "growing": "A pass is final.",
-    "shrinking": "A fail is final.",
-    "exact": "What is final depends on what is asked.",
-}
-
-
-def fields(found: Iterable[FieldReference]) -> str:
-    """Return the table of an assertion type's fields."""
-    rows = [(f"`{f.name}`", f.type, "required" if f.required else shown(f.default), f.meaning) for f in found]
-    return table(("field", "value", "default", "meaning"), rows) if rows else "No fields of its own.\n"
-
-
-def shown(default: Any) -> str:
-    """Return a default as YAML would have it; nothing for none."""
-    if isinstance(default, dict):
-        default = {key: value for key, value in default.items() if value is not None}
-    return "" if default in (None, "", [], {}) else f"`{json.dumps(default)}`".replace('"', "")
-
-
-def assertions() -> str:
-    """Return the page of the assertion types."""
-    from clawtrace.assertions.reference import reference
-    from clawtrace.assertions.registry import all_types
-
-    types = [reference(cls) for cls in all_types().values()]
-    parts = [
-        f"# Assertions\n\n{NOTE}\nStatuses, finality and exit codes: [../assertions.md](../assertions.md).\n",
-        table(("type", "passes when"), [(f"[`{t.type}`](#{t.type})", t.sentence) for t in types]),
-        f"## Fields of every type\n\n{fields(field for field in types[0].fields if field.common)}",
-    ]
-    for found in types:
-        needs = ", ".join(f"`{fact}`" for fact in found.requires)
-        warns = ", ".join(f"`{fact}`" for fact in found.warns_when_missing)
-        about = [
-            GROWTH[found.growth],
-            f"Needs {needs}." if needs else "",
-            f"Only warns when unknown: {warns}." if warns else "",
-            f"Version {found.version}.",
-        ]
-        parts.append(
-            f"## `{found.type}`\n\n{found.sentence}\n\n{found.why}\n\n```yaml\n{found.example.rstrip()}\n```\n\n"
-            f"{fields(field for field in found.fields if not field.common)}\n{' '.join(filter(None, about))}\n\n"
-            + (
-                f"<details><summary>The query of the example</summary>\n\n```sql\n{found.sql}\n```\n\n</details>\n"
-                if found.sql
-                else "It looks at the world, not at the trace: there is no query.\n"
-            )
-        )
-    return "\n".join(parts)
-
-
 def schemas() -> Iterator[tuple[str, str]]:
     """Yield the JSON Schemas, as `clawtrace schema --out` writes them."""
     from clawtrace.cli.schema import schemas
@@ -257,7 +199,7 @@ def parsed_dialects() -> str:
 
 def pages() -> Iterator[tuple[str, str]]:
     """Yield every generated file: its path below the checkout, and its text."""
-    yield f"{REFERENCE}/assertions.md", assertions()
+    yield from assertion_pages(NOTE)
     yield f"{REFERENCE}/commands.md", commands()
     yield from dialects()
     yield f"{REFERENCE}/dialect-words.md", dialect_words()

@@ -220,7 +220,7 @@ class Session:
             end_run: whether somebody says that nothing more will come; nothing is waited for then.
 
         Returns:
-            The record with `closed_by`.
+            The record with `closed_by`; what the agent printed is in it without the secrets that redaction knows.
         """
         from clawtrace.receiver.close import wait_closed
 
@@ -243,7 +243,11 @@ class Session:
                 for one in conflicts
             ],
         )
-        closed = record._replace(closed_by=closed_by)
+        closed = record._replace(
+            closed_by=closed_by,
+            final_output=record.final_output and self._clean(record.final_output),
+            runner_error=record.runner_error and self._clean(record.runner_error),
+        )
         self._store.put_record(closed)
         return closed
 

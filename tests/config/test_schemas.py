@@ -9,7 +9,8 @@ import pytest
 import yaml
 from jsonschema_rs import validator_for
 
-from clawtrace.assertions.registry import names
+from clawtrace.assertions.problems import InvalidAssertionError
+from clawtrace.assertions.registry import names, parse_assertion
 from clawtrace.config.schemas import FILE_KINDS, schemas
 from clawtrace.runners.base import runner_types
 
@@ -23,6 +24,7 @@ KINDS = {
     "assertions/*.yaml": "assertions",
 }
 EXAMPLES = [(path, kind) for pattern, kind in KINDS.items() for path in sorted(CONFIGS.glob(pattern))]
+CASES = Path(__file__).parents[1] / "assertions" / "cases"
 COMMENT = "# yaml-language-server: $schema="
 
 
@@ -103,3 +105,26 @@ def test_a_schema_refuses_what_the_loader_refuses(found, kind, edit):
 
     assert list(validator.iter_errors(data)) == []
     assert list(validator.iter_errors(data | edit)) != []
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in CASES.glob("*.yaml")))
+def test_an_editor_accepts_what_the_loader_accepts(found, name):
+    """Every assertion of the case files that the registry parses fits the schema of its type."""
+    cases = yaml.safe_load((CASES / f"{name}.yaml").read_text())
+    definitions = found["case"]["$defs"]
+    validator = validator_for({"$defs": definitions, "$ref": f"#/$defs/{name}"})
+    written = [{"type": name, **case["assert"]} for case in cases if isinstance(case.get("assert"), dict)]
+    accepted = [one for one in written if _is_valid(one)]
+
+    assert accepted
+    for one in accepted:
+        errors = validator.iter_errors(json.loads(json.dumps(one, default=str)))
+        assert [f"{error.instance_path}: {error.message}" for error in errors] == []
+
+
+def _is_valid(written: dict) -> bool:
+    try:
+        parse_assertion({"id": "x", **written})
+    except InvalidAssertionError:
+        return False
+    return True

@@ -8,6 +8,7 @@ was redacted, or could not be split may hide a hit.
 from __future__ import annotations
 
 import re
+import shlex
 
 from clawtrace.assertions._redacted import holds_mark
 from clawtrace.assertions.matchers import compile_regex
@@ -19,6 +20,10 @@ SHOWN = 2000
 """Characters of a command or of its output that a message shows."""
 
 _QUOTED = re.compile(r"\\[^AZzB]|\[\^?\]?[^\]]*\]")
+_UNREAD = re.compile(r"""["'\\\t]|  """)
+"""What a shell reads otherwise than it is written."""
+_LONGEST_READ = 100_000
+"""Longer text is looked at as it is written only, in characters: reading a megabyte takes a second."""
 _ANCHORS = re.compile(r"[\^$]|\\[AZzB]|\(\?(?:=|!|<=|<!)")
 
 
@@ -28,13 +33,31 @@ def _anchored(pattern: str) -> bool:
 
 
 def resolve_commands(pattern: str) -> tuple[Resolve, ...]:
-    """Decide once per distinct command: 0 the pattern is found in it, 1 it may be in what was redacted."""
+    """Decide once per distinct command: 0 the pattern is found in it, 1 it may be in what was redacted.
+
+    A command is looked at as it is written, and as the shell reads it: `r""m  -rf x` is `rm -rf x`.
+    """
     find = compile_regex(pattern)
 
     def items(text: str) -> tuple[int, ...]:
-        return (0,) if find(text) else (1,) if holds_mark(text) else ()
+        if find(text) or ((read := _as_read(text)) != text and find(read)):
+            return (0,)
+        return (1,) if holds_mark(text) else ()
 
     return (Resolve("asked_command", "commands", "text", items),)
+
+
+def _as_read(text: str) -> str:
+    """Return a command's words as its program gets them, one space between them; the text where it cannot be read so."""
+    if len(text) > _LONGEST_READ or not _UNREAD.search(text):
+        return text
+    reader = shlex.shlex(text.replace("\\\n", ""), posix=True)
+    # The end of a line ends a command: words on both sides of it are no neighbours.
+    reader.whitespace, reader.whitespace_split, reader.commenters = " \t", True, ""
+    try:
+        return " ".join(reader)
+    except ValueError:
+        return text
 
 
 def command_fit(pattern: str) -> str:

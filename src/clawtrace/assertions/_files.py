@@ -6,6 +6,8 @@ are (spec: assertions.md §7).
 
 from __future__ import annotations
 
+import codecs
+import os
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -24,6 +26,7 @@ __all__ = [
     "PathText",
     "Text",
     "Timestamp",
+    "encoding_of",
     "located",
     "read_text",
     "stale_reason",
@@ -32,6 +35,13 @@ __all__ = [
 
 MAX_BYTES = 64 * 1024 * 1024
 """The largest file that is read whole."""
+
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 
 Text = Annotated[str, Field(strict=True, min_length=1)]
 """Text that is not empty."""
@@ -72,7 +82,7 @@ def located(path: str, world: World) -> Path | None:
 
 
 def read_text(file: Path) -> str:
-    """Return a file's text; bytes that are no UTF-8 become replacement characters.
+    """Return a file's text; bytes that are no text become replacement characters.
 
     Raises:
         ClawtraceError: it is larger than `MAX_BYTES`.
@@ -80,7 +90,14 @@ def read_text(file: Path) -> str:
     size = file.stat().st_size
     if size > MAX_BYTES:
         raise ClawtraceError(f"the file {str(file)!r} has {size} bytes, more than the {MAX_BYTES} that a check reads")
-    return file.read_text(encoding="utf-8-sig", errors="replace")
+    return file.read_text(encoding=encoding_of(file), errors="replace")
+
+
+def encoding_of(file: Path) -> str:
+    """Return the encoding that a file's first bytes name: UTF-16 and UTF-32 by their mark, else UTF-8."""
+    with file.open("rb") as stream:
+        head = stream.read(4)
+    return next((name for mark, name in _MARKS if head.startswith(mark)), "utf-8-sig")
 
 
 def stale_reason(file: Path, world: World, updated_after: str | None) -> str | None:
@@ -93,28 +110,28 @@ def stale_reason(file: Path, world: World, updated_after: str | None) -> str | N
         limit = datetime.fromisoformat(updated_after).timestamp()
         return "" if changed > limit else f"it was last changed at {_shown(changed)}, not after {updated_after}"
     untouched = "it was there before the run and was not touched"
-    inside = _inside(file, world)
-    if inside is not None and world.changes is not None:
-        return untouched if inside in world.changes.get("unchanged", ()) else ""
+    places = [place for place in _inside(file, world) if place is not None]
+    if world.changes is not None and len(places) == 2:
+        for kind, why in (("created", ""), ("modified", ""), ("unchanged", untouched)):
+            if not set(places).isdisjoint(world.changes.get(kind, ())):
+                return why
+    # A link out of the workspace leads to what no snapshot saw.
     if world.started_at is None:
         return None
     return "" if changed >= world.started_at else untouched
 
 
-def _inside(file: Path, world: World) -> str | None:
-    """Return the path of `file` in the workspace, as the snapshots write it; None when it is outside."""
+def _inside(file: Path, world: World) -> tuple[str | None, str | None]:
+    """Return the path of `file` in the workspace as it is written, and behind all links; None where it is outside."""
     if world.workspace is None:
-        return None
-    try:
-        return Path(_normal(file)).relative_to(_normal(world.workspace)).as_posix()
-    except ValueError:
-        return None
+        return None, None
+    pairs = ((_normal(file), _normal(world.workspace)), (file.resolve(), world.workspace.resolve()))
+    written, real = (one.relative_to(root).as_posix() if one.is_relative_to(root) else None for one, root in pairs)
+    return written, real
 
 
-def _normal(file: Path) -> str:
-    import os
-
-    return os.path.normpath(file.absolute())
+def _normal(file: Path) -> Path:
+    return Path(os.path.normpath(file.absolute()))
 
 
 def _shown(seconds: float) -> str:

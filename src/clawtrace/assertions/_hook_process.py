@@ -79,7 +79,10 @@ def call_hook(order: Mapping[str, Any], *, network: str, env: Mapping[str, str],
             said = stderr.read(_MOST).decode("utf-8", "replace").strip().splitlines()
             last = f": {said[-1][:300]}" if said else ""
             raise HookError(f"the hook ended with exit code {process.returncode} and no answer{last}")
-    answer: dict[str, Any] = json.loads(text)
+    try:
+        answer: dict[str, Any] = json.loads(text)
+    except (ValueError, RecursionError):
+        raise HookError("the hook wrote into the pipe of its answer, so that it cannot be read") from None
     if "raised" in answer:
         raise HookError(f"the hook raised {answer['raised']}")
     return answer

@@ -10,7 +10,8 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import date
-from functools import partial
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 from clawtrace.campaign.expand import PlannedRun
@@ -20,7 +21,7 @@ from clawtrace.runners.content import tree_digest
 from clawtrace.runners.templates import names_in, render_tree
 from clawtrace.runners.workspace import STANDARD_FILES, placeholder
 
-__all__ = ["SCHEMA", "canonical_digest", "evaluation_fingerprint", "run_parts"]
+__all__ = ["SCHEMA", "canonical_digest", "evaluation_fingerprint", "forget_workspaces", "run_parts"]
 
 SCHEMA = 1
 """Raised when the same edit would give another agent or another judgement than before."""
@@ -73,9 +74,20 @@ def _agent(agent: LoadedAgent | None) -> dict[str, Any] | None:
     return {
         "agent_id": agent.config.agent_id,
         "openclaw": agent.config.openclaw.model_dump(mode="json"),
-        "workspace": tree_digest(agent.workspace, agent.workspace.rglob("*")),
+        "workspace": _workspace_digest(agent.workspace),
         "placeholders": [placeholder(name) for name in STANDARD_FILES],
     }
+
+
+@lru_cache(maxsize=256)
+def _workspace_digest(workspace: Path) -> str:
+    """Return the digest of an agent's files; it is the same for all cases of a campaign."""
+    return tree_digest(workspace, workspace.rglob("*"))
+
+
+def forget_workspaces() -> None:
+    """Look at the agents' files anew when the next fingerprint is asked for."""
+    _workspace_digest.cache_clear()
 
 
 def _stands_for(env: Mapping[str, str], name: str) -> str:

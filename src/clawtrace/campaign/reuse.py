@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.assertions.probe import Probe
 from clawtrace.campaign.expand import Plan, PlannedRun
-from clawtrace.campaign.fingerprint import canonical_digest, evaluation_fingerprint, run_parts
+from clawtrace.campaign.fingerprint import canonical_digest, evaluation_fingerprint, forget_workspaces, run_parts
 from clawtrace.campaign.layout import write_json
 from clawtrace.campaign.stored import StoredRun, StoredRuns, read_run
 from clawtrace.config.case_file import LoadedCase
@@ -102,6 +102,7 @@ class _Fingerprints:
         from clawtrace.runners.command_inputs import forget_project_digests
 
         forget_project_digests()
+        forget_workspaces()
         project, profile = plan.suite.project, plan.suite.evaluation_profile
         self._env = env
         self._root = project.root.absolute()

@@ -149,9 +149,7 @@ class Intake:
         if not request.json:
             decoded = self._decode_protobuf(request, suspect)
         elif document is None:
-            document = self._json.parse(request.body)
-            _check_document(request.signal, document)
-            decoded = self._json.decode(request.signal, document, request.body, suspect=suspect)
+            decoded = self._decode_text(request, suspect)
         else:
             decoded = self._json.decode(request.signal, document, request.body, suspect=suspect)
         if suspect:
@@ -162,6 +160,15 @@ class Intake:
             for (claim, reason), items in told.items():
                 decoded.rejected[claim, self._redactor.clean(reason)] += items
         return decoded
+
+    def _decode_text(self, request: Request, suspect: bool) -> Decoded:
+        if request.signal == "traces":
+            regular = self._json.regular_spans(request.body, suspect=suspect)
+            if regular is not None:
+                return regular
+        document = self._json.parse(request.body)
+        _check_document(request.signal, document)
+        return self._json.decode(request.signal, document, request.body, suspect=suspect)
 
     @cached_property
     def _protobuf(self) -> ProtobufDecoder:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
-from clawtrace.assertions._files import PathText, located
-from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
-from clawtrace.assertions.world import World
+from clawtrace.assertions._at_path import AtPath
+from clawtrace.assertions._files import PathText
+from clawtrace.assertions.probe import Finding
 
 __all__ = ["FileAbsent"]
 
 
-class FileAbsent(Probe):
+class FileAbsent(AtPath):
     """Nothing is at `path`: no file, no folder, no link.
 
     As a precondition it keeps a leftover of an earlier run from being taken for the work of this one; after the run it
@@ -23,17 +24,13 @@ class FileAbsent(Probe):
           path: "memory/drafts/{{today}}-output.md"
     """
 
-    main_field = "path"
     precondition = True
 
     path: PathText
     """What must not exist, relative to the run's workspace."""
 
-    def probe(self, world: World) -> Finding:
+    def look(self, file: Path) -> Finding:
         """Look for anything at the path."""
-        file = located(self.path, world)
-        if file is None:
-            return unknown_workspace(self.path)
         there = os.path.lexists(file)
         return Finding(not there, f"`{self.path}` {'exists' if there else 'does not exist'}.", {"exists": there})
 

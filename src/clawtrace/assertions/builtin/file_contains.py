@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from clawtrace.assertions._files import PathText, Text, located, read_text
-from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
-from clawtrace.assertions.world import World
+from clawtrace.assertions._at_path import AtPath
+from clawtrace.assertions._files import Text, read_text
+from clawtrace.assertions.probe import Finding
 
 __all__ = ["FileContains"]
 
 
-class FileContains(Probe):
+class FileContains(AtPath):
     """The file `path` contains `text`.
 
     A file that exists may still be empty, or hold an error message. The text is looked for as it is, case-sensitively.
@@ -22,18 +23,11 @@ class FileContains(Probe):
           text: '"name": "my-app"'
     """
 
-    main_field = "path"
-
-    path: PathText
-    """The file, relative to the run's workspace."""
     text: Text
     """What it contains."""
 
-    def probe(self, world: World) -> Finding:
+    def look(self, file: Path) -> Finding:
         """Look for the text."""
-        file = located(self.path, world)
-        if file is None:
-            return unknown_workspace(self.path)
         if not file.is_file():
             return Finding(False, f"`{self.path}` does not exist.", {"exists": False})
         content = read_text(file)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from clawtrace.assertions._files import PathText, located
-from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
-from clawtrace.assertions.world import World
+from clawtrace.assertions._at_path import AtPath
+from clawtrace.assertions.probe import Finding
 
 __all__ = ["FileExists"]
 
 
-class FileExists(Probe):
+class FileExists(AtPath):
     """The file `path` exists after the run.
 
     It does not ask who wrote it: a file of the scaffold counts. `artifact_exists` asks for the run's own work.
@@ -21,16 +21,8 @@ class FileExists(Probe):
           path: build/dist/bundle.js
     """
 
-    main_field = "path"
-
-    path: PathText
-    """The file, relative to the run's workspace."""
-
-    def probe(self, world: World) -> Finding:
+    def look(self, file: Path) -> Finding:
         """Look for the file."""
-        file = located(self.path, world)
-        if file is None:
-            return unknown_workspace(self.path)
         there = file.is_file()
         what = "exists" if there else "is a folder, a file was asked for" if file.is_dir() else "does not exist"
         return Finding(there, f"`{self.path}` {what}.", {"exists": there})

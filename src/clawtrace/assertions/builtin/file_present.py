@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from clawtrace.assertions._files import PathText, located
-from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
-from clawtrace.assertions.world import World
+from clawtrace.assertions._at_path import AtPath
+from clawtrace.assertions.probe import Finding
 
 __all__ = ["FilePresent"]
 
 
-class FilePresent(Probe):
+class FilePresent(AtPath):
     """The file `path` is there.
 
     As a precondition it keeps a run from being paid for that lacks what the agent needs: a skill, an input, a key file. It is
@@ -22,17 +22,10 @@ class FilePresent(Probe):
           path: SKILL.md
     """
 
-    main_field = "path"
     precondition = True
 
-    path: PathText
-    """The file, relative to the run's workspace."""
-
-    def probe(self, world: World) -> Finding:
+    def look(self, file: Path) -> Finding:
         """Look for the file."""
-        file = located(self.path, world)
-        if file is None:
-            return unknown_workspace(self.path)
         there = file.is_file()
         what = "is there" if there else "is a folder, a file was asked for" if file.is_dir() else "does not exist"
         return Finding(there, f"`{self.path}` {what}.", {"exists": file.exists()})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from clawtrace.assertions._files import PathText, located
+from clawtrace.assertions._at_path import AtPath
 from clawtrace.assertions.matchers import RegexText, compile_regex
-from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
-from clawtrace.assertions.world import World
+from clawtrace.assertions.probe import Finding
 
 __all__ = ["LogEntry"]
 
@@ -15,7 +15,7 @@ _LONGEST = 1_000_000
 """Characters of one line that the pattern looks at."""
 
 
-class LogEntry(Probe):
+class LogEntry(AtPath):
     """The log file has a line that matches `pattern`; with `absent`, it has none.
 
     It is for what only a log tells, such as an approval. The pattern is a regular expression that is searched in each line;
@@ -29,18 +29,13 @@ class LogEntry(Probe):
 
     main_field = "pattern"
 
-    path: PathText
-    """The log file, relative to the run's workspace."""
     pattern: RegexText
     """Regular expression."""
     absent: bool = False
     """True: no line may match."""
 
-    def probe(self, world: World) -> Finding:
+    def look(self, file: Path) -> Finding:
         """Read the file line by line."""
-        file = located(self.path, world)
-        if file is None:
-            return unknown_workspace(self.path)
         if not file.is_file():
             return Finding(False, f"`{self.path}` does not exist.", {"exists": False})
         matches, lines = compile_regex(self.pattern), 0

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from clawtrace.assertions._files import PathText, located
-from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
-from clawtrace.assertions.world import World
+from clawtrace.assertions._at_path import AtPath
+from clawtrace.assertions._files import PathText
+from clawtrace.assertions.probe import Finding
 
 __all__ = ["PathExists"]
 
 
-class PathExists(Probe):
+class PathExists(AtPath):
     """A file or folder is at `path` after the run.
 
     Some work shows in a folder, whatever the files in it are called.
@@ -21,16 +22,11 @@ class PathExists(Probe):
           path: build/dist
     """
 
-    main_field = "path"
-
     path: PathText
     """The file or folder, relative to the run's workspace."""
 
-    def probe(self, world: World) -> Finding:
+    def look(self, file: Path) -> Finding:
         """Look for anything at the path."""
-        file = located(self.path, world)
-        if file is None:
-            return unknown_workspace(self.path)
         kind = "folder" if file.is_dir() else "file" if file.exists() else None
         return Finding(
             kind is not None, f"`{self.path}` {f'is a {kind}' if kind else 'does not exist'}.", {"kind": kind}

@@ -57,7 +57,7 @@ class StateFile(Artifact):
         if state is None:
             return Finding(False, f"`{self._path}` holds no YAML or JSON mapping.")
         wanted = dict(self.expected_fields or {})
-        if self.expected_status is not None:
+        if "expected_status" in self.model_fields_set:
             wanted["status"] = self.expected_status
         actual, wrong = {}, []
         for key, value in wanted.items():

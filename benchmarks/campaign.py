@@ -1,0 +1,129 @@
+"""What clawtrace itself costs in a large campaign: planning, a run, and memory, with an agent that does nothing.
+
+    python benchmarks/campaign.py [CASES] [command|replay] [CONCURRENCY]
+
+CASES cases × 3 models × 2 repetitions (1 000, that is 6 000 runs). With `command` the agent is `true`, which exports
+nothing; with `replay` each run is the same recording of nine spans. Printed are the CPU time of planning (files read and
+checked, fingerprints, what could be reused), the CPU time and the clock's time a run, agents included, over the first and
+the last third of the runs, the memory of the process after each third, and what planning costs when all runs are stored.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from clawtrace.campaign.events import RunFinished
+from clawtrace.campaign.execute import execute
+from clawtrace.campaign.expand import Plan, expand
+from clawtrace.campaign.opening import open_campaign
+from clawtrace.campaign.reuse import Decision, decide
+from clawtrace.config.project_file import load_project
+from clawtrace.config.suite_file import load_suite
+
+PLANNING_BAR_S = 2.0
+RUN_BAR_MS = 30.0
+RECORDING = Path(__file__).parents[1] / "tests/recordings/pydantic-ai/one_tool"
+
+CASE = """\
+schema_version: 1
+case_id: c{number:04}
+title: Case {number}
+tags: [all]
+runner: {runner}
+input: {{messages: [{{role: user, content: Do task {number}.}}]}}
+assertions:
+  - {{type: agent_exit_code, value: 0}}
+  - {{type: tool_not_invoked, tool: delete_everything}}
+"""
+
+
+def write(root: Path, cases: int, kind: str, concurrency: int) -> None:
+    """Write the project."""
+    runner = {
+        "command": "{type: command, command: ['true']}",
+        "replay": f"{{type: replay, traces: [{str(RECORDING)!r}]}}",
+    }[kind]
+    files = {
+        "clawtrace.yaml": "schema_version: 1\n",
+        "configs/suites/s.yaml": "schema_version: 1\nsuite_id: s\ntitle: S\n"
+        "models: [{model_id: m1}, {model_id: m2}, {model_id: m3}]\n",
+        "configs/run_profiles/p.yaml": "schema_version: 1\nrun_profile_id: p\ntitle: P\n"
+        f"execution_policy: {{max_concurrency: {concurrency}, run_repetitions: 2}}\n",
+    }
+    for number in range(cases):
+        files[f"configs/cases/c{number:04}/test.yaml"] = CASE.format(number=number, runner=runner)
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+
+
+def planned() -> tuple[Plan, dict[str, Decision], float]:
+    """Return the plan of the project in the working folder, and the seconds of CPU that it took."""
+    began = cpu()
+    suite = load_suite("s", load_project(Path.cwd(), os.environ), os.environ, run_profile="p")
+    plan = expand(suite)
+    decisions = decide(plan, os.environ, reuse=True)
+    return plan, decisions, cpu() - began
+
+
+def cpu() -> float:
+    """Return the seconds of CPU of this process and of its children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def resident_mb() -> float:
+    """Return the memory of this process in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+class Thirds:
+    """Notes the CPU time, the clock and the memory at the start and after each third of the runs."""
+
+    def __init__(self, runs: int) -> None:
+        self._marks = [runs // 3, 2 * runs // 3, runs]
+        self._ended = 0
+        self.seen = [(cpu(), time.perf_counter(), resident_mb())]
+
+    def __call__(self, event: Any) -> None:
+        """Count a finished run."""
+        if isinstance(event, RunFinished):
+            self._ended += 1
+            if self._ended in self._marks:
+                self.seen.append((cpu(), time.perf_counter(), resident_mb()))
+
+
+def main() -> None:
+    """Measure and print."""
+    cases = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
+    kind = sys.argv[2] if len(sys.argv) > 2 else "command"
+    concurrency = int(sys.argv[3]) if len(sys.argv) > 3 else 8
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        write(Path(folder), cases, kind, concurrency)
+        plan, decisions, seconds = planned()
+        print(f"planning {len(plan.runs)} runs: {seconds:.2f} s of CPU, {seconds / PLANNING_BAR_S:.2f} x the bar")
+        thirds = Thirds(len(plan.runs))
+        with open_campaign(plan) as session:
+            done = execute(plan, session, os.environ, thirds, decisions=decisions)
+        assert len(done.results) == len(plan.runs), len(done.not_run)
+        assert all(one.has_trace == (kind == "replay") for one in done.results)
+        for name, first, last in (("first", 0, 1), ("last", 2, 3)):
+            runs = len(plan.runs) / 3
+            used, taken = (1000 * (thirds.seen[last][at] - thirds.seen[first][at]) / runs for at in (0, 1))
+            print(f"{name} third: {used:.1f} ms of CPU a run ({used / RUN_BAR_MS:.2f} x the bar), {taken:.1f} ms by the clock")
+        print("memory: " + ", ".join(f"{memory:.0f} MB" for _, _, memory in thirds.seen))
+        _, decisions, seconds = planned()
+        stored = sum(decision.stored is not None for decision in decisions.values())
+        print(f"planning again, {stored} runs stored: {seconds:.2f} s of CPU, {seconds / PLANNING_BAR_S:.2f} x the bar")
+
+
+if __name__ == "__main__":
+    main()

@@ -118,7 +118,9 @@ def main() -> None:
         for name, first, last in (("first", 0, 1), ("last", 2, 3)):
             runs = len(plan.runs) / 3
             used, taken = (1000 * (thirds.seen[last][at] - thirds.seen[first][at]) / runs for at in (0, 1))
-            print(f"{name} third: {used:.1f} ms of CPU a run ({used / RUN_BAR_MS:.2f} x the bar), {taken:.1f} ms by the clock")
+            print(
+                f"{name} third: {used:.1f} ms of CPU a run ({used / RUN_BAR_MS:.2f} x the bar), {taken:.1f} ms by the clock"
+            )
         print("memory: " + ", ".join(f"{memory:.0f} MB" for _, _, memory in thirds.seen))
         _, decisions, seconds = planned()
         stored = sum(decision.stored is not None for decision in decisions.values())

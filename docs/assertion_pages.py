@@ -5,6 +5,7 @@ The failing run of a type is one of the cases that test it (``tests/assertions``
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
 import re
@@ -103,7 +104,7 @@ def examples(found: Reference) -> str:
     rest = {key: value for key, value in entry.items() if key != "type"}
     alone = len(rest) == 1 and next(iter(rest)) == found.main_field
     value = (rest[found.main_field] if alone else rest) if rest else None
-    short = flow({found.type: value}) if rest else found.type
+    short = f"{found.type}: {flow(value)}" if rest else found.type
     if found.type == "python_hook":
         check = f"check_id: my-check\n    python_hook: {flow(rest)}"
     else:
@@ -116,9 +117,9 @@ def examples(found: Reference) -> str:
 
 
 def flow(value: Any) -> str:
-    """Return a value as YAML in one line, without the braces of the outermost mapping of one key."""
-    text = yaml.safe_dump(value, default_flow_style=True, width=10_000, sort_keys=False, allow_unicode=True).strip()
-    return text[1:-1] if isinstance(value, dict) and len(value) == 1 and text.startswith("{") else text
+    """Return a value as YAML in one line."""
+    text = yaml.safe_dump(value, default_flow_style=True, width=10_000, sort_keys=False, allow_unicode=True)
+    return text.removesuffix("...\n").strip()
 
 
 def told(failed: Failure) -> str:
@@ -229,40 +230,49 @@ def of_hook() -> Failure:
 
 
 def of_gateway() -> Failure:
-    """Return how a gateway that is down fails."""
+    """Return how a gateway that is not well fails."""
     from clawtrace.assertions.world import Gateway, World
 
-    url = "http://127.0.0.1:1"
-    message = probed({"type": "gateway_healthy"}, World("r1", gateway=Gateway(url)))
-    return Failure("nobody listens", f"gateway: {{url: {url}}}", {"type": "gateway_healthy"}, message)
+    asked = {"type": "gateway_healthy"}
+    with answering(503) as here:
+        message = probed(asked, World("r1", gateway=Gateway(f"http://{here}")))
+    of = f"gateway: {{url: http://{SHOWN}}}  # which answers 503"
+    return Failure("the gateway answers and is not well", of, asked, message.replace(here, SHOWN))
 
 
 def of_endpoint() -> Failure:
     """Return how an endpoint that answers otherwise fails."""
     from clawtrace.assertions.world import World
 
-    class NotThere(http.server.BaseHTTPRequestHandler):
+    with answering(404) as here:
+        asked = {"type": "gateway_response", "endpoint": f"http://{here}/health", "expected_status": 200}
+        message = probed(asked, World("r1"))
+    shown = json.loads(json.dumps(asked).replace(here, SHOWN))
+    of = f"endpoint: http://{SHOWN}/health  # which answers 404"
+    return Failure("the endpoint answers with another status", of, shown, message.replace(here, SHOWN))
+
+
+SHOWN = "127.0.0.1:18789"
+"""Stands in the pages for the address that a server was given."""
+
+
+@contextlib.contextmanager
+def answering(status: int) -> Iterator[str]:
+    """Yield host and port of a server that answers one request, with `status`."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(404)
+            self.send_response(status)
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
             pass
 
-    with http.server.HTTPServer(("127.0.0.1", 0), NotThere) as server:
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.handle_request)
         thread.start()
-        here = f"127.0.0.1:{server.server_address[1]}"
-        asked = {"type": "gateway_response", "endpoint": f"http://{here}/health", "expected_status": 200}
-        message = probed(asked, World("r1"))
+        yield f"127.0.0.1:{server.server_address[1]}"
         thread.join()
-    shown = json.loads(json.dumps(asked).replace(here, "127.0.0.1:18789"))
-    return Failure(
-        "the endpoint answers with another status",
-        "answer: {status: 404}",
-        shown,
-        message.replace(here, "127.0.0.1:18789"),
-    )
 
 
 ELSEWHERE = {"python_hook": of_hook, "gateway_healthy": of_gateway, "gateway_response": of_endpoint}

@@ -245,8 +245,8 @@ class Session:
         )
         closed = record._replace(
             closed_by=closed_by,
-            final_output=record.final_output and self._clean(record.final_output),
-            runner_error=record.runner_error and self._clean(record.runner_error),
+            final_output=record.final_output and self.clean(record.final_output),
+            runner_error=record.runner_error and self.clean(record.runner_error),
         )
         self._store.put_record(closed)
         return closed
@@ -364,7 +364,7 @@ class Session:
             if look_at_the_world(assertions)
             else {}
         )
-        probed = ask_probes(assertions, seen, self._clean) if seen else {}
+        probed = ask_probes(assertions, seen, self.clean) if seen else {}
         self._awaited.update(dict.fromkeys(run_ids))
         with self._store.lock:
             engine = self._current(run_ids, more=list(self._awaited))
@@ -388,7 +388,7 @@ class Session:
         (run,) = self.inspect([run_id])["runs"]
         return dict(run)
 
-    def _clean(self, text: str) -> str:
+    def clean(self, text: str) -> str:
         """Return `text` without the secrets that redaction knows."""
         if self._redactor is None:
             from clawtrace.receiver.redact import Redactor

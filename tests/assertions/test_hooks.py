@@ -58,6 +58,11 @@ def test_metadata_reaches_the_report(ask):
     [
         ("def check():\n    raise ValueError('no such table')", r"raised ValueError: no such table \(hook\.py:2\)"),
         ("def check(): return 'yes'", "raised TypeError: a hook returns true or false"),
+        (
+            "import os\ndef check():\n    for fd in range(3, 20):\n        try: os.write(fd, b'{\"passed\": true}')\n"
+            "        except OSError: pass\n    return False",
+            "wrote into the pipe of its answer",
+        ),
         ("def check(): return None", "raised TypeError"),
         ("import sys\ndef check(): sys.exit(3)", "raised SystemExit: 3"),
         ("import os\ndef check(): os._exit(7)", "ended with exit code 7 and no answer"),

@@ -61,6 +61,8 @@ def build(given, root):
         for path, text in given.get(key, {}).items():
             (root / folder / path).parent.mkdir(parents=True, exist_ok=True)
             (root / folder / path).write_text(text, encoding="utf-8")
+    for path, hexadecimal in given.get("bytes", {}).items():
+        (root / "workspace" / path).write_bytes(bytes.fromhex(hexadecimal))
     for path, target in given.get("links", {}).items():
         (root / "workspace" / path).symlink_to(target)
     return World(

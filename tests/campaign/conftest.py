@@ -30,6 +30,10 @@ class RecordingSession:
     asked: dict[str, list] = field(default_factory=dict)
     worlds: dict = field(default_factory=dict)
 
+    def clean(self, text):
+        """Nothing is secret here."""
+        return text
+
     def open_run(self, record):
         """Keep the announcement."""
         assert record.run_id not in self.opened

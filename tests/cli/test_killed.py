@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from tests.cli.conftest import PROGRAM, clean_environment
 
 AGENT = Path(__file__).with_name("agent.py")

@@ -99,6 +99,21 @@ def test_an_agent_that_exports_nothing_is_skipped_and_not_green(project, program
     assert "hint: " in done.stdout
 
 
+def test_an_agent_that_failed_has_its_last_words_in_the_report(project, program, results, tmp_path) -> None:
+    """Why there is no trace is told by the agent itself, without the secrets that it may have printed."""
+    project(a="search")
+    case = tmp_path / "configs/cases/a/test.yaml"
+    secret = "sk-ant-api03-" + "A1b2C3d4E5f6G7h8I9j0" * 4 + "AA"
+    case.write_text(case.read_text().replace(str(AGENT), f"/nowhere/{secret}/agent.py"))
+    ended = program("eval", "--suite", "s")
+
+    assert ended.returncode == 3
+    assert "note: the agent ended as `failed`; its last words on standard error:" in ended.stdout
+    assert "can't open file" in ended.stdout
+    assert secret not in ended.stdout
+    assert secret not in json.dumps(results())
+
+
 def test_flags_choose_what_runs(project, program, results) -> None:
     """--case, --tag and --repeat narrow and widen the plan; --concurrency and --run-profile are taken."""
     project(policy="{run_repetitions: 1}", first="search", second="search")

@@ -161,20 +161,6 @@ class TestCaseProblems:
             "configs/cases/a/test.yaml:17:11: `assertions.3.type` must be the name of an assertion type",
         ]
 
-    @pytest.mark.parametrize(
-        ("key", "sentence"),
-        [
-            ("dataset", "one case a row comes with a later version"),
-        ],
-    )
-    def test_what_is_not_supported_yet_says_so(self, files, key, sentence):
-        """A key of the documented format that has no behaviour yet is refused, never ignored."""
-        files.suite()
-        files.case("a", text=CASE_WITH.format(runner="type: command\n  command: [x]") + f"{key}: []\n")
-
-        (problem,) = files.problems()
-        assert problem.startswith(f"configs/cases/a/test.yaml:12:1: `{key}` is not supported yet: {sentence}")
-
     def test_other_runners_are_not_supported_yet(self, files):
         """A runner type of the documented format that does not exist yet is told apart from a typing error."""
         files.suite()

@@ -70,9 +70,10 @@ def test_generated_documents_are_as_the_code_says():
     assert kept - pages.keys() == set()
 
 
-def test_the_readmes_commands_run(tmp_path: Path):
-    """A reader who pastes the README's commands, one block after the other, sees each succeed."""
-    blocks = RUN.findall((ROOT / "README.md").read_text())
+@pytest.mark.parametrize("page", ["README.md", "docs/first-case.md"])
+def test_the_commands_of_a_page_run(tmp_path: Path, page: str):
+    """A reader who pastes the commands, one block after the other, sees each succeed."""
+    blocks = RUN.findall((ROOT / page).read_text())
     assert len(blocks) >= 4
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "HOME": str(tmp_path), "CI": "1"}

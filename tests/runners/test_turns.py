@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 import uuid
 from dataclasses import replace
 
@@ -118,3 +120,32 @@ def test_the_agent_is_named(bench, tmp_path):
     request = replace(bench.request(command="echo $CLAWTRACE_AGENT_ID"), agent=AgentFiles("helper", tmp_path / "w"))
 
     assert CommandRunner().run(request, bench.target, bench.stop).final_output == "helper"
+
+
+def test_stopping_ends_the_turn_and_starts_no_other(run, bench):
+    """Ctrl-C in a turn ends its agent; the run is `invalid`, and later turns never start."""
+    ready = bench.folder / "ready"
+    os.mkfifo(ready)
+
+    def stop_when_ready() -> None:
+        ready.read_text()
+        bench.stop.set()
+
+    threading.Thread(target=stop_when_ready).start()
+    outcome = run(f"touch ran{{{{turn}}}}; echo go > {ready}; sleep 60")
+
+    assert (outcome.run_status, outcome.runner_error) == ("invalid", "interrupted")
+    assert outcome.changes["created"] == ["ran1"]
+
+
+def test_what_a_turn_leaves_running_is_ended_before_the_next(run):
+    """A daemon of the first turn does not reach the second one; the run's notes name it."""
+    outcome = run(
+        "if test $CLAWTRACE_TURN = 1; then sleep 61 & echo $! > pid; else ! kill -0 $(cat pid); fi",
+        turns=TURNS[:2],
+        leftover_seconds=0.2,
+    )
+
+    assert (outcome.run_status, outcome.exit_code) == ("success", 0)
+    assert [note for note in outcome.notes if "sleep 61" in note]
+    assert "sleep 61" in outcome.cut_off

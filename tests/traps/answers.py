@@ -6,6 +6,7 @@ outside of a question only where the answer stays true.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -96,7 +97,7 @@ def _agent(span: Span) -> str:
 
 def _loops(told: Told) -> bool:
     called = [(_name(span), _arguments(span)) for span in told.tools]
-    return any(one == next_ for one, next_ in zip(called, called[1:], strict=False))
+    return any(one == following for one, following in itertools.pairwise(called))
 
 
 def _outcome(span: Span) -> str:

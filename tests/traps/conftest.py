@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent)]
+sys.path.insert(0, str(Path(__file__).parent))
 
 from trap_runs import Bench
 

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import urllib.request
+from pathlib import Path
 from urllib.parse import unquote
 
 
@@ -21,8 +22,10 @@ def told(variable: str) -> dict[str, str]:
 
 def main(recording: str, times: str = "1", says: str = "") -> None:
     """Send every request."""
-    resource = [{"key": key, "value": {"stringValue": value}} for key, value in told("OTEL_RESOURCE_ATTRIBUTES").items()]
-    with open(recording, encoding="utf-8") as lines:
+    resource = [
+        {"key": key, "value": {"stringValue": value}} for key, value in told("OTEL_RESOURCE_ATTRIBUTES").items()
+    ]
+    with Path(recording).open(encoding="utf-8") as lines:
         for line in lines:
             data = json.loads(line)
             for group in data["resourceSpans"]:

@@ -46,7 +46,9 @@ def model_call(id: str, parent: str = "", at: float = 0, to: float = 0, *, model
     return Span(id, f"chat {model}", at, to or at + 5, parent, {**said, **_genai(more)}).but()
 
 
-def tool_call(id: str, name: str, parent: str = "", at: float = 0, to: float = 0, *, error: str | None = None, **more: Any) -> Span:
+def tool_call(
+    id: str, name: str, parent: str = "", at: float = 0, to: float = 0, *, error: str | None = None, **more: Any
+) -> Span:
     """An executed tool call."""
     said = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
     return Span(id, f"execute_tool {name}", at, to or at + 5, parent, {**said, **_genai(more)}, error).but()

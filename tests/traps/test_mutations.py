@@ -49,7 +49,8 @@ def statuses(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
     judged = bench.judge(*({"type": name} | row["assertion"] for name, row in TYPES.items()))
     assert judged.exit_code == 1, judged.stderr
     return {
-        run: {verdict["type"]: verdict["status"] for verdict in found["assertions"]} for run, found in judged.runs.items()
+        run: {verdict["type"]: verdict["status"] for verdict in found["assertions"]}
+        for run, found in judged.runs.items()
     }
 
 

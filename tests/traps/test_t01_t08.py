@@ -47,12 +47,18 @@ NEGATIVE = [
 
 @pytest.mark.parametrize(
     ("how", "env"),
-    [("nobody_listens", {}), ("flush", {"OTEL_SDK_DISABLED": "true"}), ("flush", {"OTEL_TRACES_SAMPLER": "always_off"})],
+    [
+        ("nobody_listens", {}),
+        ("flush", {"OTEL_SDK_DISABLED": "true"}),
+        ("flush", {"OTEL_TRACES_SAMPLER": "always_off"}),
+    ],
     ids=["exports elsewhere", "SDK switched off", "nothing sampled"],
 )
 def test_t01_an_exporter_that_is_silently_dead(bench: Bench, how, env):
     """The agent ends well, no span arrives: everything is skipped, exit 3, and the hint says what to look at."""
-    judged = bench.live(sdk_agent(how, "delete_all"), NEVER, CALLED, runner={"env": env | {"OTEL_EXPORTER_OTLP_TIMEOUT": "1"}})
+    judged = bench.live(
+        sdk_agent(how, "delete_all"), NEVER, CALLED, runner={"env": env | {"OTEL_EXPORTER_OTLP_TIMEOUT": "1"}}
+    )
 
     assert judged.exit_code == 3
     assert judged.run["run_status"] == "success"
@@ -77,7 +83,9 @@ def test_t02_a_negative_assertion_on_an_empty_or_partial_trace(bench: Bench, tra
 def test_t02_tools_that_no_span_can_tell_of(bench: Bench):
     """Model calls alone, one of which asked for tools: what was called is unknown, so that nothing was ruled out."""
     calls = [model_call("m1", response__finish_reasons=["tool_calls"]), model_call("m2", at=10)]
-    judged = bench.judge_spans(calls, NEVER, {"type": "tool_not_permitted", "allowed_tools": ["read"]}, {"type": "no_loops"})
+    judged = bench.judge_spans(
+        calls, NEVER, {"type": "tool_not_permitted", "allowed_tools": ["read"]}, {"type": "no_loops"}
+    )
 
     assert judged.statuses == ["inconclusive"] * 3
     assert judged.exit_code == 3

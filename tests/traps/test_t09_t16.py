@@ -50,7 +50,9 @@ def test_t09_an_invalid_regular_expression(bench: Bench, written):
 
 def test_t10_multiplicity(bench: Bench):
     """`[a, a]` needs two calls in every mode, and no call is counted for two."""
-    modes = [{"type": "tool_sequence", "mode": mode, "expected": ["a", "a"]} for mode in ("contains", "ordered", "strict")]
+    modes = [
+        {"type": "tool_sequence", "mode": mode, "expected": ["a", "a"]} for mode in ("contains", "ordered", "strict")
+    ]
     bench.record("once", [agent("root", "x"), tool_call("t1", "a", "root", 10)])
     bench.record("twice", [agent("root", "x"), tool_call("t1", "a", "root", 10), tool_call("t2", "a", "root", 20)])
     judged = bench.judge(*modes, {"type": "tool_sequence", "steps": [{"repeat": "a", "min": 2}]})
@@ -84,8 +86,14 @@ def test_t10_compound_commands(bench: Bench):
 def test_t11_calls_without_a_price(bench: Bench, how):
     """Half of the calls unpriced decides only what is sure, and names the model; all unpriced warns; neither is green."""
     first = "gpt-4o" if how == "half" else "in-house"
-    spans = [agent("root", "x"), model_call("m1", "root", 1, model=first), model_call("m2", "root", 9, model="in-house")]
-    judged = bench.judge_spans(spans, {"type": "trace_cost", "max_usd": 1}, {"type": "trace_cost", "max_usd": 0.0000001})
+    spans = [
+        agent("root", "x"),
+        model_call("m1", "root", 1, model=first),
+        model_call("m2", "root", 9, model="in-house"),
+    ]
+    judged = bench.judge_spans(
+        spans, {"type": "trace_cost", "max_usd": 1}, {"type": "trace_cost", "max_usd": 0.0000001}
+    )
 
     assert judged.statuses == (["inconclusive", "fail"] if how == "half" else ["warn", "warn"])
     assert judged.exit_code == (1 if how == "half" else 3)
@@ -99,7 +107,9 @@ def test_t12_the_order_of_prices_decides_nothing(bench: Bench):
         "gpt-4o-mini": {"input_per_1k": 2, "output_per_1k": 0},
         "glob:gpt-*": {"input_per_1k": 4, "output_per_1k": 0},
     }
-    calls = [model_call(name, "root", model=name, usage__input_tokens=1000) for name in ("gpt-4o", "gpt-4o-mini", "gpt-x")]
+    calls = [
+        model_call(name, "root", model=name, usage__input_tokens=1000) for name in ("gpt-4o", "gpt-4o-mini", "gpt-x")
+    ]
     asked = [{"type": "trace_cost", "max_usd": most} for most in (7, 6.99)]
     bench.record("run", [agent("root", "x"), *calls])
     found = set()
@@ -153,7 +163,9 @@ def test_t14_a_blocked_call(bench: Bench, recordings: Path):
 
 def test_t15_a_failed_tool_is_not_done(bench: Bench):
     """It was called, and the sentence says that it failed; `status: ok` does not hold; a request alone is no call."""
-    asked = json.dumps([{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "send", "arguments": {}}]}])
+    asked = json.dumps(
+        [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "send", "arguments": {}}]}]
+    )
     bench.record("failed", [agent("root", "x"), tool_call("t", "send", "root", 10, error="refused")])
     bench.record("only asked for", [agent("root", "x"), model_call("m", "root", 1, output__messages=asked)])
     failing = shell("t", "make test", 10, code=2)
@@ -198,14 +210,18 @@ def test_t16_parents_that_never_came(bench: Bench):
 
 def test_t16_spans_of_another_run_in_the_same_recording(bench: Bench):
     """A recording that holds two runs, told apart by their resource: neither sees the other's calls."""
-    first, second = ([span.but(trace=name) for span in spans] for name, spans in (("a", _one("read")), ("b", _one("delete_all"))))
+    first, second = (
+        [span.but(trace=name) for span in spans] for name, spans in (("a", _one("read")), ("b", _one("delete_all")))
+    )
     text = "".join(
         (bench.record(name, spans, resource={"clawtrace.run_id": name})).read_text()
         for name, spans in (("r1", first), ("r2", second))
     )
     shutil.rmtree(bench.root / "recordings")
     both = bench.write("both.jsonl", text)
-    judged = bench.program("eval", "--traces", both, "--assertions", bench.assertions([NEVER]), "--report", "json=report.json")
+    judged = bench.program(
+        "eval", "--traces", both, "--assertions", bench.assertions([NEVER]), "--report", "json=report.json"
+    )
 
     assert {run: found["status"] for run, found in judged.runs.items()} == {"r1": "pass", "r2": "fail"}
 

@@ -119,7 +119,13 @@ def test_t20_stale_files(bench: Bench):
 
 @pytest.mark.parametrize(
     "prints",
-    ["echo 'The report is done.' >&2", "echo '{\"payloads\": []}'", "echo '   '", "true", "echo 'The report is done.'; exit 3"],
+    [
+        "echo 'The report is done.' >&2",
+        "echo '{\"payloads\": []}'",
+        "echo '   '",
+        "true",
+        "echo 'The report is done.'; exit 3",
+    ],
     ids=["standard error", "an envelope without content", "white space", "nothing", "and then fails"],
 )
 def test_t21_standard_error_or_raw_json_is_no_answer(bench: Bench, prints):
@@ -138,6 +144,7 @@ def test_t21_standard_error_or_raw_json_is_no_answer(bench: Bench, prints):
 
 def test_t22_a_last_command_that_hides_the_one_that_failed(bench: Bench):
     """`ls` after a broken build ends well; the build is asked for by name, by `all`, and by `ran` with `status: ok`."""
+
     def shell(id: str, text: str, at: float, code: int, out: str = "") -> Span:
         result = json.dumps({"exit_code": code, "stdout": out, "stderr": "" if code == 0 else "ld: failed"})
         arguments = json.dumps({"command": text})
@@ -193,7 +200,7 @@ def test_t23_an_agent_that_imitates_calls_and_verdicts(bench: Bench):
 def test_t23_a_span_that_imitates_a_verdict_or_another_run(bench: Bench):
     """Attributes with clawtrace's own names in a span of the run change neither its verdicts nor another run's."""
     spans = [
-        agent("root", "a", **{"agent__id": "x"}).but(attributes={"clawtrace.verdict": "pass", "clawtrace.status": "pass"}),
+        agent("root", "a", agent__id="x").but(attributes={"clawtrace.verdict": "pass", "clawtrace.status": "pass"}),
         tool_call("t", "rm", "root", 10).but(attributes={"clawtrace.dialect": "none", "clawtrace.kind": "infra"}),
     ]
     judged = bench.judge_spans(spans, NEVER)

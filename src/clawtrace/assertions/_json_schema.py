@@ -77,7 +77,8 @@ def _validator(schema: str) -> Any:
             json.loads(schema), offline=True, validate_formats=True, pattern_options=jsonschema_rs.RegexOptions()
         )
     except jsonschema_rs.ValidationError as error:
-        raise ValueError(error.message) from None
+        place = ".".join(str(part) for part in error.instance_path)
+        raise ValueError(f"`{place}`: {error.message}" if place else error.message) from None
 
 
 def schema_problem(schema: Mapping[str, Any], text: str) -> str:

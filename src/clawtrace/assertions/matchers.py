@@ -81,11 +81,19 @@ RegexText = Annotated[str, AfterValidator(_check_regex)]
 """A regular expression as a field of its own, checked when the file is loaded."""
 
 
+_UNCLOSED = re.compile(r"^(?:[^\[]|\[!?+\]?+[^\]]*\])*+\[")
+"""A bracket that no other one closes."""
+
+
 def _compile_glob(pattern: str) -> Predicate:
     import fnmatch
 
     if not pattern:
         raise ValueError("the glob is empty: write what it should match, for example 'glob:memory.*'")
+    unclosed = _UNCLOSED.search(pattern)
+    if unclosed is not None:
+        at = unclosed.end()
+        raise ValueError(f"invalid glob {pattern!r}: `[` at character {at} is never closed; `[[]` is the character itself")
     compiled = re.compile(fnmatch.translate(pattern))
     return lambda value: compiled.match(value) is not None
 

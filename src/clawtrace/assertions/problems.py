@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from clawtrace.assertions.base import Assertion
 from clawtrace.errors import ClawtraceError, ExitCode
 
 __all__ = ["AssertionProblem", "InvalidAssertionError", "did_you_mean", "problems_of"]
@@ -59,24 +60,48 @@ def problems_of(error: ValidationError, model: type[BaseModel], written: Mapping
     inner = {detail["loc"][:length] for detail in details for length in range(len(detail["loc"]))}
     # A list whose entries are wrong is called too short beside: those entries were not counted.
     told = [detail for detail in details if detail["type"] != "too_short" or detail["loc"] not in inner]
-    return [_problem(detail, model, written) for detail in told]
+    found: dict[Path, list[ErrorDetails]] = {}
+    for detail in told:
+        found.setdefault(_path(detail["loc"], written), []).append(detail)
+    return [
+        problem for path, some in found.items() for problem in _problems_at(path, some, list(found), model, written)
+    ]
 
+
+def _problems_at(
+    path: Path, details: Sequence[ErrorDetails], places: Sequence[Path], model: type[BaseModel], written: Any
+) -> list[AssertionProblem]:
+    """Return what is wrong at one place; what may be text or a list, and is neither, is told once."""
+    kinds = " or ".join(dict.fromkeys(_KINDS[detail["type"]] for detail in details if detail["type"] in _KINDS))
+    others = [_problem(detail, model, written) for detail in details if detail["type"] not in _KINDS]
+    if not kinds or any(len(place) > len(path) and place[: len(path)] == path for place in places):
+        return others
+    if others:
+        words = all(detail["type"] == "literal_error" for detail in details if detail["type"] not in _KINDS)
+        return [one._replace(message=f"{one.message}; or {kinds}") for one in others] if words else others
+    quotes = "; put it in quotes" if kinds == "text" else ""
+    return [AssertionProblem(path, f"must be {kinds}, found {_found(details[0]['input'])}{quotes}")]
+
+
+_KINDS = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+}
+"""What a value would have to be, by the kind of pydantic's error."""
 
 _WORDS = {
-    "string_type": "must be text, found {found}; put it in quotes",
-    "int_type": "must be a whole number, found {found}",
-    "int_from_float": "must be a whole number, found {found}",
-    "float_type": "must be a number, found {found}",
     "finite_number": "must be a finite number, found {found}",
-    "bool_type": "must be true or false, found {found}",
-    "bool_parsing": "must be true or false, found {found}",
-    "list_type": "must be a list, found {found}",
-    "tuple_type": "must be a list, found {found}",
-    "dict_type": "must be a mapping, found {found}",
-    "model_type": "must be a mapping, found {found}",
-    "greater_than_equal": "must be at least {ge}, found {found}",
-    "greater_than": "must be more than {gt}, found {found}",
-    "less_than_equal": "must be at most {le}, found {found}",
+    "greater_than_equal": "must be at least {ge:g}, found {found}",
+    "greater_than": "must be more than {gt:g}, found {found}",
+    "less_than_equal": "must be at most {le:g}, found {found}",
     "too_short": "needs at least {min_length} {entries}, found {actual_length}",
     "string_too_short": "must not be empty",
 }
@@ -165,7 +190,9 @@ def _by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def _fields_at(model: type[BaseModel], path: Path, written: Any) -> list[str]:
-    return list(_by_key(_model_at(model, path, written)))
+    """Return the keys that are valid at `path`: the type's own before those that every type has."""
+    found = _by_key(_model_at(model, path, written))
+    return sorted(found, key=Assertion.model_fields.__contains__)
 
 
 def _choices(model: type[BaseModel], path: Path, written: Any) -> list[str]:

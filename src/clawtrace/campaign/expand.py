@@ -80,7 +80,7 @@ def expand(
 
     Args:
         suite: what was loaded.
-        cases: only these cases of the suite; empty for all.
+        cases: only these cases of the suite, by the id of a row or of all rows of a dataset; empty for all.
         tags: only cases with one of these tags; empty for all.
         models: only these models of the suite; empty for all.
         repetitions: instead of the profile's.
@@ -141,13 +141,13 @@ def _planned(suite: LoadedSuite, case: LoadedCase, model: ModelConfig | None, nu
 
 
 def _chosen_cases(suite: LoadedSuite, ids: Sequence[str], tags: Sequence[str]) -> list[LoadedCase]:
-    known = {case.config.case_id: case for case in suite.cases}
+    known = {name for case in suite.cases for name in (case.config.case_id, case.file_id)}
     _require(ids, known, "case", suite)
     _require(tags, {tag for case in suite.cases for tag in case.config.tags}, "tag", suite)
     chosen = [
         case
         for case in suite.cases
-        if (not ids or case.config.case_id in ids) and (not tags or set(tags) & set(case.config.tags))
+        if (not ids or case.config.case_id in ids or case.file_id in ids) and (not tags or set(tags) & set(case.config.tags))
     ]
     if not chosen:
         raise UsageError(f"no case of the suite `{suite.config.suite_id}` has both such an id and such a tag")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,11 +16,13 @@ from clawtrace.campaign.layout import fresh_folder, write_json
 from clawtrace.campaign.reuse import RunFingerprint
 from clawtrace.campaign.stored import RUN_SCHEMA
 from clawtrace.campaign.surroundings import after, with_preconditions
+from clawtrace.config.case import ContextSection
 from clawtrace.config.conversation import Conversation
 from clawtrace.errors import ConfigError, InputError, RunnerError
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.runners.base import AgentFiles, Message, Runner, RunOutcome, RunRequest, StopSignal, TelemetryTarget
+from clawtrace.runners.command_turn import read_output
 from clawtrace.runners.templates import RunValues, render, render_tree, session_id
 
 if TYPE_CHECKING:
@@ -78,6 +80,10 @@ class CampaignSession(Protocol):
 
     def load_logs(self, paths: Sequence[Path], run_of: RunOf, *, must_be_logs: bool) -> LoadedLogs:
         """Read the agent's own logs and transcripts."""
+        ...
+
+    def clean(self, text: str) -> str:
+        """Take known secrets out of a text."""
         ...
 
     def evaluate(
@@ -146,6 +152,7 @@ def run_one(planned: PlannedRun, fingerprint: RunFingerprint | None, context: Ru
     )
     if runner.starts_agent:
         record, outcome = _live(record, runner, request, context)
+        outcome = replace(outcome, notes=(*outcome.notes, *_last_words(outcome, context.session)))
         judging()
         record = context.session.close_run(record, processes_gone=outcome.processes_gone)
         said = _read_logs(context.session, outcome.logs, planned.run_id)
@@ -173,6 +180,18 @@ def run_one(planned: PlannedRun, fingerprint: RunFingerprint | None, context: Ru
     )
     _keep(folder, planned, fingerprint, started_at, record, outcome, result)
     return result
+
+
+def _last_words(outcome: RunOutcome, session: CampaignSession) -> tuple[str, ...]:
+    """Return what an agent that failed said at its end, without known secrets; nothing of one that ended well."""
+    if outcome.run_status == "success" or outcome.stderr is None:
+        return ()
+    lines = [line for line in read_output(outcome.stderr).splitlines() if line.strip()]
+    if not lines:
+        return ()
+    return (
+        f"the agent ended as `{outcome.run_status}`; its last words on standard error: {session.clean(lines[-1][:300])}",
+    )
 
 
 def _read_logs(session: CampaignSession, logs: Sequence[Path], run_id: str) -> tuple[str, ...]:
@@ -267,7 +286,7 @@ def _request(planned: PlannedRun, context: RunContext, folder: Path, values: Run
         messages=_messages(case.conversation, values),
         turns=tuple(_rendered(turn, values) for turn in case.conversation.turns),
         context=render_tree(more.model_extra or {}, values.value),
-        expected_artifact=more.openclaw.expected_artifact if more.openclaw else None,
+        expected_artifact=_expected_artifact(more, values),
         agent=AgentFiles(case.agent.config.agent_id, case.agent.workspace) if case.agent else None,
         settings=planned.settings,
         folder=folder,
@@ -276,6 +295,11 @@ def _request(planned: PlannedRun, context: RunContext, folder: Path, values: Run
         model_settings=(model.model_extra or {}) if model else {},
         base_env=context.env,
     )
+
+
+def _expected_artifact(context: ContextSection, values: RunValues) -> str | None:
+    named = context.openclaw.expected_artifact if context.openclaw else None
+    return None if named is None else render(named, values.value)
 
 
 def _messages(conversation: Conversation, values: RunValues) -> tuple[Message, ...]:

@@ -136,7 +136,8 @@ class _Fingerprints:
         if known is not None and known[0] == planned.settings:
             return known[1]
         folder = case.path.parent.absolute()
-        judging = (case.path.absolute(), *(folder / name for name in self._files(case)))
+        dataset = () if case.dataset is None else (case.dataset.absolute(),)
+        judging = (case.path.absolute(), *dataset, *(folder / name for name in self._files(case)))
         request = InputsRequest(planned.settings, folder, self._root, self._leave_out, judging, self._env)
         inputs = self._runners[case.config.runner.type].inputs(request)
         self._inputs[case.config.case_id] = planned.settings, inputs
@@ -188,6 +189,8 @@ def _no_inputs(plan: Plan) -> Iterable[Path]:
     yield plan.outputs
     yield from written_reports(plan)
     yield project.outputs.absolute()
+    # What a row says is in the messages, settings and assertions of its case; the other rows are of other cases.
+    yield from {case.dataset.absolute() for case in plan.suite.cases if case.dataset is not None}
     yield from (project.configs / name for name in _CONFIGURATION)
     if project.path is not None:
         yield project.path

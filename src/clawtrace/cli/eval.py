@@ -185,6 +185,7 @@ def _report_of(plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, An
             said.metadata,
             agent.config.agent_id if agent else None,
             said.for_judges(),
+            case.file_id if case.dataset is not None else None,
         )
     left_out = [
         LeftOut(left.run.run_id, left.run.case.config.case_id, left.run.model_id, left.run.repetition, left.reason)

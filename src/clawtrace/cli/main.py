@@ -38,6 +38,7 @@ COMMANDS = {
     "explain": "Explain one assertion type: meaning, fields, example.",
     "dialects": "List the instrumentations that clawtrace reads, and what each can record.",
     "validate": "Check every configuration file; run nothing.",
+    "doctor": "Try the receiver over each protocol, and look for conflicts.",
     "env": "Show the environment that makes an agent export to clawtrace.",
     "schema": "Export the JSON Schemas of files and results.",
 }

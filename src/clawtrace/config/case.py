@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
@@ -118,10 +117,6 @@ class RunnerSection(ConfigModel):
 class CaseConfig(ConfigModel):
     """The file `configs/cases/<case_id>/test.yaml`."""
 
-    not_supported_yet: ClassVar[Mapping[str, str]] = {
-        "dataset": "one case a row comes with a later version",
-    }
-
     schema_version: SchemaVersion
     """Version of this file's format."""
     case_id: Slug
@@ -136,6 +131,9 @@ class CaseConfig(ConfigModel):
     """Arbitrary keys and values, shown in reports."""
     runner: RunnerSection
     """Which runner starts the agent, and its settings for this case."""
+    dataset: str | None = None
+    """A file of rows, JSON lines (.jsonl) or CSV (.csv), relative to the case file: one case a row, its id being
+    `<case_id>-<id of the row, else its number>`, with `{{row.field}}` in strings standing for the row's values."""
     input: InputSection
     """What the agent is given."""
     expectations: Expectations = Expectations.model_construct()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from clawtrace.config.agent_file import LoadedAgent
 from clawtrace.config.assertion_list import AssertionList, load_assertions
 from clawtrace.config.case import CaseConfig
 from clawtrace.config.conversation import Conversation, load_conversation
+from clawtrace.config.dataset import Row, load_rows
 from clawtrace.config.document import Document, KeyPath, read_document
 from clawtrace.config.expectations import rubric_problems
 from clawtrace.config.notations import NOTATIONS, PRECONDITIONS
@@ -23,7 +24,7 @@ from clawtrace.config.template_check import template_problems
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.runners.base import Runner, RunnerSettings, runner_types
 
-__all__ = ["LoadedCase", "load_case", "profile_problems"]
+__all__ = ["LoadedCase", "load_cases", "profile_problems"]
 
 
 _OF_LLM_PROBE = ("temperature", "top_p", "max_tokens", "seed", "retries", "max_turns")
@@ -46,6 +47,13 @@ class LoadedCase:
     """By model id (None: the suite lists no models)."""
     agent: LoadedAgent | None = None
     """Whose workspace it starts from; None where the suite and its profile give it no agent."""
+    dataset: Path | None = None
+    """The file that it is a row of; None where it is no row."""
+
+    @property
+    def file_id(self) -> str:
+        """The `case_id` of the case file: the id of the case, or what the cases of all its rows have in common."""
+        return self.path.parent.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +62,15 @@ class _Profile:
     config: RunProfile
 
 
-def load_case(
+def load_cases(
     path: Path,
     document: Document | None,
     models: Sequence[ModelConfig],
     profile: tuple[Document, RunProfile] | None,
     env: Mapping[str, str],
     problems: list[ConfigProblem],
-) -> LoadedCase | None:
-    """Return the case in `path`, or None after adding every problem to `problems`.
+) -> list[LoadedCase]:
+    """Return the case in `path`, or one case for each row of its dataset, adding every problem to `problems`.
 
     Args:
         path: the case file.
@@ -76,7 +84,34 @@ def load_case(
         document = document or read_document(path)
     except ConfigError as error:
         problems += error.problems
-        return None
+        return []
+    if document.data.get("dataset") is None:
+        case = _load(path, document, models, profile, env, problems)
+        return [] if case is None else [case]
+    file, rows = load_rows(document.data["dataset"], document, problems)
+    found = []
+    seen: set[ConfigProblem] = set()
+    for row in rows:
+        wrong: list[ConfigProblem] = []
+        case = _load(path, row.fill(document, wrong), models, profile, env, wrong, row)
+        problems += [row.problem(one) for one in wrong if one not in seen]
+        seen.update(wrong)
+        if case is not None and not wrong:
+            config = case.config.model_copy(update={"case_id": f"{case.config.case_id}-{row.name}"})
+            found.append(replace(case, config=config, dataset=file))
+    return found
+
+
+def _load(
+    path: Path,
+    document: Document,
+    models: Sequence[ModelConfig],
+    profile: tuple[Document, RunProfile] | None,
+    env: Mapping[str, str],
+    problems: list[ConfigProblem],
+    row: Row | None = None,
+) -> LoadedCase | None:
+    """Return the case in `path`, or None after adding every problem to `problems`."""
     before = len(problems)
     config = validated(CaseConfig, document.data, in_document(document), problems)
     assertions = load_assertions(document, tuple(NOTATIONS), env, problems)
@@ -87,7 +122,7 @@ def load_case(
     if config.case_id != path.parent.name:
         message = f"must be the name of the case's folder, {path.parent.name!r}, found {config.case_id!r}"
         problems.append(document.problem(("case_id",), message))
-    conversation = load_conversation(config.input, path, document, env, problems)
+    conversation = load_conversation(config.input, path, document, env, problems, row)
     context = config.input.context.model_dump(exclude_none=True)
     problems += template_problems(context, in_document(document, ("input", "context")), env)
     problems += rubric_problems(config.rubric, document)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clawtrace.config.case import InputSection, MessageConfig
+from clawtrace.config.dataset import Row
 from clawtrace.config.document import Document, KeyPath, display, read_document
 from clawtrace.config.problems import Place, in_document, validated
 from clawtrace.config.template_check import template_problems
@@ -47,7 +48,12 @@ class Conversation:
 
 
 def load_conversation(
-    asked: InputSection, path: Path, document: Document, env: Mapping[str, str], problems: list[ConfigProblem]
+    asked: InputSection,
+    path: Path,
+    document: Document,
+    env: Mapping[str, str],
+    problems: list[ConfigProblem],
+    row: Row | None = None,
 ) -> Conversation:
     """Return the messages, turns and attachments of a case, adding every problem to `problems`.
 
@@ -57,8 +63,9 @@ def load_conversation(
         document: the case file.
         env: the variables that templates may read.
         problems: where problems are added.
+        row: of the case's dataset; the case file holds its values already, the files that it names do not.
     """
-    reader = _Reader(path.parent, document, env, problems)
+    reader = _Reader(path.parent, document, env, problems, row)
     messages = reader.messages(asked.messages, ("input", "messages"))
     turns = reader.messages(asked.turns, ("input", "turns"), turns=True)
     return Conversation(messages, turns, reader.attachments(asked.attachments))
@@ -70,6 +77,7 @@ class _Reader:
     document: Document
     env: Mapping[str, str]
     problems: list[ConfigProblem]
+    row: Row | None
 
     def messages(self, written: Sequence[MessageConfig], where: KeyPath, *, turns: bool = False) -> tuple[Message, ...]:
         found: list[Message] = []
@@ -102,7 +110,7 @@ class _Reader:
             content = self._content(file)
             if content is None:
                 return []
-            text = content.decode().replace("\r\n", "\n")
+            text = self._of_row(content.decode().replace("\r\n", "\n"), in_document(self.document, where))
             self.problems += template_problems(text, in_document(self.document, where), self.env)
             return [Message(message.role, text, message.name)]
         try:
@@ -119,6 +127,8 @@ class _Reader:
         return [one for one in read if one is not None]
 
     def _from_item(self, item: object, source: Document, place: Place) -> Message | None:
+        if isinstance(item, dict) and isinstance(item.get("content"), str):
+            item = item | {"content": self._of_row(item["content"], place)}
         inner = validated(MessageConfig, item, place, self.problems)
         self.problems += template_problems(item, place, self.env)
         if inner is None:
@@ -127,6 +137,13 @@ class _Reader:
             self.problems.append(source.problem(place(())[1], "a message in a file has `content`, not `source`"))
             return None
         return Message(inner.role, inner.content, inner.name)
+
+    def _of_row(self, text: str, place: Place) -> str:
+        """Return a text of a file with the row's values."""
+        if self.row is None:
+            return text
+        document, path = place(())
+        return self.row.text(text, lambda message, hint: self.problems.append(document.problem(path, message, hint)))
 
     def attachments(self, written: Sequence[str]) -> tuple[Attachment, ...]:
         found = []

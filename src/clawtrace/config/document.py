@@ -30,6 +30,10 @@ class Document:
         self.data = data
         self._root = root
 
+    def with_data(self, data: Any) -> Document:
+        """Return this file with other values at the same places."""
+        return Document(self.file, self.path, self._root, data)
+
     def locate(self, path: KeyPath, *, key: bool = False) -> tuple[int, int]:
         """Return line and column (1-based) of the value at `path`, or of its key.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from clawtrace.assertions.problems import did_you_mean
 from clawtrace.config.agent_file import Agents, load_agents
 from clawtrace.config.assertions_file import LoadedAssertions, load_assertions_file
-from clawtrace.config.case_file import LoadedCase, load_case, profile_problems
+from clawtrace.config.case_file import LoadedCase, load_cases, profile_problems
 from clawtrace.config.document import Document, display
 from clawtrace.config.evaluation_profile import EvaluationProfile
 from clawtrace.config.permissions import hook_policy, hook_problems
@@ -80,11 +80,13 @@ def load_suite(
     agents = load_agents(loaded, profile, configs / "agents", files, problems)
     cases = []
     for path, read in select_cases(config.case_selection, files, document, problems):
-        case = load_case(path, read, config.models, profile, env, problems)
-        if case is not None:
-            problems += hook_problems(case.assertions, hook_policy(judging))
-            agent = agents.of_case(case.config.case_id, case.config.tags, problems)
-            cases.append(replace(case, agent=agent))
+        loaded_cases = load_cases(path, read, config.models, profile, env, problems)
+        if loaded_cases:
+            for case in loaded_cases:
+                problems += hook_problems(case.assertions, hook_policy(judging))
+            agent = agents.of_case(loaded_cases[0].file_id, loaded_cases[0].config.tags, problems)
+            cases += [replace(case, agent=agent) for case in loaded_cases]
+    problems += _same_ids(cases)
     if problems:
         raise ConfigError(in_reading_order(problems))
     default = RunProfile(schema_version=1, run_profile_id="default", title="Default")
@@ -103,6 +105,19 @@ def load_suite(
             *_unjudged(cases, judging),
         ),
     )
+
+
+def _same_ids(cases: Sequence[LoadedCase]) -> list[ConfigProblem]:
+    """Return the rows of datasets whose case has the id of another case."""
+    first: dict[str, LoadedCase] = {}
+    found = []
+    for case in cases:
+        other = first.setdefault(case.config.case_id, case)
+        if other is not case:
+            row = case if case.dataset is not None else other
+            message = f"a row makes the case `{case.config.case_id}`, and there is another case of that id"
+            found.append(ConfigProblem(display(row.dataset or row.path), 0, 0, message))
+    return found
 
 
 def suite_problems(document: Document, config: SuiteConfig) -> list[ConfigProblem]:
@@ -150,7 +165,7 @@ def _idle(document: Document, agents: Agents, cases: Sequence[LoadedCase]) -> li
     file = display(document.path) if document.path else document.file
     return [
         f"{file}: the assignment of the agent `{agent_id}` selects no case of the suite"
-        for agent_id in agents.idle({case.config.case_id: case.config.tags for case in cases})
+        for agent_id in agents.idle({case.file_id: case.config.tags for case in cases})
     ]
 
 

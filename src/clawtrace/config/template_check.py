@@ -61,6 +61,8 @@ def _wrong(name: str, env: Mapping[str, str], more: Collection[str], without: Ma
             f"`{{{{{name}}}}}` reads the environment variable `{variable}`, which is not set",
             "Set it, and start again.",
         )
+    if name.startswith("row."):
+        return f"`{{{{{name}}}}}` is a field of a case's `dataset`, and there is none here", ""
     if name in without:
         return f"`{{{{{name}}}}}` has no value here: {without[name]}", ""
     if name in NAMES or name in more:

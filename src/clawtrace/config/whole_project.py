@@ -10,7 +10,7 @@ from clawtrace.assertions.problems import did_you_mean
 from clawtrace.assertions.world import HookPolicy
 from clawtrace.config.agent_file import load_agent, load_agents
 from clawtrace.config.assertions_file import load_assertions_file
-from clawtrace.config.case_file import LoadedCase, load_case, profile_problems
+from clawtrace.config.case_file import LoadedCase, load_cases, profile_problems
 from clawtrace.config.document import Document, display, read_document
 from clawtrace.config.evaluation_profile import EvaluationProfile
 from clawtrace.config.permissions import hook_policy, hook_problems, refusal
@@ -233,26 +233,26 @@ class _Check:
         selecting = [suite for suite in suites if path in suite.cases]
         models = {model.model_id: model for suite in selecting for model in suite.config.models}
         problems: list[ConfigProblem] = []
-        case = self._load(path, list(models.values()), problems)
+        cases = self._load(path, list(models.values()), problems)
         if suites and not selecting:
             problems = [one._replace(message=f"{one.message} (no suite selects this case)") for one in problems]
             self._warnings += problems or [ConfigProblem(display(path), 0, 0, "no suite selects this case")]
         else:
             self._problems += problems
-        if case is not None:
-            self._warnings += self._odd(case)
+        if cases:
+            self._warnings += self._odd(cases[0])
 
-    def _load(self, path: Path, models: Sequence[ModelConfig], problems: list[ConfigProblem]) -> LoadedCase | None:
+    def _load(self, path: Path, models: Sequence[ModelConfig], problems: list[ConfigProblem]) -> list[LoadedCase]:
         """Load a case as it is; where that fails, with each run profile, which may give what the case lacks."""
         found: list[ConfigProblem] = []
         for profile in (None, *self._profiles):
             wrong: list[ConfigProblem] = []
-            case = load_case(path, None, models, profile, self._env, wrong)
-            if case is not None:
-                return case
+            cases = load_cases(path, None, models, profile, self._env, wrong)
+            if not wrong:
+                return cases
             found = found or wrong
         problems += found
-        return None
+        return []
 
     def _odd(self, case: LoadedCase) -> Iterator[ConfigProblem]:
         document = case.assertions.document

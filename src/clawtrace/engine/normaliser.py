@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import resources
 from itertools import groupby
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,18 @@ if TYPE_CHECKING:
 __all__ = ["Normaliser", "read_sql"]
 
 _DAY_NS = 86_400_000_000_000
+
+_TWICE = """
+SELECT 1 FROM otel_traces WHERE run_no IN (SELECT run_no FROM fact_runs)
+GROUP BY run_no, "TraceId", "SpanId" HAVING count(*) > 1 LIMIT 1
+"""
+"""Whether any span of the batch arrived twice: to find that out takes a seventh of the time of ruling it out."""
+
+_ONCE = """
+QUALIFY row_number() OVER (
+    PARTITION BY run_no, trace_id, span_id ORDER BY CASE WHEN end_ns IS NULL THEN 1 ELSE 0 END, arrival_ns, row_id
+) = 1
+"""
 
 _VERSION = "4"
 """Raised when the same raw rows give other facts for a reason outside of the dialect files."""
@@ -83,7 +95,8 @@ class Normaliser:
         side.load("provider_names", {"alias": ("text", list(names)), "name": ("text", list(names.values()))})
         side.load("fact_runs", {"run_no": ("bigint", list(run_ids)), "run_id": ("text", list(run_ids.values()))})
         seen = self._seen(side)
-        side.script(read_sql("keys").format(detection=Compiler(seen=seen).detection(self.dialects.values())))
+        detection = Compiler(seen=seen).detection(self.dialects.values())
+        side.script(read_sql("keys").format(detection=detection, once=_ONCE if side.script(_TWICE) else ""))
         completed = complete_rows(side, self.dialects, self._row_facts(side, seen), read_sql)
         runs = self._runs(side, completed.parents)
         facts = [RunFacts(run_ids[run.run_no], run, completed.lost.get(run.run_no)) for run in runs]
@@ -122,7 +135,8 @@ class Normaliser:
             parents: of spans whose parent is known from elsewhere (engine/logs.py), by `sid`.
         """
         read: dict[tuple[str, str, str], Sequence[Part]] = {}
-        spans = map(Span._make, side.script(SELECT_SPANS))
+        # Python sorts what comes nearly in order faster than DuckDB all the columns.
+        spans = map(Span._make, sorted(side.script(SELECT_SPANS), key=itemgetter(0)))
         for _, of_run in groupby(spans, key=attrgetter("run_no")):
             run: Sequence[Span] = list(of_run)
             if parents:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from time import perf_counter
 from typing import Any
 
@@ -55,18 +56,23 @@ def _asked(probe: Probe, worlds: Mapping[str, World], clean: Callable[[str], str
         try:
             finding = probe.probe(world)
         except (ClawtraceError, OSError) as error:
-            broken[run_id] = clean(str(error))
+            broken[run_id] = _reportable(str(error), clean)
         else:
             told = clean if world.hooks.redact_secrets else str
-            shown = finding._replace(sentence=told(finding.sentence), actual=_cleaned(finding.actual, told))
+            shown = finding._replace(
+                sentence=_reportable(finding.sentence, told), actual=_reportable(finding.actual, told)
+            )
             outcomes[run_id] = probe.found(run_id, shown)
     return Probed(outcomes, broken, (perf_counter() - began) * 1000)
 
 
-def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:
-    """Return a JSON value with every text cleaned."""
+def _reportable(value: Any, clean: Callable[[str], str]) -> Any:
+    """Return a JSON value with every text cleaned, without what reports cannot hold: halves of characters, NaN."""
     if isinstance(value, str):
-        return clean(value)
+        # Names of files and answers of hooks may hold surrogates.
+        return clean(value.encode("utf-8", "replace").decode())
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
     if isinstance(value, Mapping):
-        return {key: _cleaned(item, clean) for key, item in value.items()}
-    return [_cleaned(item, clean) for item in value] if isinstance(value, list | tuple) else value
+        return {_reportable(str(key), clean): _reportable(item, clean) for key, item in value.items()}
+    return [_reportable(item, clean) for item in value] if isinstance(value, list | tuple) else value

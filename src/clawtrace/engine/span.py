@@ -171,6 +171,5 @@ FROM fact_keys AS k
 JOIN fact_rows AS f ON f.sid = k.sid
 LEFT JOIN fact_keys AS p
        ON p.run_no = k.run_no AND p.trace_id = k.trace_id AND p.span_id = k.parent_span_id
-ORDER BY k.sid
 """
-"""The spans of the batch, in the order of their `sid`."""
+"""The spans of the batch, in any order; the first column is their `sid`."""

@@ -18,8 +18,7 @@ def joined(batches: Sequence[Batch]) -> Batch:
     if len(batches) == 1:
         return batches[0]
     whole = type(batches[0])()
-    for name, column in vars(whole).items():
-        parts = [getattr(batch, name) for batch in batches]
+    for column, *parts in zip(*(vars(batch).values() for batch in (whole, *batches)), strict=True):
         if isinstance(column, list):
             column += itertools.chain.from_iterable(parts)
         elif isinstance(column, MapColumn):

@@ -56,6 +56,24 @@ def _text_header(count: int) -> bytes:
     return _NO_TEXT
 
 
+def _read_scalar(raw: bytes, end: int) -> tuple[str, str] | None:
+    """Decode a number or truth value, which stands alone after a key that ends at `end`; None for any other form."""
+    length, start = _varint(raw, end + 1)
+    if start + length != len(raw) or length < 2:
+        return None
+    tag = raw[start]
+    text, letter, after = "", "", start
+    if tag == _INT:
+        value, after = _varint(raw, start + 1)
+        text, letter = str(value - (1 << 64) if value >> 63 & 1 else value), "i"
+    elif tag == _BOOL:
+        value, after = _varint(raw, start + 1)
+        text, letter = ("true" if value else "false"), "b"
+    elif tag == _DOUBLE and length == 9:
+        text, letter, after = double_text(unpack_from("<d", raw, start + 1)[0]), "d", len(raw)
+    return (text, letter) if after == len(raw) else None
+
+
 def _parse(name: str, raw: bytes, what: str) -> Any:
     from google.protobuf.message import DecodeError
 
@@ -76,40 +94,24 @@ class AttributeReader:
         self._clean_bytes = clean_bytes
 
     def read(self, raw: bytes) -> Row:
-        """Decode one serialised `KeyValue`.
+        """Decode one serialised `KeyValue`, most of which are a key and then a scalar value, nothing else.
 
         Raises:
             BadItemError: it is malformed or nested deeper than protobuf reads (100 messages).
         """
         try:
-            return self._read_plain(raw) or self._read_any(raw)
+            end = raw[1] + 2
+            if raw[0] == _KEY and raw[1] < 128 and raw[end] == _VALUE:
+                header = _text_header(len(raw) - end)
+                if raw.startswith(header, end):
+                    value = raw[end + len(header) :].decode("utf-8", "replace")
+                    return raw[2:end].decode("utf-8", "replace"), value, "s"
+                plain = _read_scalar(raw, end)
+                if plain is not None:
+                    return raw[2:end].decode("utf-8", "replace"), *plain
         except IndexError:
-            return self._read_any(raw)
-
-    def _read_plain(self, raw: bytes) -> Row | None:
-        """Decode the form that every exporter writes: key, then a scalar value, nothing else; None for others."""
-        if raw[0] != _KEY or raw[1] > 127:
-            return None
-        end = raw[1] + 2
-        if raw[end] != _VALUE:
-            return None
-        header = _text_header(len(raw) - end)
-        if raw.startswith(header, end):
-            return str(raw[2:end], "utf-8", "replace"), str(raw[end + len(header) :], "utf-8", "replace"), "s"
-        length, start = _varint(raw, end + 1)
-        if start + length != len(raw) or length < 2:
-            return None
-        tag = raw[start]
-        text, letter, after = "", "", start
-        if tag == _INT:
-            value, after = _varint(raw, start + 1)
-            text, letter = str(value - (1 << 64) if value >> 63 & 1 else value), "i"
-        elif tag == _BOOL:
-            value, after = _varint(raw, start + 1)
-            text, letter = ("true" if value else "false"), "b"
-        elif tag == _DOUBLE and length == 9:
-            text, letter, after = double_text(unpack_from("<d", raw, start + 1)[0]), "d", len(raw)
-        return (str(raw[2:end], "utf-8", "replace"), text, letter) if after == len(raw) else None
+            pass
+        return self._read_any(raw)
 
     def _read_any(self, raw: bytes) -> Row:
         """Decode any `KeyValue` through protobuf."""

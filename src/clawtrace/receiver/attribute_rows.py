@@ -52,8 +52,9 @@ class AttributeRows:
         Raises:
             BadItemError: one makes no sense.
         """
-        known, read = self._known.get, self._learn
-        rows: list[Row] = [known(raw) or read(raw) for raw in raws]
+        known, learn, read = self._known.get, self._learn, self._read
+        # Long ones are not even looked up: the hash of a text takes as long as its decoding.
+        rows: list[Row] = [known(raw) or learn(raw) if len(raw) < _SHORT else read(raw) for raw in raws]
         if not rows:
             return ((), (), ""), ()
         keys, values, letters = zip(*rows, strict=True)
@@ -72,11 +73,9 @@ class AttributeRows:
         return (keys, values, letters), claim
 
     def _learn(self, raw: bytes) -> Row:
-        row = self._read(raw)
-        if len(raw) < _SHORT:
-            if len(self._known) >= _LIMIT:
-                self._known.clear()
-            self._known[raw] = row
+        if len(self._known) >= _LIMIT:
+            self._known.clear()
+        row = self._known[raw] = self._read(raw)
         return row
 
     def _shape(self, keys: tuple[str, ...]) -> tuple[bool, tuple[int, ...]]:

@@ -7,7 +7,7 @@ fifth of appending row by row.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import Any
 
 from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
@@ -55,7 +55,8 @@ class SpanColumns:
             decoded.rejected[Claim(), f"resource: {problem}"] += sum(len(scope.spans) for scope in group.scope_spans)
             return
         for scope in group.scope_spans:
-            spans, ids = self._identified(scope.spans, claim, decoded)
+            # A list, because protobuf makes objects of spans anew each time they are asked for and nobody holds them.
+            spans, ids = self._identified(list(scope.spans), claim, decoded)
             spans, ids = self._variable(spans, ids, claim, decoded)
             if spans:
                 self._fixed(decoded.spans, spans, ids)
@@ -88,13 +89,13 @@ class SpanColumns:
         batch = decoded.spans
         column, letters = batch.attributes, batch.attribute_types
         claims: dict[Said, Claim] = {(): claim}
-        events, links = _Counts(), _Counts()
         attributes = self._attributes.of
+        events, links = [span.events for span in spans], [span.links for span in spans]
         good: list[bool] = []
-        for span in spans:
+        for span, own_events, own_links in zip(spans, events, links, strict=True):
             try:
                 (keys, values, types), said = attributes(span.attributes)
-                targets = self._events_and_links(span, batch, events, links)
+                targets = self._events_and_links(own_events, own_links, batch) if own_events or own_links else ()
             except BadItemError as bad:
                 decoded.rejected[claim, str(bad)] += 1
                 good.append(False)
@@ -110,31 +111,26 @@ class SpanColumns:
                 if not targets:
                     claims[said] = own
             decoded.claims.append(own)
-        events.close(batch.event_times, batch.event_names, batch.event_attributes)
-        links.close(batch.link_trace_ids, batch.link_span_ids, batch.link_states, batch.link_attributes)
-        return (spans, ids) if all(good) else _kept(spans, ids, good)
+        if not all(good):
+            spans, ids = _kept(spans, ids, good)
+            events, links = list(compress(events, good)), list(compress(links, good))
+        _close(events, batch.event_times, batch.event_names, batch.event_attributes)
+        _close(links, batch.link_trace_ids, batch.link_span_ids, batch.link_states, batch.link_attributes)
+        return spans, ids
 
-    def _events_and_links(
-        self, span: Any, batch: SpanBatch, event_counts: _Counts, link_counts: _Counts
-    ) -> tuple[str, ...]:
+    def _events_and_links(self, events: Sequence[Any], links: Sequence[Any], batch: SpanBatch) -> tuple[str, ...]:
         """Append a span's events and links once all of them could be decoded; return the traces linked to."""
-        events, links = span.events, span.links
-        event_count, link_count = len(events), len(links)
-        targets: tuple[str, ...] = ()
-        if event_count or link_count:
-            attributes, text, hexadecimal = self._attributes.of, self._text, self._hexadecimal
-            of_events = [attributes(event.attributes)[0] for event in events]
-            of_links = [attributes(link.attributes)[0] for link in links]
-            _append(batch.event_times, [event.time_unix_nano for event in events])
-            _append(batch.event_names, [text(event.name) for event in events])
-            _append_maps(batch.event_attributes.maps, of_events)
-            targets = tuple(hexadecimal(link.trace_id) for link in links)
-            _append(batch.link_trace_ids, list(targets))
-            _append(batch.link_span_ids, [hexadecimal(link.span_id) for link in links])
-            _append(batch.link_states, [text(link.trace_state) for link in links])
-            _append_maps(batch.link_attributes.maps, of_links)
-        event_counts.append(event_count)
-        link_counts.append(link_count)
+        attributes, text, hexadecimal = self._attributes.of, self._text, self._hexadecimal
+        of_events = [attributes(event.attributes)[0] for event in events]
+        of_links = [attributes(link.attributes)[0] for link in links]
+        _append(batch.event_times, [event.time_unix_nano for event in events])
+        _append(batch.event_names, [text(event.name) for event in events])
+        _append_maps(batch.event_attributes.maps, of_events)
+        targets = tuple(hexadecimal(link.trace_id) for link in links)
+        _append(batch.link_trace_ids, list(targets))
+        _append(batch.link_span_ids, [hexadecimal(link.span_id) for link in links])
+        _append(batch.link_states, [text(link.trace_state) for link in links])
+        _append_maps(batch.link_attributes.maps, of_links)
         return targets
 
     def _fixed(self, batch: SpanBatch, spans: Sequence[Any], ids: _Ids) -> None:
@@ -158,18 +154,16 @@ class SpanColumns:
         batch.dropped_links += [span.dropped_links_count for span in spans]
 
 
-class _Counts(list[int]):
-    """How many events or links each span has; becomes offsets at the end, in one step for all columns."""
-
-    def close(self, *columns: StrList | NestedMap) -> None:
-        for column in columns:
-            column.offsets += [*accumulate(self, initial=column.offsets[-1])][1:]
-
-
 def _kept(spans: Sequence[Any], ids: _Ids, good: Sequence[bool]) -> tuple[list[Any], _Ids]:
-    rows = [row for row, well in enumerate(good) if well]
-    traces, own, parents = ([column[row] for row in rows] for column in ids)
-    return [spans[row] for row in rows], (traces, own, parents)
+    traces, own, parents = (list(compress(column, good)) for column in ids)
+    return list(compress(spans, good)), (traces, own, parents)
+
+
+def _close(items: Sequence[Sequence[Any]], *columns: StrList | NestedMap) -> None:
+    """Say how many events or links each span has, in columns in which they stand already."""
+    counts = [len(item) for item in items]
+    for column in columns:
+        column.offsets += [*accumulate(counts, initial=column.offsets[-1])][1:]
 
 
 def _append(column: StrList, values: list[Any]) -> None:

@@ -11,7 +11,7 @@ from clawtrace.report.base import CampaignReport, cases_of
 from clawtrace.report.figures import UNKNOWN, count
 from clawtrace.report.paper import Column, Paper, Segment
 
-__all__ = ["print_repetitions", "print_thresholds", "rate_words"]
+__all__ = ["print_datasets", "print_repetitions", "print_thresholds", "rate_words"]
 
 _STYLE = {"stable-pass": "green", "flaky": "yellow", "stable-fail": "red", None: "dim"}
 
@@ -22,6 +22,30 @@ def rate_words(rate: PassRate) -> str:
         return UNKNOWN
     low, high = rate.interval
     return f"{rate.rate:.2f} ({low:.2f} to {high:.2f})"
+
+
+def print_datasets(report: CampaignReport, paper: Paper) -> None:
+    """Print one line for each dataset and model: how many of its rows passed, and which did not."""
+    rows: dict[tuple[str, str | None], dict[str, PassRate]] = {}
+    for (case_id, model_id), runs in cases_of(report.results).items():
+        labels = report.labels.get(case_id)
+        if labels is not None and labels.row_of is not None:
+            rows.setdefault((labels.row_of, model_id), {})[case_id] = rate_of_runs(runs)
+    if rows:
+        paper.line()
+    for (case_id, model_id), rates in rows.items():
+        others = [name for name, rate in rates.items() if rate.passed < rate.ran]
+        told = f"{count(len(rates) - len(others))} of {count(len(rates))} rows passed"
+        if others:
+            told += f"; not: {', '.join(others[:_NAMED])}"
+            told += f" and {count(len(others) - _NAMED)} more" if len(others) > _NAMED else ""
+        paper.paragraph(
+            f"{case_id}{'' if model_id is None else f' · {model_id}'}: {told}", first="rows  ", indent="      "
+        )
+
+
+_NAMED = 10
+"""Rows that are named in one line; each has its own line in the table of runs."""
 
 
 def print_repetitions(results: Sequence[RunResult], paper: Paper) -> None:

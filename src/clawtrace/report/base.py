@@ -48,6 +48,8 @@ class CaseLabels(NamedTuple):
     """The agent whose workspace its runs start from."""
     unjudged: Mapping[str, Any] = MappingProxyType({})
     """Its `expectations` and its `rubric`, where no judge looked at them."""
+    row_of: str | None = None
+    """The `case_id` of the case file where it is a row of that file's dataset."""
 
 
 class CampaignReport(NamedTuple):

@@ -169,6 +169,8 @@ class Case(Struct):
     """The agent whose workspace its runs start from; null when it has none."""
     unjudged: Mapping[str, Any]
     """The case's `expectations` and `rubric`, of which nothing was judged because there is no judge; else empty."""
+    row_of: str | None
+    """The `case_id` of the case file, where the case is a row of its dataset; null where it is none."""
     passed: int
     """Runs that passed; one that only warned, and not for missing data, is among them."""
     failed: int
@@ -319,6 +321,7 @@ def _case(case_id: str, model_id: str | None, runs: Sequence[RunResult], report:
         metadata=labels.metadata if labels else {},
         agent_id=labels.agent_id if labels else None,
         unjudged=labels.unjudged if labels else {},
+        row_of=labels.row_of if labels else None,
         **share(rate_of_runs(runs)),
         assertions=repeated_assertions(runs, report.gate),
         runs=[_run(run) for run in runs],

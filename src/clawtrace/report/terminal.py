@@ -8,7 +8,7 @@ from typing import Any
 
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status, Verdict
-from clawtrace.report._repeated_text import print_repetitions, print_thresholds
+from clawtrace.report._repeated_text import print_datasets, print_repetitions, print_thresholds
 from clawtrace.report.base import CampaignReport, LeftOut, status_of
 from clawtrace.report.figures import UNKNOWN, cost_of, count, duration, tokens_of
 from clawtrace.report.paper import Column, Paper, Segment
@@ -60,6 +60,7 @@ def print_campaign(report: CampaignReport, paper: Paper, *, verbose: bool = Fals
         print_scores(report.results, paper)
         _print_left_out(report.left_out, paper)
         _print_unjudged(report, paper)
+        print_datasets(report, paper)
         print_repetitions(report.results, paper)
         paper.line()
     print_thresholds(report, paper)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-__all__ = ["NAMES", "RunValues", "names_in", "render", "render_tree", "session_id"]
+__all__ = ["NAMES", "RunValues", "escaped", "names_in", "render", "render_tree", "replaced", "session_id"]
 
 NAMES: Mapping[str, str] = {
     "today": "local date on which the run started, `2026-11-20`",
@@ -83,9 +83,21 @@ def names_in(text: str) -> list[str]:
     return [match[2] for match in _TEMPLATE.finditer(text) if not match[1]]
 
 
+def escaped(text: str) -> str:
+    """Return `text` so that rendering it gives `text` again."""
+    return _TEMPLATE.sub(lambda match: "\\" + match[0], text)
+
+
 def render(text: str, value: Callable[[str], str]) -> str:
     """Replace each template in `text` by what `value` returns for its name."""
     return _TEMPLATE.sub(lambda match: match[0][1:] if match[1] else value(match[2]), text)
+
+
+def replaced(text: str, prefix: str, value: Callable[[str], str]) -> str:
+    """Replace each template in `text` whose name begins with `prefix`; all others stay, and so do written braces."""
+    return _TEMPLATE.sub(
+        lambda match: value(match[2]) if not match[1] and match[2].startswith(prefix) else match[0], text
+    )
 
 
 def render_tree(data: Any, value: Callable[[str], str]) -> Any:

@@ -49,7 +49,6 @@ def fresh_workspace(folder: Path, scaffold: Path | None, agent: AgentFiles | Non
         _copy(agent.workspace, folder, f"the workspace of the agent `{agent.agent_id}`")
     if scaffold is not None:
         _copy(scaffold, folder, "the scaffold")
-    folder.chmod(folder.stat().st_mode | stat.S_IRWXU)
     for name in STANDARD_FILES if agent is not None else ():
         path = folder / name
         if not path.exists() and not path.is_symlink():
@@ -67,6 +66,7 @@ def _copy(source: Path, folder: Path, what: str) -> None:
         raise RunnerError(f"{what} {str(source)!r} is not a folder")
     try:
         _lay_over(source, folder)
+        folder.chmod(folder.stat().st_mode | stat.S_IRWXU)  # the template may be read-only; the copy is worked in
     except (OSError, shutil.Error) as error:
         raise RunnerError(f"{what} {str(source)!r} could not be copied: {error}") from error
 

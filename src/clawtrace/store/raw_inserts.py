@@ -23,7 +23,10 @@ SELECT *,
        make_timestamp_ns(least(start_ns, 9223372036854775806)::BIGINT) AS "Timestamp",
        CASE WHEN end_ns >= start_ns THEN end_ns - start_ns ELSE 0 END AS "Duration"
 FROM incoming_spans
+RETURNING 1
 """
+"""What it returns is of no use. But DuckDB inserts in one thread then, and spares 2 of 21 µs a span: two threads gather
+rows apart, and copy them once more where they are fewer than a row group."""
 
 _LOGS = """
 INSERT INTO otel_logs BY NAME

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from pathlib import Path
 from typing import Annotated
 
@@ -20,12 +21,17 @@ from clawtrace.errors import ClawtraceError
 __all__ = ["ArtifactAbsentWords"]
 
 
+_UNREAD = frozenset("\0\ufffd")
+"""Characters that stand where bytes are no text."""
+
+
 class ArtifactAbsentWords(Artifact):
     """None of the words or phrases is in the file that the run left.
 
     A mail that promises "guaranteed" results breaks the law in some places. Words are compared whole and without regard
-    to case; the parts of a phrase may have any white space between them. A file that is missing fails: nothing
-    was written that could be free of anything.
+    to case; the parts of a phrase may have any white space between them; characters that are not seen (soft hyphens) do
+    not part a word. A file that is missing fails: nothing was written that could be free of anything. In a file that
+    cannot be read as text whole, a word that is not found may still be there.
 
     Example:
         - type: artifact_absent_words
@@ -56,12 +62,15 @@ class ArtifactAbsentWords(Artifact):
 
     def look(self, file: Path, world: World) -> Finding:
         """Look for each word."""
-        text = read_text(file)
+        text = _plain(read_text(file))
         words = [*(self.words or ()), *self._listed(world)]
-        present = [word for word in words if _whole(word).search(text)]
+        present = [word for word in words if _whole(_plain(word)).search(text)]
         if present:
             listed = ", ".join(repr(word) for word in present)
             return Finding(False, f"`{self.path}` holds {listed}.", present)
+        if not _UNREAD.isdisjoint(text):
+            sentence = f"`{self.path}` holds bytes that are no text, among which a word could be."
+            return Finding(None, sentence, [], "the text of the file")
         return Finding(True, f"`{self.path}` holds none of {len(words)} words.", [])
 
     def _listed(self, world: World) -> list[str]:
@@ -79,6 +88,11 @@ class ArtifactAbsentWords(Artifact):
         if not found.value:
             raise ClawtraceError(f"the list of words under `{self.key}` in {self.source!r} is empty: nothing is asked")
         return found.value
+
+
+def _plain(text: str) -> str:
+    """Return a text with one way to write each character, without those that are not seen."""
+    return "".join(one for one in unicodedata.normalize("NFKC", text) if unicodedata.category(one) != "Cf")
 
 
 def _whole(word: str) -> re.Pattern[str]:

@@ -31,7 +31,15 @@ _TOTALS = {
 _RELATION = re.compile(rf"(?:(?<![\w.])|(?<=\bmain\.))({'|'.join(_TOTALS)})\b", re.IGNORECASE)
 
 
+_SELECT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*+(?:select|with|from|values)\b", re.IGNORECASE | re.DOTALL)
+"""How a SELECT begins, comments and brackets before it included."""
+
+
 def _check_select(text: str) -> str:
+    if not _SELECT.match(text):
+        raise PydanticCustomError(
+            "select", "must be one SELECT, found {found}", {"found": repr(text.split(maxsplit=1)[0] if text.split() else text)}
+        )
     if not re.search(r"(?<!:):run_id\b", text):
         raise PydanticCustomError(
             "select", "must use `:run_id`, for example WHERE run_id = :run_id: else other runs decide about this one"

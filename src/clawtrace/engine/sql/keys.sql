@@ -27,10 +27,7 @@ WITH narrow AS MATERIALIZED (
 ),
 distinct_spans AS (
     SELECT * FROM narrow
-    QUALIFY row_number() OVER (
-        PARTITION BY run_no, trace_id, span_id
-        ORDER BY CASE WHEN end_ns IS NULL THEN 1 ELSE 0 END, arrival_ns, row_id
-    ) = 1
+    {once}
 )
 SELECT row_number() OVER (
            ORDER BY run_no, start_ns, coalesce(end_ns, 9223372036854775807), trace_id, span_id

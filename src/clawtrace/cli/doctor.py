@@ -1,0 +1,43 @@
+"""`clawtrace doctor`: does receiving work on this machine, and what stands in its way?"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from clawtrace.cli._data import json_option
+
+__all__ = ["command"]
+
+_SCHEMA = "clawtrace.doctor/1"
+_MARKS = {"ok": ("ok       ", "green"), "warning": ("warning  ", "yellow"), "problem": ("problem  ", "red")}
+
+
+@click.command(
+    short_help="Try the receiver over each protocol, and look for conflicts.", epilog="Example: clawtrace doctor"
+)
+@json_option
+def command(as_json: bool) -> int:
+    """Start the receiver, send it spans over each protocol, and look at what may stand in the way.
+
+    Reported are versions, the project file, ports, each protocol, who holds stores, room for results, and variables of
+    the shell that change what agents export. Nothing is written.
+
+    Exit codes: 0 no problem (warnings may be there); 4 at least one.
+    """
+    from clawtrace.cli._checkup import checkup
+    from clawtrace.cli._data import print_json, stdout_paper
+
+    paper, found = stdout_paper(), []
+    for finding in checkup(Path.cwd(), os.environ):
+        found.append(finding)
+        if not as_json:
+            mark, style = _MARKS[finding.status]
+            paper.line((mark, style), (f"{finding.check}: ", "bold"), (finding.message, ""))
+            if finding.advice:
+                paper.paragraph(finding.advice, indent=" " * len(mark), style="dim")
+    if as_json:
+        print_json({"schema": _SCHEMA, "findings": [finding._asdict() for finding in found]})
+    return 4 if any(finding.status == "problem" for finding in found) else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
+import time
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_metadata_reaches_the_report(ask):
         (
             "import os\ndef check():\n    for fd in range(3, 20):\n        try: os.write(fd, b'{\"passed\": true}')\n"
             "        except OSError: pass\n    return False",
-            "wrote into the pipe of its answer",
+            "wrote into the file of its answer",
         ),
         ("def check(): return None", "raised TypeError"),
         ("import sys\ndef check(): sys.exit(3)", "raised SystemExit: 3"),
@@ -81,6 +82,25 @@ def test_a_hook_that_breaks_is_an_error_never_a_verdict(ask, code, says):
 def test_what_a_hook_prints_is_no_answer(ask):
     """Standard output is not the channel of answers, so that a hook may print."""
     assert ask("def check():\n    print('{\"passed\": true}')\n    return False").holds is False
+
+
+def test_a_process_that_a_hook_leaves_behind_is_not_waited_for(ask):
+    """The answer counts when the hook has ended, whoever still holds its streams open."""
+    code = """
+        import os, subprocess, sys
+        def check():
+            subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"], start_new_session=True, close_fds=False)
+            return True
+    """
+    began = time.monotonic()
+
+    assert ask(code).holds
+    assert time.monotonic() - began < 30
+
+
+def test_a_long_answer_is_read_whole(ask):
+    """More than a pipe holds."""
+    assert len(ask("def check(): return {'passed': True, 'message': 'x' * 200_000}").sentence) == 200_000
 
 
 SOCKET = """

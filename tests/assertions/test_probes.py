@@ -63,6 +63,8 @@ def build(given, root):
             (root / folder / path).write_text(text, encoding="utf-8")
     for path, hexadecimal in given.get("bytes", {}).items():
         (root / "workspace" / path).write_bytes(bytes.fromhex(hexadecimal))
+    for path, levels in given.get("deep", {}).items():
+        (root / "workspace" / path).write_text("[" * levels + "]" * levels)
     for path, target in given.get("links", {}).items():
         (root / "workspace" / path).symlink_to(target)
     return World(

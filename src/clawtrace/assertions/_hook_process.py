@@ -1,4 +1,4 @@
-"""Run a Python hook in a process of its own: JSON over a pipe, a time limit, and no network unless allowed."""
+"""Run a Python hook in a process of its own: JSON in files, a time limit, and no network unless allowed."""
 
 from __future__ import annotations
 
@@ -51,20 +51,18 @@ def call_hook(order: Mapping[str, Any], *, network: str, env: Mapping[str, str],
     Raises:
         HookError: it raised, took too long, or answered nothing.
     """
-    reading, writing = os.pipe()
     sandboxed = sys.platform == "darwin" and network == "deny"
     argv = [*(["sandbox-exec", "-p", _SANDBOX] if sandboxed else []), sys.executable, str(_CHILD)]
-    told = json.dumps({**order, "network": network, "sandboxed": sandboxed, "answer_fd": writing}).encode()
-    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stderr, os.fdopen(reading, "rb") as answers:
-        stdin.write(told)
+    # Files, no pipes: a process that the hook leaves behind would keep a pipe open, and a full one would keep the hook.
+    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stderr, tempfile.TemporaryFile() as answers:
+        stdin.write(
+            json.dumps({**order, "network": network, "sandboxed": sandboxed, "answer_fd": answers.fileno()}).encode()
+        )
         stdin.seek(0)
-        try:
-            process = subprocess.Popen(
-                argv, env=dict(env), stdin=stdin, stdout=stderr, stderr=stderr, pass_fds=(writing,),
-                start_new_session=True,
-            )  # fmt: skip
-        finally:
-            os.close(writing)
+        process = subprocess.Popen(
+            argv, env=dict(env), stdin=stdin, stdout=stderr, stderr=stderr, pass_fds=(answers.fileno(),),
+            start_new_session=True,
+        )  # fmt: skip
         try:
             process.wait(limit_s)
         except subprocess.TimeoutExpired:
@@ -73,7 +71,10 @@ def call_hook(order: Mapping[str, Any], *, network: str, env: Mapping[str, str],
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        text = answers.read(_MOST)
+        answers.seek(0)
+        text = answers.read(_MOST + 1)
+        if len(text) > _MOST:
+            raise HookError(f"the hook's answer is longer than {_MOST} bytes")
         if not text:
             stderr.seek(0)
             said = stderr.read(_MOST).decode("utf-8", "replace").strip().splitlines()
@@ -82,7 +83,7 @@ def call_hook(order: Mapping[str, Any], *, network: str, env: Mapping[str, str],
     try:
         answer: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError):
-        raise HookError("the hook wrote into the pipe of its answer, so that it cannot be read") from None
+        raise HookError("the hook wrote into the file of its answer, so that it cannot be read") from None
     if "raised" in answer:
         raise HookError(f"the hook raised {answer['raised']}")
     return answer

@@ -7,9 +7,12 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from clawtrace.assertions.world import Gateway, World
+from clawtrace.campaign.attempts import attempt
+from clawtrace.campaign.budget import Budget
 from clawtrace.campaign.events import (
     CampaignEvent,
     Interrupted,
@@ -67,6 +70,8 @@ class CampaignResult:
     ended_at: float
     interrupted: bool
     """Whether the user ended it (Ctrl-C)."""
+    blind_spots: tuple[str, ...] = ()
+    """What its budget could not see, one sentence each."""
 
 
 def missing_runtimes(runs: Iterable[PlannedRun], env: Mapping[str, str]) -> dict[str, str]:
@@ -88,6 +93,7 @@ def execute(
     listener: Listener = lambda _: None,
     *,
     decisions: Mapping[str, Decision] | None = None,
+    budget: Budget | None = None,
 ) -> CampaignResult:
     """Run every planned run and judge it; a stored run that can stand for a planned one spares its agent.
 
@@ -100,9 +106,10 @@ def execute(
         env: the caller's environment.
         listener: told about progress, one event at a time.
         decisions: from `decide`, made before the campaign's store was opened; by default nothing is reused.
+        budget: what may be spent before nothing new is started; by default there is no limit.
     """
     found = decide(plan, env, reuse=False) if decisions is None else decisions
-    return _Execution(plan, session, env, listener, found).run()
+    return _Execution(plan, session, env, listener, found, budget or Budget()).run()
 
 
 class _Execution:
@@ -113,8 +120,12 @@ class _Execution:
         env: Mapping[str, str],
         listener: Listener,
         decisions: Mapping[str, Decision],
+        budget: Budget,
     ) -> None:
         self.plan = plan
+        self._budget = budget
+        self._quarantine = frozenset(plan.suite.config.quarantine_tags)
+        self._retries = plan.suite.run_profile.execution_policy.infrastructure_retries
         self._listener = listener
         self._telling = threading.Lock()
         self._halted: str | None = None
@@ -150,6 +161,7 @@ class _Execution:
             started_at=started_at,
             ended_at=time.time(),
             interrupted=self._interrupted,
+            blind_spots=tuple(self._budget.blind_spots()),
         )
 
     def _to_start(self) -> list[PlannedRun]:
@@ -192,6 +204,10 @@ class _Execution:
         if self._halted is not None:
             self._leave_out(planned, self._halted)
             return
+        is_run = self._decisions[planned.run_id].stored is None
+        if is_run and (spent := self._budget.spent()):
+            self._leave_out(planned, spent)
+            return
         self._count(1)
         self._tell(RunStarted(planned))
         try:
@@ -212,6 +228,8 @@ class _Execution:
             self._halt(f"the store or the receiver failed in `{planned.run_id}`")
         finally:
             self._count(-1)
+        if is_run:
+            self._budget.add(result)
         self._finish(planned, result)
         if self.plan.fail_fast and self._is_lost(planned):
             self._halt(f"`{planned.run_id}` failed before (`fail_fast`)")
@@ -220,6 +238,8 @@ class _Execution:
         """Return whether the case of a run has failed, whatever its other repetitions say."""
         repetitions = [run for run in self.plan.runs if run.case is planned.case and run.model_id == planned.model_id]
         ended = [self._results[run.run_id] for run in repetitions if run.run_id in self._results]
+        if any(result.quarantined for result in ended):
+            return False
         return Gate().is_lost(ended, len(repetitions))
 
     def _result_of(self, planned: PlannedRun) -> RunResult:
@@ -228,17 +248,21 @@ class _Execution:
         kept = self._evaluations / f"{planned.folder.removeprefix('runs/')}.json"
         folder = self.plan.folder / planned.folder
         if decision.stored is None or decision.evaluation is None:
-            result = run_one(planned, decision.fingerprint, self._context, lambda: self._tell(RunJudging(planned)))
+            result = attempt(planned, self._retries, partial(self._run, decision=decision), self._context.stop)
             is_new = True
         else:
             stored = at_home(decision.stored, folder, self.plan.folder, self._context.session)
-            result, is_new = judge_stored(planned, stored, decision.evaluation, kept, self._context)
+            evaluation = None if decision.judge_anew else decision.evaluation
+            result, is_new = judge_stored(planned, stored, evaluation, kept, self._context)
         run = read_run(folder, self.plan.folder)
         if run is not None:
             self._stored.put(run, planned.repetition)
         if is_new and decision.evaluation is not None:
             write_result(kept, decision.evaluation, result)
         return result
+
+    def _run(self, planned: PlannedRun, decision: Decision) -> RunResult:
+        return run_one(planned, decision.fingerprint, self._context, lambda: self._tell(RunJudging(planned)))
 
     def _count(self, change: int) -> None:
         with self._telling:
@@ -248,6 +272,7 @@ class _Execution:
         self._halted = self._halted or reason
 
     def _finish(self, planned: PlannedRun, result: RunResult) -> None:
+        result = result._replace(quarantined=not self._quarantine.isdisjoint(planned.case.config.tags))
         self._results[planned.run_id] = result
         self._tell(RunFinished(planned, result))
 

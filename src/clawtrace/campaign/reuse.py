@@ -46,6 +46,8 @@ class Decision:
     """The run that stands for it; None when its agent is run."""
     why: str
     """Why it is run or what stands for it, in a few words."""
+    judge_anew: bool = False
+    """Whether the stored run is judged again although nothing was edited."""
 
 
 def decide(plan: Plan, env: Mapping[str, str], *, reuse: bool) -> dict[str, Decision]:

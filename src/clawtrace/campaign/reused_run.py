@@ -47,14 +47,14 @@ def at_home(stored: StoredRun, folder: Path, campaign: Path, session: CampaignSe
 
 
 def judge_stored(
-    planned: PlannedRun, stored: StoredRun, evaluation: str, kept: Path, context: RunContext
+    planned: PlannedRun, stored: StoredRun, evaluation: str | None, kept: Path, context: RunContext
 ) -> tuple[RunResult, bool]:
     """Return the judgement of the run that stands for `planned`, and whether it was made now.
 
     Args:
         planned: what would have been run.
         stored: the run, in this campaign's folder and store.
-        evaluation: fingerprint of what judges.
+        evaluation: fingerprint of what judges; None when it must judge anew.
         kept: file of the judgement that was kept.
         context: what the runs of the campaign share.
 
@@ -62,7 +62,7 @@ def judge_stored(
         ConfigError: an assertion cannot be read with this run's values.
         ClawtraceError: the store failed.
     """
-    found = read_result(kept, evaluation)
+    found = None if evaluation is None else read_result(kept, evaluation)
     if found is not None and found.run_id == stored.run_id:
         return found._replace(reused=True), False
     world = _world(stored, planned, context)

@@ -39,12 +39,14 @@ class Entry(NamedTuple):
     """Where the entry stands."""
     places: Mapping[str, KeyPath]
     """Where fields stand that do not stand below `path` by their own name."""
+    inner: KeyPath = ()
+    """Where fields would stand that are not there; empty where that is `path`."""
 
     def place(self, path: KeyPath) -> KeyPath:
         """Return where in the file a path below `fields` stands."""
         if not path:
             return self.path
-        return self.places.get(str(path[0]), (*self.path, path[0])) + path[1:]
+        return self.places.get(str(path[0]), (*(self.inner or self.path), path[0])) + path[1:]
 
 
 def read_entries(
@@ -103,7 +105,9 @@ def _short(written: Any, path: KeyPath, document: Document, problems: list[Confi
         return None
     places: dict[str, KeyPath] = {"type": (*path, name)}
     fields: dict[str, Any] = {"type": name}
+    inner = path
     if isinstance(value, dict) and "type" not in value:
+        inner = (*path, name)
         fields |= value
         places |= {field: (*path, name, field) for field in value}
     elif value is not None and cls.main_field is not None:
@@ -120,7 +124,8 @@ def _short(written: Any, path: KeyPath, document: Document, problems: list[Confi
             problems.append(document.problem((*path, field), message, "Start a new line with `- `.", key=True))
         else:
             fields[field] = more
-    return Entry(fields, path, places)
+            places[field] = (*path, field)
+    return Entry(fields, path, places, inner)
 
 
 def _no_main_field(cls: type[Assertion], value: Any) -> str:
@@ -166,6 +171,7 @@ def _check(written: Any, path: KeyPath, document: Document, problems: list[Confi
         fields | shared | {"id": check_id},
         path,
         places | {key: (*path, key) for key in shared} | {"id": (*path, "check_id")},
+        (*path, forms[0]),
     )
 
 

@@ -111,6 +111,8 @@ class SuiteConfig(ConfigModel):
     """Which cases belong to the suite; by default all."""
     thresholds: Thresholds | None = None
     """Least pass rates of the suite, over all its runs with a model."""
+    quarantine_tags: list[str] = Field(default_factory=list)
+    """Cases with one of these tags are run and reported, and decide nothing: no exit code, no threshold, no stop."""
     openclaw: SuiteOpenClaw | None = None
     """Which agent is for which case."""
     metadata: Metadata = Field(default_factory=dict)
@@ -133,6 +135,9 @@ class ExecutionPolicy(ConfigModel):
     """Runs at the same time, on one receiver."""
     run_repetitions: int = Field(default=1, ge=1, le=10_000)
     """Runs of each case with each model; they share nothing."""
+    infrastructure_retries: int = Field(default=0, ge=0, le=10)
+    """How often a run is tried again when its runner could not start the agent, its provider failed, or the receiver
+    did; after 1 s, 2 s, 4 s and so on. Never after a failure of the agent's own."""
     fail_fast: bool = False
     """Start nothing new after the first run that fails."""
     stop_on_runner_error: bool = True

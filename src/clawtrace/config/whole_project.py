@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
@@ -260,6 +261,10 @@ class _Check:
         if not any(profile.has_judge for profile in self._judging):
             for key in case.config.for_judges():
                 yield document.problem((key,), "no evaluation profile has a judge: nothing judges it", key=True)
+        for entry, one in zip(case.assertions.entries, case.assertions.parsed, strict=True):
+            if one.until is not None and one.until < date.today():
+                message = f"the known failure was to be looked at by {one.until}: it counts again"
+                yield document.problem(entry.place(("until",)), message)
         if not case.assertions.entries:
             yield ConfigProblem(document.file, 0, 0, "asserts nothing: its runs cannot pass (exit code 3)")
         for settings in case.settings.values():

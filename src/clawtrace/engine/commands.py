@@ -46,7 +46,7 @@ def commands(run: RunSpans, calls: Sequence[ToolCall], shells: Callable[[str], S
         calls: the run's tool calls, in the order of their numbers.
         shells: which tools are shells, by the name of a dialect.
     """
-    others = min((span.dialect for span in run.spans if span.kind == "llm"), default=run.spans[0].dialect)
+    others = min({span.dialect for span in run.spans if span.kind == "llm"}, default=run.spans[0].dialect)
     found: list[Command] = []
     known: dict[tuple[str, str], list[ShellRule]] = {}
     for number, call in enumerate(calls, 1):

@@ -155,8 +155,9 @@ class Completeness:
 
     def _missing_parents(self, run: RunSpans, record: RunRecord) -> IncompleteReason | None:
         orphans: dict[str, list[Span]] = {}
-        for index, span in enumerate(run.spans):
-            if span.parent_span_id is None or span.parent_sid is not None or run.cut[index]:
+        for index in [index for index, span in enumerate(run.spans) if span.parent_sid is None]:
+            span = run.spans[index]
+            if span.parent_span_id is None or run.cut[index]:
                 continue
             injected = span.parent_span_id == record.parent_span_id
             remote = (span.flags or 0) & _REMOTE == _REMOTE

@@ -158,8 +158,11 @@ class Facts:
 
     def _publish(self, side: QuestionSide, facts: Sequence[RunFacts]) -> None:
         """Write the rows of every relation but `runs`, in the transaction that took back older ones."""
-        placed = list(zip(*(row for run in facts for row in run.placed()), strict=True)) or [()] * len(PLACED)
-        side.load("fact_placed", {name: (kind, of) for (name, kind), of in zip(PLACED.items(), placed, strict=True)})
+        placed: dict[str, tuple[str, list[Any]]] = {name: (kind, []) for name, kind in PLACED.items()}
+        for run in facts:
+            for (_, values), of_run in zip(placed.values(), run.placed(), strict=True):
+                values += of_run
+        side.load("fact_placed", placed)
         side.script(read_sql("publish"))
         rows: dict[str, list[tuple[Any, ...]]] = {}
         for run in facts:

@@ -111,7 +111,11 @@ class Gate(NamedTuple):
         return most_severe(codes)
 
     def of_results(self, results: Sequence[RunResult]) -> ExitCode:
-        """Return the exit code of all runs together; without any run nothing was evaluated, which is undecided."""
+        """Return the exit code of all runs together, but those in quarantine.
+
+        Without any other run nothing was evaluated that counts, which is undecided.
+        """
+        results = [result for result in results if not result.quarantined]
         kinds = {id(standings): standings for result in results if (standings := result.standings)}
         if not any(one.min_pass_rate < 1 for standings in kinds.values() for one in standings):
             return most_severe({self.of_run(result) for result in results} or {ExitCode.UNDECIDED})

@@ -85,6 +85,7 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         answered = best.answered or (not best.failed and best.end_ns is not None)
         error, first_token_ns = best.error, _first_token_ns(best)
         agent, turn = run.agent[members[0]], run.turn[members[0]]
+        failed, attempts = int(run.cause[members[0]]), 1
     else:
         members = sorted(members, key=lambda n: (spans[n].failed, not spans[n].sdk, -run.depth[n], n))
         ranked = [spans[n] for n in members]
@@ -96,10 +97,11 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         first_token_ns = next((at for at in map(_first_token_ns, ranked) if at is not None), None)
         agent = next((run.agent[n] for n in members if run.agent[n] is not None), None)
         turn = next((run.turn[n] for n in members if run.turn[n] is not None), None)
+        failed, attempts = sum(run.cause[n] for n in members), _attempts(run, members)
     call = LlmCall(
         number,
         members[0],
-        next((n for n in members if run.said(n, "output")), None),
+        next((n for n in members if run.said(n, "output")), None) if run.messages else None,
         agent,
         turn,
         best.start_ns,
@@ -117,10 +119,10 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         told.finish_reason,
         "ok" if answered else "error",
         None if answered else error or "the span never ended",
-        sum(run.cause[n] for n in members),
-        _attempts(run, members),
+        failed,
+        attempts,
     )
-    if call.attempts > 1:
+    if attempts > 1:
         _sum_of_attempts(call, run, members)
     if call.outcome == "ok" and call.input_tokens == 0:
         # No request is empty: zero is an instrumentation that was told nothing, of a stream for instance.
@@ -142,7 +144,7 @@ def _level(run: RunSpans, index: int) -> tuple[str, int]:
 
 def _attempts(run: RunSpans, members: Sequence[int]) -> int:
     """Return how many requests one call took: spans side by side within one scope and level."""
-    return max(Counter(_level(run, n) for n in members).values()) if len(members) > 1 else 1
+    return max(Counter(_level(run, n) for n in members).values())
 
 
 def _sum_of_attempts(call: LlmCall, run: RunSpans, members: Sequence[int]) -> None:

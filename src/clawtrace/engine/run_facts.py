@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
-from clawtrace.dialects.messages import Part
 from clawtrace.dialects.rules import ShellRule
 from clawtrace.engine.agents import Activation, activations
 from clawtrace.engine.commands import Command, commands, unsplit
@@ -24,6 +24,18 @@ PLACED = {
     "turn": "bigint", "counted_as": "text", "counted_in": "text", "input_tokens": "bigint",
 }  # fmt: skip
 """What run facts say of each span, besides its row facts: columns of ``fact_placed``."""
+
+_OF_LLM_CALL: Callable[[LlmCall], tuple[Any, ...]] = attrgetter(
+    "turn", "start_ns", "end_ns", "first_token_ns", "provider", "request_model", "response_model", "model", "input_tokens",
+    "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "cost_usd", "cost_source", "outcome",
+    "error", "attempts", "finish_reason",
+)  # fmt: skip
+"""Columns of `llm_calls` after those that name its spans."""
+
+_OF_TOOL_CALL: Callable[[ToolCall], tuple[Any, ...]] = attrgetter(
+    "turn", "start_ns", "end_ns", "arguments", "result", "outcome", "error", "source"
+)
+"""Columns of `tool_calls` after those that name it and its spans."""
 
 
 class RunFacts:
@@ -60,46 +72,36 @@ class RunFacts:
             "run_tools": self.tool_rows(),
         }
 
-    def placed(self) -> list[tuple[Any, ...]]:
-        """Return a row of `PLACED` for each span."""
+    def placed(self) -> tuple[Sequence[Any], ...]:
+        """Return the columns of `PLACED`, a value for each span."""
         run = self.spans
-        models = {call.group: call for call in self.models}
-        tools = {execution.group: execution for execution in self.tools.executions}
+        models: dict[int | None, LlmCall] = {call.group: call for call in self.models}
+        tools: dict[int | None, Execution] = {execution.group: execution for execution in self.tools.executions}
+        calls = [
+            models.get(group) if span.kind == "llm" else tools.get(group)
+            for span, group in zip(run.spans, run.group, strict=True)
+        ]
         ids = [span.span_id for span in run.spans]
-        rows = []
-        for index, span in enumerate(run.spans):
-            group = run.group[index]
-            call: LlmCall | Execution | None = None
-            if group is not None:
-                call = models.get(group) if span.kind == "llm" else tools.get(group)
-            rows.append(
-                (
-                    span.sid, ids[run.root[index]], run.enter[index], run.leave[index], run.depth[index], run.turn[index],
-                    _counted_as(run, index, call), None if call is None else ids[call.index], span.input_tokens,
-                )
-            )  # fmt: skip
-        return rows
+        return (
+            [span.sid for span in run.spans], [ids[root] for root in run.root], run.enter, run.leave, run.depth, run.turn,
+            [_counted_as(run, index, call) for index, call in enumerate(calls)],
+            [None if call is None else ids[call.index] for call in calls], [span.input_tokens for span in run.spans],
+        )  # fmt: skip
 
     def llm_call_rows(self) -> Iterable[tuple[Any, ...]]:
         """Return the rows of `llm_calls`."""
         spans = self.spans.spans
         for number, c in enumerate(self.models, 1):
-            yield (
-                self.run_id, number, spans[c.index].span_id, None if c.agent is None else spans[c.agent].span_id, c.turn,
-                c.start_ns, c.end_ns, c.first_token_ns, c.provider, c.request_model, c.response_model, c.model,
-                c.input_tokens, c.output_tokens, c.cache_read_tokens, c.cache_write_tokens, c.reasoning_tokens, c.cost_usd,
-                c.cost_source, c.outcome, c.error, c.attempts, c.finish_reason,
-            )  # fmt: skip
+            agent = None if c.agent is None else spans[c.agent].span_id
+            yield (self.run_id, number, spans[c.index].span_id, agent, *_OF_LLM_CALL(c))
 
     def tool_call_rows(self) -> Iterable[tuple[Any, ...]]:
         """Return the rows of `tool_calls`."""
         spans = self.spans.spans
         for number, c in enumerate(self.tools.calls, 1):
-            yield (
-                self.run_id, number, None if c.index is None or c.source == "log" else spans[c.index].span_id, c.call_id, c.name,
-                None if c.agent is None else spans[c.agent].span_id, c.turn, c.start_ns, c.end_ns, c.arguments, c.result,
-                c.outcome, c.error, c.source,
-            )  # fmt: skip
+            span_id = None if c.index is None or c.source == "log" else spans[c.index].span_id
+            agent = None if c.agent is None else spans[c.agent].span_id
+            yield (self.run_id, number, span_id, c.call_id, c.name, agent, *_OF_TOOL_CALL(c))
 
     def command_rows(self, shells: Callable[[str], Sequence[ShellRule]]) -> Iterable[tuple[Any, ...]]:
         """Return the rows of `commands`."""
@@ -117,11 +119,11 @@ class RunFacts:
 
     def message_rows(self) -> Iterable[tuple[Any, ...]]:
         """Return the rows of `messages`."""
-        for span in self.spans.spans:
-            for direction in ("input", "output"):
-                parts: Sequence[Part] = self.spans.messages.get((span.sid, direction), ())
-                for part in parts:
-                    yield (self.run_id, span.span_id, direction, *part)
+        spans = self.spans.spans
+        first = spans[0].sid
+        for (sid, direction), parts in self.spans.messages.items():
+            for part in parts:
+                yield (self.run_id, spans[sid - first].span_id, direction, *part)
 
     def error_rows(self) -> Iterable[tuple[Any, ...]]:
         """Return the rows of `errors`."""

@@ -80,10 +80,13 @@ class RunSpans:
     def groups(self, kind: str, without: frozenset[str]) -> dict[int, list[int]]:
         """Return the spans of each logical call of a `kind`, in order, without those that play one of the roles."""
         found: dict[int, list[int]] = {}
-        for index, span in enumerate(self.spans):
-            number = self.group[index]
-            if (span.kind == kind or span.emits == kind) and number is not None and self.role[index] not in without:
-                found.setdefault(number, []).append(index)
+        role = self.role
+        for index, (span, number) in enumerate(zip(self.spans, self.group, strict=True)):
+            if number is not None and (span.kind == kind or span.emits == kind) and role[index] not in without:
+                if number in found:
+                    found[number].append(index)
+                else:
+                    found[number] = [index]
         return found
 
 
@@ -91,7 +94,7 @@ def _named(spans: Sequence[Span], agent: Sequence[int | None]) -> Sequence[Span]
     """Return the spans, nameless agents with the one name that what they did says of them (`Span.owner_agent`)."""
     owners: dict[int, set[str]] = {}
     for span, above in zip(spans, agent, strict=True):
-        if above is not None and span.owner_agent is not None and spans[above].agent_name is None:
+        if span.owner_agent is not None and above is not None and spans[above].agent_name is None:
             owners.setdefault(above, set()).add(span.owner_agent)
     names = {index: min(told) for index, told in owners.items() if len(told) == 1 and spans[index].kind == "agent"}
     if not names:
@@ -108,13 +111,16 @@ def _turns(spans: Sequence[Span], root: Sequence[int]) -> list[int | None]:
     for span, top in zip(spans, root, strict=True):
         if span.prompt_id is not None:
             asked.setdefault(spans[top].trace_id, []).append((span.start_ns, span.prompt_id))
-    turns: list[tuple[str, str]] = []
+    traces = {top: (spans[top].trace_id, "") for top in set(root)}
+    turns = [traces[top] for top in root]
+    if asked:
+        turns = [
+            (trace, _prompt(asked[trace], span.start_ns) if trace in asked else "")
+            for span, (trace, _) in zip(spans, turns, strict=True)
+        ]
     starts: dict[tuple[str, str], int] = {}
-    for span, top in zip(spans, root, strict=True):
-        trace = spans[top].trace_id
-        turn = (trace, _prompt(asked[trace], span.start_ns) if trace in asked else "")
-        turns.append(turn)
-        if span.kind in ("agent", "llm") and span.start_ns < starts.get(turn, span.start_ns + 1):
+    for span, turn in zip(spans, turns, strict=True):  # in order of start
+        if turn not in starts and span.kind in ("agent", "llm"):
             starts[turn] = span.start_ns
     order = sorted(starts, key=lambda turn: (starts[turn], turn))
     numbers = {turn: number for number, turn in enumerate(order, 1)}

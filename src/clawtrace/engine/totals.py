@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from clawtrace.engine.agents import Activation
@@ -51,13 +52,13 @@ def totals(
         "tool_calls": sum(call.outcome != "requested" for call in tools.calls) if knows_tools else None,
     }
     for name in ("input_tokens", "output_tokens"):
-        known = [value for call in used if (value := getattr(call, name)) is not None]
+        known = [value for value in map(attrgetter(name), used) if value is not None]
         whole = sum(known) if len(known) == len(used) else None
         row[name] = whole if models else rollup.get(name)
         row[f"{name}_known"] = len(known)
         row[f"{name}_low"] = sum(known) if known else rollup.get(name) or 0
     for name in ("cache_read_tokens", "cache_write_tokens", "reasoning_tokens"):
-        known = [value for call in used if (value := getattr(call, name)) is not None]
+        known = [value for value in map(attrgetter(name), used) if value is not None]
         row[name] = sum(known) if known else rollup.get(name)
         row[f"{name}_known"] = len(known)
     if turns:
@@ -131,15 +132,16 @@ def _failed_attempts(
     run: RunSpans, models: Sequence[LlmCall], records: Callable[[Span, str], bool | str]
 ) -> int | None:
     """Return how many requests got no answer; None where what tells of the model calls hides an SDK's own retries."""
-    tellers: dict[int, bool] = {}
+    tellers: set[int | None] = set()
     recorded: dict[tuple[str, str], bool] = {}
     for span, group in zip(run.spans, run.group, strict=True):
-        if span.kind == "llm" and group is not None:
+        if span.kind == "llm":
             writer = (span.dialect, span.source)
             if writer not in recorded:
                 recorded[writer] = records(span, "failed_attempts") is True
-            tellers[group] = tellers.get(group, False) or span.attempts is not None or recorded[writer]
-    if not models or not all(tellers.get(call.group, False) for call in models):
+            if recorded[writer] or span.attempts is not None:
+                tellers.add(group)
+    if not models or not all(call.group in tellers for call in models):
         return None
     return sum(max(call.failed_attempts, 1) if call.outcome == "error" else call.failed_attempts for call in models)
 

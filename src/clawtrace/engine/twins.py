@@ -19,7 +19,9 @@ __all__ = ["join_twins"]
 def join_twins(spans: Sequence[Span], walked: Walked) -> tuple[list[int | None], list[str | None], list[int | None]]:
     """Return for each span its agent, role and group after joining the tool and agent spans of duplicate instrumentations."""
     agents = _inside_of_their_own(spans, walked)
-    roles = ["wrapper" if index in agents else span.role for index, span in enumerate(spans)]
+    roles = [span.role for span in spans]
+    for index in agents:
+        roles[index] = "wrapper"
     twice = _twice_told(spans, walked.group)
     if not agents and not twice:
         return walked.agent, roles, walked.group
@@ -65,11 +67,11 @@ class _Calls:
 def _inside_of_their_own(spans: Sequence[Span], walked: Walked) -> dict[int, int]:
     """Return the activation that an agent span repeats: it is right inside of one of its name that another scope wrote."""
     found: dict[int, int] = {}
-    for index in sorted(range(len(spans)), key=walked.depth.__getitem__):
+    agents = [index for index, span in enumerate(spans) if span.kind == "agent"]
+    for index in sorted(agents, key=walked.depth.__getitem__):
         span, above = spans[index], walked.agent[index]
         if (
-            span.kind == "agent"
-            and span.emits is None
+            span.emits is None
             and above is not None
             and walked.tool[index] is None
             and spans[above].kind == "agent"
@@ -82,6 +84,8 @@ def _inside_of_their_own(spans: Sequence[Span], walked: Walked) -> dict[int, int
 
 def _twice_told(spans: Sequence[Span], group: Sequence[int | None]) -> bool:
     """Return whether two scopes tell of one model call."""
+    if len({span.scope for span in spans if span.kind == "llm"}) < 2:
+        return False
     scopes: dict[int | None, str] = {}
     return any(
         scopes.setdefault(number, span.scope) != span.scope

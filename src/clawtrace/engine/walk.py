@@ -7,7 +7,7 @@ arrival.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,6 +16,9 @@ from clawtrace.engine.span import Span
 __all__ = ["Walked", "walk"]
 
 _CALL_KINDS = frozenset(("llm", "tool", "agent"))
+
+_Identity = str | tuple[str, str]
+"""What several spans of one call share: the id of a model's response, or the id and the name of a tool call."""
 
 
 class Walked(NamedTuple):
@@ -43,7 +46,7 @@ class _Group:
     """A logical model or tool call while it is being put together."""
 
     number: int
-    identity: str | None
+    identity: _Identity | None
     scopes: set[str] = field(default_factory=set)
     start_ns: int = 0
     last_ns: int = 0
@@ -55,16 +58,16 @@ class _Ledger:
 
     def __init__(self) -> None:
         self._count = 0
-        self._by_identity: dict[str, list[_Group]] = {}
+        self._by_identity: dict[_Identity, list[_Group]] = {}
 
-    def new(self, identity: str | None, scope: str) -> _Group:
+    def new(self, identity: _Identity | None, scope: str) -> _Group:
         group = _Group(self._count, identity, {scope})
         self._count += 1
         if identity is not None:
             self._by_identity.setdefault(identity, []).append(group)
         return group
 
-    def elsewhere(self, identity: str | None, scope: str) -> _Group | None:
+    def elsewhere(self, identity: _Identity | None, scope: str) -> _Group | None:
         """Return the call of this identity that another scope told of and this one did not yet.
 
         One instrumentation tells of a call once (nested spans of it are found by nesting). So a model server
@@ -125,7 +128,7 @@ def _tool_call(ledger: _Ledger, span: Span, above: tuple[Any, ...] | None) -> _G
             group.scopes.add(scope)
             return group
         node = node[3]
-    identity = None if name is None or call_id is None else f"tool {call_id} {name}"
+    identity = None if name is None or call_id is None else (call_id, name)
     told = ledger.elsewhere(identity, scope)
     if told is not None and told.start_ns <= span.last_ns and span.start_ns <= told.last_ns:
         told.scopes.add(scope)
@@ -249,25 +252,31 @@ class _Walker:
 
     def visit(self, top: int) -> None:
         """Visit the tree below `top`."""
-        result, children = self._result, self._children
-        stack: list[tuple[int, int | None, _Context | None]] = [(top, None, _TOP)]
-        while stack:
-            index, parent, context = stack.pop()
-            if context is None:
+        enter, _, depth, root, agent, tool, *_ = self._result
+        children = self._children
+        above: list[tuple[Iterator[int], int | None, _Context]] = []
+        """Of each span that was entered and not left: its children to come, itself, and what it hands down."""
+        siblings, parent, context = iter((top,)), None, _TOP
+        while True:
+            for index in siblings:
+                self._position += 1
+                enter[index] = self._position
+                root[index] = top
+                depth[index] = len(above)
+                agent[index], tool[index] = context.agent, context.tool
+                below = children.get(index)
+                inner = self._enter(index, context, leaf=not below)
+                if below:
+                    above.append((siblings, parent, context))
+                    siblings, parent, context = iter(below), index, inner
+                    break
                 self._leave(index, parent)
-                continue
-            self._position += 1
-            result.enter[index] = self._position
-            result.root[index] = top
-            result.depth[index] = 0 if parent is None else result.depth[parent] + 1
-            result.agent[index], result.tool[index] = context.agent, context.tool
-            below = children.get(index)
-            inner = self._enter(index, context, leaf=not below)
-            if below:
-                stack.append((index, parent, None))
-                stack.extend([(child, index, inner) for child in reversed(below)])
             else:
-                self._leave(index, parent)
+                if parent is None:
+                    return
+                left = parent
+                siblings, parent, context = above.pop()
+                self._leave(left, parent)
 
     def _leave(self, index: int, parent: int | None) -> None:
         self._position += 1

@@ -22,6 +22,8 @@ _CANDIDATES = 64
 
 def joined_by_time(spans: Sequence[Span], group: Sequence[int | None]) -> list[int | None]:
     """Return for each span its group, after joining the model calls that two scopes tell of side by side."""
+    if len({span.scope for span in spans if span.kind == "llm"}) < 2:
+        return list(group)
     told: dict[str, dict[int, int]] = defaultdict(dict)
     identified = set()
     for index, (span, number) in enumerate(zip(spans, group, strict=True)):

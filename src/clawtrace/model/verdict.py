@@ -151,6 +151,10 @@ class RunResult(NamedTuple):
     """The run_totals row, for display."""
     reused: bool = False
     """Whether a stored run stands for it: its agent was not run again."""
+    retried: tuple[str, ...] = ()
+    """Why earlier attempts at it failed, one sentence each; none of their spans are its own."""
+    quarantined: bool = False
+    """Whether its case is known to be flaky: it is reported, and decides nothing."""
 
     @property
     def standings(self) -> tuple[Standing, ...]:

@@ -131,6 +131,10 @@ class Run(Struct):
     """What the run counts as in pass rates; null when it broke, or nothing was asked of it."""
     reused: bool
     """Whether the run was taken over from an earlier campaign."""
+    retried: list[str]
+    """Why earlier attempts at the run failed; only failures of the infrastructure are tried again."""
+    quarantined: bool
+    """Whether the case is in quarantine (`quarantine_tags` of the suite): it decides nothing."""
     run_status: Literal["success", "failed", "timed_out", "provider_error", "invalid"] | None
     """How the agent's process ended; null for recorded input."""
     error: str
@@ -336,6 +340,8 @@ def _run(result: RunResult) -> Run:
         status=None if status is None else status.value,
         outcome=outcome_of(result),
         reused=result.reused,
+        retried=list(result.retried),
+        quarantined=result.quarantined,
         run_status=result.run_status,  # type: ignore[arg-type]
         error=result.error,
         trace=Trace(

@@ -79,7 +79,9 @@ def _add_run(
         case.set("time", f"{verdict.duration_ms / 1000:.3f}")
         code = gate.of_verdict(verdict)
         word = "known failure" if verdict.known_failure else verdict.status.value
-        if code in _RED and (place not in rated or code is ExitCode.BROKEN):
+        if code in _RED and run.quarantined:
+            _outcome(case, "skipped", "quarantined", f"quarantined, {word}: {verdict.message}", _details(verdict))
+        elif code in _RED and (place not in rated or code is ExitCode.BROKEN):
             _outcome(case, _RED[code], word, verdict.message, _details(verdict))
         elif verdict.status is not Status.PASS:
             _outcome(case, "skipped", word, f"{word}: {verdict.message}", "")
@@ -87,7 +89,8 @@ def _add_run(
     if run.error or not run.verdicts:
         case = ET.SubElement(suite, "testcase", classname=_xml(classname), name=_xml(f"(run){suffix}"), time="0.000")
         message = run.error or "Nothing was evaluated: the run has no assertion."
-        _outcome(case, "error", "error" if run.error else "nothing", message, "\n".join(run.diagnostics))
+        tag, kind = ("skipped", "quarantined") if run.quarantined else ("error", "error" if run.error else "nothing")
+        _outcome(case, tag, kind, message, "\n".join(run.diagnostics))
 
 
 def _add_rated(suite: ET.Element, classname: str, runs: Sequence[RunResult], rated: Iterable[Rated]) -> None:
@@ -99,7 +102,8 @@ def _add_rated(suite: ET.Element, classname: str, runs: Sequence[RunResult], rat
         )
         case.set("time", "0.000")
         if one.code in _RED:
-            _outcome(case, _RED[one.code], "pass rate", one.sentence, "")
+            tag, kind = ("skipped", "quarantined") if runs[0].quarantined else (_RED[one.code], "pass rate")
+            _outcome(case, tag, kind, one.sentence, "")
         ET.SubElement(case, "system-out").text = _xml(one.sentence)
 
 
@@ -182,6 +186,7 @@ def _account(run: RunResult, verdict: Verdict) -> str:
     lines.append(_details(verdict))
     lines += [f"incomplete: {reason}" for reason in run.incomplete_because]
     lines += [f"note: {note}" for note in run.diagnostics]
+    lines += [f"retried: {why}" for why in run.retried]
     if verdict.sql:
         lines += ["", verdict.sql]
     return "\n".join(lines)

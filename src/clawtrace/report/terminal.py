@@ -58,6 +58,7 @@ def print_campaign(report: CampaignReport, paper: Paper, *, verbose: bool = Fals
             print_runs(report.results, paper)
         print_verdicts(report, paper, verbose=verbose)
         print_scores(report.results, paper)
+        _print_retried(report.results, paper)
         _print_left_out(report.left_out, paper)
         _print_unjudged(report, paper)
         print_datasets(report, paper)
@@ -79,7 +80,8 @@ def print_runs(results: Sequence[RunResult], paper: Paper) -> None:
         status = status_of(result)
         row: list[Segment] = [(result.case_id, "")]
         row += [(result.model_id or "", "")] * models + [(str(result.repetition), "")] * repeated
-        row.append((status.value if status else "not asked", _STYLE[status]))
+        word = status.value if status else "not asked"
+        row.append((f"{word} (quarantined)" if result.quarantined else word, _STYLE[status]))
         row += [(text, "dim" if text == UNKNOWN else "") for text in _run_figures(result)]
         rows.append(row)
     paper.table(columns, rows)
@@ -162,6 +164,15 @@ def _print_reasons(result: RunResult, paper: Paper, *, apart: bool) -> None:
         paper.paragraph(note, first="  note: ", indent="    ", style="dim")
 
 
+def _print_retried(results: Sequence[RunResult], paper: Paper) -> None:
+    """Say which runs took more than one attempt, and why."""
+    retried = [result for result in results if result.retried]
+    if retried:
+        paper.line()
+    for result in retried:
+        paper.paragraph(f"{_title(result)}: {'; '.join(result.retried)}", first="RETRIED  ", indent="  ")
+
+
 def _print_left_out(left_out: Sequence[LeftOut], paper: Paper) -> None:
     if left_out:
         paper.line()
@@ -193,6 +204,8 @@ def print_summary(report: CampaignReport, paper: Paper) -> None:
             line += [(": " if len(line) == 1 else ", ", ""), (f"{count(number)} {word}", _STYLE[status])]
     if report.left_out:
         line += [(": " if len(line) == 1 else ", ", ""), (f"{count(len(report.left_out))} not run", "yellow")]
+    if quarantined := sum(result.quarantined for result in report.results):
+        line.append((f"; {count(quarantined)} in quarantine, which decide nothing", "yellow"))
     if reused := sum(result.reused for result in report.results):
         line.append((f"; {count(reused)} reused, `--no-reuse` runs all", "dim"))
     if report.duration_ms is not None:

@@ -1,0 +1,190 @@
+"""The question side of a session: facts brought up to date, verdicts, and what reports show beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clawtrace.config.session_settings import SessionSettings
+from clawtrace.errors import UsageError
+from clawtrace.store.duckdb import DuckStore
+
+if TYPE_CHECKING:
+    from clawtrace.assertions.base import Assertion
+    from clawtrace.assertions.world import HookPolicy, World
+    from clawtrace.dialects import Dialect
+    from clawtrace.engine.tree_view import SpanNode
+    from clawtrace.model.verdict import RunResult
+    from clawtrace.receiver.redact import Redactor
+    from clawtrace.store.api import Answer
+
+__all__ = ["SessionQuestions"]
+
+
+class SessionQuestions:
+    """What can be asked of the runs of one store; see `clawtrace.session`."""
+
+    def __init__(self, store: DuckStore, settings: SessionSettings) -> None:
+        self.settings = settings
+        self._store = store
+        self._engine: _Engine | None = None
+        self._awaited: dict[str, None] = {}
+        """Runs about to be judged, in the order in which they came."""
+        self._redactor: Redactor | None = None
+        """For what probes report; made when it is first needed."""
+
+    def run_ids(self) -> list[str]:
+        """Return every run of the store, in the order of first sight."""
+        return self._store.run_ids()
+
+    def evaluate(
+        self,
+        run_ids: Sequence[str],
+        assertions: Sequence[Assertion],
+        *,
+        worlds: Mapping[str, World] | None = None,
+        case_dir: Path | None = None,
+        hooks: HookPolicy | None = None,
+        evidence_of_passes: bool = True,
+    ) -> list[RunResult]:
+        """Judge runs: one result a run, in the order of `run_ids`, its verdicts in the order of `assertions`.
+
+        Probes of the world are asked first, outside of the store's lock: they may wait for a file or a command.
+
+        Args:
+            run_ids: of which runs.
+            assertions: what to ask.
+            worlds: what is known of runs beside their spans, by run id; by default what their records say.
+            case_dir: folder of the file that holds the assertions, for runs that are not in `worlds`.
+            hooks: what Python hooks may do in such runs; by default nothing.
+            evidence_of_passes: off, only verdicts that did not pass carry their spans (and half of the time is saved).
+        """
+        from clawtrace.engine.evaluate import evaluate
+        from clawtrace.engine.probes import ask_probes, look_at_the_world
+        from clawtrace.engine.stand_ins import names_a_log, stand_ins
+        from clawtrace.engine.worlds import worlds_of
+
+        self.settings.check(assertions)
+        seen = (
+            worlds_of(
+                run_ids,
+                worlds or {},
+                record=self._store.record,
+                facts=self._facts_of,
+                gateway=self.settings.gateway,
+                case_dir=case_dir,
+                hooks=hooks,
+            )
+            if look_at_the_world(assertions)
+            else {}
+        )
+        probed = ask_probes(assertions, seen, self.clean) if seen else {}
+        self._awaited.update(dict.fromkeys(run_ids))
+        with self._store.lock:
+            engine = self._current(run_ids, more=list(self._awaited))
+            ask = partial(
+                evaluate,
+                self._store,
+                dialects=engine.dialects,
+                worlds=seen,
+                scoped=engine.facts.scoped,
+                evidence_of_passes=evidence_of_passes,
+                unmarked=self.settings.redaction.unmarked(),
+            )
+            if not names_a_log(assertions):
+                return ask(assertions, run_ids, probed=probed, stand_ins=stand_ins(self._store))
+            from clawtrace.engine.log_fallback import LogFallback
+
+            logs = LogFallback(self._store, self.settings.log_adapters, self.settings.redaction, worlds or {})
+            return logs.evaluate(assertions, run_ids, partial(ask, probed=probed), ask, self._current)
+
+    def _facts_of(self, run_id: str) -> dict[str, Any]:
+        (run,) = self.inspect([run_id])["runs"]
+        return dict(run)
+
+    def clean(self, text: str) -> str:
+        """Return `text` without the secrets that redaction knows."""
+        if self._redactor is None:
+            from clawtrace.receiver.redact import Redactor
+
+            self._redactor = Redactor(self.settings.redaction)
+        return self._redactor.clean(text)
+
+    def inspect(self, run_ids: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return the facts of runs as ``clawtrace.inspect/1`` (spec: cli.md); of all runs when None."""
+        from clawtrace.engine.inspect import inspect_runs
+
+        wanted = self.run_ids() if run_ids is None else list(run_ids)
+        with self._store.lock:
+            self._current(wanted)
+            return inspect_runs(self._store, wanted)
+
+    def inspect_with_trees(self, run_ids: Sequence[str]) -> tuple[dict[str, Any], dict[str, list[SpanNode]]]:
+        """Return the facts of runs and, by run id, their spans depth first, of one moment."""
+        from clawtrace.engine.inspect import inspect_runs
+        from clawtrace.engine.tree_view import span_tree
+
+        with self._store.lock:
+            self._current(run_ids)
+            trees = {run_id: span_tree(self._store, run_id) for run_id in run_ids}
+            return inspect_runs(self._store, run_ids), trees
+
+    def tree(self, run_id: str) -> list[SpanNode]:
+        """Return the spans of a run, depth first."""
+        from clawtrace.engine.tree_view import span_tree
+
+        with self._store.lock:
+            self._current([run_id])
+            return span_tree(self._store, run_id)
+
+    def explained(self, run_id: str) -> list[dict[str, Any]]:
+        """Return for each span of a run what filled its columns: value, rule and the dialect whose file holds the rule."""
+        from clawtrace.engine.explain_spans import explain_spans
+
+        with self._store.lock:
+            engine = self._current([run_id])
+            return explain_spans(self._store, engine.dialects, run_id)
+
+    def query(self, sql: str, *, time_limit_s: float | None = None, max_rows: int | None = None) -> Answer:
+        """Answer a user's own read-only SELECT over the relations of all runs.
+
+        Raises:
+            QueryError: the text is no single SELECT, the engine refuses it, or the time limit has passed.
+        """
+        with self._store.lock:
+            self._current(self.run_ids())
+            return self._store.ask_user(sql, time_limit_s=time_limit_s, max_rows=max_rows)
+
+    def _current(self, run_ids: Sequence[str], more: Iterable[str] = ()) -> _Engine:
+        """Return the engine after bringing the facts of `run_ids` up to date, and those of `more` that the store knows.
+
+        The facts of all runs that wait for the lock are computed together: that costs little more than those of one.
+
+        Raises:
+            UsageError: the store knows no run of that id.
+        """
+        known = set(self.run_ids())
+        together = list(dict.fromkeys([*run_ids, *(run_id for run_id in more if run_id in known)]))
+        for run_id in together:
+            self._awaited.pop(run_id, None)
+        unknown = [run_id for run_id in run_ids if run_id not in known]
+        if unknown:
+            raise UsageError(f"the store {self._store.path!r} has no run {unknown[0]!r}.")
+        if self._engine is None:
+            self._engine = _Engine(self._store, self.settings)
+        self._engine.facts.ensure(together)
+        return self._engine
+
+
+class _Engine:
+    """The engine of one session, made when it is first asked: recording alone needs none of it."""
+
+    def __init__(self, store: DuckStore, settings: SessionSettings) -> None:
+        from clawtrace.dialects import load_dialects
+        from clawtrace.engine.facts import Facts
+
+        dialects = load_dialects(settings.dialects)
+        self.dialects: dict[str, Dialect] = {dialect.name: dialect for dialect in dialects}
+        self.facts = Facts(store, dialects, settings.model_pricing, settings.parent_not_exported)

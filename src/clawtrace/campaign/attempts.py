@@ -1,0 +1,65 @@
+"""Attempts at one run: again only where the infrastructure failed, never where the agent did (spec: config.md §7)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from clawtrace.campaign.expand import PlannedRun
+from clawtrace.campaign.one_run import RunInterruptedError
+from clawtrace.errors import PreconditionError, ReceiverError, RunnerError
+from clawtrace.model.verdict import RunResult
+from clawtrace.runners.base import StopSignal
+
+__all__ = ["attempt"]
+
+_FIRST_WAIT_SECONDS = 1.0
+"""Before the second attempt; doubled before each further one."""
+
+
+def attempt(planned: PlannedRun, retries: int, run: Callable[[PlannedRun], RunResult], stop: StopSignal) -> RunResult:
+    """Return the result of the first attempt that the infrastructure let through, or of the last one.
+
+    An attempt is a run of its own, with its own id, so that no span of a failed one is counted. Again is tried when the
+    agent could not be run, when its provider failed (`provider_error`), and when the receiver did.
+
+    Args:
+        planned: what to run.
+        retries: how often it may be tried again.
+        run: runs and judges.
+        stop: ends the wait between attempts.
+
+    Raises:
+        RunInterruptedError: stopped while waiting.
+        RunnerError: the last attempt failed so.
+        ReceiverError: the last attempt failed so.
+    """
+    failed: list[str] = []
+    for number in range(1, retries + 2):
+        this = planned if number == 1 else replace(planned, run_id=f"{planned.run_id}-attempt{number}")
+        try:
+            result = run(this)
+            if result.run_status != "provider_error" or number > retries:
+                return result._replace(retried=tuple(failed))
+            why = "the agent's provider failed"
+        except PreconditionError:
+            raise
+        except (RunnerError, ReceiverError) as error:
+            if number > retries:
+                told = "".join(f"; {one}" for one in failed)
+                raise type(error)(f"{error}{told}") from error
+            why = str(error)
+        failed.append(f"attempt {number} failed: {why}")
+        _wait(_FIRST_WAIT_SECONDS * 2 ** (number - 1), stop)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _wait(seconds: float, stop: StopSignal) -> None:
+    stopped = threading.Event()
+    unsubscribe = stop.subscribe(stopped.set)
+    try:
+        if stopped.wait(seconds):
+            raise RunInterruptedError
+    finally:
+        unsubscribe()

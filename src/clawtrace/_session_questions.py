@@ -64,22 +64,12 @@ class SessionQuestions:
         from clawtrace.engine.evaluate import evaluate
         from clawtrace.engine.probes import ask_probes, look_at_the_world
         from clawtrace.engine.stand_ins import names_a_log, stand_ins
-        from clawtrace.engine.worlds import worlds_of
+        from clawtrace.engine.worlds import Knowledge, Worlds
 
         self.settings.check(assertions)
-        seen = (
-            worlds_of(
-                run_ids,
-                worlds or {},
-                record=self._store.record,
-                facts=self._facts_of,
-                gateway=self.settings.gateway,
-                case_dir=case_dir,
-                hooks=hooks,
-            )
-            if look_at_the_world(assertions)
-            else {}
-        )
+        knowledge = Knowledge(self._store.record, self._facts_of, self.clean, self.settings.gateway)
+        looks = look_at_the_world(assertions)
+        seen = Worlds(run_ids if looks else (), worlds or {}, knowledge, case_dir, hooks)
         probed = ask_probes(assertions, seen, self.clean) if seen else {}
         self._awaited.update(dict.fromkeys(run_ids))
         with self._store.lock:

@@ -154,6 +154,20 @@ def test_what_is_odd_is_a_warning(invoke: Invoke, project: Path):
         assert [line for line in warnings if words in line], (words, warnings)
 
 
+def test_a_known_failure_whose_day_has_passed_is_a_warning(invoke: Invoke, project: Path):
+    """It counts again, and somebody should know before the next run does."""
+    known = "  - {type: tool_was_called, tool: a, expect: fail, reason: A bug., until: UNTIL}\n"
+    case(project, "past", more=known.replace("UNTIL", "2020-01-31"))
+    case(project, "future", more=known.replace("UNTIL", "2999-01-31"))
+
+    code, problems, warnings = report(invoke("validate"))
+
+    assert (code, problems) == (0, [])
+    assert len(warnings) == 1
+    assert warnings[0].startswith("configs/cases/past/test.yaml:9:")
+    assert "was to be looked at by 2020-01-31" in warnings[0]
+
+
 def test_a_profile_that_allows_hooks_silences_their_warning(invoke: Invoke, project: Path):
     """One evaluation profile with hooks is enough: the case can be run with it."""
     write(project, "configs/cases/odd/hook.py", "def check(run):\n    return True\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -161,3 +162,17 @@ def test_secrets_do_not_reach_the_report_through_a_probe(suite) -> None:
     assert secret not in json.dumps(hidden)
     assert "[REDACTED:" in json.dumps(hidden)
     assert secret in json.dumps(shown)
+
+
+def test_a_secret_in_a_file_that_the_run_wrote_is_a_leak(suite) -> None:
+    """`no_secret_leak` reads what the run created and changed, not what was there before."""
+    secret = "sk-ant-api03-" + "A1b2C3d4E5f6G7h8I9j0" * 4 + "AA"
+    agent = f"{sys.executable} {Path(__file__).with_name('agent.py')} search"
+    checks = "assertions:\n  - {type: no_secret_leak, on_missing: pass}\n  - {type: no_secret_leak, id: spans, files: false, on_missing: pass}\n"
+    ended, leaked, _ = suite(f"{agent}; mkdir out; echo key={secret} > out/.env", checks)
+    _, clean, _ = suite(f"{agent}; mkdir out; echo key=none > out/.env", checks)
+
+    assert leaked["no_secret_leak"][0] == "fail"
+    assert "in the file `out/.env`" in leaked["no_secret_leak"][1]
+    assert leaked["spans"][0] == clean["no_secret_leak"][0] == "pass"
+    assert secret not in ended.stdout

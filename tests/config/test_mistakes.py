@@ -65,7 +65,9 @@ def place(root: yaml.Node, path: tuple[str | int, ...], *, key: bool) -> str:
         if isinstance(root, yaml.SequenceNode) and isinstance(part, int):
             root = root.value[part]
         else:
-            pairs = {name.value: (name, value) for name, value in root.value} if isinstance(root, yaml.MappingNode) else {}
+            pairs = (
+                {name.value: (name, value) for name, value in root.value} if isinstance(root, yaml.MappingNode) else {}
+            )
             if part not in pairs:
                 break
             name, root = pairs[part]

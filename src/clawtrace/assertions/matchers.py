@@ -93,7 +93,9 @@ def _compile_glob(pattern: str) -> Predicate:
     unclosed = _UNCLOSED.search(pattern)
     if unclosed is not None:
         at = unclosed.end()
-        raise ValueError(f"invalid glob {pattern!r}: `[` at character {at} is never closed; `[[]` is the character itself")
+        raise ValueError(
+            f"invalid glob {pattern!r}: `[` at character {at} is never closed; `[[]` is the character itself"
+        )
     compiled = re.compile(fnmatch.translate(pattern))
     return lambda value: compiled.match(value) is not None
 

@@ -52,5 +52,7 @@ class World(NamedTuple):
     stderr: Path | None = None
     folder: Path | None = None
     """Absolute folder of the run's results."""
+    clean: Callable[[str], str] = str
+    """Puts a mark in the place of each secret that redaction knows."""
     facts: Callable[[], Mapping[str, Any]] | None = None
     """What `clawtrace inspect --json` says of the run, computed when it is asked for; None before the agent starts."""

@@ -36,7 +36,7 @@ from clawtrace.campaign.one_run import (
 from clawtrace.campaign.reuse import Decision, decide, evaluation_folder, remember_reports
 from clawtrace.campaign.reused_run import at_home, judge_stored
 from clawtrace.campaign.stored import StoredRuns, read_run
-from clawtrace.campaign.stored_results import write_result
+from clawtrace.campaign.stored_results import kept_file, write_result
 from clawtrace.config.case_file import LoadedCase
 from clawtrace.config.permissions import hook_policy
 from clawtrace.engine.gate import Gate
@@ -245,7 +245,7 @@ class _Execution:
     def _result_of(self, planned: PlannedRun) -> RunResult:
         """Run the agent, or judge the run that stands for it; keep what is new."""
         decision = self._decisions[planned.run_id]
-        kept = self._evaluations / f"{planned.folder.removeprefix('runs/')}.json"
+        kept = kept_file(self._evaluations, planned.folder)
         folder = self.plan.folder / planned.folder
         if decision.stored is None or decision.evaluation is None:
             result = attempt(planned, self._retries, partial(self._run, decision=decision), self._context.stop)

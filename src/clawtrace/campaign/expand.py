@@ -147,7 +147,8 @@ def _chosen_cases(suite: LoadedSuite, ids: Sequence[str], tags: Sequence[str]) -
     chosen = [
         case
         for case in suite.cases
-        if (not ids or case.config.case_id in ids or case.file_id in ids) and (not tags or set(tags) & set(case.config.tags))
+        if (not ids or case.config.case_id in ids or case.file_id in ids)
+        and (not tags or set(tags) & set(case.config.tags))
     ]
     if not chosen:
         raise UsageError(f"no case of the suite `{suite.config.suite_id}` has both such an id and such a tag")

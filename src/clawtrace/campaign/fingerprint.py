@@ -106,7 +106,11 @@ def _texts(data: Any) -> list[str]:
 
 
 def evaluation_fingerprint(
-    planned: PlannedRun, run: str, profile: Mapping[str, Any] | None, project: Mapping[str, Any], judging: Mapping[str, str]
+    planned: PlannedRun,
+    run: str,
+    profile: Mapping[str, Any] | None,
+    project: Mapping[str, Any],
+    judging: Mapping[str, str],
 ) -> str:
     """Return the fingerprint of what judges a run, as 64 hex digits.
 

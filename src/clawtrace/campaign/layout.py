@@ -21,7 +21,8 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        # A file name that is no UTF-8 holds surrogates; with a backslash before it each is JSON again, and reads the same.
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:
             json.dump(data, stream, indent=1, ensure_ascii=False, default=str)
             stream.write("\n")
             stream.flush()

@@ -13,9 +13,14 @@ from typing import Any
 from clawtrace.campaign.layout import write_json
 from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
 
-__all__ = ["EVALUATION_SCHEMA", "read_result", "write_result"]
+__all__ = ["EVALUATION_SCHEMA", "kept_file", "read_result", "write_result"]
 
 EVALUATION_SCHEMA = "clawtrace.evaluation/1"
+
+
+def kept_file(evaluations: Path, run: str) -> Path:
+    """Return where the judgement of a run is kept; `run` is its folder, relative to the campaign's."""
+    return evaluations / f"{run.removeprefix('runs/')}.json"
 
 
 def write_result(path: Path, fingerprint: str, result: RunResult) -> None:

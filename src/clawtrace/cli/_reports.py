@@ -15,7 +15,7 @@ from clawtrace.errors import ClawtraceError
 if TYPE_CHECKING:
     from clawtrace.report.base import CampaignReport
 
-__all__ = ["ReportTarget", "report_option", "write_reports", "writes_to_stdout"]
+__all__ = ["ReportTarget", "report_option", "write_all", "write_reports", "writes_to_stdout"]
 
 ReportTarget = tuple[str, str]
 """Format and path; the path `-` is standard output."""
@@ -94,3 +94,10 @@ def _write(word: str, report: CampaignReport, stream: TextIO) -> None:
     from clawtrace.report.base import formats
 
     formats()[word]().write(report, stream)
+
+
+def write_all(report: CampaignReport, folder: Path) -> None:
+    """Write the report in every format into a folder of results."""
+    from clawtrace.report.base import formats
+
+    write_reports([(name, str(folder / cls.file_name)) for name, cls in formats().items()], report)

@@ -8,24 +8,22 @@ from pathlib import Path
 
 import click
 
-from clawtrace.errors import ClawtraceError, ExitCode
+from clawtrace.errors import ClawtraceError
 
 __all__ = ["watch"]
 
 
-def watch(root: Path, leave_out: Callable[[], set[Path]], evaluate: Callable[[], int]) -> int:
+def watch(root: Path, leave_out: set[Path], evaluate: Callable[[], int]) -> int:
     """Evaluate, then again after each change below `root`, until Ctrl-C; return the last exit code.
 
     Args:
         root: folder of the project.
-        leave_out: returns files and folders whose changes are our own: results and reports.
+        leave_out: absolute files and folders whose changes are our own: results and reports.
         evaluate: evaluates the suite as it is now.
     """
     from watchfiles import DefaultFilter, watch
 
     from clawtrace.cli.main import tell
-
-    code = 0
 
     def once() -> int:
         try:
@@ -33,13 +31,17 @@ def watch(root: Path, leave_out: Callable[[], set[Path]], evaluate: Callable[[],
         except ClawtraceError as error:
             return tell(error)
 
+    ours = {os.path.realpath(one) for one in leave_out}
+
     class Inputs(DefaultFilter):
         def __call__(self, change: object, path: str) -> bool:
-            ours = {os.path.realpath(one) for one in leave_out()}
             return super().__call__(change, path) and ours.isdisjoint(map(str, (Path(path), *Path(path).parents)))  # type: ignore[arg-type]
 
+    code = 0
     try:
         code = once()
+        if code == _INTERRUPTED:
+            return code
         click.echo("Watching for changes; Ctrl-C ends.", err=True)
         for changes in watch(root, watch_filter=Inputs(), raise_interrupt=True):
             names = sorted({os.path.relpath(path, root) for _, path in changes})

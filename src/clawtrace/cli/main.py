@@ -124,7 +124,7 @@ def _at_the_edge(run: Callable[[], Any]) -> int:
         return _BROKEN_PIPE
     except Exception as error:
         _debug()
-        return _report(error)
+        return tell(error)
 
 
 def _show_usage(error: click.ClickException) -> None:
@@ -138,7 +138,8 @@ def _show_usage(error: click.ClickException) -> None:
         click.echo(f"`{context.command_path} --help` explains the command.", err=True)
 
 
-def _report(error: Exception) -> int:
+def tell(error: Exception) -> int:
+    """Say on stderr what an error is, one line a problem, and return the exit code that it stands for."""
     from clawtrace.errors import ClawtraceError, ConfigError, ExitCode
 
     code = ExitCode.BROKEN

@@ -194,9 +194,9 @@ def _results(
         "spans": (beside.spans.get(run_id, 0) for run_id in ids),
         "traces": (beside.traces.get(run_id, 0) for run_id in ids),
         "duration_ms": (None if None in (began, ended) else (ended - began) / 1e6 for began, ended in times),
-        "error": repeat(""),
         "diagnostics": (beside.diagnostics.get(run_id, ()) for run_id in ids),
         "totals": map(beside.totals, ids),
-        "reused": repeat(False),
     }
+    left = {name: repeat(default) for name, default in RunResult._field_defaults.items()}  # what only a campaign knows
+    given = left | given
     return map(RunResult, *(given[name] for name in RunResult._fields))

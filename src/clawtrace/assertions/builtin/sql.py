@@ -38,7 +38,9 @@ _SELECT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*+(?:select|with|from|value
 def _check_select(text: str) -> str:
     if not _SELECT.match(text):
         raise PydanticCustomError(
-            "select", "must be one SELECT, found {found}", {"found": repr(text.split(maxsplit=1)[0] if text.split() else text)}
+            "select",
+            "must be one SELECT, found {found}",
+            {"found": repr(text.split(maxsplit=1)[0] if text.split() else text)},
         )
     if not re.search(r"(?<!:):run_id\b", text):
         raise PydanticCustomError(

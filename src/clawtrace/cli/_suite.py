@@ -1,0 +1,227 @@
+"""`clawtrace eval --suite`: its flags, and what they do."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+from click.core import ParameterSource
+
+from clawtrace.cli._outcome import Output, finish, trees_of
+from clawtrace.cli._reports import write_all
+
+if TYPE_CHECKING:
+    from clawtrace.campaign.execute import CampaignResult
+    from clawtrace.campaign.expand import Plan
+    from clawtrace.campaign.reuse import Decision
+    from clawtrace.config.project_file import Project
+    from clawtrace.engine.gate import Gate
+    from clawtrace.engine.thresholds import SuiteRate
+    from clawtrace.report.base import CampaignReport
+
+__all__ = ["SuiteFlags", "eval_suite", "suite_options"]
+
+_INTERRUPTED = 130
+
+
+class SuiteFlags(NamedTuple):
+    """The flags that belong to a suite, by their names."""
+
+    run_profile: str | None
+    evaluation_profile: str | None
+    case: tuple[str, ...]
+    tag: tuple[str, ...]
+    model: tuple[str, ...]
+    repeat: int | None
+    concurrency: int | None
+    max_cost: float | None
+    max_tokens: int | None
+    no_reuse: bool
+    reevaluate: bool
+    rerun_inconclusive: bool
+    last_failed: bool
+    dry_run: bool
+    watch: bool
+
+    def given(self) -> list[str]:
+        """Return the flags that were given, as a user writes them."""
+        return [
+            f"--{name.replace('_', '-')}" for name, value in self._asdict().items() if value not in (None, (), False)
+        ]
+
+
+_OPTIONS = (
+    click.option("--run-profile", metavar="ID|PATH", help="How the suite's agents are run."),
+    click.option("--evaluation-profile", metavar="ID|PATH", help="How runs are judged, and what hooks may do."),
+    click.option("--case", multiple=True, metavar="ID", help="Only this case of the suite. Repeatable."),
+    click.option("--tag", multiple=True, help="Only cases with this tag. Repeatable."),
+    click.option("--model", multiple=True, metavar="ID", help="Only this model of the suite. Repeatable."),
+    click.option("--repeat", type=click.IntRange(1), help="How often each case is run."),
+    click.option("--concurrency", type=click.IntRange(1), help="How many runs at a time."),
+    click.option(
+        "--max-cost",
+        type=click.FloatRange(0, min_open=True),
+        metavar="USD",
+        help="Start nothing new when the runs have cost this much.",
+    ),
+    click.option("--max-tokens", type=click.IntRange(1), help="Start nothing new when the runs have used as many."),
+    click.option("--no-reuse", is_flag=True, help="Run every agent, also where a stored run could stand for it."),
+    click.option("--reevaluate", is_flag=True, help="Judge stored runs again, also by spans that came late."),
+    click.option(
+        "--rerun-inconclusive", is_flag=True, help="Run again what was skipped or inconclusive; reuse the rest."
+    ),
+    click.option("--last-failed", is_flag=True, help="Only what did not pass last time, or was edited since."),
+    click.option("--dry-run", is_flag=True, help="Print what would be run and what reused, and why; start nothing."),
+    click.option("--watch", is_flag=True, help="Evaluate again whenever a file of the project changes."),
+)
+
+
+def suite_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags that belong to a suite; the command gets them as `suite_flags`."""
+
+    @functools.wraps(function)
+    def wrapper(**values: Any) -> Any:
+        flags = SuiteFlags(**{name: values.pop(name) for name in SuiteFlags._fields})
+        return function(suite_flags=flags, **values)
+
+    for option in reversed(_OPTIONS):
+        wrapper = option(wrapper)
+    return wrapper
+
+
+def eval_suite(suite: str, flags: SuiteFlags, out: Path | None, output: Output, gate: Gate) -> int:
+    """Run and judge a suite, once or whenever it changes; return the exit code."""
+    from clawtrace.config.project_file import load_project
+
+    project = load_project(Path.cwd(), os.environ)
+    if not flags.watch:
+        return _evaluate(suite, project, flags, out, output, gate)
+    if flags.dry_run:
+        raise click.UsageError("--watch runs the suite again and again, --dry-run starts nothing; give one of them.")
+    from clawtrace.cli._watch import watch
+
+    ours = {(out or project.outputs).absolute(), project.outputs.absolute()}
+    ours |= {Path(target).absolute() for _, target in output.reports if target != "-"}
+
+    def again() -> int:
+        return _evaluate(suite, load_project(Path.cwd(), os.environ), flags, out, output, gate)
+
+    return watch(project.root, ours, again)
+
+
+def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None, output: Output, gate: Gate) -> int:
+    from clawtrace.campaign.budget import Budget
+    from clawtrace.campaign.execute import execute
+    from clawtrace.campaign.opening import open_campaign
+    from clawtrace.cli._progress import progress
+
+    plan, decisions = _planned(suite, project, flags, out, output)
+    if not plan.runs:
+        click.echo("Everything passed last time, and nothing was edited since: there is nothing to run.", err=True)
+        return 0
+    if flags.dry_run:
+        from clawtrace.cli._plan import print_plan
+
+        print_plan(plan, decisions)
+        return 0
+    budget = Budget(flags.max_cost, flags.max_tokens)
+    with open_campaign(plan) as session:
+        with progress() as listener:
+            done = execute(plan, session, os.environ, listener, decisions=decisions, budget=budget)
+        trees = trees_of(session, done.results)
+    for sentence in done.blind_spots:
+        click.echo(f"warning: {sentence}", err=True)
+    report = _report_of(plan, done, _as_the_suite_says(gate, plan), trees)
+    write_all(report, plan.folder)
+    code = finish(report, output)
+    return _INTERRUPTED if done.interrupted else code
+
+
+def _planned(
+    suite: str, project: Project, flags: SuiteFlags, out: Path | None, output: Output
+) -> tuple[Plan, dict[str, Decision]]:
+    """Return what to run, and what becomes of each run."""
+    from clawtrace.campaign.expand import expand
+    from clawtrace.campaign.last_time import judged_anew, not_passed, undecided_afresh
+    from clawtrace.campaign.reuse import decide
+    from clawtrace.config.suite_file import load_suite
+
+    loaded = load_suite(
+        suite, project, os.environ, run_profile=flags.run_profile, evaluation_profile=flags.evaluation_profile
+    )
+    for warning in loaded.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    plan = expand(
+        loaded,
+        cases=flags.case,
+        tags=flags.tag,
+        models=flags.model,
+        repetitions=flags.repeat,
+        concurrency=flags.concurrency,
+        outputs=out,
+        reports=[Path(target) for _, target in output.reports if target != "-"],
+    )
+    decisions = decide(plan, os.environ, reuse=flags.last_failed or not flags.no_reuse)
+    if flags.last_failed:
+        plan = not_passed(plan, decisions)
+    if flags.rerun_inconclusive:
+        decisions = undecided_afresh(plan, decisions)
+    if flags.no_reuse:
+        decisions = {name: replace(one, stored=None, why="`--no-reuse`") for name, one in decisions.items()}
+    return plan, judged_anew(decisions) if flags.reevaluate else decisions
+
+
+def _as_the_suite_says(gate: Gate, plan: Plan) -> Gate:
+    """Return the gate with `thresholds.incomplete` of the suite, unless the flag was given."""
+    thresholds = plan.suite.config.thresholds
+    given = click.get_current_context().get_parameter_source("gate_incomplete") is not ParameterSource.DEFAULT
+    return gate if thresholds is None or given else gate._replace(gate_incomplete=thresholds.incomplete)
+
+
+def _rates_of(plan: Plan, done: CampaignResult, gate: Gate) -> list[SuiteRate]:
+    from clawtrace.engine.thresholds import ThresholdRules, suite_rates
+
+    asked = plan.suite.config.thresholds
+    if asked is None:
+        return []
+    rules = ThresholdRules(asked.default, asked.models, asked.tolerance, asked.behavior == "informational")
+    counted = [result for result in done.results if not result.quarantined]
+    return suite_rates(counted, list(dict.fromkeys(run.model_id for run in plan.runs)), rules, gate)
+
+
+def _report_of(plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, Any]) -> CampaignReport:
+    from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut
+
+    labels = {}
+    for case in plan.suite.cases:
+        said, agent = case.config, case.agent
+        labels[said.case_id] = CaseLabels(
+            said.title,
+            said.description,
+            said.tags,
+            said.metadata,
+            agent.config.agent_id if agent else None,
+            said.for_judges(),
+            case.file_id if case.dataset is not None else None,
+        )
+    left_out = [
+        LeftOut(left.run.run_id, left.run.case.config.case_id, left.run.model_id, left.run.repetition, left.reason)
+        for left in done.not_run
+    ]
+    return CampaignReport.gated(
+        plan.suite.config.suite_id,
+        datetime.fromtimestamp(done.started_at, UTC),
+        done.results,
+        gate,
+        left_out=left_out,
+        trees=trees,
+        duration_ms=(done.ended_at - done.started_at) * 1000,
+        thresholds=_rates_of(plan, done, gate),
+        labels=labels,
+    )

@@ -1,0 +1,241 @@
+"""Again: what did not pass, what was not decided, what came late, what broke, and within a budget (spec: config.md §7)."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import PROGRAM, clean_environment
+from tests.cli.test_reuse import SEARCHED, Project, reused
+
+SPENDING = Path(__file__).with_name("spending_agent.py")
+
+
+@pytest.fixture
+def project(tmp_path, program):
+    """Two cases: `a` passes, `b` fails."""
+    found = Project(tmp_path, program)
+    found.case("b", words="read")
+    return found
+
+
+class TestLastFailed:
+    def test_only_what_did_not_pass(self, project):
+        """It is reused like any other run, or run again with `--no-reuse`."""
+        project.eval()
+
+        assert project.eval("--last-failed") == {("b", 1): (True, "fail")}
+        assert project.eval("--last-failed", "--no-reuse") == {("b", 1): (False, "fail")}
+        project.case("b")
+        assert project.eval("--last-failed") == {("b", 1): (False, "pass")}
+
+    def test_what_was_edited_since_has_not_passed(self, project):
+        """Nor has what never ran, or was not judged by these assertions."""
+        project.eval()
+        project.case("c")
+        project.case("a", assertions="  - {type: tool_was_called, tool: search, min: 1}")
+
+        assert set(project.eval("--last-failed")) == {("a", 1), ("b", 1), ("c", 1)}
+
+    def test_nothing_failed(self, project):
+        """Nothing is run, nothing is written, and that is said."""
+        project.case("b")
+        project.eval()
+        (project.root / "report.out").unlink()
+        ended = project._program("eval", "--suite", "s", "--last-failed", "--report", "json=report.out")
+
+        assert ended.returncode == 0
+        assert "Everything passed last time" in ended.stderr
+        assert not (project.root / "report.out").exists()
+
+
+def test_rerun_inconclusive_runs_afresh_what_was_not_decided(project):
+    """An agent whose trace says nothing of tokens cannot be judged by them; the others are reused."""
+    project.case("b", assertions="  - {type: token_budget, max_tokens: 10}")
+    assert project.eval()["b", 1] == (False, "inconclusive")
+    assert project.eval()["b", 1] == (True, "inconclusive")
+
+    assert project.eval("--rerun-inconclusive") == {("a", 1): (True, "pass"), ("b", 1): (False, "inconclusive")}
+
+
+def test_reevaluate_judges_stored_runs_again(project):
+    """No agent is run; what is kept of the judgement is not believed, but made anew."""
+    project.eval()
+    (kept,) = (project.root / "outputs/campaigns/s").glob("default-*/evaluations/*/-/a/1.json")
+    data = json.loads(kept.read_text())
+    data["result"]["status"] = "warn"
+    kept.write_text(json.dumps(data))
+    assert project.eval()["a", 1] == (True, "warn")
+
+    assert project.eval("--reevaluate")["a", 1] == (True, "pass")
+    assert project.eval()["a", 1] == (True, "pass")
+
+
+class TestBudget:
+    def spending(self, project, *, model="gpt-4o") -> None:
+        for name in "abc":
+            project.case(name)
+            file = project.root / f"configs/cases/{name}/test.yaml"
+            text = file.read_text().replace("{{case_dir}}/../../../agents/main.py", str(SPENDING))
+            file.write_text(text.replace('search, "x"', f'"{model}"'))
+
+    def left_out(self, project):
+        data = json.loads((project.root / "report.out").read_text())
+        return {run["case_id"]: run["reason"] for run in data["not_run"]}
+
+    def test_nothing_new_starts_when_the_tokens_are_used(self, project):
+        """Each run uses 1 500; the third is not run, and the report says why."""
+        self.spending(project)
+        runs = project.eval("--max-tokens", "2000")
+
+        assert set(runs) == {("a", 1), ("b", 1)}
+        assert self.left_out(project) == {"c": "3000 tokens were used, and `--max-tokens` is 2000"}
+        assert project.ended.returncode in (1, 3)
+
+    def test_reused_runs_take_nothing(self, project):
+        """So a campaign goes on where its budget ended."""
+        self.spending(project)
+        project.eval("--max-tokens", "2000")
+        runs = project.eval("--max-tokens", "2000")
+
+        assert reused(runs) == {"a", "b"}
+        assert self.left_out(project) == {}
+
+    def test_the_cost(self, project):
+        """Each run costs 0.0075 USD by the price of the model."""
+        self.spending(project)
+        project.eval("--max-cost", "0.01")
+
+        assert self.left_out(project) == {"c": "0.0150 USD were spent, and `--max-cost` is 0.01"}
+
+    def test_an_unknown_cost_is_told(self, project):
+        """A limit that cannot see must not look as if it had held."""
+        self.spending(project, model="no-such-model")
+        runs = project.eval("--max-cost", "0.01")
+
+        assert len(runs) == 3
+        assert (
+            "`--max-cost`: 0.0000 USD is a lower bound (the cost of 3 of 3 runs is not known)" in project.ended.stderr
+        )
+
+
+class TestRetries:
+    CASE = """\
+schema_version: 1
+case_id: a
+title: a
+runner:
+  type: command
+  command: {command}
+  setup: ['test -e "$MARK" || {{ touch "$MARK"; exit 1; }}']
+  pass_env: [MARK]
+input: {{messages: [{{role: user, content: go}}]}}
+assertions: [{{type: agent_exit_code, value: 0}}]
+"""
+
+    def retrying(self, project, tmp_path_factory, command="'true'"):
+        (project.root / "configs/cases/b/test.yaml").unlink()
+        project.write("configs/cases/a/test.yaml", self.CASE.format(command=command))
+        policy = "execution_policy: {infrastructure_retries: 1}\n"
+        project.write("configs/run_profiles/p.yaml", "schema_version: 1\nrun_profile_id: p\ntitle: P\n" + policy)
+        mark = tmp_path_factory.mktemp("apart") / "mark"
+        report = project.root / "report.out"
+        args = ("eval", "--suite", "s", "--run-profile", "p", "--report", f"json={report}")
+        ended = project._program(*args, env={"MARK": str(mark)})
+        (case,) = json.loads(report.read_text())["cases"]
+        return ended, case["runs"][0]
+
+    def test_a_runner_that_could_not_start_is_tried_again(self, project, tmp_path_factory):
+        """The report tells why; the second attempt is a run of its own."""
+        ended, run = self.retrying(project, tmp_path_factory)
+
+        assert len(run["retried"]) == 1
+        assert run["retried"][0].startswith("attempt 1 failed: setup command 1")
+        assert run["run_id"].endswith("-attempt2")
+        assert "RETRIED  a: attempt 1 failed: setup command 1" in ended.stdout
+
+    def test_an_agents_own_failure_is_not(self, project, tmp_path_factory):
+        """Whoever retries until it passes measures nothing."""
+        _, run = self.retrying(project, tmp_path_factory, command="'exit 1'")
+
+        assert run["run_status"] == "failed"
+        assert len(run["retried"]) == 1
+
+    def test_without_retries_it_broke(self, project):
+        """By default nothing is tried twice."""
+        project.write(
+            "configs/cases/a/test.yaml",
+            self.CASE.format(command="'true'").replace("pass_env: [MARK]", "env: {MARK: /nonexistent/x}"),
+        )
+        ended = project._program("eval", "--suite", "s", "--case", "a")
+
+        assert ended.returncode == 4
+        assert "RETRIED" not in ended.stdout
+
+
+class TestQuarantine:
+    def test_a_flaky_case_is_reported_and_decides_nothing(self, project):
+        """Its failure is shown in every report, as quarantined, and the exit code is that of the others."""
+        file = project.root / "configs/cases/b/test.yaml"
+        file.write_text(file.read_text().replace("title: b", "title: b\ntags: [flaky]"))
+        project.write("configs/suites/s.yaml", "schema_version: 1\nsuite_id: s\ntitle: S\nquarantine_tags: [flaky]\n")
+        runs = project.eval()
+
+        assert runs["b", 1] == (False, "fail")
+        assert project.ended.returncode == 0
+        assert "fail (quarantined)" in project.ended.stdout
+        assert "1 in quarantine, which decide nothing" in project.ended.stdout
+        data = json.loads((project.root / "report.out").read_text())
+        assert {case["case_id"]: case["runs"][0]["quarantined"] for case in data["cases"]} == {"a": False, "b": True}
+        (junit,) = (project.root / "outputs/campaigns/s").glob("default-*/report.xml")
+        assert '<skipped type="quarantined" message="quarantined, fail: ' in junit.read_text()
+        assert "<failure" not in junit.read_text()
+
+    def test_nothing_but_quarantine_has_not_passed(self, project):
+        """Of nothing that counts, nothing is known."""
+        project.write("configs/suites/s.yaml", "schema_version: 1\nsuite_id: s\ntitle: S\nquarantine_tags: [flaky]\n")
+        for name in "ab":
+            file = project.root / f"configs/cases/{name}/test.yaml"
+            file.write_text(file.read_text().replace(f"title: {name}", f"title: {name}\ntags: [flaky]"))
+        project.eval()
+
+        assert project.ended.returncode == 3
+
+
+def test_watch_runs_what_an_edit_touches_until_it_is_ended(project):
+    """The first time all, then the edited case, then nothing more after Ctrl-C."""
+    process = subprocess.Popen(
+        [str(PROGRAM), "eval", "--suite", "s", "--watch"], cwd=project.root, env=clean_environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    timer = threading.Timer(90, process.kill)
+    timer.start()
+    assert process.stdout is not None
+    assert process.stderr is not None
+
+    def until(stream, words):
+        seen = ""
+        for line in stream:
+            seen += line
+            if words in line:
+                return seen
+        raise AssertionError(f"ended without {words!r}: {seen}")
+
+    assert "2 runs: 1 passed, 1 failed" in until(process.stdout, "exit 1")
+    until(process.stderr, "Watching for changes")
+    project.case("b", assertions=SEARCHED.replace("search", "read"), words="read")
+    assert "Changed: configs/cases/b/test.yaml" in until(process.stderr, "Changed")
+    assert "2 runs: 2 passed; 2 reused" in until(process.stdout, "exit 0")
+    project.write("configs/cases/b/test.yaml", "case_id: [")
+    until(process.stderr, "test.yaml:1:")
+    project.case("b")
+    assert "2 runs: 2 passed; 1 reused" in until(process.stdout, "exit 0")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    timer.cancel()
+
+    assert process.returncode == 0

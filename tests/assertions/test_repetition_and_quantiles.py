@@ -4,7 +4,7 @@ import itertools
 import math
 
 from assertion_facts import DuckFacts, join, rows_of
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clawtrace.assertions import registry
@@ -34,6 +34,7 @@ def answers(assertion, runs):
 
 @settings(max_examples=150, deadline=None)
 @given(runs=st.lists(CALLS, min_size=1, max_size=4), most=st.integers(1, 3))
+@example(runs=[[("a", "{}", "x"), ("a", None, "y"), ("a", None, "x"), ("a", '{"q": 1}', "y")]], most=1)
 def test_a_loop_is_decided_where_every_choice_of_unknown_names_and_arguments_agrees(runs, most):
     """Unknown names and arguments are tried as each of the known ones and as others that no call has."""
     described = [

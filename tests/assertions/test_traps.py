@@ -1,6 +1,6 @@
-"""The traps of assertions.md §10 that concern these types, each by its number, on both engines.
+"""The traps of assertions.md §10 as the queries of single types meet them, by number, on both engines.
 
-T6 is in test_model_names.py, T7 to T9 in test_problems.py and test_matchers.py, by their numbers too.
+All 32 of them are set for the whole program in tests/traps.
 """
 
 import random

@@ -332,12 +332,12 @@ class TestHalfWay:
 
         assert [(ClosedBy.EXIT, {"s"})] == found
 
-    @pytest.mark.parametrize("stage", ["service", "submit"])
+    @pytest.mark.parametrize("stage", ["_service", "submit"])
     def test_a_grpc_call_that_was_not_queued(self, receiver, sink, monkeypatch, stage):
-        """A call whose handler was not looked up yet, or has not queued its request yet, is waited for."""
+        """A call that was not looked at yet, or has not queued its request yet, is waited for."""
         receiver.open_run("r1")
         stop, reached = threading.Event(), threading.Event()
-        owner = receiver._grpc if stage == "service" else receiver._writer
+        owner = receiver._writer if stage == "submit" else receiver._grpc._server
         original = getattr(owner, stage)
 
         def slow(what):

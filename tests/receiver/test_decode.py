@@ -32,6 +32,17 @@ def from_json(document, signal="traces") -> Decoded:
     return decoder.decode(signal, decoder.parse(data), data, suspect=False)
 
 
+def from_regular_json(document) -> Decoded | None:
+    """Decode as the receiver does first; None where the receiver goes on to what `from_json` does."""
+    data = document if isinstance(document, bytes) else json.dumps(document).encode()
+    return JsonDecoder(Redactor(environ={}), ClaimReader()).regular_spans(data, suspect=False)
+
+
+def alike(one: Decoded, other: Decoded) -> bool:
+    """Whether two decoders read the same from a request of spans."""
+    return (filled(one), one.claims, one.rejected) == (filled(other), other.claims, other.rejected)
+
+
 def filled(decoded: Decoded, signal="traces"):
     """Rows of a decoded request, the receiver's own columns filled with nothing."""
     batch = decoded.spans if signal == "traces" else decoded.logs
@@ -85,6 +96,18 @@ def spans(draw):
     return made
 
 
+ODD = [None, True, 5, -1, 1.5, 2**32, 2**64, 1e3, "", "5", "-1", "1e3", "00", "AB" * 16, "x\ud800y", "\u00e9", [], [1], {}]
+"""Values that are odd in most places."""
+
+
+def _places(node):
+    """Yield (container, key or index) of every value of a JSON document."""
+    for name, value in list(node.items()) if isinstance(node, dict) else list(enumerate(node)):
+        yield node, name
+        if isinstance(value, dict | list):
+            yield from _places(value)
+
+
 class TestEquivalence:
     @settings(max_examples=200, deadline=None)
     @given(st.lists(spans(), max_size=4), maps)
@@ -96,6 +119,43 @@ class TestEquivalence:
         assert filled(binary) == filled(text)
         assert binary.claims == text.claims
         assert binary.rejected == text.rejected
+        regular = from_regular_json(as_json(message))
+        assert regular is not None
+        assert alike(text, regular)
+
+    @settings(max_examples=200, deadline=None)
+    @given(st.lists(spans(), min_size=1, max_size=3), st.data())
+    def test_json_that_is_changed_anywhere(self, made, data):
+        """Whatever stands at any one place of a request, what is read in C is what is read with care, or is left to it."""
+        document = as_json(traces(*made, resource={"service.name": "s"}))
+        places = list(_places(document))
+        place, name = places[data.draw(st.integers(0, len(places) - 1))]
+        place[name] = data.draw(st.sampled_from(ODD))
+        text = json.dumps(document).encode()
+        regular = from_regular_json(text)
+
+        if regular is not None:
+            assert alike(from_json(text), regular)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            b'\xef\xbb\xbf{"resourceSpans":[]}',
+            b'{"resourceSpans":[],"resource_spans":[]}',
+            b'{"resourceSpans":[{"scope_spans":[]}]}',
+            b'{"resourceSpans":[{"resource":null}]}',
+            b'{"resourceSpans":[{"resource":{"attributes":[{"key":"\xff","value":{"stringValue":"x"}}]}}]}',
+            b'{"resourceSpans":[{"resource":{"attributes":[{"key":"\\ud800","value":{"stringValue":"x"}}]}}]}',
+            b'{"resourceSpans":[{"resource":{"attributes":[{"key":"k","value":{"doubleValue":NaN}}]}}]}',
+            b'{"resourceSpans":' + b"[" * 100_000,
+            b'{"resourceLogs":[]}',
+            b"[]",
+            b"",
+        ],
+    )
+    def test_json_that_is_left_to_the_careful_reader(self, text):
+        """What no exporter writes is not guessed at in C."""
+        assert from_regular_json(text) is None
 
     @settings(max_examples=100, deadline=None)
     @given(st.lists(st.tuples(texts, uint64, values, maps, st.integers(0, 24)), max_size=4), maps)
@@ -294,11 +354,10 @@ class TestHostile:
         """A field of the wrong type costs its span, with a reason that names it."""
         document = as_json(traces(span("bad"), span("good")))
         document["resourceSpans"][0]["scopeSpans"][0]["spans"][0][field] = value
-        decoded = from_json(document)
-
-        assert decoded.spans.name == ["good"]
-        assert [reason] == [why for _, why in decoded.rejected]
-        filled(decoded)
+        for decoded in (from_json(document), from_regular_json(document) or from_json(document)):
+            assert decoded.spans.name == ["good"]
+            assert [reason] == [why for _, why in decoded.rejected]
+            filled(decoded)
 
     @pytest.mark.parametrize(
         "data", [b"\xff\xff\xff", traces(span("s" * 50)).SerializeToString()[:-20], b"hello world", b"\x0a\xff\xff"]

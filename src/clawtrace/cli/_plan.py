@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from clawtrace.campaign.expand import Plan, PlannedRun
@@ -30,23 +32,55 @@ def _row(planned: PlannedRun, decision: Decision) -> tuple[Any, ...]:
     return planned.case.config.case_id, planned.model_id, planned.repetition, what, decision.why
 
 
+class _Earlier:
+    """What is stored of the runs of a campaign, by case and model; each folder is read once."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.read: dict[Path, list[Mapping[str, Any]]] = {}
+
+    def of(self, planned: PlannedRun) -> list[Mapping[str, Any]]:
+        """Return the stored runs of the same case and model, all repetitions."""
+        folder = (self._plan.folder / planned.folder).parent
+        if folder not in self.read:
+            found = [read_run(file.parent, self._plan.folder) for file in sorted(folder.glob("*/run.json"))]
+            self.read[folder] = [run.data for run in found if run is not None]
+        return self.read[folder]
+
+
 def _estimate(plan: Plan, to_run: Iterable[PlannedRun]) -> str:
-    """Say what the runs may take, from the last run of the same case and model where there is one."""
-    runs = list(to_run)
-    known = [run.data for one in runs if (run := read_run(plan.folder / one.folder, plan.folder)) is not None]
+    """Say what the runs may take, from stored runs of the same case and model: typical, and least where several are."""
+    runs, earlier = list(to_run), _Earlier(plan)
+    known = [found for one in runs if (found := earlier.of(one))]
     if not known:
         return "What they may take is unknown: none of them was run before."
-    seconds = _sum(data.get("duration_ms") for data in known)
+    which = "they" if len(known) == len(runs) else f"{len(known)} of them"
+    typical = _told(known, statistics.median)
+    if all(len(found) == 1 for found in known):
+        return f"When {which} were run last, they took {typical}."
+    stored = sum(map(len, earlier.read.values()))
+    return f"By {stored} stored runs, {which} typically take {typical}, and at least {_told(known, min)}."
+
+
+def _told(known: Sequence[Sequence[Mapping[str, Any]]], of_one: Callable[[list[float]], float]) -> str:
+    """Return the sums over the planned runs, each taking what `of_one` makes of its earlier runs."""
+    seconds, tokens, cost = (_sum(known, key, of_one) for key in ("duration_ms", "tokens", "cost_usd"))
     parts = [
         f"{seconds / 1000:.1f} s of agents' time" if seconds is not None else "",
-        f"{tokens:.0f} tokens" if (tokens := _sum(data.get("tokens") for data in known)) is not None else "",
-        f"{cost:.4f} USD" if (cost := _sum(data.get("cost_usd") for data in known)) is not None else "",
+        f"{tokens:.0f} tokens" if tokens is not None else "",
+        f"{cost:.4f} USD" if cost is not None else "",
     ]
-    said = ", ".join(filter(None, parts)) or "nothing that was recorded"
-    which = "they" if len(known) == len(runs) else f"{len(known)} of them"
-    return f"When {which} were run last, they took {said}."
+    return ", ".join(filter(None, parts)) or "nothing that was recorded"
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
-    found = list(values)
-    return None if not found or None in found else sum(value for value in found if value is not None)
+def _sum(
+    known: Sequence[Sequence[Mapping[str, Any]]], key: str, of_one: Callable[[list[float]], float]
+) -> float | None:
+    """Return a sum; None where any of the runs does not know its part."""
+    total = 0.0
+    for found in known:
+        values = [run[key] for run in found if run.get(key) is not None]
+        if len(values) < len(found):
+            return None
+        total += of_one(values)
+    return total

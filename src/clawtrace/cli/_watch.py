@@ -12,6 +12,10 @@ from clawtrace.errors import ClawtraceError
 
 __all__ = ["watch"]
 
+_INTERRUPTED = 130
+_STEP_MS = 500
+"""How long the watcher may take to begin; nothing that changes after that is missed."""
+
 
 def watch(root: Path, leave_out: set[Path], evaluate: Callable[[], int]) -> int:
     """Evaluate, then again after each change below `root`, until Ctrl-C; return the last exit code.
@@ -21,38 +25,41 @@ def watch(root: Path, leave_out: set[Path], evaluate: Callable[[], int]) -> int:
         leave_out: absolute files and folders whose changes are our own: results and reports.
         evaluate: evaluates the suite as it is now.
     """
-    from watchfiles import DefaultFilter, watch
-
-    from clawtrace.cli.main import tell
-
-    def once() -> int:
-        try:
-            return evaluate()
-        except ClawtraceError as error:
-            return tell(error)
+    import watchfiles
 
     ours = {os.path.realpath(one) for one in leave_out}
 
-    class Inputs(DefaultFilter):
-        def __call__(self, change: object, path: str) -> bool:
-            return super().__call__(change, path) and ours.isdisjoint(map(str, (Path(path), *Path(path).parents)))  # type: ignore[arg-type]
+    class Inputs(watchfiles.DefaultFilter):
+        def __call__(self, change: watchfiles.Change, path: str) -> bool:
+            return super().__call__(change, path) and ours.isdisjoint(map(str, (Path(path), *Path(path).parents)))
 
+    batches = watchfiles.watch(root, watch_filter=Inputs(), rust_timeout=_STEP_MS, yield_on_timeout=True)
     code = 0
     try:
-        code = once()
-        if code == _INTERRUPTED:
-            return code
+        next(batches)  # what changes from here on is told, also what changes while the suite is being evaluated
+        code = _once(evaluate)
         click.echo("Watching for changes; Ctrl-C ends.", err=True)
-        for changes in watch(root, watch_filter=Inputs(), raise_interrupt=True):
-            names = sorted({os.path.relpath(path, root) for _, path in changes})
-            shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-            click.echo(f"Changed: {shown}", err=True)
-            code = once()
+        for changes in batches:
             if code == _INTERRUPTED:
                 break
+            if changes:
+                click.echo(f"Changed: {_names(root, {path for _, path in changes})}", err=True)
+                code = _once(evaluate)
     except KeyboardInterrupt:
         pass
     return code
 
 
-_INTERRUPTED = 130
+def _once(evaluate: Callable[[], int]) -> int:
+    """Evaluate; a mistake in a file is told, and its next edit awaited."""
+    from clawtrace.cli.main import tell
+
+    try:
+        return evaluate()
+    except ClawtraceError as error:
+        return tell(error)
+
+
+def _names(root: Path, paths: set[str]) -> str:
+    names = sorted(os.path.relpath(path, root) for path in paths)
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

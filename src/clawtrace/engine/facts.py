@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Facts"]
 
-_BATCH_SPANS = 25_000
+_BATCH_SPANS = 50_000
 """Spans whose facts are computed together at most: bounds memory, large enough for set-based work."""
 
 _SHARED_SPANS = 5_000
@@ -160,8 +160,8 @@ class Facts:
         """Write the rows of every relation but `runs`, in the transaction that took back older ones."""
         placed: dict[str, tuple[str, list[Any]]] = {name: (kind, []) for name, kind in PLACED.items()}
         for run in facts:
-            for (_, values), of_run in zip(placed.values(), run.placed(), strict=True):
-                values += of_run
+            for (_, values), of_spans in zip(placed.values(), run.placed(), strict=True):
+                values += of_spans
         side.load("fact_placed", placed)
         side.script(read_sql("publish"))
         rows: dict[str, list[tuple[Any, ...]]] = {}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -65,14 +67,38 @@ class _Envelope:
     link: Connection
 
 
+class _Answers:
+    """Answers on their way into the event loop: all that one commit gives wake it once."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._told: deque[tuple[asyncio.Future[Answer], Answer]] = deque()
+        self._waking = False
+
+    def put(self, answered: asyncio.Future[Answer], told: Answer) -> None:
+        """Have a request answered; called in the writer's thread."""
+        self._told.append((answered, told))
+        if not self._waking:
+            self._waking = True
+            self._loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        self._waking = False  # first, so that what comes from now on is delivered at the latest by another call
+        while self._told:
+            answered, told = self._told.popleft()
+            if not answered.done():
+                answered.set_result(told)
+
+
 class HttpApp:
-    """The ASGI application; one for a port."""
+    """The ASGI application; one for a port. It is made in the event loop that runs it."""
 
     def __init__(self, desk: Desk, site: Site, port: int, questions: Questions | None) -> None:
         self._desk = desk
         self._site = site
         self._port = port
         self._questions = questions
+        self._answers = _Answers()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -158,11 +184,6 @@ class HttpApp:
             body.hand_over()
         finally:
             body.release()
-        loop = asyncio.get_running_loop()
-
-        def answer(told: Answer) -> None:
-            loop.call_soon_threadsafe(_resolve, answered, told)
-
         request = Request(
             envelope.signal,
             "http/json" if envelope.as_json else "http/protobuf",
@@ -173,7 +194,7 @@ class HttpApp:
             header_run=envelope.run_of_header,
             path_run=envelope.run_of_path,
             connection=envelope.link,
-            answer=answer,
+            answer=partial(self._answers.put, answered),
         )
         if not self._desk.writer.submit(request):
             raise _NoError(503, Code.UNAVAILABLE, STOPPING, retry=True)
@@ -246,11 +267,6 @@ def _lost(path: str, doubled: re.Match[str] | None) -> str:
     if path == "/":
         return f"there is nothing at `/`; the exporter must add the signal's path: {_PATHS}"
     return f"the path {path[:200]!r} is unknown; this receiver has {_PATHS}"
-
-
-def _resolve(answered: asyncio.Future[Answer], told: Answer) -> None:
-    if not answered.done():
-        answered.set_result(told)
 
 
 async def _send(

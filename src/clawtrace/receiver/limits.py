@@ -63,8 +63,8 @@ class ReceiverSettings:
     """What a request that was turned away is told to wait, in seconds."""
     body_timeout_s: float = 30.0
     """How long an HTTP body may stand still before the request is given up (408), in seconds."""
-    grpc_workers: int = 32
-    """Threads that wait for the commit on behalf of gRPC requests."""
+    grpc_reading: int = 32
+    """Messages of gRPC requests that are read at the same time; the next ones wait."""
     span_window: int = 262_144
     """Span ids kept for recognising retried spans."""
     trace_window: int = 250_000

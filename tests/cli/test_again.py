@@ -134,7 +134,7 @@ def test_dry_run_estimates_from_several_stored_runs(project):
     ended = project._program("eval", "--suite", "s", "--dry-run", "--case", "a", "--repeat", "5")
 
     assert (
-        "By 3 stored runs, they typically take 4.0 s of agents' time, 200 tokens, and at least 2.0 s of agents' time"
+        "By 3 stored runs of the same cases, they typically take 4.0 s of agents' time, 200 tokens, and at least 2.0 s of agents' time"
         in ended.stdout
     )
 
@@ -255,3 +255,42 @@ def test_watch_runs_what_an_edit_touches_until_it_is_ended(project):
     timer.cancel()
 
     assert process.returncode == 0
+
+
+class TestStoredRuns:
+    def test_an_exported_run_is_the_same_when_it_is_read_again(self, project, tmp_path_factory):
+        """Span by span and fact by fact, but for what only its campaign knew."""
+        project.eval()
+        (store,) = (project.root / "outputs/campaigns/s").glob("default-*/spans.duckdb")
+        (run, *_) = json.loads(project._program("runs", "list", "--store", str(store), "--json").stdout)
+        out = tmp_path_factory.mktemp("apart") / "run.otlp.jsonl"
+        ended = project._program("runs", "export", run["run_id"], "--store", str(store), "--out", str(out))
+        assert ended.returncode == 0, ended.stderr
+        shown = json.loads(project._program("runs", "show", run["run_id"], "--store", str(store), "--json").stdout)
+        again = json.loads(project._program("inspect", str(out), "--one-run", run["run_id"], "--json").stdout)
+
+        told = ("run_id", "traces", "spans", "dialects", "tool_calls", "agents", "errors", "totals")
+        assert {key: again["runs"][0][key] for key in told} == {key: shown["runs"][0][key] for key in told}
+        assert len(again["runs"][0]["tool_calls"]) == 2
+
+    def test_a_deleted_run_is_run_again(self, project):
+        """Nothing of it is left that could stand for a run."""
+        project.eval()
+        (store,) = (project.root / "outputs/campaigns/s").glob("default-*/spans.duckdb")
+        runs = json.loads(project._program("runs", "list", "--store", str(store), "--json").stdout)
+        (gone,) = [run["run_id"] for run in runs if run["case_id"] == "a"]
+        ended = project._program("runs", "delete", gone, "--store", str(store))
+        assert ended.returncode == 0, ended.stderr
+
+        assert gone not in project._program("runs", "list", "--store", str(store)).stdout
+        assert reused(project.eval()) == {"b"}
+
+    def test_a_run_that_is_not_there(self, project):
+        """The nearest one is named, and nothing happens."""
+        project.eval()
+        (store,) = (project.root / "outputs/campaigns/s").glob("default-*/spans.duckdb")
+        for what in ("show", "export", "delete"):
+            ended = project._program("runs", what, "nothing", "--store", str(store))
+
+            assert ended.returncode == 2
+            assert "There is no run 'nothing'" in ended.stderr

@@ -176,3 +176,27 @@ def test_a_secret_in_a_file_that_the_run_wrote_is_a_leak(suite) -> None:
     assert "in the file `out/.env`" in leaked["no_secret_leak"][1]
     assert leaked["spans"][0] == clean["no_secret_leak"][0] == "pass"
     assert secret not in ended.stdout
+
+
+def test_t31_a_file_whose_name_is_no_text_loses_no_verdict(suite, tmp_path) -> None:
+    """Names of files are bytes; results are text."""
+    ended, verdicts, _ = suite("printf x > \"$(printf 'a\\377.md')\"", "assert: [{output_artifact_present: md}]\n")
+    (kept,) = tmp_path.glob("outputs/campaigns/s/*/runs/-/c/1/workspace.diff")
+
+    assert verdicts["output_artifact_present"] == ("pass", "The run wrote 1 of its 1 files of type 'md': a?.md.")
+    assert json.loads(kept.read_text(encoding="utf-8"))["created"] == ["a\udcff.md"]
+    assert ended.returncode == 0, ended.stdout
+
+
+def test_t20_a_transcript_of_an_earlier_run_is_no_evidence_of_this_one(suite, tmp_path) -> None:
+    """Its lines name no run: only that this run wrote it makes them this run's."""
+    transcripts = Path(__file__).parents[1] / "logs" / "transcripts" / "claude-code" / "one_tool"
+    (source,) = transcripts.glob("*.jsonl")
+    (tmp_path / "earlier.jsonl").write_bytes(source.read_bytes())
+    asked = "assert: [{{tool_was_called: {{tool: Bash, log_path: {log}}}}}]\n"
+    ended, old, _ = suite("echo done", asked.format(log=tmp_path / "earlier.jsonl"))
+    _, new, _ = suite(f"cp {tmp_path}/earlier.jsonl now.jsonl", asked.format(log="now.jsonl"))
+
+    assert old["tool_was_called"][0] == "skip"
+    assert ended.returncode == 3
+    assert new["tool_was_called"][0] == "pass"

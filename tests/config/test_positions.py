@@ -103,7 +103,7 @@ class TestCaseProblems:
 
         assert files.problems() == [
             "configs/suites/main.yaml:4:1: `case_selections` is not a known key; known are `schema_version`, `suite_id`, "
-            "`title`, `models`, `case_selection`, `thresholds`, `openclaw`, `metadata`. Did you mean `case_selection`?"
+            "`title`, `models`, `case_selection`, `thresholds`, `quarantine_tags`, `openclaw`, `metadata`. Did you mean `case_selection`?"
         ]
 
     def test_runner_settings_are_checked_where_they_are_written(self, files):

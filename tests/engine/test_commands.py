@@ -53,7 +53,9 @@ class TestRows:
             ("a && b", 2, False), ("a", None, None), ("b", None, False),
         ]  # fmt: skip
 
-    @pytest.mark.parametrize("arguments", [None, "ls -la", '{"command": "ls', '"ls"'])
+    @pytest.mark.parametrize(
+        "arguments", [None, "ls -la", '{"command": "ls', '"ls"', '{"zz": "ls"}', '{"command": {"a": 1}}']
+    )
     def test_a_command_that_was_not_captured_is_a_row_without_text(self, lab: Lab, arguments: str | None) -> None:
         """A shell ran something: what, nobody knows."""
         given = {} if arguments is None else {"gen_ai.tool.call.arguments": arguments}

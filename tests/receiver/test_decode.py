@@ -96,7 +96,27 @@ def spans(draw):
     return made
 
 
-ODD = [None, True, 5, -1, 1.5, 2**32, 2**64, 1e3, "", "5", "-1", "1e3", "00", "AB" * 16, "x\ud800y", "\u00e9", [], [1], {}]
+ODD = [
+    None,
+    True,
+    5,
+    -1,
+    1.5,
+    2**32,
+    2**64,
+    1e3,
+    "",
+    "5",
+    "-1",
+    "1e3",
+    "00",
+    "AB" * 16,
+    "x\ud800y",
+    "\u00e9",
+    [],
+    [1],
+    {},
+]
 """Values that are odd in most places."""
 
 

@@ -195,3 +195,74 @@ def test_concurrent_exporters(base, sink):
         run: set(names) for run, names in sink.runs().items()
     }
     assert sink.commits < 160
+
+
+class TestCalls:
+    """What grpcio's synchronous server did for a call, and its layer below leaves to us."""
+
+    def test_more_calls_than_are_read_at_once(self, sink):
+        """Calls beyond the bound wait for their turn; all are stored, though none is answered before all are read."""
+        with Receiver(sink, ReceiverSettings(grpc_reading=1), environ={}) as receiver:
+            sink.gate.clear()
+            with grpc.insecure_channel(urlsplit(receiver.endpoints.grpc).netloc) as channel:
+                call = channel.unary_unary(METHODS["traces"])
+                bodies = [raw(traces(span(f"s{n}", span_id=f"{n + 1:x}"), resource={RUN: "r1"})) for n in range(8)]
+                calls = [call.future(body) for body in bodies]
+                sink.entered.wait()
+                sink.gate.set()
+                answers = [one.result(timeout=60) for one in calls]
+
+        assert answers == [b""] * 8
+        assert {f"s{n}" for n in range(8)} == set(sink.runs()["r1"])
+
+    def test_a_call_without_a_message(self, base, receiver):
+        """A call that ends without its one message is UNIMPLEMENTED, and its run knows that something was lost."""
+        with grpc.insecure_channel(urlsplit(base).netloc) as channel:
+            call = channel.stream_unary(METHODS["traces"])
+            with pytest.raises(grpc.RpcError) as caught:
+                call(iter(()), metadata=(("x-clawtrace-run-id", "r1"),), timeout=30)
+        assert receiver.rest("r1", 30)
+
+        assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
+        assert receiver.counters("r1").refused == 1
+
+    @pytest.mark.parametrize("part", ["_service", "_export"])
+    def test_an_error_of_our_own(self, base, receiver, sink, monkeypatch, part):
+        """An exception while a call is taken is INTERNAL for that call, and the next one is stored."""
+        owner = receiver._grpc._server if part == "_service" else receiver._grpc
+        with monkeypatch.context() as broken:
+            broken.setattr(owner, part, lambda *_: 1 / 0)
+            code = export(base, "traces", raw(traces(span("lost"))))[0]
+
+        assert code == grpc.StatusCode.INTERNAL
+        assert export(base, "traces", raw(traces(span("s"), resource={RUN: "r1"})))[0] == grpc.StatusCode.OK
+        assert sink.runs() == {"r1": ["s"]}
+
+    def test_a_caller_that_gave_up(self, base, sink):
+        """A call whose caller went before its commit is stored, and hinders no other."""
+        sink.gate.clear()
+        with grpc.insecure_channel(urlsplit(base).netloc) as channel:
+            call = channel.unary_unary(METHODS["traces"])
+            given_up = call.future(raw(traces(span("a"), resource={RUN: "r1"})))
+            sink.entered.wait()
+            given_up.cancel()
+            sink.gate.set()
+            assert call(raw(traces(span("b", span_id="b"), resource={RUN: "r1"})), timeout=30) == b""
+
+        assert sorted(sink.runs()["r1"]) == ["a", "b"]
+
+    def test_stopping_answers_what_is_under_way(self, sink):
+        """A receiver that is stopped answers the calls that it has taken."""
+        receiver = Receiver(sink, ReceiverSettings(), environ={})
+        receiver.start()
+        sink.gate.clear()
+        with grpc.insecure_channel(urlsplit(receiver.endpoints.grpc).netloc) as channel:
+            call = channel.unary_unary(METHODS["traces"]).future(raw(traces(span("s"), resource={RUN: "r1"})))
+            sink.entered.wait()
+            stopping = threading.Thread(target=receiver.stop)
+            stopping.start()
+            sink.gate.set()
+            assert call.result(timeout=30) == b""
+            stopping.join()
+
+        assert sink.runs() == {"r1": ["s"]}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from clawtrace.campaign.expand import Plan
 from clawtrace.campaign.layout import campaign_lock
-from clawtrace.campaign.stored import read_run
+from clawtrace.campaign.stored import kept_runs
 
 if TYPE_CHECKING:
     from clawtrace.session import Session
@@ -37,9 +37,5 @@ def open_campaign(plan: Plan) -> Iterator[Session]:
 
 def _left_behind(plan: Plan, stored: Iterable[str]) -> list[str]:
     """Return the suite's runs in the store that no folder keeps: they never ended, or others took their place."""
-    kept = set()
-    for file in (plan.folder / "runs").glob("*/*/*/run.json"):
-        run = read_run(file.parent, plan.folder)
-        if run is not None:
-            kept.add(run.run_id)
+    kept = {run.run_id for run in kept_runs(plan.folder)}
     return [run_id for run_id in stored if run_id.startswith(f"{plan.suite.config.suite_id}/") and run_id not in kept]

@@ -8,14 +8,14 @@ only, so that folders can be moved.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from clawtrace.campaign.layout import write_json
 
-__all__ = ["RUN_SCHEMA", "StoredRun", "StoredRuns", "read_run"]
+__all__ = ["RUN_SCHEMA", "StoredRun", "StoredRuns", "kept_runs", "read_run"]
 
 RUN_SCHEMA = "clawtrace.run/1"
 """Version of ``run.json``; keys may be added. A file of another version is not reused."""
@@ -72,6 +72,14 @@ def read_run(folder: Path, campaign: Path) -> StoredRun | None:
     if not isinstance(data, dict) or data.get("schema") != RUN_SCHEMA or not isinstance(data.get("run_id"), str):
         return None
     return StoredRun(folder.absolute(), campaign.absolute(), data)
+
+
+def kept_runs(campaign: Path) -> Iterator[StoredRun]:
+    """Yield every run that a campaign's folder keeps."""
+    for file in (campaign / "runs").glob("*/*/*/run.json"):
+        run = read_run(file.parent, campaign)
+        if run is not None:
+            yield run
 
 
 class StoredRuns:

@@ -56,10 +56,8 @@ def _estimate(plan: Plan, to_run: Iterable[PlannedRun]) -> str:
         return "What they may take is unknown: none of them was run before."
     which = "they" if len(known) == len(runs) else f"{len(known)} of them"
     typical = _told(known, statistics.median)
-    if all(len(found) == 1 for found in known):
-        return f"When {which} were run last, they took {typical}."
     stored = sum(map(len, earlier.read.values()))
-    return f"By {stored} stored runs, {which} typically take {typical}, and at least {_told(known, min)}."
+    return f"By {stored} stored runs of the same cases, {which} typically take {typical}, and at least {_told(known, min)}."
 
 
 def _told(known: Sequence[Sequence[Mapping[str, Any]]], of_one: Callable[[list[float]], float]) -> str:

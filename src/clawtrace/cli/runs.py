@@ -1,8 +1,9 @@
-"""`clawtrace runs`: what runs a store holds, and whose the traces are that named none."""
+"""`clawtrace runs`: what runs a store holds, one of them shown, exported or deleted, and whose unnamed traces are."""
 
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,9 @@ from clawtrace.cli._data import json_option
 from clawtrace.cli._source import Recordings, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from clawtrace.store.duckdb import DuckStore
 
 __all__ = ["command"]
 
@@ -39,11 +42,11 @@ def _store_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.group(
-    short_help="List stored runs, and give traces that named no run to one.",
+    short_help="List, show, export and delete stored runs, and give traces that named no run to one.",
     epilog="Example: clawtrace runs list --store outputs/campaigns/smoke/default-0123456789ab/spans.duckdb",
 )
 def command() -> None:
-    """List the runs of a span store, and adopt traces that named none."""
+    """List, show, export and delete the runs of a span store, and adopt traces that named none."""
 
 
 @command.command("list", epilog="Example: clawtrace runs list --unattributed --json")
@@ -73,23 +76,90 @@ def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None) -> None:
     Only traces that stand for themselves can be adopted (`clawtrace runs list --unattributed`): what a span said of its
     run is never overruled. Verdicts that were given before are not changed; judge the run again.
     """
-    from clawtrace.cli._source import existing_store
-    from clawtrace.config.project_file import load_project
     from clawtrace.model.raw import LogBatch, SpanBatch
     from clawtrace.model.run import RunRule
-    from clawtrace.store.duckdb import DuckStore
 
-    held = DuckStore(existing_store(store, load_project(Path.cwd(), os.environ)))
-    try:
+    with _held(store) as held:
         runs, traces = held.known_runs()
         _check("run", [run_id], [known for known, _ in runs])
         wanted = list(dict.fromkeys(trace_ids))
         _check("unattributed trace", wanted, [trace for trace, _, rule in traces if rule == RunRule.NONE])
         number = held.run_no(run_id)
         held.commit(SpanBatch(), LogBatch(), [], [(trace, number, RunRule.GIVEN.value) for trace in wanted])
+    click.echo(f"{run_id} has adopted {len(wanted)} trace{'s' if len(wanted) != 1 else ''}.", err=True)
+
+
+@command.command("show", epilog="Example: clawtrace runs show my-run --store spans.duckdb")
+@click.argument("run_id")
+@_store_option
+@json_option
+def show(run_id: str, store: Path | None, as_json: bool) -> None:
+    """Show the facts of one run: its spans as a tree, its totals (`clawtrace.inspect/1` in JSON)."""
+    from clawtrace.cli._data import print_json, stdout_paper
+    from clawtrace.cli.inspect import print_run
+
+    with Source(Recordings((), "rules"), store).opened() as (asked, known):
+        _check("run", [run_id], known)
+        facts, trees = asked.inspect_with_trees([run_id])
+    if as_json:
+        print_json(facts)
+    else:
+        print_run(facts["runs"][0], trees[run_id], stdout_paper())
+
+
+@command.command("export", epilog="Example: clawtrace runs export my-run --out my-run.otlp.jsonl")
+@click.argument("run_id")
+@_store_option
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Into this file.  [default: stdout]")
+def export(run_id: str, store: Path | None, out: Path | None) -> None:
+    """Write the spans and log records of RUN_ID as lines of OTLP JSON, which `--traces` reads again.
+
+    They are as they were stored: secrets stay redacted. Where a run is known by something that is not in its spans,
+    `--one-run RUN_ID` makes it one run again.
+    """
+    from clawtrace.store.export import export_run
+
+    with _held(store) as held:
+        _check("run", [run_id], held.run_ids())
+        lines = (f"{line}\n" for line in export_run(held, run_id))
+        if out is None:
+            for line in lines:
+                click.echo(line, nl=False)
+        else:
+            with out.open("w", encoding="utf-8") as stream:
+                stream.writelines(lines)
+
+
+@command.command("delete", epilog="Example: clawtrace runs delete my-run --store spans.duckdb")
+@click.argument("run_ids", nargs=-1, required=True)
+@_store_option
+def delete(run_ids: tuple[str, ...], store: Path | None) -> None:
+    """Take runs out of a store, with everything that it holds of them; in a campaign also what is kept beside it."""
+    from clawtrace.campaign.stored import kept_runs
+    from clawtrace.store.whole_runs import forget_runs
+
+    with _held(store) as held:
+        _check("run", run_ids, held.run_ids())
+        for kept in kept_runs(Path(held.path).parent):
+            if kept.run_id in run_ids:
+                (kept.folder / "run.json").unlink(missing_ok=True)  # first: a run without its spans stands for nothing
+        forget_runs(held, run_ids)
+    gone = len(set(run_ids))
+    click.echo(f"{gone} run{'s' if gone != 1 else ''} deleted.", err=True)
+
+
+@contextmanager
+def _held(store: Path | None) -> Iterator[DuckStore]:
+    """Open a store that nobody else holds."""
+    from clawtrace.cli._source import existing_store
+    from clawtrace.config.project_file import load_project
+    from clawtrace.store.duckdb import DuckStore
+
+    held = DuckStore(existing_store(store, load_project(Path.cwd(), os.environ)))
+    try:
+        yield held
     finally:
         held.close()
-    click.echo(f"{run_id} has adopted {len(wanted)} trace{'s' if len(wanted) != 1 else ''}.", err=True)
 
 
 def _check(what: str, wanted: Sequence[str], known: Sequence[str]) -> None:

@@ -79,6 +79,9 @@ def _of_call(number: int, call: ToolCall, rules: Sequence[ShellRule]) -> Iterato
             yield whole._replace(last_no=parts[-1].command_no) if parts else whole
             yield from parts[1:]
             return
+    if any(value for value in given.values() if isinstance(value, str | list | dict)):
+        # It was given something, under a name that no rule knows.
+        yield _whole(number, call, rules[0], None)
 
 
 def _whole(number: int, call: ToolCall, rule: ShellRule, text: str | None) -> Command:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from clawtrace.assertions._files import stale_reason
 from clawtrace.assertions._log_source import LogSource
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
@@ -129,9 +130,13 @@ class LogFallback:
         return result._replace(verdicts=tuple(verdicts), status=run_status_of(verdicts), diagnostics=tuple(said))
 
     def _answer(self, log_path: str, run_id: str, named: str) -> _Answer:
-        found = self._paths(log_path, run_id)
-        if not found:
+        there = self._paths(log_path, run_id)
+        if not there:
             return _Answer(None, f"The log `{log_path}` does not exist.")
+        found = [path for path in there if not self._is_stale(path, run_id)]
+        if not found:
+            said = "was there before the run and was not touched, and its lines name no run"
+            return _Answer(None, f"The log `{log_path}` {said}: it tells of an earlier one.")
         for path in found:
             key = (path.resolve(), named)
             if key not in self._stored:
@@ -152,6 +157,12 @@ class LogFallback:
             return [path]
         found = map(Path, glob.glob(str(path), recursive=True))  # noqa: PTH207
         return sorted(one for one in found if one.is_file())
+
+    def _is_stale(self, path: Path, run_id: str) -> bool:
+        """Return whether a log that is all of one run's cannot be this run's, because the run did not write it."""
+        reading, world = self._reading(path), self._worlds.get(run_id)
+        own = isinstance(reading, LogReading) and not reading.by_run
+        return own and world is not None and bool(stale_reason(path, world, None))
 
     def _store_run(self, path: Path, named: str, others: Sequence[Path]) -> _Answer:
         """Store what a log tells of a run, unless it is there."""

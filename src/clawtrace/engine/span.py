@@ -26,6 +26,7 @@ class Span(NamedTuple):
     trace_id: str = ""
     span_id: str = ""
     parent_span_id: str | None = None
+    """Of a parent that was not received: another one is `parent_sid`."""
     source: str = "otlp"
     """``otlp``: a span; ``log``: made from log records."""
     name: str = ""
@@ -155,10 +156,12 @@ def same_tool(one: str | None, other: str | None) -> bool:
 
 
 _FROM_KEYS = frozenset(
-    ("sid", "run_no", "trace_id", "span_id", "parent_span_id", "source", "name", "start_ns", "end_ns", "flags", "trace_state", "dropped")
+    ("sid", "run_no", "trace_id", "span_id", "source", "name", "start_ns", "end_ns", "flags", "dropped")
 )  # fmt: skip
 _ELSEWHERE = {
     "parent_sid": "p.sid",
+    "parent_span_id": "CASE WHEN p.sid IS NULL THEN k.parent_span_id END",
+    "trace_state": "nullif(k.trace_state, '')",
     "scope": "coalesce(k.scope, '')",
     "message": "coalesce(f.error_message, f.error_type)",
     "input_payload": "CASE WHEN f.kind IN ('llm', 'agent') THEN f.input_payload END",

@@ -252,15 +252,15 @@ class _Walker:
 
     def visit(self, top: int) -> None:
         """Visit the tree below `top`."""
-        enter, _, depth, root, agent, tool, *_ = self._result
-        children = self._children
+        enter, leave, depth, root, agent, tool, _, cause, _ = self._result
+        children, failures, position = self._children, self._failures, self._position
         above: list[tuple[Iterator[int], int | None, _Context]] = []
         """Of each span that was entered and not left: its children to come, itself, and what it hands down."""
         siblings, parent, context = iter((top,)), None, _TOP
         while True:
             for index in siblings:
-                self._position += 1
-                enter[index] = self._position
+                position += 1
+                enter[index] = position
                 root[index] = top
                 depth[index] = len(above)
                 agent[index], tool[index] = context.agent, context.tool
@@ -270,19 +270,20 @@ class _Walker:
                     above.append((siblings, parent, context))
                     siblings, parent, context = iter(below), index, inner
                     break
-                self._leave(index, parent)
+                position += 1
+                leave[index] = position
+                if failures.any:
+                    cause[index] = failures.leave(index, parent)
             else:
                 if parent is None:
-                    return
+                    break
                 left = parent
                 siblings, parent, context = above.pop()
-                self._leave(left, parent)
-
-    def _leave(self, index: int, parent: int | None) -> None:
-        self._position += 1
-        self._result.leave[index] = self._position
-        if self._failures.any:
-            self._result.cause[index] = self._failures.leave(index, parent)
+                position += 1
+                leave[left] = position
+                if failures.any:
+                    cause[left] = failures.leave(left, parent)
+        self._position = position
 
     def _enter(self, index: int, context: _Context, *, leaf: bool) -> _Context:
         """Return what a span hands down; for a leaf it is not made."""

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Raw, Struct, field
 from msgspec.json import Decoder
 
-from clawtrace.receiver.attribute_rows import Attributes, AttributeRows, Said
+from clawtrace.receiver.attribute_rows import AttributeRows, Attributes, Said
 from clawtrace.receiver.claims import ClaimReader
 from clawtrace.receiver.json_attributes import JsonAttributes
 from clawtrace.receiver.payload import Decoded

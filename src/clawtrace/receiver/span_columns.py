@@ -11,7 +11,7 @@ from itertools import accumulate, compress
 from typing import Any
 
 from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
-from clawtrace.receiver.attribute_rows import Attributes, AttributeRows, Said
+from clawtrace.receiver.attribute_rows import AttributeRows, Attributes, Said
 from clawtrace.receiver.claims import Claim, ClaimReader
 from clawtrace.receiver.ids import NO_SPAN, NO_TRACE, SPAN_KINDS, STATUS_CODES, span_id_problem
 from clawtrace.receiver.payload import BadItemError, Decoded
@@ -82,9 +82,7 @@ class SpanColumns:
             decoded.rejected[claim, problem] += 1
         return _kept(spans, (traces, own, parents), [not problem for problem in problems])
 
-    def _variable(
-        self, spans: Sequence[Any], ids: _Ids, claim: Claim, decoded: Decoded
-    ) -> tuple[Sequence[Any], _Ids]:
+    def _variable(self, spans: Sequence[Any], ids: _Ids, claim: Claim, decoded: Decoded) -> tuple[Sequence[Any], _Ids]:
         """Append what each span has any number of, and return the spans in which all of it makes sense."""
         batch = decoded.spans
         column, letters = batch.attributes, batch.attribute_types

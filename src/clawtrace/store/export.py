@@ -1,0 +1,147 @@
+"""The raw rows of a run as OTLP JSON, one request a line: what `--traces` reads again."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clawtrace.store.duckdb import DuckStore
+
+__all__ = ["export_run"]
+
+_SPANS = """
+SELECT "TraceId", "SpanId", "ParentSpanId", "TraceState", "SpanName", "SpanKind", "SpanAttributes", attribute_types,
+       start_ns, end_ns, "StatusCode", "StatusMessage", list_transform("Events.Timestamp", t -> epoch_ns(t)), "Events.Name",
+       "Events.Attributes", "Links.TraceId", "Links.SpanId", "Links.TraceState", "Links.Attributes", flags,
+       dropped_attributes, dropped_events, dropped_links, "ResourceAttributes", resource_types, "ScopeName", "ScopeVersion"
+FROM otel_traces WHERE run_no = $run_no ORDER BY arrival_ns, request_no, start_ns, "SpanId" LIMIT $at_most OFFSET $from
+"""
+_LOGS = """
+SELECT "TraceId", "SpanId", "TraceFlags", "SeverityText", "SeverityNumber", "Body", "EventName", "LogAttributes",
+       attribute_types, time_ns, observed_ns, dropped_attributes, "ResourceAttributes", '', "ScopeName", "ScopeVersion"
+FROM otel_logs WHERE run_no = $run_no ORDER BY arrival_ns, request_no, time_ns, "SpanId" LIMIT $at_most OFFSET $from
+"""
+_ROWS_A_LINE = 500
+_KINDS = {"Internal": 1, "Server": 2, "Client": 3, "Producer": 4, "Consumer": 5}
+_CODES = {"Ok": 1, "Error": 2}
+
+
+def export_run(store: DuckStore, run_id: str) -> Iterator[str]:
+    """Yield the spans and log records of a run, as they were received and redacted, as lines of OTLP JSON.
+
+    Types that are not stored (of attributes of events and links, and of resources of log records) become texts.
+    """
+    number = store.run_no(run_id)
+    for sql, kind, read in ((_SPANS, "Spans", _span), (_LOGS, "Logs", _log)):
+        start = 0
+        while rows := store.script(sql, {"run_no": number, "at_most": _ROWS_A_LINE, "from": start}):
+            yield json.dumps(_request(rows, kind, read), ensure_ascii=False)
+            start += len(rows)
+
+
+def _request(
+    rows: Sequence[tuple[Any, ...]], kind: str, read: Callable[[tuple[Any, ...]], dict[str, Any]]
+) -> dict[str, Any]:
+    """Return one request, its items under their resource and scope."""
+    items = "spans" if kind == "Spans" else "logRecords"
+    grouped: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        attributes, letters, scope, version = row[-4:]
+        resource = _attributes(attributes, letters)
+        found = grouped.setdefault(
+            json.dumps([resource, scope, version]),
+            {
+                "resource": {"attributes": resource},
+                f"scope{kind}": [{"scope": {"name": scope, "version": version}, items: []}],
+            },
+        )
+        found[f"scope{kind}"][0][items].append(read(row))
+    return {f"resource{kind}": list(grouped.values())}
+
+
+def _span(row: tuple[Any, ...]) -> dict[str, Any]:
+    (trace, span, parent, state, name, kind, attributes, letters, start, end, code, message, *rest) = row
+    times, names, of_events, traces, spans, states, of_links, flags, cut, cut_events, cut_links, *_ = rest
+    events = zip(times or (), names or (), of_events or (), strict=True)
+    links = zip(traces or (), spans or (), states or (), of_links or (), strict=True)
+    return {
+        "traceId": trace,
+        "spanId": span,
+        "parentSpanId": parent or "",
+        "traceState": state or "",
+        "name": name,
+        "kind": _KINDS.get(kind, 0),
+        "startTimeUnixNano": str(start),
+        "endTimeUnixNano": str(end),
+        "attributes": _attributes(attributes, letters),
+        "status": {"code": _CODES.get(code, 0), "message": message or ""},
+        "events": [
+            {"timeUnixNano": str(at), "name": event, "attributes": _attributes(more, "")} for at, event, more in events
+        ],
+        "links": [
+            {"traceId": to, "spanId": of, "traceState": given, "attributes": _attributes(more, "")}
+            for to, of, given, more in links
+        ],
+        "flags": flags or 0,
+        "droppedAttributesCount": cut or 0,
+        "droppedEventsCount": cut_events or 0,
+        "droppedLinksCount": cut_links or 0,
+    }
+
+
+def _log(row: tuple[Any, ...]) -> dict[str, Any]:
+    trace, span, flags, severity, level, body, event, attributes, letters, at, observed, cut, *_ = row
+    return {
+        "timeUnixNano": str(at),
+        "observedTimeUnixNano": str(observed),
+        "severityNumber": level or 0,
+        "severityText": severity or "",
+        "eventName": event or "",
+        "body": {"stringValue": body or ""},
+        "attributes": _attributes(attributes, letters),
+        "droppedAttributesCount": cut or 0,
+        "flags": flags or 0,
+        "traceId": trace or "",
+        "spanId": span or "",
+    }
+
+
+def _attributes(values: Mapping[str, str] | None, letters: str | None) -> list[dict[str, Any]]:
+    """Return attributes as OTLP has them; `letters` holds the type of each, and is empty where all are texts."""
+    if not values:
+        return []
+    kinds = letters if letters and len(letters) == len(values) else "s" * len(values)
+    return [{"key": key, "value": _value(text, kind)} for (key, text), kind in zip(values.items(), kinds, strict=True)]
+
+
+def _value(text: str, kind: str) -> dict[str, Any]:
+    if kind == "i":
+        return {"intValue": text}
+    if kind == "d":
+        number = float(text)
+        return {"doubleValue": number if math.isfinite(number) else text}
+    if kind == "b":
+        return {"boolValue": text == "true"}
+    if kind == "y":
+        return {"bytesValue": text}
+    if kind in "am":
+        return _any(json.loads(text))
+    return {} if kind == "n" else {"stringValue": text}
+
+
+def _any(value: Any) -> dict[str, Any]:
+    """Return a JSON value as OTLP's AnyValue."""
+    if isinstance(value, dict):
+        return {"kvlistValue": {"values": [{"key": key, "value": _any(item)} for key, item in value.items()]}}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [_any(item) for item in value]}}
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    return {} if value is None else {"stringValue": str(value)}

@@ -3,7 +3,7 @@
     python benchmarks/campaign.py [CASES] [command|replay] [CONCURRENCY]
 
 CASES cases × 3 models × 2 repetitions (1 000, that is 6 000 runs). With `command` the agent is `true`, which exports
-nothing; with `replay` each run is the same recording of nine spans. Printed are the CPU time of planning (files read and
+nothing; with `replay` each run is the same recording of four spans. Printed are the CPU time of planning (files read and
 checked, fingerprints, what could be reused), the CPU time and the clock's time a run, agents included, over the first and
 the last third of the runs, the memory of the process after each third, and what planning costs when all runs are stored.
 """

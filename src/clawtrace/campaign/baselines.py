@@ -16,7 +16,7 @@ from clawtrace.campaign.measured import Measured, MeasuredRun, find_results, mea
 from clawtrace.config.base import is_slug
 from clawtrace.errors import InputError, UsageError
 
-__all__ = ["Baseline", "baseline_names", "find_campaign", "load_baseline", "set_baseline"]
+__all__ = ["Baseline", "baseline_names", "find_campaign", "is_baseline", "load_baseline", "set_baseline"]
 
 SCHEMA = "clawtrace.baseline/1"
 
@@ -81,6 +81,11 @@ def load_baseline(name: str, outputs: Path) -> Baseline:
         raise InputError(f"The baseline {str(path)!r} is not complete ({type(error).__name__}: {error}).") from error
 
 
+def is_baseline(value: str, outputs: Path) -> bool:
+    """Return whether a user who says `value` means a baseline; a path goes before a baseline's name."""
+    return value in baseline_names(outputs) and not Path(value).exists()
+
+
 def find_campaign(value: str, outputs: Path) -> Measured:
     """Return the campaign or baseline that a user calls `value`; a path goes before a baseline's name.
 
@@ -89,12 +94,11 @@ def find_campaign(value: str, outputs: Path) -> Measured:
         InputError: what was found cannot be read.
     """
     names = baseline_names(outputs)
-    named = value in names and not Path(value).exists()
-    if named and (outputs / "campaigns" / value).exists():
+    if is_baseline(value, outputs) and (outputs / "campaigns" / value).exists():
         raise UsageError(
             f"{value!r} is a baseline and a suite; give the file {str(_path(value, outputs))!r} or the campaign's folder."
         )
-    if named:
+    if is_baseline(value, outputs):
         return load_baseline(value, outputs).measured
     data = read_json(find_results(value, outputs, names))
     return _measured(data, value) if data.get("schema") == SCHEMA else measured_of(data, value)

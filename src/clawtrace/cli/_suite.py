@@ -140,7 +140,10 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
     report = _report_of(plan, done, _as_the_suite_says(gate, plan), trees)
     write_all(report, plan.folder)
     code = finish(report, output)
-    return _INTERRUPTED if done.interrupted else code
+    if done.interrupted:
+        click.echo(f"interrupted: exit {_INTERRUPTED}; the same command runs what is missing", err=True)
+        return _INTERRUPTED
+    return code
 
 
 def _planned(

@@ -99,13 +99,17 @@ def check(
 ) -> int:
     """Compare CAMPAIGN with a baseline; without CAMPAIGN, what was run since in the folder the baseline came from.
 
+    `clawtrace baseline check main` is `clawtrace baseline check --name main`, where `main` is a baseline.
+
     Exit codes as of `clawtrace compare`: 1 for a regression, 3 when one may have gone unseen.
     """
-    from clawtrace.campaign.baselines import find_campaign
+    from clawtrace.campaign.baselines import find_campaign, is_baseline
     from clawtrace.cli._comparison import tell
     from clawtrace.errors import UsageError
 
     outputs = _outputs(out)
+    if campaign is not None and name is None and is_baseline(campaign, outputs):
+        campaign, name = None, campaign
     second = None if campaign is None else find_campaign(campaign, outputs)
     baseline = _chosen(name, second, outputs)
     if second is None:

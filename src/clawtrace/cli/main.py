@@ -45,6 +45,10 @@ COMMANDS = {
 
 _INTERRUPTED = 130
 _TERMINATED = 143
+_INTERRUPTED_QUERY = "Query interrupted"
+"""What DuckDB makes of the exception of a signal's handler that ran while it worked: a RuntimeError of this text."""
+_signals: set[int] = set()
+"""Which signals have told this process to end."""
 _BROKEN_PIPE = 141
 """128 + the signal's number, as shells report it."""
 
@@ -124,6 +128,9 @@ def _at_the_edge(run: Callable[[], Any]) -> int:
         return _BROKEN_PIPE
     except Exception as error:
         _debug()
+        if isinstance(error, RuntimeError) and str(error) == _INTERRUPTED_QUERY:
+            click.echo("interrupted", err=True)
+            return 128 + max(_signals, default=_INTERRUPTED - 128)
         return tell(error)
 
 
@@ -238,5 +245,6 @@ def _leave(end: SystemExit) -> None:
 
 def _terminate(signum: int, frame: FrameType | None) -> None:
     """End through the normal way out, so that agents are ended and the store is closed."""
-    del signum, frame
+    del frame
+    _signals.add(signum)
     raise SystemExit(_TERMINATED)

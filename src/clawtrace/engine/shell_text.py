@@ -6,8 +6,9 @@ given before them and is not simple. Text is never guessed at: what does not par
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from clawtrace.engine.shell_words import ELIDED, Carried, Word, carried, program, reads_script, value_of
@@ -91,12 +92,18 @@ def split(text: str) -> tuple[Part, ...] | None:
     return tuple(parts)
 
 
-@cache
-def _parser() -> Parser:
-    import tree_sitter_bash
-    from tree_sitter import Language, Parser
+_OF_THREAD = threading.local()
 
-    return Parser(Language(tree_sitter_bash.language()))
+
+def _parser() -> Parser:
+    """Return this thread's parser: runs are worked on side by side, and one parser serves one thread."""
+    found: Parser | None = getattr(_OF_THREAD, "parser", None)
+    if found is None:
+        import tree_sitter_bash
+        from tree_sitter import Language, Parser
+
+        found = _OF_THREAD.parser = Parser(Language(tree_sitter_bash.language()))
+    return found
 
 
 def _both(told: Told, ok: End, failed: End, unmet: End = "unmet") -> Told:
@@ -195,16 +202,17 @@ class _Splitter:
             begun = len(self.parts)
             self._visit(body, own, max(map(_redirect_end, redirects)))
             if body.type == "command" and scripts and reads_script(self._words(body)):
-                # Of a prefix the shell behind it (`sudo bash <<E`) carries the script too.
-                carriers = [
-                    place for place in range(begun, len(self.parts)) if self.parts[place].last == len(self.parts) - 1
-                ]
-                self.script(scripts[0], own)
-                for place in carriers:
-                    self._close(place)
+                self._fed(begun, scripts[0], own)
         for redirect in redirects:
             for child in redirect.named_children:
                 self._visit(child, _UNKNOWN)
+
+    def _fed(self, begun: int, script: bytes, told: Told) -> None:
+        """Collect a script that a shell reads from its input; what has carried that shell since `begun` carries it too."""
+        carriers = [place for place in range(begun, len(self.parts)) if self.parts[place].last == len(self.parts) - 1]
+        self.script(script, told)
+        for place in carriers:
+            self._close(place)
 
     def _command(self, node: Node, told: Told, end: int | None) -> None:
         """Collect one command, what its arguments carry, and what stands in its substitutions."""
@@ -219,6 +227,10 @@ class _Splitter:
         elif scope.substitutions or (assigned and words):
             start = words[0].start if assigned and words else node.start_byte
             self._add(self._slice(start, stop, scope.substitutions), words, told)
+        texts = [one for one in node.children_by_field_name("redirect") if one.type == "herestring_redirect"]
+        if texts and reads_script(words):
+            text = texts[0].named_children[0]
+            self._fed(place, value_of(self._slice(text.start_byte, text.end_byte)).encode("utf-8", "replace"), told)
         self._inside(node)
         self._close(place)
 

@@ -113,10 +113,24 @@ def carried(words: Sequence[Word]) -> Iterator[Carried]:
         yield from _of_su(words)
     elif name == "find":
         yield from _of_find(words)
+    elif name == "env" and (script := _split_string(words)):
+        yield Carried((), script, "ok")
     elif name in _PREFIXES:
         inner = _after_prefix(words, _PREFIXES[name])
         if inner:
             yield Carried(inner, end=None if name in _DETACHING else "ok")
+
+
+def _split_string(words: Sequence[Word]) -> str | None:
+    """Return the text that ``env -S`` splits into a command, with the words behind it; None without one."""
+    for place, word in enumerate(words[1:], 2):
+        if not word.value.startswith("-") and not _ASSIGNMENT.match(word.value):
+            return None
+        for option in ("-S", "-vS", "--split-string="):
+            if word.value.startswith(option):
+                begun = [word.value.removeprefix(option)] if word.value != option else []
+                return " ".join([*begun, *(one.value for one in words[place:])])
+    return None
 
 
 def reads_script(words: Sequence[Word]) -> bool:

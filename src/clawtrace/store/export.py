@@ -14,7 +14,7 @@ __all__ = ["export_run"]
 
 _SPANS = """
 SELECT "TraceId", "SpanId", "ParentSpanId", "TraceState", "SpanName", "SpanKind", "SpanAttributes", attribute_types,
-       start_ns, end_ns, "StatusCode", "StatusMessage", list_transform("Events.Timestamp", t -> epoch_ns(t)), "Events.Name",
+       start_ns, end_ns, "StatusCode", "StatusMessage", list_transform("Events.Timestamp", lambda t: epoch_ns(t)), "Events.Name",
        "Events.Attributes", "Links.TraceId", "Links.SpanId", "Links.TraceState", "Links.Attributes", flags,
        dropped_attributes, dropped_events, dropped_links, "ResourceAttributes", resource_types, "ScopeName", "ScopeVersion"
 FROM otel_traces WHERE run_no = $run_no ORDER BY arrival_ns, request_no, start_ns, "SpanId" LIMIT $at_most OFFSET $from

@@ -115,8 +115,8 @@ def connect(path: str) -> DuckDBPyConnection:
         # The default threshold of 16 MB checkpoints in the middle of a blast: a factor of four in ingest.
         "checkpoint_threshold": "256MB",
         "preserve_insertion_order": "false",
-        # Two sides ask at once, each with its caller's thread: DuckDB's own are one less. On two cores that is a tenth
-        # of the time of facts and of insertions, which a second thread spends on being fed.
+        # Two sides ask at once, each on its caller's thread: DuckDB has one less than there are cores. On two cores facts
+        # and insertions cost a tenth less (ADR 008).
         "threads": max(1, (os.cpu_count() or 1) - 1),
     }
     try:

@@ -77,6 +77,13 @@ def build(given, root):
     )
 
 
+def test_a_workspace_that_the_agent_removed_is_named_so(tmp_path):
+    """A command of a check has nowhere to run then."""
+    finding = parse_assertion({"type": "verify", "run": "true"}).probe(World("r1", workspace=tmp_path / "gone"))
+
+    assert (finding.holds, finding.sentence) == (False, "the run's workspace does not exist.")
+
+
 class TestWaiting:
     def test_a_file_that_comes_late_is_waited_for(self, tmp_path):
         """The check ends when the file is there, long before its time limit."""

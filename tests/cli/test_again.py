@@ -12,6 +12,12 @@ import pytest
 from tests.cli.conftest import PROGRAM, clean_environment
 from tests.cli.test_reuse import SEARCHED, Project, reused
 
+QUARANTINED = """\
+schema_version: 1
+suite_id: s
+title: S
+quarantine_tags: [flaky]
+"""
 NOT_SEARCHED = "  - {type: tool_not_invoked, tool: search}"
 SPENDING = Path(__file__).with_name("spending_agent.py")
 
@@ -198,7 +204,7 @@ class TestQuarantine:
         """Its failure is shown in every report, as quarantined, and the exit code is that of the others."""
         file = project.root / "configs/cases/b/test.yaml"
         file.write_text(file.read_text().replace("title: b", "title: b\ntags: [flaky]"))
-        project.write("configs/suites/s.yaml", "schema_version: 1\nsuite_id: s\ntitle: S\nquarantine_tags: [flaky]\n")
+        project.write("configs/suites/s.yaml", QUARANTINED)
         runs = project.eval()
 
         assert runs["b", 1] == (False, "fail")
@@ -213,7 +219,7 @@ class TestQuarantine:
 
     def test_nothing_but_quarantine_has_not_passed(self, project):
         """Of nothing that counts, nothing is known."""
-        project.write("configs/suites/s.yaml", "schema_version: 1\nsuite_id: s\ntitle: S\nquarantine_tags: [flaky]\n")
+        project.write("configs/suites/s.yaml", QUARANTINED)
         for name in "ab":
             file = project.root / f"configs/cases/{name}/test.yaml"
             file.write_text(file.read_text().replace(f"title: {name}", f"title: {name}\ntags: [flaky]"))

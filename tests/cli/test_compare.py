@@ -231,6 +231,13 @@ class TestComparison:
         assert [case["case_id"] for case in found["only_in_second"]] == ["new"]
         assert found["not_shown"] == ["1 of the first campaign's cases are not in the second."]
 
+    def test_a_baseline_is_checked_by_its_bare_name(self, later) -> None:
+        """`baseline check main` holds the campaign against the baseline, and never the baseline against itself."""
+        by_name = later.clawtrace("baseline", "check", "main")
+
+        assert by_name.returncode == 1
+        assert by_name.stdout == later.clawtrace("baseline", "check").stdout
+
     def test_people_read_the_same(self, later) -> None:
         """The table has the plain numbers, the sizes, what changed, and the exit code with its meaning."""
         done = later.clawtrace("baseline", "check")
@@ -358,6 +365,7 @@ class TestNoFalseComfort:
 
         assert done.returncode == 2
         assert "was not run again since it became the baseline `main`" in done.stderr
+        assert suite.clawtrace("baseline", "check", "main").stderr == done.stderr
 
 
 def _measure(case: dict, name: str) -> dict | None:

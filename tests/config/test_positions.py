@@ -66,6 +66,16 @@ class TestYaml:
             read_document(path)
         assert "but found another document" in yaml_problems("a: 1\n---\nb: 2\n")[0]
 
+    @pytest.mark.parametrize(
+        "text", ["a: " + "[" * 100_000, "- " * 50_000 + "x", "\n".join(" " * n + "a:" for n in range(5_000))]
+    )
+    def test_a_file_too_deep_for_its_reader_is_refused(self, text):
+        """The process stays alive: composing such a text would overflow its stack."""
+        (problem,) = yaml_problems(text)
+
+        assert problem.startswith("f.yaml:")
+        assert problem.endswith("is nested deeper than 200 levels")
+
 
 class TestCaseProblems:
     def test_all_problems_of_all_files_at_once(self, files):

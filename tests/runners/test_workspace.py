@@ -9,6 +9,7 @@ import pytest
 from clawtrace.errors import RunnerError
 from clawtrace.runners.base import StopSignal
 from clawtrace.runners.command import CommandRunner
+from clawtrace.runners.workspace import snapshot
 
 
 @pytest.fixture
@@ -48,6 +49,16 @@ def test_changes_are_told_apart(bench, scaffold):
         "deleted": ["drop.txt"],
         "unchanged": ["dangling", "link", "tool.sh"],
     }
+
+
+def test_a_folder_that_an_agent_put_in_its_workspaces_place_is_not_its_work(tmp_path):
+    """A link out of the workspace leads to what others wrote, also where the workspace itself became the link."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "old.md").write_text("x")
+    (tmp_path / "workspace").symlink_to("elsewhere")
+
+    assert snapshot(tmp_path / "workspace") == {}
+    assert list(snapshot(tmp_path / "elsewhere")) == ["old.md"]
 
 
 def test_runs_share_nothing(bench, scaffold):

@@ -40,6 +40,8 @@ class Probe(Assertion):
     """Whether it can be asked before the agent starts (spec: assertions.md §1)."""
     needs_permission: ClassVar[bool] = False
     """Whether it runs a user's own code in Python, which an evaluation profile must allow (spec: config.md §4)."""
+    outside: ClassVar[bool] = False
+    """Whether it asks what can change while the run and its files stay: a judgement that was kept never answers it."""
     case_files: ClassVar[tuple[str, ...]] = ()
     """Fields that hold a path relative to the case file; it must exist when the case is loaded."""
 

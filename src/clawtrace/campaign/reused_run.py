@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.world import World
 from clawtrace.campaign.expand import PlannedRun
 from clawtrace.campaign.layout import fresh_folder, write_json
@@ -62,7 +63,8 @@ def judge_stored(
         ConfigError: an assertion cannot be read with this run's values.
         ClawtraceError: the store failed.
     """
-    found = None if evaluation is None else read_result(kept, evaluation)
+    outside = any(isinstance(one, Probe) and one.outside for one in planned.case.assertions.parsed)
+    found = None if evaluation is None or outside else read_result(kept, evaluation)
     if found is not None and found.run_id == stored.run_id:
         return found._replace(reused=True), False
     world = _world(stored, planned, context)

@@ -22,7 +22,8 @@ def print_plan(plan: Plan, decisions: Mapping[str, Decision]) -> None:
     to_run = [planned for planned in plan.runs if decisions[planned.run_id].stored is None]
     paper = stdout_paper()
     paper.line()
-    paper.line((f"{len(plan.runs)} runs: {len(to_run)} to run, {len(plan.runs) - len(to_run)} reused.", "bold"))
+    runs = f"{len(plan.runs)} run{'s' if len(plan.runs) != 1 else ''}"
+    paper.line((f"{runs}: {len(to_run)} to run, {len(plan.runs) - len(to_run)} reused.", "bold"))
     if to_run:
         paper.line((_estimate(plan, to_run), ""))
 

@@ -146,7 +146,9 @@ def _chosen(name: str | None, campaign: Measured | None, outputs: Path) -> Basel
 def _words(baseline: Baseline) -> str:
     measured = baseline.measured
     suite = f"suite {measured.suite_id}, " if measured.suite_id else ""
-    return f"{baseline.source}: {suite}{len(measured.cases)} cases, {measured.runs} runs, started {measured.started_at}"
+    cases = f"{len(measured.cases)} case{'s' if len(measured.cases) != 1 else ''}"
+    runs = f"{measured.runs} run{'s' if measured.runs != 1 else ''}"
+    return f"{baseline.source}: {suite}{cases}, {runs}, started {measured.started_at}"
 
 
 def _row(baseline: Baseline) -> tuple[Any, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,10 @@ KeyPath = tuple[str | int, ...]
 """Keys and list indexes from the root of a document."""
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+MAX_DEPTH = 200
+"""Levels of mappings and lists that a file may have."""
+_DEEP_LINE = re.compile(rf"^[ \t?:-]{{{MAX_DEPTH},}}", re.MULTILINE)
+"""A line that may open as many levels by indentation."""
 MAX_NODES = 200_000
 """Values a file may hold once its anchors are expanded; a file beyond it is an attack or a mistake."""
 
@@ -115,6 +121,7 @@ def parse_document(text: str, file: str, path: Path | None = None, *, mapping: b
     Raises:
         ConfigError: as `read_document`.
     """
+    _check_depth(text, file)
     loader = _Loader(text)
     try:
         root = loader.get_single_node()
@@ -131,6 +138,26 @@ def parse_document(text: str, file: str, path: Path | None = None, *, mapping: b
     if builder.problems:
         raise ConfigError(builder.problems)
     return Document(file, path, root, data)
+
+
+def _check_depth(text: str, file: str) -> None:
+    """Refuse a file that is nested so deeply that composing it would end the process.
+
+    Raises:
+        ConfigError: it is.
+    """
+    if text.count("[") + text.count("{") <= MAX_DEPTH and _DEEP_LINE.search(text) is None:
+        return
+    depth = 0
+    with contextlib.suppress(yaml.YAMLError):  # whoever composes the text says what is wrong with it
+        event: Any
+        for event in yaml.parse(text, _Loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:
+                mark = event.start_mark
+                raise ConfigError(
+                    problem_at(file, mark.line + 1, mark.column + 1, f"is nested deeper than {MAX_DEPTH} levels")
+                )
 
 
 class _Builder:

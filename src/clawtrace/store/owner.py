@@ -127,7 +127,8 @@ def connect(path: str) -> DuckDBPyConnection:
             raise StoreLockedError(
                 f"the store {path!r} is held by {_holder(path, text)}: wait until that has ended, or end it."
             ) from error
-        raise StoreError(f"cannot open the store {path!r}: {text}") from error
+        hint = " Move the file away: it cannot be read, and what needs it is made anew." if _NO_DATABASE in text else ""
+        raise StoreError(f"cannot open the store {path!r}: {text}{hint}") from error
 
 
 def patiently(attempt: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:

@@ -26,6 +26,7 @@ class EnvPresent(Probe):
 
     main_field = "vars"
     precondition = True
+    outside = True
 
     vars: Annotated[tuple[Text, ...], Field(min_length=1)]
     """Names of variables."""

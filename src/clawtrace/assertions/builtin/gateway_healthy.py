@@ -24,6 +24,7 @@ class GatewayHealthy(Probe):
     """
 
     precondition = True
+    outside = True
 
     timeout: Annotated[float, Field(strict=True, gt=0, le=600)] = 10.0
     """How long to wait for the answer, in seconds."""

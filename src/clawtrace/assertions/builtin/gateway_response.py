@@ -36,6 +36,8 @@ class GatewayResponse(Probe):
           expected_status: 200
     """
 
+    outside = True
+
     endpoint: Annotated[str, Field(strict=True), AfterValidator(_check_url)]
     """Full URL."""
     expected_status: Annotated[int, Field(strict=True, ge=100, le=599)]

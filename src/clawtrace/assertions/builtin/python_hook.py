@@ -43,6 +43,7 @@ class PythonHook(Probe):
     main_field = "path"
     case_files = ("path",)
     needs_permission = True
+    outside = True
 
     path: Text | None = None
     """Python file, relative to the case file."""

@@ -29,6 +29,7 @@ class Verify(Probe):
     """
 
     main_field = "run"
+    outside = True
 
     run: Text
     """Shell command."""
@@ -47,7 +48,8 @@ class Verify(Probe):
         if folder is None:
             return unknown_workspace(f"the command {self.run!r}")
         if not folder.is_dir():
-            return Finding(False, f"the folder `{self.cwd}` does not exist.", {"exists": False})
+            what = "the run's workspace" if self.cwd is None else f"the folder `{self.cwd}`"
+            return Finding(False, f"{what} does not exist.", {"exists": False})
         ended = run_shell(self.run, folder, world.env, self.timeout)
         actual = {"exit_code": ended.exit_code, "stdout": ended.stdout[:2000], "stderr": ended.stderr[:2000]}
         if ended.exit_code is None:

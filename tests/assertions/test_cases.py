@@ -22,7 +22,9 @@ def run_id(place):
     return f"r{place}"
 
 
-@pytest.mark.parametrize("type_name", [name for name, cls in registry.all_types().items() if not issubclass(cls, Probe)])
+@pytest.mark.parametrize(
+    "type_name", [name for name, cls in registry.all_types().items() if not issubclass(cls, Probe)]
+)
 def test_every_type_has_a_passing_a_failing_and_an_unknown_case(type_name):
     """No type is without cases of each answer."""
     assert {case.get("holds") for case in CASES[type_name]} >= {True, False, None}

@@ -205,6 +205,32 @@ class TestWhereItIsFound:
         (folder / "spans.duckdb").unlink()
         assert reused(project.eval()) == set()
 
+    def test_a_store_that_is_no_database_says_what_to_do(self, project):
+        """It is not written over, the message names the way out, and the way out works."""
+        (store,) = (project.root / "outputs/campaigns/s").glob("default-*/spans.duckdb")
+        store.write_text("junk")
+        ended = project._program("eval", "--suite", "s")
+
+        assert ended.returncode == 4
+        assert "Move the file away; a campaign then runs its agents anew." in ended.stderr
+        assert store.read_text() == "junk"
+        store.unlink()
+        assert reused(project.eval()) == set()
+
+
+def test_t24_what_lies_outside_of_a_run_is_asked_again(project, tmp_path):
+    """T24: a run that is reused is not judged by what a check outside of its files found then."""
+    asked = (
+        f'  - {{type: env_present, vars: [SERVICE_KEY]}}\n  - {{type: verify, run: "test -e {tmp_path}/service-is-up"}}'
+    )
+    project.case("a", assertions=asked)
+    down = project.eval("--case", "a")
+    (tmp_path / "service-is-up").touch()
+    up = project.eval("--case", "a", SERVICE_KEY="x")
+
+    assert list(down.values()) == [(False, "fail")]
+    assert list(up.values()) == [(True, "pass")]
+
 
 def test_dry_run_starts_nothing_and_says_why(project):
     """Each run with what becomes of it, the numbers, and what earlier runs took."""

@@ -40,6 +40,7 @@ PATIENCE_SECONDS = 5.0
 _STEPS_SECONDS = (0.02, 0.25)
 """First and longest pause between two tries; the system does not tell when a file lock ends."""
 
+_NO_DATABASE = "not a valid DuckDB database"
 _COMMAND_LIMIT = 120
 
 
@@ -127,7 +128,7 @@ def connect(path: str) -> DuckDBPyConnection:
             raise StoreLockedError(
                 f"the store {path!r} is held by {_holder(path, text)}: wait until that has ended, or end it."
             ) from error
-        hint = " Move the file away: it cannot be read, and what needs it is made anew." if _NO_DATABASE in text else ""
+        hint = " Move the file away; a campaign then runs its agents anew." if _NO_DATABASE in text else ""
         raise StoreError(f"cannot open the store {path!r}: {text}{hint}") from error
 
 

@@ -170,6 +170,18 @@ class TestTogether:
             "2:5: `assertions.0` `type` is missing; `no_span_errors: …` is the short notation, which stands under `assert:`"
         )
 
+    def test_the_seeds_log_fields_mean_the_current_run(self, files):
+        """`run_id: "{{run_id}}"` is every recorded run itself, and `{{today}}` the day on which it is judged."""
+        import datetime
+
+        (found,) = load(
+            files,
+            'assert:\n- tool_not_called: {tool: rm, run_id: "{{ run_id }}", log_path: "/tmp/openclaw-{{today}}.log"}\n',
+        )
+
+        assert found.run_id is None
+        assert found.log_path == f"/tmp/openclaw-{datetime.date.today().isoformat()}.log"
+
     def test_a_recording_has_no_preconditions(self, files):
         """It has already run."""
         (found,) = problems(files, "assertions: []\npreconditions: []\n")

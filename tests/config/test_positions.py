@@ -101,9 +101,29 @@ class TestCaseProblems:
             "found 0",
             "configs/suites/main.yaml:5:28: `case_selection.include_case_ids.2` there is no case 'zz'",
             "configs/cases/a/test.yaml:3:8: `title` must be text, found 3. Put it in quotes.",
+            "configs/cases/a/test.yaml:4:16: `runner.type` found 'comand', valid is `command` or `replay`. Did you mean "
+            "`command`?",
             "configs/cases/b/test.yaml:1:1: `title` is required",
             "configs/cases/b/test.yaml:4:9: `input.turn` is not a known key; known are `messages`, `turns`, `attachments`, "
             "`context`. Did you mean `turns`?",
+        ]
+
+    def test_one_wrong_key_hides_no_other_mistake_of_the_file(self, files):
+        """The runner's settings, the messages' files and the folder's name are checked although a key is unknown."""
+        files.suite()
+        text = (
+            "schema_version: 1\ncase_id: b\ntitel: x\nrunner: {type: command, comand: [x]}\n"
+            "input: {messages: [{role: user, source: {path: gone.txt}}]}\n"
+        )
+        files.case("a", text=text)
+
+        assert [problem.split(" ", 2)[:2] for problem in files.problems()] == [
+            ["configs/cases/a/test.yaml:1:1:", "`title`"],
+            ["configs/cases/a/test.yaml:2:10:", "`case_id`"],
+            ["configs/cases/a/test.yaml:3:1:", "`titel`"],
+            ["configs/cases/a/test.yaml:4:9:", "`runner.command`"],
+            ["configs/cases/a/test.yaml:4:25:", "`runner.comand`"],
+            ["configs/cases/a/test.yaml:5:48:", "`input.messages.0.source.path`"],
         ]
 
     def test_an_unknown_key_suggests_the_nearest(self, files):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,7 +22,9 @@ from clawtrace.runners.templates import RunValues, names_in, render_tree
 
 __all__ = ["AssertionList", "load_assertions"]
 
-_OF_A_RUN = ("run_id", "session_id", "case_id", "case_dir", "model_id", "workspace", "run_started_at", "today", "now")
+_OF_A_RUN = ("run_id", "session_id", "case_id", "model_id", "workspace", "run_started_at")
+"""Templates that only a run which is started now can fill in."""
+_CURRENT_RUN = re.compile(r"\{\{\s*run_id\s*\}\}")
 
 
 class AssertionList(NamedTuple):
@@ -76,8 +80,10 @@ def load_assertions(
         recorded: whether the runs are recordings, of which nothing is known before they are read.
     """
     without = dict.fromkeys(_OF_A_RUN, "a recording has no runner that could know it") if recorded else {}
-    entries = _named(read_entries(document.data, tuple(keys), document, problems), document, problems)
-    sample = partial(_sample, RunValues("run", "case", "/case", "model", "/workspace", 0.0, env, {}))
+    read = read_entries(document.data, tuple(keys), document, problems)
+    entries = _named([_of_each_run(entry) for entry in read] if recorded else read, document, problems)
+    folder = str(document.path.absolute().parent) if document.path is not None else "/case"
+    sample = partial(_sample, RunValues("run", "case", folder, "model", "/workspace", time.time(), env, {}))
     parsed = []
     for entry in entries:
         problems += template_problems(entry.fields, _placed(entry, document), env, without=without)
@@ -86,6 +92,14 @@ def load_assertions(
             parsed.append(assertion)
             problems += _missing_files(entry, assertion, document)
     return AssertionList(tuple(parsed), tuple(entries), document)
+
+
+def _of_each_run(entry: Entry) -> Entry:
+    """Return an entry without a `run_id` that means the current run, whichever it is: that is its default."""
+    named = entry.fields.get("run_id")
+    if not isinstance(named, str) or not _CURRENT_RUN.fullmatch(named.strip()):
+        return entry
+    return entry._replace(fields={name: value for name, value in entry.fields.items() if name != "run_id"})
 
 
 def _placed(entry: Entry, document: Document) -> Place:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.problems import did_you_mean
 from clawtrace.assertions.registry import all_types
@@ -117,6 +119,7 @@ def _load(
     assertions = load_assertions(document, tuple(NOTATIONS), env, problems)
     preconditions = load_assertions(document, PRECONDITIONS, env, problems)
     problems += _no_preconditions(preconditions)
+    config = config or _sound_part(document.data, path)
     if config is None:
         return None
     if config.case_id != path.parent.name:
@@ -134,6 +137,24 @@ def _load(
     if len(problems) > before:
         return None
     return LoadedCase(config, path, conversation, preconditions, assertions, runner, settings)
+
+
+def _sound_part(data: Mapping[str, Any], path: Path) -> CaseConfig | None:
+    """Return a case without its wrong keys, so that what the others refer to is checked in the same round.
+
+    None where what is wrong is the runner or the input, on which all the rest rests.
+    """
+    try:
+        return CaseConfig.model_validate(data)
+    except ValidationError as error:
+        wrong = {entry["loc"][0] for entry in error.errors(include_url=False) if entry["loc"]}
+    sound = {key: value for key, value in data.items() if key not in wrong}
+    if not {"runner", "input"} <= sound.keys():
+        return None
+    try:
+        return CaseConfig.model_validate({"schema_version": 1, "case_id": path.parent.name, "title": "-"} | sound)
+    except ValidationError:
+        return None
 
 
 def _no_preconditions(found: AssertionList) -> list[ConfigProblem]:

@@ -57,6 +57,8 @@ def _asked(probe: Probe, worlds: Mapping[str, World], clean: Callable[[str], str
             finding = probe.probe(world)
         except (ClawtraceError, OSError) as error:
             broken[run_id] = _reportable(str(error), clean)
+        except Exception as error:  # whatever a third party's probe raises: one verdict is an error, the others stand
+            broken[run_id] = _reportable(f"{type(error).__name__}: {error}", clean)
         else:
             told = clean if world.hooks.redact_secrets else str
             shown = finding._replace(

@@ -10,7 +10,8 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from clawtrace.engine.shell_text import MAX_BYTES, split
+from clawtrace.engine.shell_split import split
+from clawtrace.engine.shell_text import MAX_BYTES
 from clawtrace.engine.shell_words import ELIDED
 
 CASES = yaml.safe_load(Path(__file__).with_name("shell_cases.yaml").read_text(encoding="utf-8"))
@@ -170,3 +171,16 @@ def test_the_parser_is_loaded_with_the_first_command() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+def test_a_child_that_ends_leaves_its_text_whole_and_the_next_is_split(monkeypatch) -> None:
+    """What a hostile text does to the parser's process, it does not do to this one."""
+    from clawtrace.engine import shell_split
+
+    child = shell_split._Child()
+    monkeypatch.setattr(shell_split, "_SERVE", "import os, sys; sys.stdin.readline(); os.abort()")
+    assert child.ask("a; b") is None
+    monkeypatch.undo()
+
+    assert [part.argv0 for part in child.ask("a; b") if part.simple] == ["a", "b"]
+    assert child.ask("\ud800; b") == shell_split.split("\ud800; b")

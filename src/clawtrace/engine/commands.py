@@ -109,7 +109,7 @@ def _success(call: ToolCall, rule: ShellRule, code: int | None) -> bool | None:
 
 def _parts(whole: Command) -> Iterator[Command]:
     """Yield the whole, then the commands in it; nothing when its text cannot be split."""
-    from clawtrace.engine.shell_text import split
+    from clawtrace.engine.shell_split import split
 
     parts = split(whole.text or "")
     if parts is None:

@@ -6,15 +6,16 @@ given before them and is not simple. Text is never guessed at: what does not par
 
 from __future__ import annotations
 
-import threading
+import json
+import sys
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from clawtrace.engine.shell_words import ELIDED, Carried, Word, carried, program, reads_script, value_of
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Language, Node
 
 __all__ = ["MAX_BYTES", "Part", "split"]
 
@@ -73,9 +74,18 @@ class _NotSplitError(Exception):
     """The text cannot be split for sure."""
 
 
-@lru_cache(maxsize=256)
+def serve() -> None:
+    """Split the texts that come as lines of JSON on standard input, and answer each with a line of JSON."""
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(split(json.loads(line))) + "\n")
+        sys.stdout.flush()
+
+
 def split(text: str) -> tuple[Part, ...] | None:
-    """Return the commands in `text`, in order; None when it cannot be split: it is no POSIX shell text, or too long."""
+    """Return the commands in `text`, in order; None when it cannot be split: it is no POSIX shell text, or too long.
+
+    The grammar can end the process on texts that do not parse: `clawtrace.engine.shell_split` asks a process of its own.
+    """
     source = text.encode("utf-8", "replace")
     if len(source) > MAX_BYTES:
         return None
@@ -92,18 +102,19 @@ def split(text: str) -> tuple[Part, ...] | None:
     return tuple(parts)
 
 
-_OF_THREAD = threading.local()
+@cache
+def _language() -> Language:
+    import tree_sitter_bash
+    from tree_sitter import Language
+
+    return Language(tree_sitter_bash.language())
 
 
-def _parser() -> Parser:
-    """Return this thread's parser: runs are worked on side by side, and one parser serves one thread."""
-    found: Parser | None = getattr(_OF_THREAD, "parser", None)
-    if found is None:
-        import tree_sitter_bash
-        from tree_sitter import Language, Parser
+def _parsed(source: bytes) -> Node:
+    """Return the tree of a text, from a parser of its own: one that is used again keeps state of the grammar's scanner."""
+    from tree_sitter import Parser
 
-        found = _OF_THREAD.parser = Parser(Language(tree_sitter_bash.language()))
-    return found
+    return Parser(_language()).parse(source).root_node
 
 
 def _both(told: Told, ok: End, failed: End, unmet: End = "unmet") -> Told:
@@ -133,7 +144,7 @@ class _Splitter:
     def script(self, source: bytes, told: Told) -> None:
         """Collect the commands of a whole text."""
         outer, self._source = self._source, source
-        root = _parser().parse(source).root_node
+        root = _parsed(source)
         if root.has_error:
             raise _NotSplitError
         self._visit(root, told)

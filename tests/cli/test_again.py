@@ -256,6 +256,8 @@ def test_watch_runs_what_an_edit_touches_until_it_is_ended(project):
     until(process.stderr, "is not valid YAML")
     project.case("b", message="please")
     assert "2 runs: 2 passed; 1 reused" in until(process.stdout, "exit 0")
+    until(process.stderr, "Changed")
+    until(process.stderr, "Watching for changes")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     timer.cancel()

@@ -13,6 +13,7 @@ from clawtrace.errors import ClawtraceError
 __all__ = ["watch"]
 
 _INTERRUPTED = 130
+_WAITING = "Watching for changes; Ctrl-C ends."
 _STEP_MS = 500
 """How long the watcher may take to begin; nothing that changes after that is missed."""
 
@@ -38,13 +39,14 @@ def watch(root: Path, leave_out: set[Path], evaluate: Callable[[], int]) -> int:
     try:
         next(batches)  # what changes from here on is told, also what changes while the suite is being evaluated
         code = _once(evaluate)
-        click.echo("Watching for changes; Ctrl-C ends.", err=True)
+        click.echo(_WAITING, err=True)
         for changes in batches:
             if code == _INTERRUPTED:
                 break
             if changes:
                 click.echo(f"Changed: {_names(root, {path for _, path in changes})}", err=True)
                 code = _once(evaluate)
+                click.echo(_WAITING, err=True)
     except KeyboardInterrupt:
         pass
     return code

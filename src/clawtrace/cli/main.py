@@ -29,7 +29,7 @@ COMMANDS = {
     "eval": "Judge agents: run a suite of cases, or judge recorded traces.",
     "run": "Run any command with telemetry, show its trace, and judge it.",
     "inspect": "Show what recorded or stored runs did: calls, tools, agents, tokens, cost.",
-    "runs": "List stored runs, and give traces that named no run to one.",
+    "runs": "List, show, export and delete stored runs, and give traces that named no run to one.",
     "diff": "Compare two runs: tools, calls, tokens, cost, time, tree.",
     "compare": "Compare two campaigns: what got worse, with statistics.",
     "baseline": "Keep a campaign as a baseline, and check later ones against it.",

@@ -116,7 +116,6 @@ class Writer:
             size = sum(len(request.body) for request in requests)
             with _collector_away():
                 self._process(requests)
-            self.budget.give(size)
             del requests, work
             for event in events:
                 event.set()
@@ -147,6 +146,8 @@ class Writer:
             for note in taken.notes:
                 self._counters.add(note.receipt, note.port, note.unattributed)
         self._inbox.expect(len(requests))
+        # Whoever is answered may send again at once, and finds the room that the request took.
+        self.budget.give(sum(len(request.body) for request in requests))
         for request, answer in answers:
             if answer.outcome is Outcome.ACCEPTED and request.connection is not None:
                 self._connections.carried(request.connection, request.runs)

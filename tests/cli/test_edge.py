@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -209,36 +208,6 @@ def test_a_reader_that_leaves_is_no_fault() -> None:
 
     assert done.stderr == ""
     assert done.returncode == 141
-
-
-INTERRUPTED_QUERY = """
-import os, threading, duckdb
-from clawtrace.cli import main as edge
-database = duckdb.connect()
-
-def interrupt():
-    while database.query_progress() < 0:
-        pass
-    os.kill(os.getpid(), SIGNAL)
-
-class Query:
-    def main(self, *args, **options):
-        threading.Thread(target=interrupt, daemon=True).start()
-        database.execute("SELECT sum(a.range * b.range % 7) FROM range(1000000) a, range(1000000) b")
-
-edge.LazyGroup.get_command = lambda *_: edge.click.Command("env", callback=Query().main)
-edge.main()
-"""
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_while_the_store_works_is_no_fault(number, code) -> None:
-    """DuckDB turns what a signal's handler raises into an error of its own; the exit code is still the signal's."""
-    source = INTERRUPTED_QUERY.replace("SIGNAL", str(int(number)))
-    done = subprocess.run([sys.executable, "-c", source, "env"], capture_output=True, text=True, timeout=60)
-
-    assert done.returncode == code, done.stderr
-    assert "fault of clawtrace" not in done.stderr
 
 
 def test_a_narrow_encoding_is_no_fault(program) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -208,6 +209,46 @@ def test_a_reader_that_leaves_is_no_fault() -> None:
 
     assert done.stderr == ""
     assert done.returncode == 141
+
+
+STRUCK = """
+import os, duckdb
+from clawtrace.cli import main as edge
+from clawtrace.store.question_side import QuestionSide
+
+SQL = '''SELECT sum(a.range * b.range % 7) FROM range(1000) a, range(1000000) b, range(1000000)
+         WHERE struck(a.range)'''
+
+def struck(row):
+    if row == 0:
+        os.kill(os.getpid(), NUMBER)
+    return True
+
+def query():
+    database = duckdb.connect(config={"threads": 2})  # so that the other one works and the caller's only waits for it
+    database.create_function("struck", struck, ["BIGINT"], bool)
+    QuestionSide(database, "here", lambda: None).ask_user(SQL)
+
+edge.LazyGroup.get_command = lambda *_: edge.click.Command("env", callback=query)
+edge.main()
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_users_query(number, code) -> None:
+    """A signal ends a query that would take hours at once; no fault is reported, and the exit code is the signal's."""
+    source = STRUCK.replace("NUMBER", str(int(number)))
+    done = subprocess.run([sys.executable, "-c", source, "env"], capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == code, done.stderr
+    assert "fault of clawtrace" not in done.stderr
+
+
+def test_what_duckdb_makes_of_a_signal_is_no_fault(fails_with) -> None:
+    """A signal in the middle of one of the engine's own statements, which DuckDB tells as an error of its own."""
+    result = fails_with(RuntimeError("Query interrupted"))
+
+    assert (result.exit_code, result.stderr) == (130, "interrupted\n")
 
 
 def test_a_narrow_encoding_is_no_fault(program) -> None:

@@ -18,10 +18,12 @@ from clawtrace.model.relations import RELATIONS, Relation
 from clawtrace.store.api import Answer, Columns
 from clawtrace.store.markers import rewrite_markers
 from clawtrace.store.statements import Statements
-from clawtrace.store.user_sql import check_single_select, time_limit
+from clawtrace.store.user_sql import check_single_select, run_interruptibly
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+    from clawtrace.store.columns import ColumnAnswer
 
 __all__ = ["QuestionSide"]
 
@@ -64,6 +66,23 @@ class QuestionSide:
                 cursor = self._statements.run(sql, params)
                 return cursor.fetchall() if cursor.description else []
             except duckdb.Error as error:
+                raise StoreError(f"the store {self.path!r} refused a statement: {error}") from error
+
+    def columns(self, sql: str) -> ColumnAnswer:
+        """Run one SELECT of the engine's own and return its rows in Arrow's columns (see `ask_columns`).
+
+        Raises:
+            StoreError: the engine's words.
+        """
+        import duckdb
+
+        from clawtrace.store.columns import ColumnAnswer
+
+        self._settle_rows()
+        with self._reader_lock:
+            try:
+                return ColumnAnswer(self._reader.sql(sql))
+            except (duckdb.Error, RuntimeError) as error:  # what fails while rows are read comes through nanoarrow
                 raise StoreError(f"the store {self.path!r} refused a statement: {error}") from error
 
     def load(self, name: str, columns: Mapping[str, tuple[str, Sequence[Any]]]) -> None:
@@ -215,8 +234,8 @@ class QuestionSide:
             check_single_select(rewrite_markers(sql, "$"))
             self._reader.execute("BEGIN TRANSACTION READ ONLY")
             try:
-                with time_limit(self._reader, time_limit_s):
-                    return self._answer(Query(sql, dict(params or {})), max_rows)
+                query = Query(sql, dict(params or {}))
+                return run_interruptibly(self._reader, time_limit_s, lambda: self._answer(query, max_rows))
             finally:
                 self._reader.execute("ROLLBACK")
 

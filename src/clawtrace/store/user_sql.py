@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, TypeVar
 
 from clawtrace.errors import QueryError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["check_single_select", "time_limit"]
+__all__ = ["check_single_select", "run_interruptibly"]
+
+T = TypeVar("T")
+
+_STEP_SECONDS = 0.05
+"""How long an interrupted statement may take before it is interrupted once more."""
 
 
 def check_single_select(sql: str) -> None:
@@ -31,26 +35,24 @@ def check_single_select(sql: str) -> None:
         raise QueryError("only one SELECT can be asked: the store is read-only for queries.")
 
 
-@contextmanager
-def time_limit(connection: DuckDBPyConnection, seconds: float | None) -> Iterator[None]:
-    """Interrupt what `connection` runs in this block after so many seconds, and nothing after the block.
+def run_interruptibly(connection: DuckDBPyConnection, seconds: float | None, ask: Callable[[], T]) -> T:
+    """Return what `ask` returns, which runs one statement on `connection`, and end it after so many seconds.
+
+    It runs on a thread of its own: DuckDB may look at no signal until a statement ends, and the caller's thread, where
+    Ctrl-C arrives, only waits here. Whatever ends the wait interrupts the statement first.
 
     Raises:
-        QueryError: the query was interrupted.
+        QueryError: the query ran longer than it may, or what `ask` raises.
     """
-    import duckdb
-
-    if seconds is None:
-        yield
-        return
-    timer = threading.Timer(seconds, connection.interrupt)
-    timer.start()
-    try:
-        yield
-    except QueryError as error:
-        if isinstance(error.__cause__, duckdb.InterruptException):
-            raise QueryError(f"the query ran longer than {seconds:g} s and was interrupted.") from error
-        raise
-    finally:
-        timer.cancel()
-        timer.join()
+    with ThreadPoolExecutor(1, thread_name_prefix="clawtrace-query") as thread:
+        answer = thread.submit(ask)
+        try:
+            wait([answer], seconds)
+            if not answer.done():
+                raise QueryError(f"the query ran longer than {seconds:g} s and was interrupted.")
+            return answer.result()
+        finally:
+            # More than once: what comes before the statement has begun is lost on it.
+            while not answer.done():
+                connection.interrupt()
+                wait([answer], _STEP_SECONDS)

@@ -23,7 +23,14 @@ from clawtrace.receiver.values import double_text
 
 def from_protobuf(message, signal="traces") -> Decoded:
     decoder = ProtobufDecoder(Redactor(environ={}), ClaimReader())
-    return decoder.decode(signal, message if isinstance(message, bytes) else message.SerializeToString(), suspect=False)
+    data = message if isinstance(message, bytes) else message.SerializeToString()
+    if signal == "traces":
+        (decoded,) = decoder.spans([data], suspect=False)
+    else:
+        decoded = decoder.decode(signal, data, suspect=False)
+    if isinstance(decoded, BadPayloadError):
+        raise decoded
+    return decoded
 
 
 def from_json(document, signal="traces") -> Decoded:
@@ -35,7 +42,11 @@ def from_json(document, signal="traces") -> Decoded:
 def from_regular_json(document) -> Decoded | None:
     """Decode as the receiver does first; None where the receiver goes on to what `from_json` does."""
     data = document if isinstance(document, bytes) else json.dumps(document).encode()
-    return JsonDecoder(Redactor(environ={}), ClaimReader()).regular_spans(data, suspect=False)
+    try:
+        (decoded,) = JsonDecoder(Redactor(environ={}), ClaimReader()).regular_spans([data], suspect=False)
+    except BadPayloadError:
+        return None
+    return decoded if isinstance(decoded, Decoded) else None
 
 
 def alike(one: Decoded, other: Decoded) -> bool:

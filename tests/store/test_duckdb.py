@@ -265,6 +265,26 @@ class TestFiles:
         with pytest.raises(StoreError, match="cannot open"):
             DuckStore(tmp_path / "no" / "spans.duckdb")
 
+    def test_attributes_are_compressed_by_zstd_and_relations_are_not(self, tmp_path):
+        """What is read rarely is small in the file; the texts that questions compare keep the dictionary they are asked by."""
+        path = tmp_path / "spans.duckdb"
+        store = DuckStore(path)
+        store.commit(batch(store.run_no("r1"), 5_000), LogBatch(), [], [])
+        with store.transaction() as db:
+            db.execute("INSERT INTO tool_calls (run_id, name) SELECT 'r1', 'tool ' || i % 3 FROM range(5000) t(i)")
+        store.close()
+        with duckdb.connect(str(path), read_only=True) as stored:
+            used = {
+                column: stored.execute(
+                    f"SELECT DISTINCT compression FROM pragma_storage_info('{table}') "
+                    "WHERE column_name = ? AND segment_type = 'VARCHAR'",
+                    [column],
+                ).fetchall()
+                for table, column in (("otel_traces", "SpanAttributes"), ("tool_calls", "name"))
+            }
+
+        assert used == {"SpanAttributes": [("ZSTD",)], "name": [("DICT_FSST",)]}
+
 
 def test_a_loaded_relation_can_grow_and_shrink(store: DuckStore) -> None:
     """Few rows are read in place, many are copied; the name means the newest rows either way."""

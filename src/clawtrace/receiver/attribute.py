@@ -168,11 +168,15 @@ class Attribution:
             Run numbers and rules.
         """
         with self._lock:
-            sent = [
-                (rule.value, self.number(run_id))
-                for rule, run_id in ((RunRule.HEADER, header), (RunRule.PATH, path))
-                if run_id
-            ]
+            sent = (
+                [
+                    (rule.value, self.number(run_id))
+                    for rule, run_id in ((RunRule.HEADER, header), (RunRule.PATH, path))
+                    if run_id
+                ]
+                if header or path
+                else []
+            )
             items = list(zip(map(id, claims), trace_ids, strict=True))
             distinct = dict(zip(items, claims, strict=True))
             own: dict[_Item, _Said] = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -55,9 +56,12 @@ class JsonDecoder:
         self._claims = claims
         self._any = JsonAttributes(redactor.clean_bytes)
 
-    def regular_spans(self, data: bytes, *, suspect: bool) -> Decoded | None:
-        """Decode a request of spans written as exporters do; None for any other, which is to be parsed and decoded."""
-        return self._regular.decode(data, suspect=suspect)
+    def regular_spans(self, bodies: Sequence[bytes], *, suspect: bool) -> list[Decoded | BadPayloadError]:
+        """Decode requests of spans together; a `BadPayloadError` stands for one that is not written as exporters do.
+
+        It is to be parsed and decoded. All rows stand in one batch.
+        """
+        return self._regular.decode(bodies, suspect=suspect)
 
     def parse(self, data: bytes) -> Any:
         """Parse the text of one request: UTF-8, invalid bytes replaced.
@@ -94,8 +98,7 @@ class JsonDecoder:
         except BadItemError as problem:
             raise BadPayloadError(f"the JSON body is not an OTLP {signal} request: {problem}") from None
         if _SURROGATE.search(data):
-            replace_surrogates(decoded.spans)
-            replace_surrogates(decoded.logs)
+            replace_surrogates(decoded.spans if signal == "traces" else decoded.logs)
         return decoded
 
     def _group(

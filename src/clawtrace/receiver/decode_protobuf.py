@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from clawtrace.model.raw import LogBatch
@@ -29,6 +29,24 @@ def _text(data: bytes) -> str:
     return str(data, "utf-8", "replace")
 
 
+def _groups(signal: Signal, data: bytes) -> Sequence[Any]:
+    """Return the `Resource…` messages of a request.
+
+    Raises:
+        BadPayloadError: the bytes are no such message.
+    """
+    from google.protobuf.message import DecodeError
+
+    try:
+        message = message_class(_MESSAGES[signal]).FromString(data)
+    except DecodeError:
+        raise BadPayloadError("the body is no protobuf message of that kind, or it ends too early") from None
+    groups: Sequence[Any] = getattr(message, _GROUPS[signal])
+    if data and not groups:
+        raise BadPayloadError(f"the body holds no `{_GROUPS[signal]}`")
+    return groups
+
+
 class ProtobufDecoder:
     """Decodes requests; used by one thread at a time, because it remembers attributes it has seen."""
 
@@ -38,31 +56,27 @@ class ProtobufDecoder:
         self._attributes = AttributeRows(self._reader.read, redactor, claims)
         self._spans = SpanColumns(self._attributes, claims, text=_text, hexadecimal=bytes.hex)
 
-    def decode(self, signal: Signal, data: bytes, *, suspect: bool) -> Decoded:
-        """Decode one request.
+    def spans(self, bodies: Sequence[bytes], *, suspect: bool) -> list[Decoded | BadPayloadError]:
+        """Decode requests of spans together.
 
         Args:
-            signal: which one it is said to be.
-            data: an ``Export…ServiceRequest``, which on the wire is a ``TracesData`` and so on.
-            suspect: whether a secret may stand in it; resources are cleaned here, the rest by the caller.
+            bodies: an ``ExportTraceServiceRequest`` each, which on the wire is a ``TracesData``.
+            suspect: whether a secret may stand in them; resources are cleaned here, the rest by the caller.
 
-        Raises:
-            BadPayloadError: the bytes are no such message.
+        Returns:
+            Each request, or why its bytes are none; all rows stand in one batch.
         """
-        from google.protobuf.message import DecodeError
+        return self._spans.decode(bodies, lambda data: _groups("traces", data), suspect=suspect)
 
-        try:
-            message = message_class(_MESSAGES[signal]).FromString(data)
-        except DecodeError:
-            raise BadPayloadError("the body is no protobuf message of that kind, or it ends too early") from None
+    def decode(self, signal: Signal, data: bytes, *, suspect: bool) -> Decoded | BadPayloadError:
+        """Decode one request of log records or metrics; see `spans`."""
         decoded = Decoded()
-        groups = getattr(message, _GROUPS[signal])
-        if data and not groups:
-            raise BadPayloadError(f"the body holds no `{_GROUPS[signal]}`")
+        try:
+            groups = _groups(signal, data)
+        except BadPayloadError as problem:
+            return problem
         for group in groups:
-            if signal == "traces":
-                self._spans.append(group, decoded, suspect=suspect)
-            elif signal == "logs":
+            if signal == "logs":
                 self._resource_logs(group, decoded, suspect)
             else:
                 self._resource_metrics(group, decoded)
@@ -72,14 +86,14 @@ class ProtobufDecoder:
 
     def _resource_logs(self, group: Any, decoded: Decoded, suspect: bool) -> None:
         try:
-            resource, claim = self._attributes.of_resource(group.resource.attributes, suspect)
+            resource = self._attributes.of_resource(group.resource.attributes, suspect)
         except BadItemError as problem:
             count = sum(len(scope.log_records) for scope in group.scope_logs)
             decoded.rejected[Claim(), f"resource: {problem}"] += count
             return
         batch = decoded.logs
         for scope in group.scope_logs:
-            records = self._accepted_logs(scope.log_records, claim, decoded)
+            records = self._accepted_logs(scope.log_records, resource.claim, decoded)
             if records:
                 _log_columns(batch, records)
                 repeat(batch, len(records), resource, _text(scope.scope.name), _text(scope.scope.version))
@@ -89,18 +103,19 @@ class ProtobufDecoder:
         batch = decoded.logs
         for record in records:
             try:
-                (keys, values, letters), said = self._attributes.of(record.attributes)
+                attributes = self._attributes.of([record.attributes])
                 body = self._reader.body(record.body)
             except BadItemError as bad:
                 decoded.rejected[claim, str(bad)] += 1
                 continue
             column = batch.attributes
-            column.keys += keys
-            column.values += values
+            column.keys += attributes.keys
+            column.values += attributes.values
             column.offsets.append(len(column.keys))
-            batch.attribute_types.append(letters)
+            batch.attribute_types += attributes.letters
             batch.body.append(body)
-            decoded.claims.append(self._claims.of_item(claim, dict(said)) if said else claim)
+            said = dict(attributes.said[0])
+            decoded.claims.append(self._claims.of_item(claim, said) if said else claim)
             accepted.append(record)
         return accepted
 
@@ -108,7 +123,7 @@ class ProtobufDecoder:
 
     def _resource_metrics(self, group: Any, decoded: Decoded) -> None:
         try:
-            _, claim = self._attributes.of_resource(group.resource.attributes, suspect=False)
+            claim = self._attributes.of_resource(group.resource.attributes, suspect=False).claim
         except BadItemError:
             claim = Claim()
         for scope in group.scope_metrics:

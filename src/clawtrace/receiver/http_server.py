@@ -95,12 +95,16 @@ class HttpServer:
         host, port = self._settings.host, self._settings.http_port
         try:
             family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-            return socket.create_server((host, port), family=family, backlog=2048)
+            listening = socket.create_server((host, port), family=family, backlog=2048)
         except OSError as error:
             raise ReceiverError(
                 f"HTTP cannot listen on {host}:{port}: {error.strerror or error}. Stop the program that has the port, "
                 "or choose another `http_port` (0 takes a free one)"
             ) from error
+        # Connections inherit it. asyncio sets it only where the socket itself says TCP, which this one does not; and an
+        # answer of two parts, as JSON's is, waits 40 ms for the sender's delayed acknowledgement without it.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listening
 
     def _run(self) -> None:
         try:

@@ -5,24 +5,21 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
+from clawtrace.errors import StoreError
 from clawtrace.model.batches import joined
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import RunRule
 from clawtrace.receiver.attribute import NO_RUN, Attribution
 from clawtrace.receiver.claims import Claim, ClaimReader
-from clawtrace.receiver.columns import redact, without
-from clawtrace.receiver.decode_json import JsonDecoder
+from clawtrace.receiver.columns import without
+from clawtrace.receiver.decode import RequestDecoder
 from clawtrace.receiver.dedupe import RequestWindow, SpanWindow
-from clawtrace.receiver.payload import BadPayloadError, Decoded, Signal
+from clawtrace.receiver.payload import Decoded
 from clawtrace.receiver.redact import Redactor
 from clawtrace.receiver.request import Answer, Outcome, Request
-from clawtrace.receiver.sniff import JSON_KEYS, document_signal, protobuf_signal
-
-if TYPE_CHECKING:
-    from clawtrace.receiver.decode_protobuf import ProtobufDecoder
 
 __all__ = ["Intake", "Note", "Taken"]
 
@@ -56,28 +53,21 @@ class Intake:
     def __init__(
         self, attribution: Attribution, redactor: Redactor, *, run_key: str | None = None, span_window: int = 262_144
     ) -> None:
-        self._claims = ClaimReader(run_key)
         self._attribution = attribution
-        self._redactor = redactor
-        self._json = JsonDecoder(redactor, self._claims)
+        self._decoder = RequestDecoder(redactor, ClaimReader(run_key))
         self._span_window = SpanWindow(span_window)
         self._request_window = RequestWindow()
         # Numbers keep growing over restarts without asking the store: microseconds pass faster than requests come.
         self._request_numbers = itertools.count(time.time_ns() // 1_000)
-        self._spans: list[SpanBatch] = []
-        self._logs: list[LogBatch] = []
+        self._parts: dict[SpanBatch | LogBatch, set[int]] = {}
+        """Batches of the next commit, and the rows of each that are not written."""
         self._notes: list[Note] = []
 
     def __len__(self) -> int:
-        return sum(map(len, self._spans)) + sum(map(len, self._logs))
+        return sum(len(batch) - len(dropped) for batch, dropped in self._parts.items())
 
-    def add(self, request: Request, *, given_run: int | None = None, document: Any = None) -> Answer:
-        """Add one request to the batch.
-
-        Args:
-            request: what came in; its `runs` are filled in.
-            given_run: the run of everything in it, when a user said so.
-            document: the parsed body, where the caller has it.
+    def add(self, request: Request) -> Answer:
+        """Add one request to the batch; see `add_all`.
 
         Returns:
             What the sender is told, once the batch is committed.
@@ -86,40 +76,45 @@ class Intake:
             BadPayloadError: it will never be accepted; the batch is as before.
             StoreError: a new run could not be registered; the batch is as before.
         """
-        if given_run is None and request.given_run:
-            given_run = self._attribution.number(request.given_run)
-        decoded = self._decode(request, document)
-        batch = decoded.spans if request.signal == "traces" else decoded.logs
-        counts = _Counts()
-        if given_run is None:
-            batch.run_no, batch.run_rule = self._attribution.decide(
-                decoded.claims, batch.trace_id, request.header_run, request.path_run
-            )
-        else:
-            batch.run_no, batch.run_rule = [given_run] * len(batch), [RunRule.GIVEN.value] * len(batch)
-        for claim, points in decoded.points.items():
-            counts.accepted[self._run_of(claim, request, given_run)] += points
-        for (claim, reason), items in decoded.rejected.items():
-            counts.rejected[self._run_of(claim, request, given_run), reason] += items
-        number = next(self._request_numbers)
-        batch.arrival_ns, batch.request_no = [request.arrival_ns] * len(batch), [number] * len(batch)
-        batch.protocol = [request.protocol] * len(batch)
-        self._gather(request, batch, counts)
-        self._notes += counts.notes(request, number)
-        if request.signal != "metrics":
-            request.runs = tuple(run for run in {**counts.accepted, **counts.duplicates} if run != NO_RUN)
-            request.outside = counts.accepted[NO_RUN]
-        return Answer(Outcome.ACCEPTED, sum(decoded.rejected.values()), _told(decoded.rejected))
+        (answer,) = self.add_all([request])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def add_all(self, requests: Sequence[Request]) -> list[Answer | Exception]:
+        """Add requests to the batch, in their order; their `runs` are filled in.
+
+        Returns:
+            Of each what its sender is told once the batch is committed, or why nothing of it is in the batch: a
+            `BadPayloadError` where it will never be accepted, a `StoreError` where a new run could not be registered.
+        """
+        answers: list[Answer | Exception] = []
+        for request, decoded in zip(requests, self._decoder.decode(requests), strict=True):
+            if isinstance(decoded, Exception):
+                answers.append(decoded)
+                continue
+            batch = decoded.spans if request.signal == "traces" else decoded.logs
+            start = len(batch.run_no)  # rows of requests before it have their runs already
+            try:
+                answers.append(self._enter(request, decoded, batch, start))
+            except StoreError as problem:
+                self._leave_out(request, decoded, batch, start)
+                answers.append(problem.with_traceback(None))  # it would hold this frame, and with it the batch
+            except Exception as fault:
+                self._leave_out(request, decoded, batch, start)
+                answers.append(fault)
+        return answers
 
     def take(self) -> Taken:
         """Return what is to be committed, and start the next batch."""
+        parts = self._parts.items()
         taken = Taken(
-            joined(self._spans or [SpanBatch()]),
-            joined(self._logs or [LogBatch()]),
+            joined([without(one, rows) for one, rows in parts if isinstance(one, SpanBatch)] or [SpanBatch()]),
+            joined([without(one, rows) for one, rows in parts if isinstance(one, LogBatch)] or [LogBatch()]),
             self._notes,
             self._attribution.take_adopted(),
         )
-        self._spans, self._logs, self._notes = [], [], []
+        self._parts, self._notes = {}, []
         return taken
 
     def committed(self) -> None:
@@ -139,75 +134,56 @@ class Intake:
 
     # --------------------------------------------------------------------------------------------------------------
 
-    def _run_of(self, claim: Claim, request: Request, given_run: int | None) -> int:
-        if given_run is not None:
-            return given_run
+    def _enter(self, request: Request, decoded: Decoded, batch: SpanBatch | LogBatch, start: int) -> Answer:
+        """Give the rows of a request, that begin at `start`, to their runs, and drop those that came before."""
+        count = len(decoded.claims)
+        traces = batch.trace_id[start : start + count]
+        given = self._attribution.number(request.given_run) if request.given_run else None
+        if given is None:
+            runs, rules = self._attribution.decide(decoded.claims, traces, request.header_run, request.path_run)
+        else:
+            runs, rules = [given] * count, [RunRule.GIVEN.value] * count
+        points = [(self._run_of(claim, request, given), points) for claim, points in decoded.points.items()]
+        rejected = [
+            (self._run_of(claim, request, given), reason, items) for (claim, reason), items in decoded.rejected.items()
+        ]
+        # From here on nothing can fail.
+        number = next(self._request_numbers)
+        _fill(batch, request, number, runs, rules)
+        dropped = self._parts.setdefault(batch, set())
+        repeated = self._repeated(request, batch, start, runs, traces)
+        dropped.update([start + row for row in repeated])
+        counts = _Counts()
+        counts.count(runs, rules, repeated)
+        for run, sent in points:
+            counts.count_points(run, sent)
+        for run, reason, items in rejected:
+            counts.reject(run, reason, items)
+        self._notes += counts.notes(request, number)
+        if request.signal != "metrics":
+            request.runs = tuple(run for run in {**counts.accepted, **counts.duplicates} if run != NO_RUN)
+            request.outside = counts.accepted.get(NO_RUN, 0)
+        return Answer(Outcome.ACCEPTED, sum(decoded.rejected.values()), _told(decoded.rejected))
+
+    def _leave_out(self, request: Request, decoded: Decoded, batch: SpanBatch | LogBatch, start: int) -> None:
+        """Have the rows of a request not written; those of others may stand before and behind them."""
+        count = len(decoded.claims)
+        if len(batch.run_no) == start:
+            _fill(batch, request, 0, [NO_RUN] * count, [""] * count)
+        self._parts.setdefault(batch, set()).update(range(start, start + count))
+
+    def _run_of(self, claim: Claim, request: Request, given: int | None) -> int:
+        if given is not None:
+            return given
         return self._attribution.run_of(claim, request.header_run, request.path_run)
 
-    def _decode(self, request: Request, document: Any) -> Decoded:
-        suspect = self._redactor.suspects(request.body)
-        if not request.json:
-            decoded = self._decode_protobuf(request, suspect)
-        elif document is None:
-            decoded = self._decode_text(request, suspect)
-        else:
-            decoded = self._json.decode(request.signal, document, request.body, suspect=suspect)
-        if suspect:
-            redact(decoded.spans, self._redactor.clean_all)
-            redact(decoded.logs, self._redactor.clean_all)
-            told = decoded.rejected
-            decoded.rejected = Counter()
-            for (claim, reason), items in told.items():
-                decoded.rejected[claim, self._redactor.clean(reason)] += items
-        return decoded
-
-    def _decode_text(self, request: Request, suspect: bool) -> Decoded:
-        if request.signal == "traces":
-            regular = self._json.regular_spans(request.body, suspect=suspect)
-            if regular is not None:
-                return regular
-        document = self._json.parse(request.body)
-        _check_document(request.signal, document)
-        return self._json.decode(request.signal, document, request.body, suspect=suspect)
-
-    @cached_property
-    def _protobuf(self) -> ProtobufDecoder:
-        from clawtrace.receiver.decode_protobuf import ProtobufDecoder
-
-        return ProtobufDecoder(self._redactor, self._claims)
-
-    def _decode_protobuf(self, request: Request, suspect: bool) -> Decoded:
-        """Decode, and where the result makes no sense say which signal the body is of."""
-        try:
-            decoded = self._protobuf.decode(request.signal, request.body, suspect=suspect)
-            nothing_good = not decoded.claims and bool(decoded.rejected)
-            if request.signal == "metrics":
-                doubtful = not decoded.points.total() and bool(request.body)
-            else:
-                doubtful = nothing_good or (request.signal == "logs" and 0 in decoded.logs.time_ns)
-        except BadPayloadError:
-            _check_signal(request.signal, protobuf_signal(request.body))
-            raise
-        if doubtful:
-            _check_signal(request.signal, protobuf_signal(request.body))
-        return decoded
-
-    def _gather(self, request: Request, batch: SpanBatch | LogBatch, counts: _Counts) -> None:
-        """Append the rows that are new; nothing here can fail half-way."""
-        runs = batch.run_no
+    def _repeated(
+        self, request: Request, batch: SpanBatch | LogBatch, start: int, runs: list[int], traces: list[str]
+    ) -> Collection[int]:
+        """Return which rows of a request, that begin at `start`, came before."""
         if isinstance(batch, SpanBatch):
-            repeated = self._span_window.stage(runs, batch.trace_id, _versions(batch))
-            self._spans.append(without(batch, repeated) if repeated else batch)
-        else:
-            repeated = set(range(len(runs))) if self._is_retry(request, batch) else set()
-            if not repeated:
-                self._logs.append(batch)
-        counts.accepted.update(runs)
-        if repeated:
-            counts.duplicates.update(runs[row] for row in repeated)
-            counts.accepted -= counts.duplicates
-        if RunRule.NONE.value in batch.run_rule:
-            counts.unattributed = {run for run, rule in zip(runs, batch.run_rule, strict=True) if rule == RunRule.NONE}
+            return self._span_window.stage(runs, traces, _versions(batch, start, start + len(runs)))
+        return range(len(runs)) if self._is_retry(request, batch) else ()
 
     def _is_retry(self, request: Request, batch: LogBatch) -> bool:
         """Say whether this very request came before; records without a time cannot be told apart, so they are kept."""
@@ -217,55 +193,71 @@ class Intake:
         return self._request_window.stage(request.body, context)
 
 
+def _fill(batch: SpanBatch | LogBatch, request: Request, number: int, runs: list[int], rules: list[str]) -> None:
+    """Append what the receiver itself knows of the rows of a request."""
+    count = len(runs)
+    batch.run_no += runs
+    batch.run_rule += rules
+    batch.arrival_ns += [request.arrival_ns] * count
+    batch.request_no += [number] * count
+    batch.protocol += [request.protocol] * count
+
+
 class _Counts:
     """What one request did, by run."""
 
     def __init__(self) -> None:
-        self.accepted: Counter[int] = Counter()
-        self.duplicates: Counter[int] = Counter()
-        self.rejected: Counter[tuple[int, str]] = Counter()
+        self.accepted: dict[int, int] = {}
+        self.duplicates: dict[int, int] = {}
+        self.rejected: dict[int, dict[str, int]] = {}
+        """By run and reason."""
         self.unattributed: set[int] = set()
+
+    def count(self, runs: list[int], rules: list[str], repeated: Collection[int]) -> None:
+        """Count rows, of which some came before."""
+        self.accepted = dict(Counter(runs))
+        if repeated:
+            self.duplicates = dict(Counter([runs[row] for row in repeated]))
+            left = {run: count - self.duplicates.get(run, 0) for run, count in self.accepted.items()}
+            self.accepted = {run: count for run, count in left.items() if count}
+        if RunRule.NONE.value in rules:
+            self.unattributed = {run for run, rule in zip(runs, rules, strict=True) if rule == RunRule.NONE}
+
+    def count_points(self, run: int, points: int) -> None:
+        """Count metric data points."""
+        self.accepted[run] = self.accepted.get(run, 0) + points
+
+    def reject(self, run: int, reason: str, items: int) -> None:
+        """Count rejected items."""
+        reasons = self.rejected.setdefault(run, {})
+        reasons[reason] = reasons.get(reason, 0) + items
 
     def notes(self, request: Request, number: int) -> list[Note]:
         """Return a note for each run that the request did anything for."""
-        reasons: dict[int, Counter[str]] = {}
-        for (run, reason), items in self.rejected.items():
-            reasons.setdefault(run, Counter())[reason] += items
         notes = []
-        for run in {**self.accepted, **self.duplicates, **reasons}:
-            of_run = reasons.get(run, Counter())
+        for run in {**self.accepted, **self.duplicates, **self.rejected}:
+            reasons = self.rejected.get(run, {})
             receipt = Receipt(
                 run,
                 number,
                 request.arrival_ns,
                 request.protocol,
                 request.signal,
-                accepted=self.accepted[run],
-                duplicates=self.duplicates[run],
-                rejected=of_run.total(),
-                reason="; ".join(of_run),
+                accepted=self.accepted.get(run, 0),
+                duplicates=self.duplicates.get(run, 0),
+                rejected=sum(reasons.values()),
+                reason="; ".join(reasons),
             )
             notes.append(Note(receipt, request.port, run in self.unattributed))
         return notes
 
 
-def _versions(batch: SpanBatch) -> list[str]:
+def _versions(batch: SpanBatch, start: int, end: int) -> list[str]:
     """Return what makes each span a repetition: a span that was sent open is no repetition of its ended form."""
-    if 0 not in batch.end_ns:
-        return batch.span_id
-    return [span_id if end else f"{span_id} open" for span_id, end in zip(batch.span_id, batch.end_ns, strict=True)]
-
-
-def _check_document(signal: Signal, document: Any) -> None:
-    found = document_signal(document)
-    if document and not found:
-        raise BadPayloadError(f"the JSON body holds none of {', '.join(sorted(JSON_KEYS))}")
-    _check_signal(signal, found)
-
-
-def _check_signal(signal: Signal, found: Signal | None) -> None:
-    if found and found != signal:
-        raise BadPayloadError(f"the body holds {found}, not {signal}; send it to `/v1/{found}`")
+    span_ids, ended = batch.span_id[start:end], batch.end_ns[start:end]
+    if 0 not in ended:
+        return span_ids
+    return [span_id if end else f"{span_id} open" for span_id, end in zip(span_ids, ended, strict=True)]
 
 
 def _told(rejected: Counter[tuple[Claim, str]]) -> str:

@@ -23,6 +23,8 @@ class Endpoints(NamedTuple):
     """``http://127.0.0.1:PORT`` (``https`` with TLS): what ``OTEL_EXPORTER_OTLP_ENDPOINT`` takes for gRPC."""
     http: str
     """The same for OTLP/HTTP, without ``/v1/traces``."""
+    token: str | None = None
+    """What every request must carry as ``x-clawtrace-token`` (or as ``authorization: Bearer …``)."""
 
 
 def is_loopback(host: str) -> bool:

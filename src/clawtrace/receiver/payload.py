@@ -24,15 +24,22 @@ class BadItemError(Exception):
 
 
 class Decoded:
-    """One request as columns; the columns that the receiver fills in (arrival, run) are still empty."""
+    """One request as columns; the columns that the receiver fills in (arrival, run) are still empty.
 
-    def __init__(self) -> None:
+    Args:
+        spans: the batch in which its spans stand, after those of the requests that were decoded before it; None where it
+            is decoded alone.
+    """
+
+    def __init__(self, spans: SpanBatch | None = None) -> None:
         self.claims: list[Claim] = []
-        """What each span or log record says about its run."""
+        """What each span or log record says about its run; there are as many rows in the batch."""
         self.points: Counter[Claim] = Counter()
         """Metric data points, counted only."""
         self.rejected: Counter[tuple[Claim, str]] = Counter()
         """Items that were rejected, by what they say about their run, and why."""
+        if spans is not None:
+            self.spans = spans
 
     @cached_property
     def spans(self) -> SpanBatch:

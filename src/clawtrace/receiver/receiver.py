@@ -176,7 +176,9 @@ class Receiver:
             host = "127.0.0.1" if host == "0.0.0.0" else "::1"
         host = f"[{host}]" if ":" in host else host
         scheme = self.settings.scheme
-        return Endpoints(f"{scheme}://{host}:{self._grpc.port}", f"{scheme}://{host}:{self._http.port}")
+        return Endpoints(
+            f"{scheme}://{host}:{self._grpc.port}", f"{scheme}://{host}:{self._http.port}", self.settings.token
+        )
 
     # -- runs ------------------------------------------------------------------------------------------------------
 

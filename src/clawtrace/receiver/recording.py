@@ -268,10 +268,17 @@ class _Loader:
 
     def _add(self, name: str, recorded: Recorded, run_id: str | None) -> None:
         as_json = recorded.document is not None
-        request = Request(recorded.signal, "file", recorded.body, as_json, time.time_ns())
-        given = None if run_id is None else self._attribution.number(run_id)
+        request = Request(
+            recorded.signal,
+            "file",
+            recorded.body,
+            as_json,
+            time.time_ns(),
+            given_run=run_id or "",
+            document=recorded.document,
+        )
         try:
-            self._intake.add(request, given_run=given, document=recorded.document)
+            self._intake.add(request)
         except BadPayloadError as problem:
             raise InputError(f"`{name}` {recorded.place}: {problem}") from None
         self.report.requests += 1

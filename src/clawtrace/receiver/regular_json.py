@@ -9,16 +9,16 @@ which also says what is wrong with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Raw, Struct, field
 from msgspec.json import Decoder
 
-from clawtrace.receiver.attribute_rows import AttributeRows, Attributes, Said
+from clawtrace.receiver.attribute_rows import AttributeColumns, AttributeRows, Resource, Row
 from clawtrace.receiver.claims import ClaimReader
 from clawtrace.receiver.json_attributes import JsonAttributes
-from clawtrace.receiver.payload import Decoded
+from clawtrace.receiver.payload import BadPayloadError, Decoded
 from clawtrace.receiver.redact import Redactor
 from clawtrace.receiver.span_columns import SpanColumns
 
@@ -103,16 +103,33 @@ class _TracesData(_Node):
     resource_spans: list[_ResourceSpans]
 
 
+class _Text(Struct, forbid_unknown_fields=True, gc=False):
+    """The value of an attribute that is a text."""
+
+    stringValue: str  # noqa: N815 (OTLP's name)
+
+
+class _TextAttribute(Struct, forbid_unknown_fields=True, gc=False):
+    """An attribute that is a text, as most long ones are."""
+
+    key: str
+    value: _Text
+
+
+class _IrregularError(BadPayloadError):
+    """A request is not written in the usual way."""
+
+
 class _RawRows(AttributeRows):
     """Attributes that are parts of a parsed text."""
 
-    def of(self, raws: Iterable[Any]) -> tuple[Attributes, Said]:
-        """Decode the attributes of one item."""
-        return super().of(map(bytes, raws))
+    def of(self, items: Sequence[Sequence[Any]]) -> AttributeColumns:
+        """Decode the attributes of items."""
+        return super().of([[*map(bytes, raws)] for raws in items])
 
-
-class _IrregularError(ValueError):
-    """A request is not written in the usual way."""
+    def of_resource(self, raws: Sequence[Any], suspect: bool) -> Resource:
+        """Decode the attributes of a resource."""
+        return super().of_resource([*map(bytes, raws)], suspect)
 
 
 class RegularSpans:
@@ -120,25 +137,40 @@ class RegularSpans:
 
     def __init__(self, attributes: JsonAttributes, redactor: Redactor, claims: ClaimReader) -> None:
         self._parse = Decoder(_TracesData, strict=False).decode
-        parse_attribute = Decoder(dict[str, Any]).decode
-        rows = _RawRows(lambda raw: attributes.row(parse_attribute(raw)), redactor, claims)
+        parse_text, parse_attribute = Decoder(_TextAttribute).decode, Decoder(dict[str, Any]).decode
+
+        def row(raw: bytes) -> Row:
+            try:
+                attribute = parse_text(raw)
+            except (ValueError, RecursionError):
+                pass
+            else:
+                return attribute.key, attribute.value.stringValue, "s"
+            try:
+                return attributes.row(parse_attribute(raw))
+            except (ValueError, RecursionError):
+                raise _IrregularError from None
+
+        rows = _RawRows(row, redactor, claims)
         self._columns = SpanColumns(rows, claims, text=str, hexadecimal=str)
 
-    def decode(self, data: bytes, *, suspect: bool) -> Decoded | None:
-        """Decode one request; None where it is not written in the usual way, or is none.
+    def decode(self, bodies: Sequence[bytes], *, suspect: bool) -> list[Decoded | BadPayloadError]:
+        """Decode requests together; a `BadPayloadError` stands for one that is not written in the usual way, or is none.
 
         Args:
-            data: its text.
-            suspect: whether a secret may stand in it; resources are cleaned here, the rest by the caller.
+            bodies: their texts.
+            suspect: whether a secret may stand in them; resources are cleaned here, the rest by the caller.
         """
-        decoded = Decoded()
+        return self._columns.decode(bodies, self._groups, suspect=suspect)
+
+    def _groups(self, data: bytes) -> list[_ResourceSpans]:
         try:
-            for group in self._parse(data).resource_spans:
+            groups = self._parse(data).resource_spans
+            for group in groups:
                 _check(group)
-                self._columns.append(group, decoded, suspect=suspect)
         except (ValueError, RecursionError):
-            return None
-        return decoded
+            raise _IrregularError from None
+        return groups
 
 
 def _check(group: _ResourceSpans) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from clawtrace.receiver.connections import Connection
 from clawtrace.receiver.payload import Signal
@@ -62,3 +62,5 @@ class Request:
     """Log records that belong to no trace and no run; filled in when it is decoded."""
     given_run: str = ""
     """Run id of everything in it, where whoever handed it in says so; no rule of attribution is asked then."""
+    document: Any = None
+    """The parsed body, where whoever handed it in has it."""

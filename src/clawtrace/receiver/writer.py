@@ -130,9 +130,10 @@ class Writer:
             _LOG.exception("what is done while nothing arrives failed")
 
     def _process(self, requests: list[Request]) -> None:
-        answers: list[tuple[Request, Answer]] = []
-        for request in requests:
-            answers.append((request, self._add(request)))
+        answers = [
+            (request, self._answer(request, answer) if isinstance(answer, Exception) else answer)
+            for request, answer in zip(requests, self._intake.add_all(requests), strict=True)
+        ]
         taken = self._intake.take()
         with self._lock:
             refusals, self._pending = self._pending, []
@@ -156,19 +157,17 @@ class Writer:
             if told.outcome in _FOR_GOOD and request.port:
                 self.forward(request)
 
-    def _add(self, request: Request) -> Answer:
-        """Add one request to the batch; whatever is wrong with it stays its own problem."""
-        try:
-            return self._intake.add(request)
-        except BadPayloadError as problem:
+    def _answer(self, request: Request, problem: Exception) -> Answer:
+        """Return the answer to a request of which nothing is committed."""
+        if isinstance(problem, BadPayloadError):
             self.lost(request, str(problem))
             return Answer(Outcome.BAD, message=str(problem))
-        except StoreError as error:
-            return Answer(Outcome.REFUSED, message=str(error))
-        except Exception:
-            _LOG.exception("a %s request of %d bytes could not be processed", request.signal, len(request.body))
-            self.lost(request, "clawtrace failed on it")
-            return Answer(Outcome.BROKEN, message="clawtrace failed on this request; its log says more")
+        if isinstance(problem, StoreError):
+            return Answer(Outcome.REFUSED, message=str(problem))
+        about = "a %s request of %d bytes could not be processed"
+        _LOG.error(about, request.signal, len(request.body), exc_info=problem)
+        self.lost(request, "clawtrace failed on it")
+        return Answer(Outcome.BROKEN, message="clawtrace failed on this request; its log says more")
 
     def _commit(self, taken: Taken, refusals: list[Note]) -> str:
         """Commit and return why it failed; empty when it did not."""

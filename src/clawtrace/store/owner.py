@@ -115,6 +115,8 @@ def connect(path: str) -> DuckDBPyConnection:
     config: dict[str, str | bool | int | float | list[str]] = {
         # The default threshold of 16 MB checkpoints in the middle of a blast: a factor of four in ingest.
         "checkpoint_threshold": "256MB",
+        # Maps can be told how to be compressed only for the whole store (ADR 014); `schema.py` tells relations otherwise.
+        "force_compression": "zstd",
         "preserve_insertion_order": "false",
         # Two sides ask at once, each on its caller's thread: DuckDB has one less than there are cores. On two cores facts
         # and insertions cost a tenth less (ADR 008).

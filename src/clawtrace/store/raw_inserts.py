@@ -89,9 +89,8 @@ class RawInserts:
     def receipts(self, receipts: Sequence[Receipt]) -> None:
         """Insert receipts."""
         if receipts:
-            columns = {
-                name: (kind, [getattr(receipt, name) for receipt in receipts]) for name, kind in _RECEIPT_TYPES.items()
-            }
+            values = dict(zip(Receipt._fields, zip(*receipts, strict=True), strict=True))
+            columns = {name: (kind, values[name]) for name, kind in _RECEIPT_TYPES.items()}
             self._insert("receipts", _RECEIPTS, rows_table(columns))
 
     def _insert(self, name: str, sql: str, rows: ArrowTable) -> None:

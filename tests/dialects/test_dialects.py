@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -57,12 +58,19 @@ class TestLoading:
         ("text", "says"),
         [
             ("dialect: [", "mine.yaml"),
+            ("dialect: " + "[" * 100_000, "it is nested deeper than 200 levels"),
+            (
+                "a: &a [0, 0, 0, 0, 0, 0, 0, 0]\n"
+                + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 8)}]\n" for a, b in pairwise("abcdefghij")),
+                "it stands for more than 5000000 values",
+            ),
             (MINE.replace("otel-genai", "nothing"), "extends 'nothing'"),
             (MINE.replace("tool_name", "tool_nome"), "tool_nome"),
             (MINE.replace("{scope:", "{skope:"), "skope"),
             (MINE.replace('[{scope: "mine.*"}]', "[{key: a}]"), "exactly one of"),
             (MINE.replace('[{scope: "mine.*"}]', "[{present: parent.a}]"), "by the span alone"),
             (MINE.replace('[{scope: "mine.*"}]', "[{present: a, json: $.b}]"), "`json` goes with `key`"),
+            (MINE.replace("[my.tool]", "[{key: a, plus: [$.b]}]"), "`plus` goes with `json`"),
         ],
     )
     def test_mistakes_name_the_file(self, tmp_path: Path, text: str, says: str) -> None:

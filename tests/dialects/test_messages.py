@@ -253,3 +253,26 @@ def test_langchains_conversations() -> None:
     ]
     pairs = json.dumps({"messages": [["human", "hi"]]})
     assert brief(parse_messages("langchain", pairs, "input")) == [("user", "text", None, None, "hi")]
+
+
+def test_calls_and_results_beside_the_parts_of_a_message() -> None:
+    """LiteLLM writes GenAI's parts and leaves OpenAI's words beside them."""
+    call = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Paris"}'}}
+    said = [
+        {"role": "assistant", "parts": [], "tool_calls": [call]},
+        {"role": "tool", "parts": [{"type": "text", "content": "21 C"}], "tool_call_id": "c1"},
+    ]
+
+    assert brief(parse_messages("genai_parts", json.dumps(said), "input")) == [
+        *ASKED,
+        ("tool", "tool_call_response", "c1", None, "21 C"),
+    ]
+
+
+def test_a_call_that_blocks_and_tool_calls_both_tell_of_is_one() -> None:
+    """LangChain keeps Anthropic's blocks beside its own list of calls."""
+    block = {"type": "tool_use", "id": "c1", "name": "get_weather", "input": CALL}
+    call = {"type": "tool_call", "id": "c1", "name": "get_weather", "args": CALL}
+    answer = {"role": "assistant", "content": [block], "tool_calls": [call]}
+
+    assert brief(parse_messages("blob", json.dumps(answer), "output")) == ASKED

@@ -128,7 +128,7 @@ def main(root: Path, clients: tuple[str, ...]) -> None:
                 words.append(f"{name(path)}: {fact}: found {found!r}, true is {truth!r}")
     print("true/unknown/wrong".ljust(32), *(fact[:9].rjust(9) for fact in FACTS))
     for client, facts in table.items():
-        cells = (f"{n['true']}/{n['unknown']}/{n['wrong']}" for n in (facts[fact] for fact in FACTS))
+        cells = (f"{n['true']}/{n['unknown']}/{n['wrong']}" for n in (facts.get(fact, Counter()) for fact in FACTS))
         print(client.ljust(32), *(cell.rjust(9) for cell in cells))
     print(*words, sep="\n")
 

@@ -14,7 +14,9 @@ from typing import Any
 
 import yaml
 
-__all__ = ["read_yaml", "remembered", "rendered"]
+from clawtrace._yaml_size import check_size
+
+__all__ = ["read_foreign_yaml", "read_yaml", "remembered", "rendered"]
 
 _FILE = Path(__file__).parent / "parsed.json"
 _LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -27,6 +29,17 @@ def read_yaml(data: bytes) -> Any:
         yaml.YAMLError: it is no YAML.
     """
     return yaml.load(data, Loader=_LOADER)
+
+
+def read_foreign_yaml(data: bytes) -> Any:
+    """Return what a YAML file of somebody else's says.
+
+    Raises:
+        yaml.YAMLError: it is no YAML.
+        ValueError: it is nested too deeply, or stands for too much.
+    """
+    check_size(yaml.parse(data, Loader=_LOADER))
+    return read_yaml(data)
 
 
 def remembered() -> dict[str, dict[str, Any]]:

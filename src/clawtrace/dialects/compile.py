@@ -182,7 +182,7 @@ class Compiler:
         return self._atom("has_prefix", map=_SPAN, prefix=_quote(prefix)) if known else "FALSE"
 
     def _comparison(self, key: str, test: Condition) -> str:
-        value = self._attribute(key)
+        value = self._place(Rule(key=key, event=test.event))
         if value is None:
             return "FALSE"
         if test.json_ is not None:
@@ -255,6 +255,8 @@ class Compiler:
             value = self.rule(rule, kind == "list")
             if value is not None and kind in ("integer", "decimal"):
                 value = self._number(kind, value)
+                if rule.plus:
+                    value = self._sum(rule, kind, value)
                 if rule.scale is not None:
                     value = f"({value} * {rule.scale!r})"
             if value is not None:
@@ -262,6 +264,14 @@ class Compiler:
         if not values:
             return {"integer": "NULL::BIGINT", "decimal": "NULL::DOUBLE"}.get(kind, "NULL::VARCHAR")
         return f"coalesce({', '.join(values)})" if len(values) > 1 else values[0]
+
+    def _sum(self, rule: Rule, kind: str, value: str) -> str:
+        """Return SQL for a number and those at the other paths of its text: NULL where the first is."""
+        text = self._place(rule)
+        parts = (
+            self._number(kind, self._m("json_text", value=text or "NULL", path=_quote(path))) for path in rule.plus
+        )
+        return f"({value} + {' + '.join(f'coalesce({part}, 0)' for part in parts)})"
 
     # Texts ------------------------------------------------------------------------------------
 

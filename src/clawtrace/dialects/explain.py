@@ -184,7 +184,8 @@ def condition_words(test: Condition) -> str:
             inner = word.join(map(condition_words, tests))
             return f"({inner})" if len(tests) > 1 else inner
     if test.key is not None:
-        return f"{test.key}{f' {test.json_}' if test.json_ else ''} {_comparison_words(test)}"
+        place = f"event {test.event}: {test.key}" if test.event is not None else test.key
+        return f"{place}{f' {test.json_}' if test.json_ else ''} {_comparison_words(test)}"
     return next(
         words.format(value)
         for value, words in (

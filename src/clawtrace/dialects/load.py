@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from clawtrace.dialects._parsed import read_yaml, remembered
+from clawtrace.dialects._parsed import read_foreign_yaml, remembered
 from clawtrace.dialects.rules import RECORDABLE
 from clawtrace.dialects.schema import Detect, DialectFile
 from clawtrace.errors import ConfigError, ConfigProblem
@@ -112,7 +112,7 @@ def _load(folders: tuple[str, ...]) -> tuple[Dialect, ...]:
         for path in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
             try:
                 source = _read(path, known if folder is BUILTIN else {})
-            except (ValidationError, yaml.YAMLError) as error:
+            except (ValueError, yaml.YAMLError) as error:
                 problems.extend(_problems(path, error))
                 continue
             sources[source.name] = source
@@ -131,7 +131,7 @@ def _read(path: Path, known: Mapping[str, Any]) -> _Source:
     digest = hashlib.sha256(data).hexdigest()
     if digest in known:
         return _Source(path, data, known[digest])
-    source = _Source(path, data, read_yaml(data))
+    source = _Source(path, data, read_foreign_yaml(data))
     source.words  # noqa: B018 - checked now
     return source
 
@@ -141,7 +141,7 @@ def _dialect(name: str, sources: Mapping[str, _Source]) -> Dialect:
     return Dialect(source, None if source.extends is None else _dialect(source.extends, sources))
 
 
-def _problems(path: Path, error: ValidationError | yaml.YAMLError) -> list[ConfigProblem]:
+def _problems(path: Path, error: ValueError | yaml.YAMLError) -> list[ConfigProblem]:
     if isinstance(error, ValidationError):
         return [
             ConfigProblem(str(path), 0, 0, entry["msg"], key=".".join(str(part) for part in entry["loc"]))

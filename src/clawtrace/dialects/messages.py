@@ -143,9 +143,9 @@ def _served(kind: str, part: dict[str, Any]) -> _Piece:
 def _plain(result: Any) -> Any:
     """Return the text of a result that is wrapped as one part of text, anything else as it is."""
     if isinstance(result, list) and len(result) == 1:
-        result = result[0] if isinstance(result[0], dict) and set(result[0]) <= {"text", "type"} else result
-    if isinstance(result, dict) and set(result) <= {"type", "value", "text"}:
-        return next((result[key] for key in ("value", "text") if key in result), result)
+        result = result[0] if isinstance(result[0], dict) and set(result[0]) <= {"text", "type", "content"} else result
+    if isinstance(result, dict) and (set(result) <= {"type", "value", "text"} or set(result) == {"type", "content"}):
+        return next((result[key] for key in ("value", "text", "content") if key in result), result)
     return result
 
 
@@ -163,24 +163,26 @@ def _chat(message: Any) -> _Message:
     if isinstance(inner, dict):
         inner_role, pieces = _chat(inner)
         return role or inner_role, pieces
-    if isinstance(message.get("parts"), list):
-        return role, [_piece(part) for part in message["parts"]]
+    # Beside GenAI's `parts` some write what OpenAI has beside `content`.
+    content = message["parts"] if isinstance(message.get("parts"), list) else message.get("content")
     kind = message.get("type")
     if kind in _ITEMS or kind in _SERVED_ITEMS or kind in _RESULTS:  # an item of OpenAI's Responses API
         item = {key: value for key, value in message.items() if key != "id" or "call_id" not in message}
         return role or ("tool" if kind in _RESULTS else "assistant"), [_piece(item)]
-    typed = isinstance(message.get("content"), list) and any(map(_is_result, message["content"]))
+    typed = isinstance(content, list) and any(map(_is_result, content))
     if (role in ("tool", "function") or message.get("tool_call_id")) and not typed:
         call_id = message.get("tool_call_id") or _id(message)
-        return role or "tool", [("tool_call_response", call_id, message.get("name"), _text(message.get("content")))]
-    content = message.get("content")
+        result = _plain(content) if "parts" in message else content
+        return role or "tool", [("tool_call_response", call_id, message.get("name"), _text(result))]
     pieces = [_piece(part) for part in content] if isinstance(content, list) else []
     if isinstance(content, str) and content:
         pieces.append(("text", None, None, content))
     calls = _loads(message.get("tool_calls"))
     single = message.get("function_call")  # OpenAI's word before there were several
+    told = {piece[1] for piece in pieces if piece[0] == "tool_call"} - {None}  # as Anthropic's blocks
     for call in calls if isinstance(calls, list) and calls else [single] if isinstance(single, dict) else []:
-        pieces.append(_piece({**call, "type": "tool_call"}))
+        piece = _piece({**call, "type": "tool_call"})
+        pieces += [piece] if piece[1] not in told else []
     return role, pieces
 
 
@@ -379,10 +381,7 @@ def _langchain_message(entry: Any) -> dict[str, Any]:
     inner = entry.get("kwargs") or entry.get("data") or entry
     kind = inner.get("type") or entry.get("type") or inner.get("role")
     calls = inner.get("tool_calls") or []
-    content = inner.get("content")
-    if calls and isinstance(content, list):  # Anthropic's blocks repeat the calls
-        content = [part for part in content if not isinstance(part, dict) or part.get("type") not in _CALLS]
-    message = {"role": _LANGCHAIN_ROLES.get(kind, kind), "content": content, "tool_calls": calls}
+    message = {"role": _LANGCHAIN_ROLES.get(kind, kind), "content": inner.get("content"), "tool_calls": calls}
     return {**message, **{key: inner[key] for key in ("tool_call_id", "name") if inner.get(key)}}
 
 

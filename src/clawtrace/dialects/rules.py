@@ -113,7 +113,7 @@ class Condition(_Words):
     prefix: str | None = None
     """Some attribute key starts with this."""
     event: str | None = None
-    """The span has an event of this name."""
+    """The span has an event of this name; beside `key`: that is an attribute of the first such event that has it."""
     scope: str | None = None
     """Glob on the instrumentation scope's name."""
     service: str | None = None
@@ -145,8 +145,8 @@ class Condition(_Words):
     def _one_test(self) -> Condition:
         comparisons = [self.in_, self.starts_with, self.contains, self.matches, self.same_as]
         tests = [
-            self.always, self.all, self.any, self.not_, self.present, self.absent, self.prefix, self.event,
-            self.scope, self.service, self.status, self.json_object, self.key,
+            self.always, self.all, self.any, self.not_, self.present, self.absent, self.prefix, self.scope, self.service,
+            self.status, self.json_object, self.event if self.key is None else self.key,
         ]  # fmt: skip
         if sum(test is not None for test in tests) != 1:
             raise ValueError("a condition is exactly one test")
@@ -192,6 +192,8 @@ class Rule(_Words):
     """Attribute key of the whole text's size in bytes; text that is shorter was cut and says nothing."""
     scale: float | None = None
     """What a number is multiplied by: 0.001 where the attribute counts milliseconds and the column seconds."""
+    plus: list[str] = []
+    """JSON paths inside of the same text: the numbers there, as far as there are any, are added to the one at `json`."""
     when: Condition | None = None
     """The rule yields nothing where this does not hold."""
 
@@ -200,6 +202,8 @@ class Rule(_Words):
         places = [self.key is not None, self.span is not None, self.resource is not None, self.const is not None]
         if sum(places) != 1:
             raise ValueError("a rule is exactly one of `key`, `span`, `resource`, `const`")
+        if self.plus and self.json_ is None:
+            raise ValueError("`plus` goes with `json`")
         return self
 
 
@@ -221,10 +225,11 @@ class RoleRule(_Words):
     """A part that a span plays besides its kind.
 
     `attempt`: a failed request, which is no error where one was made again. `turn`: it stands for model calls that nobody
-    else tells of; its roll-up counts beside the calls of others, and the number of calls is unknown.
+    else tells of; its roll-up counts beside the calls of others, and the number of calls is unknown. `answer`: on a model
+    call, it repeats the request of another span of its scope beside it, and tells the answer that was streamed.
     """
 
-    is_: Literal["wrapper", "accounting", "handoff", "attempt", "turn"] = Field(alias="is")
+    is_: Literal["wrapper", "accounting", "handoff", "attempt", "turn", "answer"] = Field(alias="is")
     when: Condition
 
 

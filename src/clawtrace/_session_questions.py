@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clawtrace._waiting_questions import Waiting, WaitingQuestion, answer
 from clawtrace.config.session_settings import SessionSettings
 from clawtrace.errors import UsageError
 from clawtrace.store.duckdb import DuckStore
@@ -30,14 +31,23 @@ class SessionQuestions:
         self.settings = settings
         self._store = store
         self._engine: _Engine | None = None
-        self._awaited: dict[str, None] = {}
-        """Runs about to be judged, in the order in which they came."""
+        self._waiting = Waiting()
         self._redactor: Redactor | None = None
         """For what probes report; made when it is first needed."""
 
     def run_ids(self) -> list[str]:
         """Return every run of the store, in the order of first sight."""
         return self._store.run_ids()
+
+    def prepare(self) -> None:
+        """Load what the first question needs, while nothing is asked yet: half of what it takes.
+
+        Raises:
+            ConfigError: a dialect of the project cannot be read.
+        """
+        self.evaluate((), ())
+        with self._store.lock:
+            self._store.sides()
 
     def evaluate(
         self,
@@ -48,10 +58,12 @@ class SessionQuestions:
         case_dir: Path | None = None,
         hooks: HookPolicy | None = None,
         evidence_of_passes: bool = True,
+        looked: Callable[[], None] = lambda: None,
     ) -> list[RunResult]:
         """Judge runs: one result a run, in the order of `run_ids`, its verdicts in the order of `assertions`.
 
-        Probes of the world are asked first, outside of the store's lock: they may wait for a file or a command.
+        Probes of the world are asked first, outside of the store's lock: they may wait for a file or a command. What several
+        threads ask meanwhile is then asked of the store together.
 
         Args:
             run_ids: of which runs.
@@ -60,10 +72,12 @@ class SessionQuestions:
             case_dir: folder of the file that holds the assertions, for runs that are not in `worlds`.
             hooks: what Python hooks may do in such runs; by default nothing.
             evidence_of_passes: off, only verdicts that did not pass carry their spans (and half of the time is saved).
+            looked: called once nothing but the store is to be asked any more; not at all where that is never so.
         """
-        from clawtrace.engine.evaluate import evaluate
         from clawtrace.engine.probes import ask_probes, look_at_the_world
-        from clawtrace.engine.stand_ins import names_a_log, stand_ins
+        from clawtrace.engine.redacted_verdicts import without_secrets
+        from clawtrace.engine.scopes import Scope
+        from clawtrace.engine.stand_ins import names_a_log
         from clawtrace.engine.worlds import Knowledge, Worlds
 
         self.settings.check(assertions)
@@ -71,28 +85,67 @@ class SessionQuestions:
         looks = look_at_the_world(assertions)
         seen = Worlds(run_ids if looks else (), worlds or {}, knowledge, case_dir, hooks)
         probed = ask_probes(assertions, seen, self.clean) if seen else {}
-        self._awaited.update(dict.fromkeys(run_ids))
-        with self._store.lock:
-            engine = self._current(run_ids, more=list(self._awaited))
-            ask = partial(
-                evaluate,
-                self._store,
-                dialects=engine.dialects,
-                worlds=seen,
-                scoped=engine.facts.scoped,
-                evidence_of_passes=evidence_of_passes,
-                unmarked=self.settings.redaction.unmarked(),
-            )
-            if not names_a_log(assertions):
-                return ask(assertions, run_ids, probed=probed, stand_ins=stand_ins(self._store))
+        logs = names_a_log(assertions)
+        if not logs and not any(one.reads_world() for one in assertions):
+            looked()
+        alone = logs or any(Scope.of(one) is not None for one in assertions)
+        question = WaitingQuestion(
+            run_ids, assertions, seen, probed, evidence_of_passes=evidence_of_passes, alone=alone
+        )
+        with self._waiting.waits(question), self._store.lock:
+            if question.results is None:
+                company = self._waiting.company_of(question, self.run_ids())
+                answer(company, partial(self._ask, logs_of=(worlds or {}) if logs else None))
+        assert question.results is not None
+        return without_secrets(question.results, assertions, self.clean)
+
+    def _ask(self, questions: Sequence[WaitingQuestion], logs_of: Mapping[str, World] | None) -> dict[str, RunResult]:
+        """Ask the store what `questions` ask, with the lock held; with `logs_of`, worlds, also the logs that one question names."""
+        from clawtrace.engine.combined import combine
+        from clawtrace.engine.evaluate import evaluate
+        from clawtrace.engine.stand_ins import stand_ins
+
+        asked = combine([one.asking() for one in questions])
+        engine = self._current(asked.run_ids, more=self._waiting.run_ids())
+        ask = partial(
+            evaluate,
+            self._store,
+            dialects=engine.dialects,
+            worlds=asked.worlds,
+            scoped=engine.facts.scoped,
+            evidence_of_passes=questions[0].evidence_of_passes,
+            unmarked=self.settings.redaction.unmarked(),
+        )
+        ask_all = partial(ask, probed=asked.probed, asked=asked.asked)
+        if logs_of is None:
+            results = ask_all(asked.assertions, asked.run_ids, stand_ins=stand_ins(self._store))
+        else:
             from clawtrace.engine.log_fallback import LogFallback
 
-            logs = LogFallback(self._store, self.settings.log_adapters, self.settings.redaction, worlds or {})
-            return logs.evaluate(assertions, run_ids, partial(ask, probed=probed), ask, self._current)
+            logs = LogFallback(self._store, self.settings.log_adapters, self.settings.redaction, logs_of)
+            results = logs.evaluate(asked.assertions, asked.run_ids, ask_all, ask, self._current)
+        return dict(zip(asked.run_ids, results, strict=True))
 
     def _facts_of(self, run_id: str) -> dict[str, Any]:
         (run,) = self.inspect([run_id])["runs"]
         return dict(run)
+
+    def facts_states(self, run_ids: Sequence[str]) -> dict[str, tuple[int | str, ...]]:
+        """Return what the facts of runs are computed from now: not `RunResult.facts_state` when a verdict is out of date."""
+        from clawtrace.engine.facts import facts_states
+
+        with self._store.lock:
+            self._current(run_ids)
+            self._store.select_runs(run_ids)
+            return facts_states(self._store)
+
+    def provider_failure(self, run_id: str) -> str | None:
+        """Return the provider's error that the last model call of a run ended with; None when it ended otherwise."""
+        from clawtrace.engine.provider_failures import provider_failure
+
+        with self._store.lock:
+            self._current([run_id])
+            return provider_failure(self._store, run_id)
 
     def clean(self, text: str) -> str:
         """Return `text` without the secrets that redaction knows."""
@@ -129,6 +182,13 @@ class SessionQuestions:
             self._current([run_id])
             return span_tree(self._store, run_id)
 
+    def why_no_trace(self, run_id: str) -> str:
+        """Return why no span of a run arrived, as far as the receiver can tell."""
+        from clawtrace.engine.coverage import no_trace_hints
+
+        with self._store.lock:
+            return no_trace_hints(self._store, [run_id])[run_id]
+
     def explained(self, run_id: str) -> list[dict[str, Any]]:
         """Return for each span of a run what filled its columns: value, rule and the dialect whose file holds the rule."""
         from clawtrace.engine.explain_spans import explain_spans
@@ -157,8 +217,6 @@ class SessionQuestions:
         """
         known = set(self.run_ids())
         together = list(dict.fromkeys([*run_ids, *(run_id for run_id in more if run_id in known)]))
-        for run_id in together:
-            self._awaited.pop(run_id, None)
         unknown = [run_id for run_id in run_ids if run_id not in known]
         if unknown:
             raise UsageError(f"the store {self._store.path!r} has no run {unknown[0]!r}.")

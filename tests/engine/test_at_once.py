@@ -8,11 +8,11 @@ from threading import Barrier, get_ident
 import pytest
 
 from clawtrace.engine import facts
-from clawtrace.engine.at_once import at_once
 from clawtrace.model.relations import RELATIONS
 from clawtrace.receiver.recording import Grouping
 from clawtrace.session import Session
 from clawtrace.store import duckdb
+from clawtrace.store.at_once import at_once
 
 RECORDINGS = sorted(
     path

@@ -37,6 +37,22 @@ class TestRows:
         ]
         assert lab.rows("SELECT DISTINCT whole FROM commands") == [("cd x && sudo git push",)]
 
+    def test_an_envelope_of_texts_is_opened(self, lab: Lab) -> None:
+        """MCP servers and OpenClaw put what a command printed into a list of parts; other JSON is what it printed."""
+        printed = {
+            "content": [{"type": "text", "text": '1 "row"\n'}],
+            "details": {"exitCode": 3, "status": "completed"},
+        }
+        pictures = {"content": [{"type": "image", "data": "x"}]}
+        lab.put(
+            agent("a"),
+            ran("t", ["psql"], printed), ran("u", ["psql"], printed["content"], at=10), ran("v", ["psql"], pictures, at=20),
+        )  # fmt: skip
+
+        assert lab.rows("SELECT output, exit_code, ok FROM commands WHERE command_no = 1 ORDER BY tool_call_no") == [
+            ('1 "row"\n', 3, False), ('1 "row"\n', None, None), (json.dumps(pictures), None, None),
+        ]  # fmt: skip
+
     def test_t22_the_last_commands_exit_code_is_nobody_elses(self, lab: Lab) -> None:
         """T22: `make; ls` with exit code 0 says nothing of make, and with 2 too."""
         lab.put(agent("a"), ran("t", ["make; ls"], {"exit_code": 0}), ran("u", ["make; ls"], {"exit_code": 2}, at=10))

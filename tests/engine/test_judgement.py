@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
+import pytest
 from fact_store import fact_store
 from twenty_assertions import QUESTIONS
 
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.dialects import load_dialects
 from clawtrace.engine.evaluate import evaluate
+from clawtrace.model.query import BoundRelation, Query
 from clawtrace.model.verdict import Status, run_status_of
+from clawtrace.store.api import Columns
+from clawtrace.store.question_side import QuestionSide
 
 RUNS = 1_200
 
@@ -46,3 +51,24 @@ def test_many_runs_are_judged_as_each_alone(tmp_path: Path) -> None:
             assert (one.status, one.final, one.message, one.actual, one.evidence, one.hint) == (
                 other.status, other.final, other.message, other.actual, other.evidence, other.hint,
             )  # fmt: skip
+
+
+def test_questions_about_the_same_names_read_them_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven of the twenty ask about names of tools; in the next evaluation they are read anew."""
+    store, run_ids = fact_store(tmp_path / "facts.duckdb", 50)
+    monkeypatch.setattr(store, "sides", lambda: [store])
+    dialects = {dialect.name: dialect for dialect in load_dialects()}
+    read: Counter[str] = Counter()
+    asked = QuestionSide.ask_columns
+
+    def count(side: QuestionSide, query: Query, bound: Sequence[BoundRelation] = ()) -> Columns:
+        read[query.sql] += 1
+        return asked(side, query, bound)
+
+    monkeypatch.setattr(QuestionSide, "ask_columns", count)
+    assertions = [parse_assertion(question) for question in QUESTIONS]
+    for time in (1, 2):
+        evaluate(store, assertions, run_ids, dialects)
+        values = [times for sql, times in read.items() if sql.startswith("SELECT DISTINCT") and "FROM run_tools" in sql]
+        assert values == [time]
+    store.close()

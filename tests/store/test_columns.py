@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from clawtrace.errors import QueryError
+from clawtrace.errors import QueryError, StoreError
 from clawtrace.model.query import BoundRelation, Query
 from clawtrace.store.duckdb import DuckStore
 
@@ -78,3 +78,67 @@ def test_narrowing_changes_no_answer_and_leaves_everything_as_it_was(store: Duck
             store.ask(Query("SELECT nothing FROM nowhere"))
 
     assert store.ask(everything).rows == [(9,)]
+
+
+def test_narrowing_is_seen_on_every_side(store: DuckStore) -> None:
+    """Also where it ends because what was asked failed."""
+    store.script("INSERT INTO agents BY NAME SELECT 'r' || i AS run_id, i AS activation_no FROM range(9) AS g(i)")
+    counted = Query("SELECT count(x.run_id) AS n FROM agents AS x")
+    sides = store.sides()
+    assert len(sides) == 2
+    narrowed = store.narrowed(["r3", "r5"], [counted])
+    with pytest.raises(QueryError), narrowed:  # noqa: PT012
+        assert [side.ask(counted).rows for side in sides] == [[(2,)], [(2,)]]
+        sides[1].ask(Query("SELECT nothing FROM nowhere"))
+
+    assert [side.ask(counted).rows for side in sides] == [[(9,)], [(9,)]]
+    with store.narrowed(["r1"], [counted]):
+        assert [side.ask(counted).rows for side in sides] == [[(1,)], [(1,)]]
+
+
+def test_keys_of_columns_are_equal_where_values_and_order_are(store: DuckStore) -> None:
+    """Of texts, of texts with NULLs among them, and of numbers; in columns and in rows."""
+    store.select_runs([f"r{i}" for i in range(3_000)])  # from 2 000 runs on answers come in columns
+    for value in ("'r' || i", "CASE WHEN i % 3 = 0 THEN NULL ELSE 'r' || i END", "i % 7"):
+        sql = f"SELECT {value} AS v FROM range(3000) AS g(i) ORDER BY i"
+        ascending, again = store.ask_columns(Query(sql)), store.ask_columns(Query(sql))
+        descending = store.ask_columns(Query(f"{sql} DESC"))
+        fewer = store.ask_columns(Query(f"{sql} LIMIT 2999"))
+        assert ascending.key("v") == again.key("v")
+        assert len({one.key("v") for one in (ascending, descending, fewer)}) == 3
+        plain = store.ask(Query(sql))
+        assert plain.key("v") == store.ask(Query(sql)).key("v") != store.ask(Query(f"{sql} DESC")).key("v")
+
+
+def test_the_planner_knows_how_many_runs_are_selected(store: DuckStore) -> None:
+    """However many were selected before: deleted rows, which it would count, took the wrong side of a join."""
+    for selected in (5_000, 4_000, 300, 5_000, 2):
+        store.select_runs([f"r{i}" for i in range(selected)])
+        size = store.script("SELECT estimated_size FROM duckdb_tables() WHERE table_name = 'selected_runs'")
+        assert size == [(selected,)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("bigint", [3, -(2**63), 2**63 - 1]),
+        ("bigint", [None, 0, None, 7]),
+        ("bigint", [None, None]),
+        ("text", ["", "é", None, "x", None]),
+        ("text", [None, "plain", "words", None]),
+        ("double", [None, 0.5]),
+        ("boolean", [None, True, False]),
+    ],
+)
+def test_loaded_columns_come_back_as_they_were(store: DuckStore, kind: str, values: list[object]) -> None:
+    """Whether some, all or none of the values are unknown, and whatever letters texts are of."""
+    store.load("given", {"n": ("bigint", list(range(len(values)))), "value": (kind, values)})
+
+    assert store.columns("SELECT value FROM given ORDER BY n").column("value") == values
+
+
+def test_a_statement_that_the_engine_refuses_is_a_store_error(store: DuckStore) -> None:
+    """With its words, whether it fails at once or while rows are read."""
+    for sql in ("SELECT nothing FROM nowhere", "SELECT error('no ' || range) FROM range(3)"):
+        with pytest.raises(StoreError, match=r"refused a statement: .*(nowhere|no 0)"):
+            store.columns(sql)

@@ -34,11 +34,7 @@ def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Acti
         run: the spans.
         requested: who handed to whom where only a request tells of it (`ToolCalls.handed`).
     """
-    found = [
-        index
-        for index, span in enumerate(run.spans)
-        if (span.kind == "agent" or span.emits == "agent") and run.role[index] not in _NO_ACTIVATIONS
-    ]
+    found = [index for index in run.standing_for("agent") if run.role[index] not in _NO_ACTIVATIONS]
     found.sort(key=lambda index: (run.spans[index].start_ns, run.enter[index]))
     numbers = {index: number for number, index in enumerate(found, 1)}
     handed, lost = _handed(run, found)
@@ -83,7 +79,8 @@ def _spawned(run: RunSpans, found: list[int]) -> tuple[dict[int, int], list[int]
     spans = run.spans
     spawned: dict[int, int] = {}
     unseen = []
-    for tool, span in enumerate(spans):
+    for tool in run.emitting:
+        span = spans[tool]
         if span.emits != "session" or span.kind != "tool" or span.error is not None:
             continue
         target = next(
@@ -111,9 +108,8 @@ def _calling_tools(run: RunSpans, index: int) -> list[int]:
     span = run.spans[index]
     holding = [
         other
-        for other, tool in enumerate(run.spans)
-        if tool.kind == "tool"
-        and tool.trace_id == span.trace_id
+        for other in run.kinds.get("tool", ())
+        if (tool := run.spans[other]).trace_id == span.trace_id
         and run.agent[other] not in (None, index)
         and tool.start_ns <= span.start_ns
         and tool.last_ns >= span.last_ns

@@ -8,12 +8,12 @@ few are shown.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.world import World
@@ -22,10 +22,25 @@ from clawtrace.errors import QueryError
 from clawtrace.model.query import BoundRelation, ByRun, Query, Resolve
 from clawtrace.store.api import Columns, QueryableStore
 
-__all__ = ["Asked", "Holding", "ask"]
+__all__ = ["Asked", "Holding", "Values", "ask"]
 
 Holding = tuple[bool | None, bool, str]
 """What weighs of an outcome: `Outcome.holds`, `final` and `missing`."""
+
+_OWN_VALUES = 64
+"""Runs that are asked together at most for a verdict to name the values of its own run only, and not those of all."""
+
+_KEPT_VALUES = 1_000
+"""Distinct values, such as names of tools, that are kept for the next question; more of them are read again."""
+
+
+class Values(NamedTuple):
+    """The distinct values of a column in the selected runs."""
+
+    all: list[str]
+    """Sorted."""
+    of_run: Mapping[str, Collection[str]] | None
+    """Those of each run, by run id; None where nobody asks."""
 
 
 @dataclass(eq=False, repr=False)
@@ -46,6 +61,8 @@ class Asked:
     """What Python answered, by row, where SQL left a run open."""
     broken: Mapping[str, str] = field(default_factory=dict)
     """Why a user's own SQL could not be asked of a run, by run id; its row has no outcome."""
+    own_values: Mapping[str, Mapping[str, Collection[str]]] = field(default_factory=dict)
+    """The values of each run, by run id, in each resolved relation, by name, where they are told apart."""
 
     def run_ids(self) -> list[str]:
         """Return the runs, row by row."""
@@ -81,6 +98,18 @@ class Asked:
             relation.name: [list(row) for row in relation.rows] for relation in self.bound
         }
 
+    def params_of(self, run_id: str) -> dict[str, Any]:
+        """Return what was bound, of each resolved relation the rows with values of one run where they are told apart."""
+        if not self.own_values:
+            return self.params
+        return dict(self.query.params) | {
+            relation.name: [list(row) for row in relation.rows if row[0] in self._own(relation.name, run_id)]
+            for relation in self.bound
+        }
+
+    def _own(self, relation: str, run_id: str) -> Collection[Any]:
+        return self.own_values[relation].get(run_id, ())
+
     def evidence_query(self) -> Query | None:
         """Return the query for the spans that decided; None where no span does."""
         query = self.assertion.evidence()
@@ -97,7 +126,7 @@ class Asked:
     def evidence(self, run_ids: Sequence[str]) -> EvidenceByRun:
         """Return the spans that decided, by run id, the most telling first; ``selected_runs`` is changed."""
         rows = self.evidence_rows(self.store, run_ids)
-        return EvidenceByRun(run_ids, rows, None if rows is None else ShownSpans(self.store, [rows]))
+        return EvidenceByRun(run_ids, rows, None if rows is None else ShownSpans(self.store, run_ids, [rows]))
 
 
 def _holding(outcome: Outcome | None) -> Holding | None:
@@ -120,6 +149,7 @@ def ask(
     assertion: Assertion,
     run_ids: Sequence[str],
     worlds: Mapping[str, World] = MappingProxyType({}),
+    known: dict[str, Values] | None = None,
 ) -> Asked:
     """Answer `assertion` for `run_ids`, whose facts are in `store`; ``selected_runs`` is changed.
 
@@ -128,6 +158,8 @@ def ask(
         assertion: what to ask.
         run_ids: of which runs.
         worlds: what is known of runs beside their spans, by run id.
+        known: the distinct values that other questions about these very runs have read from the same facts, by SQL; what
+            this one reads is added.
 
     Raises:
         QueryError: the store refused the assertion's SQL.
@@ -135,32 +167,49 @@ def ask(
     """
     store.select_runs(run_ids)
     bound: list[BoundRelation] = []
+    own: dict[str, Mapping[str, Collection[str]]] = {}
     for predicate in assertion.resolve():
-        bound.append(_resolve(store, predicate, bound))
+        values = _values(store, predicate, len(run_ids), bound, {} if known is None else known)
+        items = ((value, item) for value in values.all for item in predicate.items(value))
+        bound.append(BoundRelation(predicate.name, tuple(items)))
+        if values.of_run is not None:
+            own[predicate.name] = values.of_run
     query = assertion.query()
     answer = store.ask_columns(query, bound)
     settled = answer.column("settled") if "settled" in answer.columns else list(repeat(True, len(answer)))
     if all(settled):
-        return Asked(assertion, store, query, tuple(bound), answer, settled)
+        return Asked(assertion, store, query, tuple(bound), answer, settled, own_values=own)
     rows = {row: answer.row(row) for row, done in enumerate(settled) if not done}
     details = assertion.details()
     if details is not None and details.by_run is not None:
         decided, broken = _decide_by_run(store, assertion, details.sql, details.by_run, rows)
-        return Asked(assertion, store, details, tuple(bound), answer, settled, decided, broken)
+        return Asked(assertion, store, details, tuple(bound), answer, settled, decided, broken, own)
     decided = _decide(store, assertion, details, rows, bound, worlds)
-    return Asked(assertion, store, query, tuple(bound), answer, settled, decided)
+    return Asked(assertion, store, query, tuple(bound), answer, settled, decided, own_values=own)
 
 
-def _resolve(store: QueryableStore, predicate: Resolve, bound: Sequence[BoundRelation]) -> BoundRelation:
-    """Decide a predicate once for each distinct value of the selected runs."""
+def _values(
+    store: QueryableStore, predicate: Resolve, runs: int, bound: Sequence[BoundRelation], known: dict[str, Values]
+) -> Values:
+    """Return the distinct values of the selected runs, for which a predicate is decided once each."""
     column = f"r.{predicate.column}"
     condition = f" AND ({predicate.where})" if predicate.where else ""
+    own = 1 < runs <= _OWN_VALUES
     sql = (
-        f"SELECT DISTINCT {column} AS value FROM {predicate.relation} AS r "
+        f"SELECT DISTINCT {'r.run_id, ' if own else ''}{column} AS value FROM {predicate.relation} AS r "
         f"JOIN selected_runs AS s ON s.run_id = r.run_id WHERE {column} IS NOT NULL{condition}"
     )
-    values = sorted(store.ask_columns(Query(sql), bound).column("value"))
-    return BoundRelation(predicate.name, tuple((value, item) for value in values for item in predicate.items(value)))
+    if sql in known:
+        return known[sql]
+    answer = store.ask_columns(Query(sql), bound)
+    values = answer.column("value")
+    of_run: dict[str, set[str]] = defaultdict(set)
+    for run_id, value in zip(answer.column("run_id"), values, strict=True) if own else ():
+        of_run[run_id].add(value)
+    found = Values(sorted(set(values)) if own else sorted(values), of_run if own else None)
+    if not condition and len(values) <= _KEPT_VALUES:  # a condition may read what is bound
+        known[sql] = found
+    return found
 
 
 def _decide(

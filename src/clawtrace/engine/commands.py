@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -38,25 +37,25 @@ class Command(NamedTuple):
     last_no: int | None
 
 
-def commands(run: RunSpans, calls: Sequence[ToolCall], shells: Callable[[str], Sequence[ShellRule]]) -> list[Command]:
+def commands(
+    run: RunSpans, calls: Sequence[ToolCall], shells: Callable[[str, str], Sequence[ShellRule]]
+) -> list[Command]:
     """Return the commands that the tool calls of a run carried out.
 
     Args:
         run: the spans.
         calls: the run's tool calls, in the order of their numbers.
-        shells: which tools are shells, by the name of a dialect.
+        shells: the rules for a tool that is a shell, by the names of the dialect and the tool.
     """
-    others = min({span.dialect for span in run.spans if span.kind == "llm"}, default=run.spans[0].dialect)
+    spans = run.spans
+    others = min({spans[index].dialect for index in run.kinds.get("llm", ())}, default=spans[0].dialect)
     found: list[Command] = []
-    known: dict[tuple[str, str], list[ShellRule]] = {}
     for number, call in enumerate(calls, 1):
         if call.outcome in _DID_NOT_RUN or call.name is None:
             continue
-        key = (others if call.index is None else run.spans[call.index].dialect, call.name)
-        if key not in known:
-            known[key] = [rule for rule in shells(key[0]) if any(fnmatchcase(key[1], glob) for glob in rule.tools)]
-        if known[key]:
-            found.extend(_of_call(number, call, known[key]))
+        rules = shells(others if call.index is None else spans[call.index].dialect, call.name)
+        if rules:
+            found.extend(_of_call(number, call, rules))
     return found
 
 
@@ -93,9 +92,18 @@ def _whole(number: int, call: ToolCall, rule: ShellRule, text: str | None) -> Co
     code = _first(told, rule.exit_code) if call.exit_code is None else call.exit_code
     code = code if isinstance(code, int) and not isinstance(code, bool) else None
     return Command(
-        number, 1, text, _program(text), text, code, stdout, stderr, None if apart else call.result, False,
+        number, 1, text, _program(text), text, code, stdout, stderr, None if apart else _printed(told, call.result), False,
         _success(call, rule, code), None,
     )  # fmt: skip
+
+
+def _printed(told: Any, result: str | None) -> str | None:
+    """Return what a shell printed: the text of a result that is an envelope of texts (MCP, OpenClaw), else all of it."""
+    parts = told.get("content") if isinstance(told, dict) else told
+    if not isinstance(parts, list) or not parts:
+        return result
+    texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in parts]
+    return "\n".join(map(str, texts)) if all(isinstance(text, str) for text in texts) else result
 
 
 def _success(call: ToolCall, rule: ShellRule, code: int | None) -> bool | None:

@@ -113,7 +113,7 @@ class Completeness:
             cut = sum(run.cut)
             if cut:
                 said.append(f"{_spans(cut)} named a parent below itself; the reference was cut.")
-            unread = Counter(span.unread for span in run.spans if span.unread is not None)
+            unread = Counter([span.unread for span in run.spans if span.unread is not None])
             for names, count in sorted(unread.items()):
                 said.append(f"{_spans(count)} recorded {names} as what is no such number; it counts as unknown.")
             if facts.unsplit_commands:
@@ -202,7 +202,8 @@ def _unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> l
 
     Something must have come of it: an execution or a handoff after it, or the end of an agent around it.
     """
-    last = {-1 if run.depth[call.index] == 0 else run.root[call.index]: call for call in models}
+    calls = {root for root in set(run.root) if run.spans[root].kind == "llm"}
+    last = {-1 if (root := run.root[call.index]) in calls and _bare(run, call) else root: call for call in models}
     found = []
     for call in last.values():
         asked = call.group in tools.asking or call.says_it_asks
@@ -211,8 +212,14 @@ def _unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> l
     return sorted(found, key=lambda call: run.enter[call.index])
 
 
+def _bare(run: RunSpans, call: LlmCall) -> bool:
+    """Return whether nothing is around a call but other spans of itself."""
+    root = run.root[call.index]
+    return run.spans[root].kind == "llm" and run.group[root] == call.group
+
+
 def _followed(run: RunSpans, call: LlmCall, tools: ToolCalls) -> bool:
-    bare, root = run.depth[call.index] == 0, run.root[call.index]
+    bare, root = _bare(run, call), run.root[call.index]
     return (
         any(
             execution.start_ns >= call.start_ns and (bare or run.root[execution.index] == root)

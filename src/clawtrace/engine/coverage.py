@@ -23,6 +23,7 @@ _RECORDABLE = {
     "commands.text": "arguments",
     "agents": "agents",
     "errors": "errors",
+    "llm_calls": "llm_calls",
     "llm_calls.failed_attempts": "failed_attempts",
     "llm_calls.cache_read_tokens": "cached_tokens",
     "llm_calls.cache_write_tokens": "cached_tokens",
@@ -83,20 +84,28 @@ _REASONS = 3
 """Reasons that a hint tells."""
 
 
-def _recordable(missing: str) -> str:
+def _recordable(missing: str) -> str | None:
+    """Return what a dialect calls a missing fact; None for one that no instrumentation records."""
     relation, _, column = missing.partition(".")
     if relation == "llm_calls" and column.endswith("_tokens"):
         return "tokens"
     if column.startswith("cost"):
         return "cost"
-    return _RECORDABLE.get(missing) or _RECORDABLE.get(relation) or "llm_calls"
+    return _RECORDABLE.get(missing) or _RECORDABLE.get(relation)
 
 
 def hint_for(missing: str, dialects: Iterable[Dialect]) -> str:
     """Return a sentence on what would record `missing`, from what the run's dialects say they can record."""
     if missing in ("commands.exit_code", "commands.ok"):
         return "An exit code is read from the JSON result of the tool (`exit_code`), or from the span of the process."
+    if missing == "commands.last_no":
+        return (
+            "The text could not be split into its simple commands; a pattern without `^`, `$` and look-around is "
+            "looked for in all of it."
+        )
     fact = _recordable(missing)
+    if fact is None:
+        return ""
     if fact == "cost":
         return "Give the models a price under `model_pricing`."
     settings, never = [], []

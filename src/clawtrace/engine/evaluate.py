@@ -6,7 +6,7 @@ import gc
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from itertools import repeat
 from types import MappingProxyType
 from typing import Any
@@ -14,42 +14,52 @@ from typing import Any
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
 from clawtrace.dialects import Dialect
+from clawtrace.engine.combined import own_verdicts, parts_of
 from clawtrace.engine.coverage import no_trace_hints
+from clawtrace.engine.facts import facts_states
 from clawtrace.engine.judge import ScopedOf, judge
 from clawtrace.engine.judgement import Judgement, RunFacts, Verdicts
 from clawtrace.engine.probes import Probed
 from clawtrace.model.query import Query
-from clawtrace.model.verdict import RunResult, Standing, Status, run_status_of
+from clawtrace.model.relations import RELATIONS
+from clawtrace.model.verdict import RunResult, Standing, Status, UnreadVerdicts, run_status_of
 from clawtrace.store.api import Columns, QueryableStore
+from clawtrace.store.at_once import at_once
 
 __all__ = ["evaluate"]
 
 _RUNS = """
-SELECT s.run_id, r.case_id, r.model_id, r.repetition, r.closed_by, r.complete, r.incomplete_because, r.run_status,
-       r.started_ns, r.ended_ns, t.run_id IS NOT NULL AS traced
+SELECT s.run_id AS run_id, r.case_id AS case_id, r.model_id AS model_id, r.repetition AS repetition,
+       r.closed_by AS closed_by, r.complete AS complete, r.incomplete_because AS incomplete_because,
+       r.run_status AS run_status, r.started_ns AS started_ns, r.ended_ns AS ended_ns, t.run_id IS NOT NULL AS traced,
+       t.run_id IS NULL AND r.closed_by IS NOT NULL AND r.final_output IS NOT NULL AS answered
 FROM selected_runs AS s
 LEFT JOIN runs AS r ON r.run_id = s.run_id
 LEFT JOIN run_totals AS t ON t.run_id = s.run_id
 """
 
-_TOTALS = "SELECT t.* FROM run_totals AS t JOIN selected_runs AS s ON s.run_id = t.run_id"
+_TOTALS = f"""
+SELECT {", ".join(f"t.{name} AS {name}" for name in RELATIONS["run_totals"].column_names)}
+FROM run_totals AS t JOIN selected_runs AS s ON s.run_id = t.run_id
+"""
 
 _SPANS = """
-SELECT p.run_id, p.dialect, count(*) AS n
+SELECT p.run_id AS run_id, p.dialect AS dialect, count(*) AS n
 FROM spans AS p JOIN selected_runs AS s ON s.run_id = p.run_id
 GROUP BY p.run_id, p.dialect
 """
 
 # Parents are of the same trace, so each trace has a span without a received ancestor: a hundredth of all spans is read.
 _TRACES = """
-SELECT p.run_id, count(DISTINCT p.trace_id) AS n
+SELECT p.run_id AS run_id, count(DISTINCT p.trace_id) AS n
 FROM spans AS p JOIN selected_runs AS s ON s.run_id = p.run_id
 WHERE p.depth = 0
 GROUP BY p.run_id
 """
 
 _DIAGNOSTICS = """
-SELECT f.run_id, f.diagnostics FROM fact_state AS f JOIN selected_runs AS s ON s.run_id = f.run_id
+SELECT f.run_id AS run_id, f.diagnostics AS diagnostics
+FROM fact_state AS f JOIN selected_runs AS s ON s.run_id = f.run_id
 WHERE f.diagnostics <> '[]'
 """
 
@@ -67,6 +77,7 @@ def evaluate(
     evidence_of_passes: bool = True,
     unmarked: str = "",
     today: date | None = None,
+    asked: Mapping[str, Sequence[int]] | None = None,
 ) -> list[RunResult]:
     """Ask every assertion of every run; facts must be current.
 
@@ -83,6 +94,8 @@ def evaluate(
             time is saved.
         unmarked: what redaction is set not to mark, in one sentence; empty when it marks everything that it knows.
         today: the local date, by which known failures end; None takes the clock's.
+        asked: which of `assertions` each run is asked, by place, in the order of its verdicts (`combine`); none of them
+            may have a scope then. None asks all.
 
     Returns:
         One result a run, in the order of `run_ids`; its verdicts in the order of `assertions`.
@@ -92,12 +105,16 @@ def evaluate(
     collects = gc.isenabled()
     gc.disable()  # it would look at millions of values that stay, again and again: a third of the time
     try:
-        store.select_runs(run_ids)
-        columns = _columns(store.ask_columns(Query(_RUNS)))
-        beside = _Beside(store, dialects)
+        columns, beside = _read(store, run_ids, dialects)
         runs = _run_facts(store, columns, beside, frozenset(stand_ins), unmarked, today or date.today())
-        judgements = judge(store, assertions, runs, probed, worlds, scoped=scoped, of_passes=evidence_of_passes)
-        results = dict(zip(runs.ids, _results(runs, columns, beside, judgements), strict=True))
+        parts = [runs] * len(assertions) if asked is None else parts_of(runs, asked, len(assertions))
+        judgements = judge(store, assertions, runs, parts, probed, worlds, scoped=scoped, of_passes=evidence_of_passes)
+        told: Sequence[tuple[UnreadVerdicts, Status | None]]
+        if asked is None:
+            told = _verdicts(judgements, len(runs.ids))
+        else:
+            told = [own_verdicts(judgements, parts, run_id, asked[run_id]) for run_id in runs.ids]
+        results = dict(zip(runs.ids, _results(runs, columns, beside, told), strict=True))
         return [results[run_id] for run_id in run_ids]
     finally:
         if collects:
@@ -108,25 +125,57 @@ def _columns(answer: Columns) -> dict[str, list[Any]]:
     return {name: answer.column(name) for name in answer.columns}
 
 
+def _read(
+    store: QueryableStore, run_ids: Sequence[str], dialects: Mapping[str, Dialect]
+) -> tuple[dict[str, list[Any]], _Beside]:
+    """Read the runs, and what is known of them beside their verdicts."""
+    found: dict[str, Columns] = {}
+    states: list[dict[str, tuple[int | str, ...]]] = []
+
+    def read(sql: str, side: QueryableStore) -> None:
+        side.select_runs(run_ids)
+        found[sql] = side.ask_columns(Query(sql))
+
+    def read_states(side: QueryableStore) -> None:
+        side.select_runs(run_ids)
+        states.append(facts_states(side))
+
+    # The first takes as long as the others together.
+    asked = (_SPANS, _RUNS, _TRACES, _TOTALS, _DIAGNOSTICS)
+    at_once(store.sides(), [*(partial(read, sql) for sql in asked), read_states])
+    spans, runs, traces, totals, diagnostics = (found[sql] for sql in asked)
+    return _columns(runs), _Beside(spans, traces, totals, diagnostics, states[0], dialects)
+
+
 class _Beside:
     """What is known of each run beside its verdicts, by run id."""
 
-    def __init__(self, store: QueryableStore, dialects: Mapping[str, Dialect]) -> None:
+    def __init__(
+        self,
+        spans: Columns,
+        traces: Columns,
+        totals: Columns,
+        diagnostics: Columns,
+        facts_states: Mapping[str, tuple[int | str, ...]],
+        dialects: Mapping[str, Dialect],
+    ) -> None:
         self.spans: dict[str, int] = {}
         self.dialects: dict[str, tuple[Dialect, ...]] = {}
-        for run_id, name, count in zip(*_columns(store.ask_columns(Query(_SPANS))).values(), strict=True):
+        for run_id, name, count in zip(*_columns(spans).values(), strict=True):
             self.spans[run_id] = self.spans.get(run_id, 0) + count
             if name in dialects:
                 self.dialects[run_id] = (*self.dialects.get(run_id, ()), dialects[name])
-        self.traces = dict(zip(*_columns(store.ask_columns(Query(_TRACES))).values(), strict=True))
-        self.diagnostics = {run_id: tuple(json.loads(text)) for run_id, text in store.ask(Query(_DIAGNOSTICS)).rows}
-        self._totals = store.ask_columns(Query(_TOTALS))
-        self._totals_rows = {run_id: row for row, run_id in enumerate(self._totals.column("run_id"))}
+        self.traces = dict(zip(*_columns(traces).values(), strict=True))
+        told = zip(*_columns(diagnostics).values(), strict=True)
+        self.diagnostics = {run_id: tuple(json.loads(text)) for run_id, text in told}
+        self.facts_states = facts_states
+        self._totals = totals
+        self._totals_rows = {run_id: row for row, run_id in enumerate(totals.column("run_id"))}
 
-    def totals(self, run_id: str) -> Mapping[str, Any]:
-        """Return the run's row of ``run_totals``; its values are read when they are looked up."""
-        row = self._totals_rows.get(run_id)
-        return {} if row is None else self._totals.row(row)
+    def totals(self, run_ids: Iterable[str]) -> Iterable[Mapping[str, Any]]:
+        """Return the runs' rows of ``run_totals``; their values are read when they are looked up."""
+        rows = map(self._totals_rows.get, run_ids)
+        return ({} if row is None else self._totals.row(row) for row in rows)
 
 
 def _run_facts(
@@ -147,6 +196,7 @@ def _run_facts(
         ids=ids,
         place={run_id: place for place, run_id in enumerate(ids)},
         traced=traced,
+        answered=[bool(one) for one in columns["answered"]],
         complete=[None if one is None else bool(one) for one in columns["complete"]],
         because=[sentences(text) for text in columns["incomplete_because"]],
         dialects=[beside.dialects.get(run_id, ()) for run_id in ids],
@@ -160,42 +210,47 @@ def _sentences(incomplete_because: str | None) -> tuple[str, ...]:
     return tuple(reason["message"] for reason in json.loads(incomplete_because or "[]"))
 
 
-def _worth(judgements: Sequence[Judgement], runs: int) -> list[tuple[tuple[Standing, ...], Status | None]]:
-    """Return of each run, by place, the standings of its verdicts and its status; equal ones are computed once."""
+def _verdicts(judgements: Sequence[Judgement], runs: int) -> Sequence[tuple[UnreadVerdicts, Status | None]]:
+    """Return of each run, by place, its verdicts and its status; equal statuses are computed once."""
     if not judgements:
-        return [((), None)] * runs
+        return [(Verdicts((), place, ()), None) for place in range(runs)]
 
     @cache
     def weigh(codes: tuple[int, ...]) -> tuple[tuple[Standing, ...], Status | None]:
         standings = tuple(one.standing(code) for one, code in zip(judgements, codes, strict=True))
         return standings, run_status_of(standings)
 
-    return list(map(weigh, zip(*(one.codes for one in judgements), strict=True)))
+    worth = map(weigh, zip(*(one.codes for one in judgements), strict=True))
+    return [(Verdicts(judgements, place, standings), status) for place, (standings, status) in enumerate(worth)]
 
 
 def _results(
-    runs: RunFacts, columns: Mapping[str, list[Any]], beside: _Beside, judgements: Sequence[Judgement]
+    runs: RunFacts,
+    columns: Mapping[str, list[Any]],
+    beside: _Beside,
+    told: Sequence[tuple[UnreadVerdicts, Status | None]],
 ) -> Iterable[RunResult]:
     """Return the results by place: made from columns, in half the time that one after the other takes."""
-    ids, worth = runs.ids, _worth(judgements, len(runs.ids))
+    ids = runs.ids
     times = zip(columns["started_ns"], columns["ended_ns"], strict=True)
     given: dict[str, Iterable[Any]] = {
         "run_id": ids,
         "case_id": (case_id or run_id for case_id, run_id in zip(columns["case_id"], ids, strict=True)),
         "model_id": columns["model_id"],
         "repetition": (repetition or 1 for repetition in columns["repetition"]),
-        "status": (status for _, status in worth),
-        "verdicts": (Verdicts(judgements, place, standings) for place, (standings, _) in enumerate(worth)),
+        "status": (status for _, status in told),
+        "verdicts": (verdicts for verdicts, _ in told),
         "run_status": columns["run_status"],
         "has_trace": runs.traced,
         "complete": runs.complete,
         "incomplete_because": runs.because,
         "closed_by": columns["closed_by"],
-        "spans": (beside.spans.get(run_id, 0) for run_id in ids),
-        "traces": (beside.traces.get(run_id, 0) for run_id in ids),
+        "spans": map(beside.spans.get, ids, repeat(0)),
+        "traces": map(beside.traces.get, ids, repeat(0)),
         "duration_ms": (None if None in (began, ended) else (ended - began) / 1e6 for began, ended in times),
-        "diagnostics": (beside.diagnostics.get(run_id, ()) for run_id in ids),
-        "totals": map(beside.totals, ids),
+        "diagnostics": map(beside.diagnostics.get, ids, repeat(())),
+        "totals": beside.totals(ids),
+        "facts_state": map(beside.facts_states.get, ids, repeat(())),
     }
     left = {name: repeat(default) for name, default in RunResult._field_defaults.items()}  # what only a campaign knows
     given = left | given

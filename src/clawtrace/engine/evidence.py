@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from clawtrace.model.query import BoundRelation, Query
@@ -43,14 +44,13 @@ ORDER BY run_id, rank, span_id
 class ShownSpans:
     """Trace, name and start of the spans that evidence names, of all assertions together: spans are read once."""
 
-    def __init__(self, store: QueryableStore, evidence: Sequence[Columns]) -> None:
-        """Fetch them; ``selected_runs`` is changed."""
-        runs = dict.fromkeys(run_id for rows in evidence for run_id in rows.column("run_id"))
-        named = dict.fromkeys(span_id for rows in evidence for span_id in rows.column("span_id"))
+    def __init__(self, store: QueryableStore, run_ids: Sequence[str], evidence: Sequence[Columns]) -> None:
+        """Fetch them, for evidence of some or all of `run_ids`; ``selected_runs`` is changed."""
+        named = dict.fromkeys(chain.from_iterable(rows.column("span_id") for rows in evidence))
         named.pop(None, None)
         self._rows: Columns | None = None
         if named:
-            store.select_runs(list(runs))
+            store.select_runs(run_ids)
             bound = BoundRelation("shown_spans", tuple((span_id, 0) for span_id in named))
             self._rows = store.ask_columns(SHOWN_SPANS, [bound])
 
@@ -72,14 +72,19 @@ class EvidenceByRun(Mapping[str, list[Evidence]]):
 
     def __init__(self, run_ids: Sequence[str], rows: Columns | None, spans: ShownSpans | None) -> None:
         """Take rows as `evidence_query` orders them."""
+        self._run_ids = run_ids
         self._rows = rows
         self._spans = spans
-        self._extent: dict[str, list[int]] = {run_id: [0, 0] for run_id in run_ids}
-        for row, run_id in enumerate(rows.column("run_id") if rows is not None else ()):
-            extent = self._extent[run_id]
+
+    @cached_property
+    def _extent(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {run_id: [0, 0] for run_id in self._run_ids}
+        for row, run_id in enumerate(self._rows.column("run_id") if self._rows is not None else ()):
+            extent = found[run_id]
             if not extent[1]:
                 extent[0] = row
             extent[1] = row + 1
+        return found
 
     def __getitem__(self, run_id: str) -> list[Evidence]:
         return [self._evidence(row) for row in range(*self._extent[run_id])]

@@ -12,13 +12,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from clawtrace.dialects import Dialect
-from clawtrace.engine.at_once import at_once
 from clawtrace.engine.completeness import Completeness
-from clawtrace.engine.normaliser import Normaliser, read_sql
+from clawtrace.engine.normaliser import Normaliser, Rows, read_sql
 from clawtrace.engine.run_facts import PLACED, RunFacts, columns, in_order
+from clawtrace.model.query import Query
+from clawtrace.store.api import QueryableStore
+from clawtrace.store.at_once import at_once
 from clawtrace.store.duckdb import DuckStore
 from clawtrace.store.question_side import QuestionSide
 
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from clawtrace.engine.scopes import Scope
     from clawtrace.pricing import Pricing
 
-__all__ = ["Facts"]
+__all__ = ["Facts", "facts_states"]
 
 _BATCH_SPANS = 50_000
 """Spans whose facts are computed together at most: bounds memory, large enough for set-based work."""
@@ -65,6 +68,20 @@ ORDER BY n.run_no
 """
 
 
+_FACTS_STATES = """
+SELECT f.run_id AS run_id, f.raw_rows AS raw_rows, f.last_arrival_ns AS last_arrival_ns, f.record_ns AS record_ns,
+       f.normaliser AS normaliser
+FROM fact_state AS f JOIN selected_runs AS s ON s.run_id = f.run_id
+"""
+
+
+def facts_states(store: QueryableStore) -> dict[str, tuple[int | str, ...]]:
+    """Return of each selected run what its facts were computed from: its raw rows, its record, and who read them."""
+    answer = store.ask_columns(Query(_FACTS_STATES))
+    run_ids, *states = (answer.column(name) for name in answer.columns)
+    return dict(zip(run_ids, zip(*states, strict=True), strict=True))
+
+
 def _batches(rows: Sequence[tuple[Any, ...]], sides: int = 1) -> Iterator[list[tuple[Any, ...]]]:
     """Yield rows of (run number, run id, raw rows, …) together: at most `_BATCH_SPANS`, and where it pays a part for each side."""
     at_most = min(_BATCH_SPANS, max(_SHARED_SPANS, -(-sum(row[2] for row in rows) // sides)))
@@ -78,6 +95,11 @@ def _batches(rows: Sequence[tuple[Any, ...]], sides: int = 1) -> Iterator[list[t
         size += row[2]
     if batch:
         yield batch
+
+
+def _numbers(batch: Sequence[tuple[Any, ...]]) -> dict[int, str]:
+    """Return the ids of the runs of a batch by their numbers."""
+    return {row[0]: row[1] for row in batch}
 
 
 @contextmanager
@@ -111,6 +133,8 @@ class Facts:
     ) -> None:
         self._store = store
         self._normaliser = Normaliser(dialects, pricing, parent_not_exported)
+        self._python = Lock()
+        """Held for Python's part of a batch: a second thread in it gains nothing, while DuckDB's part of the next one waits."""
 
     def ensure(self, run_ids: Sequence[str]) -> None:
         """Compute the facts of those `run_ids` whose raw rows or record changed since they were computed."""
@@ -137,61 +161,66 @@ class Facts:
         with self._store.lock, _no_collector():
             self._store.load("wanted_runs", {"run_id": ("text", list(run_ids))})
             for batch in _batches(self._store.script(_WANTED)):
-                for run in normaliser.facts(self._store, {row[0]: row[1] for row in batch}):
+                for run in normaliser.facts(normaliser.rows(self._store, _numbers(batch))):
                     for one in found.values():
                         one.add(run, normaliser.records, normaliser.shells)
         return found
 
     def _replace(self, batch: Sequence[tuple[Any, ...]], side: QuestionSide) -> None:
         """Compute the facts of a batch and write them in the place of older ones."""
-        facts = self._normaliser.facts(side, {row[0]: row[1] for row in batch})
+        rows = self._normaliser.rows(side, _numbers(batch))
+        normaliser = self._normaliser
+        completeness = Completeness(side, normaliser.dialects, normaliser.parent_not_exported)
+        with self._python:
+            found = self._relations(batch, rows, completeness)
         side.script("BEGIN")
         try:
             if side.script("SELECT 1 FROM fact_state WHERE run_id IN (SELECT run_id FROM fact_runs) LIMIT 1"):
                 side.script(read_sql("unpublish"))
-            self._publish(side, facts)
-            self._publish_runs(side, batch, {run.run_id: run for run in facts})
+            side.load("fact_placed", found.pop("fact_placed"))
+            side.script(read_sql("publish"))
+            for relation, of_relation in found.items():
+                side.insert(relation, of_relation)
             side.script("COMMIT")
         except BaseException:
             side.script("ROLLBACK")
             raise
 
-    def _publish(self, side: QuestionSide, facts: Sequence[RunFacts]) -> None:
-        """Write the rows of every relation but `runs`, in the transaction that took back older ones."""
+    def _relations(
+        self, batch: Sequence[tuple[Any, ...]], rows: Rows, completeness: Completeness
+    ) -> dict[str, dict[str, tuple[str, Sequence[Any]]]]:
+        """Return the columns of what is written: every relation but `spans`, ``fact_placed`` beside it, and ``fact_state``."""
+        facts = self._normaliser.facts(rows)
         placed: dict[str, tuple[str, list[Any]]] = {name: (kind, []) for name, kind in PLACED.items()}
+        found: dict[str, list[tuple[Any, ...]]] = {}
         for run in facts:
             for (_, values), of_spans in zip(placed.values(), run.placed(), strict=True):
                 values += of_spans
-        side.load("fact_placed", placed)
-        side.script(read_sql("publish"))
-        rows: dict[str, list[tuple[Any, ...]]] = {}
-        for run in facts:
             for relation, of_run in run.rows(self._normaliser.shells).items():
-                rows.setdefault(relation, []).extend(of_run)
-        for relation, of_relation in rows.items():
-            side.insert(relation, columns(relation, of_relation))
+                found.setdefault(relation, []).extend(of_run)
+        runs, state = self._runs(batch, {run.run_id: run for run in facts}, completeness)
+        found["runs"] = runs
+        return {
+            "fact_placed": dict(placed),
+            **{relation: columns(relation, of_relation) for relation, of_relation in found.items()},
+            "fact_state": state,
+        }
 
-    def _publish_runs(
-        self, side: QuestionSide, batch: Sequence[tuple[Any, ...]], facts: Mapping[str, RunFacts]
-    ) -> None:
-        """Write the relation `runs`, and for which state of the runs the facts are."""
-        normaliser = self._normaliser
-        completeness = Completeness(side, normaliser.dialects, normaliser.parent_not_exported)
+    def _runs(
+        self, batch: Sequence[tuple[Any, ...]], facts: Mapping[str, RunFacts], completeness: Completeness
+    ) -> tuple[list[tuple[Any, ...]], dict[str, tuple[str, Sequence[Any]]]]:
+        """Return the rows of the relation `runs`, and for which state of the runs the facts are."""
         rows = []
         diagnostics = []
         for _, run_id, *_ in batch:
             run = facts.get(run_id)
             rows.append(in_order("runs", completeness.row(run_id, run)))
             diagnostics.append(json.dumps(completeness.diagnostics(run_id, run)))
-        side.insert("runs", columns("runs", rows))
-        side.insert(
-            "fact_state",
-            {
-                "run_id": ("text", [row[1] for row in batch]),
-                "raw_rows": ("bigint", [row[2] for row in batch]),
-                "last_arrival_ns": ("bigint", [row[3] for row in batch]),
-                "record_ns": ("bigint", [row[4] for row in batch]),
-                "normaliser": ("text", [normaliser.digest] * len(batch)),
-                "diagnostics": ("text", diagnostics),
-            },
-        )
+        return rows, {
+            "run_id": ("text", [row[1] for row in batch]),
+            "raw_rows": ("bigint", [row[2] for row in batch]),
+            "last_arrival_ns": ("bigint", [row[3] for row in batch]),
+            "record_ns": ("bigint", [row[4] for row in batch]),
+            "normaliser": ("text", [self._normaliser.digest] * len(batch)),
+            "diagnostics": ("text", diagnostics),
+        }

@@ -30,12 +30,16 @@ class Failure:
 
 def failures(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall]) -> list[Failure]:
     """Return the failures of a run, in order of start."""
+    failed = {index for index, cause in enumerate(run.cause) if cause}
+    tool_spans = run.kinds.get("tool", ())
+    failed.update(n for n in tool_spans if (span := run.spans[n]).tool_failed or span.tool_blocked)
+    if not failed:
+        return []
     outcomes = {call.group: call.outcome for call in models}
     requested = {call.agent: call.start_ns for call in models}  # the last ones: models are in order of start
     layers: dict[tuple[str, int], list[int]] = {}
-    for index, span in enumerate(run.spans):
-        if not run.cause[index] and not (span.kind == "tool" and (span.tool_failed or span.tool_blocked)):
-            continue
+    for index in sorted(failed):
+        span = run.spans[index]
         if span.kind == "infra" or run.role[index] in _NO_WORK:
             continue
         if run.role[index] == "attempt" and requested.get(run.agent[index], -1) > span.start_ns:

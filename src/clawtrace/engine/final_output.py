@@ -17,31 +17,42 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     """
     starts: dict[int, int] = {}
     ends: dict[int, int] = {}
-    for span, root in zip(run.spans, run.root, strict=True):  # in order of start
-        if span.kind == "agent" or span.kind == "llm":
-            end_ns = span.start_ns if span.end_ns is None else span.end_ns
-            if root not in starts:
-                starts[root] = span.start_ns
-                ends[root] = end_ns
-            elif end_ns > ends[root]:
-                ends[root] = end_ns
+    agents = run.kinds.get("agent", ())
+    homes = _homes(run)
+    for index in sorted((*agents, *run.kinds.get("llm", ()))):  # in order of start
+        span, root = run.spans[index], homes[run.root[index]]
+        end_ns = span.start_ns if span.end_ns is None else span.end_ns
+        if root not in starts:
+            starts[root] = span.start_ns
+            ends[root] = end_ns
+        elif end_ns > ends[root]:
+            ends[root] = end_ns
     if not starts:
         return None
     last = max(starts, key=lambda root: (starts[root], root))
     if any(end_ns > starts[last] for root, end_ns in ends.items() if root != last):
         return None
     told = [
-        (run.depth[index], index, span.final_output)
-        for index, span in enumerate(run.spans)
-        if span.kind == "agent"
-        and span.final_output is not None
+        (run.depth[index], index, said)
+        for index in agents
+        if (said := run.spans[index].final_output) is not None
         and run.agent[index] is None
-        and run.root[index] == last
+        and homes[run.root[index]] == last
     ]
     if told:
         return min(told)[2]
-    calls = [call for call in models if run.root[call.index] == last]
-    if not calls or calls[-1].outcome != "ok" or calls[-1].voice is None:
+    call = next((call for call in reversed(models) if homes[run.root[call.index]] == last), None)
+    if call is None or call.outcome != "ok" or call.voice is None:
         return None
-    texts = [part.text or "" for part in run.said(calls[-1].voice, "output") if part.type == "text"]
+    texts = [part.text or "" for part in run.said(call.voice, "output") if part.type == "text"]
     return "\n".join(texts) if texts else None
+
+
+def _homes(run: RunSpans) -> dict[int, int]:
+    """Return for each root that of its conversation: another one where it tells again of a model call of that tree."""
+    found: dict[int | None, int] = {}
+    models = run.kinds.get("llm", ())
+    for index in sorted(models, key=lambda n: (run.spans[run.root[n]].kind == "llm", run.root[n])):
+        found.setdefault(run.group[index], run.root[index])
+    again = {index: found[run.group[index]] for index in models if run.root[index] == index}
+    return {root: again.get(root, root) for root in set(run.root)}

@@ -116,9 +116,13 @@ class Gate(NamedTuple):
         Without any other run nothing was evaluated that counts, which is undecided.
         """
         results = [result for result in results if not result.quarantined]
-        kinds = {id(standings): standings for result in results if (standings := result.standings)}
-        if not any(one.min_pass_rate < 1 for standings in kinds.values() for one in standings):
-            return most_severe({self.of_run(result) for result in results} or {ExitCode.UNDECIDED})
+        # Of 100 000 runs few differ in what counts here: those that were judged together share their standings.
+        kinds: dict[tuple[int, bool, Status | None], tuple[tuple[Standing, ...], RunResult]] = {}
+        for result in results:
+            standings = result.standings
+            kinds[id(standings), result.error != "", result.status] = standings, result
+        if not any(one.min_pass_rate < 1 for standings, _ in kinds.values() for one in standings):
+            return most_severe({self.of_run(result) for _, result in kinds.values()} or {ExitCode.UNDECIDED})
         cases: dict[tuple[str, str | None], list[RunResult]] = {}
         for result in results:
             cases.setdefault((result.case_id, result.model_id), []).append(result)

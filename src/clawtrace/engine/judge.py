@@ -8,7 +8,6 @@ from functools import partial
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
-from clawtrace.engine.at_once import at_once
 from clawtrace.engine.evidence import SHOWN_SPANS, ShownSpans
 from clawtrace.engine.judgement import Judgement, RunFacts
 from clawtrace.engine.probes import Probed
@@ -17,6 +16,7 @@ from clawtrace.engine.scoped_judgement import ScopedJudgement, ask_within
 from clawtrace.engine.scopes import Scope
 from clawtrace.errors import QueryError
 from clawtrace.store.api import QueryableStore
+from clawtrace.store.at_once import at_once
 
 __all__ = ["ScopedOf", "judge"]
 
@@ -31,6 +31,7 @@ def judge(
     store: QueryableStore,
     assertions: Sequence[Assertion],
     runs: RunFacts,
+    parts: Sequence[RunFacts],
     probed: Mapping[int, Probed],
     worlds: Mapping[str, World],
     *,
@@ -45,6 +46,7 @@ def judge(
         store: holds the facts.
         assertions: what to ask.
         runs: of which runs.
+        parts: of which of them each assertion is asked; of all where it has a scope.
         probed: what the probes among `assertions` found, by place.
         worlds: what is known of runs beside their spans, by run id.
         scoped: finds what belongs to scopes; needed where an assertion has one.
@@ -55,7 +57,7 @@ def judge(
     for place, assertion in enumerate(assertions):
         scope = Scope.of(assertion)
         one = (
-            Judgement(assertion, runs, probed.get(place))
+            Judgement(assertion, parts[place], probed.get(place))
             if scope is None
             else ScopedJudgement(assertion, runs, within[scope])
         )
@@ -93,8 +95,7 @@ def _fetch_evidence(store: QueryableStore, judgements: Sequence[Judgement], runs
     shown = list(dict.fromkeys(run_id for one in judgements for run_id in one.shown))
     few = runs >= _MANY_RUNS and len(shown) * 4 < runs
     with store.narrowed(shown, [*queries, SHOWN_SPANS]) if few else nullcontext():
-        # Copies are seen by one side alone.
-        at_once([store] if few else store.sides(), [one.fetch_evidence for one in judgements])
-        spans = ShownSpans(store, [one.rows_shown for one in judgements if one.rows_shown is not None])
+        at_once(store.sides(), [one.fetch_evidence for one in judgements])
+        spans = ShownSpans(store, shown, [one.rows_shown for one in judgements if one.rows_shown is not None])
     for judgement in judgements:
         judgement.show(spans)

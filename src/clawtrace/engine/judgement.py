@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from itertools import compress, count, repeat
+from operator import or_
 from typing import Any, NamedTuple, overload
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.world import World
 from clawtrace.dialects import Dialect
-from clawtrace.engine.ask import Asked, Holding, ask
+from clawtrace.engine.ask import Asked, Holding, Values, ask
 from clawtrace.engine.coverage import hint_for
 from clawtrace.engine.evidence import EvidenceByRun, ShownSpans
 from clawtrace.engine.known_failure import KnownFailure
@@ -41,6 +42,8 @@ class RunFacts:
     """The place of each run, by run id."""
     traced: Sequence[bool]
     """Whether the run has a trace."""
+    answered: Sequence[bool]
+    """Whether the run is over and has no trace, and its runner knows the final answer."""
     complete: Sequence[bool | None]
     because: Sequence[tuple[str, ...]]
     """Why it is not complete, one sentence a reason."""
@@ -62,6 +65,27 @@ class RunFacts:
     def unfinished(self) -> list[int]:
         """The places of the runs of which more spans may come, or got lost."""
         return [place for place, complete in enumerate(self.complete) if complete is not True]
+
+    @cached_property
+    def values(self) -> dict[str, Values]:
+        """Distinct values that were read of the runs with a trace, by SQL (see `ask`)."""
+        return {}
+
+    @cached_property
+    def _rows(self) -> dict[Hashable, array[int]]:
+        return {}
+
+    def rows_of(self, answer: Columns) -> array[int]:
+        """Return the row of each run, by place, in an answer; -1 where it has none.
+
+        A store answers most questions in one of few orders of the runs: for each order it is found out once.
+        """
+        key = answer.key("run_id")
+        found = self._rows.get(key)
+        if found is None:
+            row = dict(zip(answer.column("run_id"), count()))
+            found = self._rows[key] = array("q", map(row.get, self.ids, repeat(-1)))
+        return found
 
 
 class VerdictKind(NamedTuple):
@@ -95,10 +119,15 @@ class Judgement:
         self._probed = probed
         """What a probe found; None for an assertion that asks the store."""
         traceless = not assertion.needs_trace
+        self._asks_answer = assertion.asks_answer and assertion.agent is None and assertion.turn is None
         self._answerable: Sequence[bool] = [True] * len(runs.ids) if traceless else runs.traced
         """Whether each run, by place, can be asked: it has a trace, or the question needs none."""
         self._skipped = [] if traceless else runs.untraced
         self._unfinished = [] if traceless else runs.unfinished
+        if self._asks_answer and True in runs.answered:
+            self._answerable = list(map(or_, runs.traced, runs.answered))
+            self._skipped = [place for place in runs.untraced if not runs.answered[place]]
+            self._unfinished = [place for place in runs.unfinished if self._is_unfinished(place)]
         self._kinds: list[VerdictKind] = []
         self._asked: Asked | None = None
         self._error = ""
@@ -132,6 +161,11 @@ class Judgement:
         """Return what the verdicts of a code are worth."""
         return self._kinds[code].standing
 
+    def _is_unfinished(self, place: int) -> bool:
+        """Return whether more spans could come, or got lost, that would say more."""
+        complete = self._runs.complete[place]
+        return complete is not True and not (self._asks_answer and complete is None and self._runs.answered[place])
+
     # Answers ----------------------------------------------------------------------------------
 
     def ask(self, store: QueryableStore, worlds: Mapping[str, World]) -> None:
@@ -150,7 +184,8 @@ class Judgement:
         self._spend(began)
 
     def _answers(self, store: QueryableStore, run_ids: Sequence[str], worlds: Mapping[str, World]) -> Asked:
-        return ask(store, self._assertion, run_ids, worlds)
+        of_traced = self._answerable is self._runs.traced
+        return ask(store, self._assertion, run_ids, worlds, self._runs.values if of_traced else None)
 
     def _take_findings(self, probed: Probed) -> None:
         """Weigh what a probe found of each run."""
@@ -161,14 +196,17 @@ class Judgement:
 
     def _take(self, asked: Asked) -> None:
         # Passes that run in C: for 100 000 runs they take a quarter of the time of one loop that looks at each run.
-        ids, holdings, run_ids = self._runs.ids, asked.holdings(), asked.run_ids()
+        holdings, rows = asked.holdings(), self._runs.rows_of(asked.answer)
         known: dict[Holding | None, int] = {one: self._code_of(one, unfinished=False) for one in set(holdings)}
-        codes = dict(zip(run_ids, map(known.__getitem__, holdings), strict=True))
-        self.codes = bytearray(map(codes.get, ids, repeat(0)))
-        rows = array("q", map(dict(zip(run_ids, count())).get, ids, repeat(-1)))
+        by_row = bytearray(map(known.__getitem__, holdings)) + b"\0"  # last, at -1, a run without a row
+        self.codes = bytearray(map(by_row.__getitem__, rows))
+        open_yet: dict[Holding | None, int] = {}
         for place in self._unfinished:
             if rows[place] >= 0:
-                self.codes[place] = self._code_of(holdings[rows[place]], unfinished=True)
+                holding = holdings[rows[place]]
+                if holding not in open_yet:
+                    open_yet[holding] = self._code_of(holding, unfinished=True)
+                self.codes[place] = open_yet[holding]
         for place in self._skipped:
             self.codes[place] = self._untraced
         self._asked, self._rows = asked, rows
@@ -275,7 +313,7 @@ class Judgement:
 
     def _told(self, place: int, kind: VerdictKind, outcome: Outcome) -> Verdict:
         runs = self._runs
-        unfinished = self._assertion.needs_trace and runs.complete[place] is not True
+        unfinished = self._assertion.needs_trace and self._is_unfinished(place)
         weight = self._weigh((outcome.holds, outcome.final, outcome.missing), unfinished=unfinished)
         message = self._sentence(outcome)
         if self._assertion.needs_redaction and runs.unmarked:
@@ -293,14 +331,14 @@ class Judgement:
         return self._made(
             outcome.run_id, kind, message,
             actual=self._assertion.actual(outcome), hint=hint, missing=outcome.missing,
-            **self._asked_sql(), **self._beside(outcome.run_id),
+            **self._asked_sql(outcome.run_id), **self._beside(outcome.run_id),
         )  # fmt: skip
 
     def _sentence(self, outcome: Outcome) -> str:
         return self._assertion.explain(outcome)
 
-    def _asked_sql(self) -> dict[str, Any]:
-        return {} if self._asked is None else {"sql": self._asked.query.sql, "params": self._asked.params}
+    def _asked_sql(self, run_id: str) -> dict[str, Any]:
+        return {} if self._asked is None else {"sql": self._asked.query.sql, "params": self._asked.params_of(run_id)}
 
     def _beside(self, run_id: str) -> dict[str, Any]:
         return {"evidence": tuple(self._evidence.get(run_id, ())), "duration_ms": self._spent_ms}

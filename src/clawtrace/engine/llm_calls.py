@@ -79,15 +79,18 @@ def llm_calls(run: RunSpans) -> list[LlmCall]:
 
 
 def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
-    spans = run.spans
+    spans, index = run.spans, members[0]
     if len(members) == 1:
-        best = told = spans[members[0]]
-        answered = best.answered or (not best.failed and best.end_ns is not None)
-        error, first_token_ns = best.error, _first_token_ns(best)
-        agent, turn = run.agent[members[0]], run.turn[members[0]]
-        failed, attempts = int(run.cause[members[0]]), 1
+        best = told = spans[index]
+        answered = not best.failed and (best.end_ns is not None or best.answered)
+        error = None if answered else best.error
+        first_token_ns = None if best.time_to_first_token_s is None else _first_token_ns(best)
+        agent, turn = run.agent[index], run.turn[index]
+        failed, attempts = int(run.cause[index]), 1
+        end_ns = best.last_ns if run.role[index] == "answer" else best.end_ns
     else:
         members = sorted(members, key=lambda n: (spans[n].failed, not spans[n].sdk, -run.depth[n], n))
+        index = members[0]
         ranked = [spans[n] for n in members]
         best, told = ranked[0], merged(ranked)
         answered = any(span.answered for span in ranked) or all(
@@ -98,14 +101,15 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         agent = next((run.agent[n] for n in members if run.agent[n] is not None), None)
         turn = next((run.turn[n] for n in members if run.turn[n] is not None), None)
         failed, attempts = sum(run.cause[n] for n in members), _attempts(run, members)
+        end_ns = max((spans[n].last_ns for n in members if run.role[n] == "answer"), default=told.end_ns)
     call = LlmCall(
         number,
-        members[0],
+        index,
         next((n for n in members if run.said(n, "output")), None) if run.messages else None,
         agent,
         turn,
         best.start_ns,
-        told.end_ns,
+        end_ns,
         first_token_ns,
         told.provider,
         told.request_model,
@@ -138,8 +142,9 @@ def _first_token_ns(span: Span) -> int | None:
     return None if seconds is None else span.start_ns + round(seconds * 1e9)
 
 
-def _level(run: RunSpans, index: int) -> tuple[str, int]:
-    return run.spans[index].scope, run.depth[index]
+def _level(run: RunSpans, index: int) -> tuple[str, int, bool]:
+    # A span that tells the answer only is no request of its own.
+    return run.spans[index].scope, run.depth[index], run.role[index] == "answer"
 
 
 def _attempts(run: RunSpans, members: Sequence[int]) -> int:

@@ -60,11 +60,10 @@ def commit(
     store: DuckStore, run_id: str, signal: Signal, documents: Iterable[dict[str, Any]], redaction: RedactionSettings
 ) -> None:
     """Decode, redact and commit OTLP requests as a run's."""
-    number = store.run_no(run_id)
     intake = Intake(Attribution(store.run_no), Redactor(redaction))
     for document in documents:
         body = json.dumps(document).encode()
-        intake.add(Request(signal, "file", body, True, time.time_ns()), given_run=number, document=document)
+        intake.add(Request(signal, "file", body, True, time.time_ns(), given_run=run_id, document=document))
     taken = intake.take()
     if taken:
         # No receipts: they count what came over the wire.

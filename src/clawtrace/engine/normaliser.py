@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cache, cached_property, lru_cache
 from importlib import resources
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.dialects import Dialect
 from clawtrace.dialects._parsed import read_yaml
@@ -18,10 +19,11 @@ from clawtrace.dialects.messages import Part, parse_messages
 from clawtrace.dialects.rules import COLUMN_TYPES
 from clawtrace.engine.cached_input import with_cached_input
 from clawtrace.engine.layers import with_layers
-from clawtrace.engine.logs import complete_rows
+from clawtrace.engine.logs import Completed, complete_rows
 from clawtrace.engine.run_facts import RunFacts
 from clawtrace.engine.run_spans import RunSpans
-from clawtrace.engine.span import SELECT_SPANS, Span
+from clawtrace.engine.span import Span
+from clawtrace.engine.span_rows import read_spans
 from clawtrace.model.model_names import bare_model_name
 from clawtrace.store.question_side import QuestionSide
 
@@ -30,9 +32,12 @@ if TYPE_CHECKING:
     from clawtrace.engine.llm_calls import LlmCall
     from clawtrace.pricing import Pricing
 
-__all__ = ["Normaliser", "read_sql"]
+__all__ = ["Normaliser", "Rows", "read_sql"]
 
 _DAY_NS = 86_400_000_000_000
+
+_KNOWN_TOOLS = 1_000
+"""Tools of which it is kept whether they are shells: more than a batch has."""
 
 _TWICE = """
 SELECT 1 FROM otel_traces WHERE run_no IN (SELECT run_no FROM fact_runs)
@@ -46,7 +51,7 @@ QUALIFY row_number() OVER (
 ) = 1
 """
 
-_VERSION = "4"
+_VERSION = "5"
 """Raised when the same raw rows give other facts for a reason outside of the dialect files."""
 
 
@@ -54,6 +59,17 @@ _VERSION = "4"
 def read_sql(name: str) -> str:
     """Return a file of this room's SQL."""
     return (resources.files("clawtrace.engine") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+class Rows(NamedTuple):
+    """The row facts of a batch, which the temporary ``fact_*`` relations of a side hold."""
+
+    side: QuestionSide
+    run_ids: Mapping[int, str]
+    """By run number."""
+    completed: Completed
+    spans: int
+    """How many there are, those that were made of log records left out."""
 
 
 class Normaliser:
@@ -71,6 +87,8 @@ class Normaliser:
         self.dialects = {dialect.name: dialect for dialect in dialects}
         """By name, highest priority first."""
         self.parent_not_exported = tuple(parent_not_exported)
+        self.shells = lru_cache(_KNOWN_TOOLS)(self._rules_of_shell)
+        """Returns the rules for a tool that is a shell, by the names of the dialect and the tool; none for others."""
         self._pricing = pricing
         self._providers = read_yaml((Path(__file__).parents[1] / "dialects" / "provider_names.yaml").read_bytes())
 
@@ -84,11 +102,11 @@ class Normaliser:
         digest.update(repr(self.parent_not_exported).encode())
         return digest.hexdigest()[:16]
 
-    def facts(self, side: QuestionSide, run_ids: Mapping[int, str]) -> list[RunFacts]:
-        """Return the facts of those of the runs that have spans; the temporary ``fact_*`` relations of `side` hold the batch.
+    def rows(self, side: QuestionSide, run_ids: Mapping[int, str]) -> Rows:
+        """Make the row facts of the runs: DuckDB's part, for which other threads need not wait.
 
         Args:
-            side: holds the raw rows.
+            side: holds the raw rows, and from here on the batch in temporary ``fact_*`` relations.
             run_ids: by run number.
         """
         names = self._providers
@@ -97,9 +115,14 @@ class Normaliser:
         seen = self._seen(side)
         detection = Compiler(seen=seen).detection(self.dialects.values())
         side.script(read_sql("keys").format(detection=detection, once=_ONCE if side.script(_TWICE) else ""))
-        completed = complete_rows(side, self.dialects, self._row_facts(side, seen), read_sql)
-        runs = self._runs(side, completed.parents)
-        facts = [RunFacts(run_ids[run.run_no], run, completed.lost.get(run.run_no)) for run in runs]
+        counts = dict(side.script("SELECT dialect, count(*) FROM fact_keys GROUP BY dialect ORDER BY dialect"))
+        self._row_facts(side, seen, counts)
+        return Rows(side, run_ids, complete_rows(side, self.dialects, list(counts), read_sql), sum(counts.values()))
+
+    def facts(self, rows: Rows) -> list[RunFacts]:
+        """Return the facts of those runs of the batch that have spans: Python's part."""
+        lost = rows.completed.lost
+        facts = [RunFacts(rows.run_ids[run.run_no], run, lost.get(run.run_no)) for run in self._runs(rows)]
         self._price([call for run in facts for call in run.models])
         for run in facts:
             run.sum_up(self.records)
@@ -119,25 +142,17 @@ class Normaliser:
             services.add(service)
         return Seen(*map(frozenset, (keys, events, resource_keys, scopes, services)))
 
-    def _row_facts(self, side: QuestionSide, seen: Seen) -> list[str]:
-        """Make ``fact_rows``; return the dialects of the batch."""
-        at_hand = [name for (name,) in side.script("SELECT DISTINCT dialect FROM fact_keys ORDER BY dialect")]
-        parts = [Compiler(seen=seen).row_facts(self.dialects[name], "fact_raw") for name in at_hand]
+    def _row_facts(self, side: QuestionSide, seen: Seen, dialects: Iterable[str]) -> None:
+        """Make ``fact_rows`` of a batch that has spans of these dialects."""
+        parts = [Compiler(seen=seen).row_facts(self.dialects[name], "fact_raw") for name in dialects]
         body = "\nUNION ALL\n".join(parts) or _no_row_facts()
         side.script(read_sql("row_facts").replace("{body}", body))
-        return at_hand
 
-    def _runs(self, side: QuestionSide, parents: Mapping[int, int]) -> Iterator[RunSpans]:
-        """Return the runs of the batch that have spans, with their messages: every distinct payload is read once.
-
-        Args:
-            side: holds the row facts of the batch.
-            parents: of spans whose parent is known from elsewhere (engine/logs.py), by `sid`.
-        """
+    def _runs(self, rows: Rows) -> Iterator[RunSpans]:
+        """Return the runs of the batch that have spans, with their messages: every distinct payload is read once."""
         read: dict[tuple[str, str, str], Sequence[Part]] = {}
-        # Python sorts what comes nearly in order faster than DuckDB all the columns.
-        spans = map(Span._make, sorted(side.script(SELECT_SPANS), key=itemgetter(0)))
-        for _, of_run in groupby(spans, key=attrgetter("run_no")):
+        parents = rows.completed.parents
+        for _, of_run in groupby(read_spans(rows.side, rows.spans), key=attrgetter("run_no")):
             run: Sequence[Span] = list(of_run)
             if parents:
                 run = [span._replace(parent_sid=parents.get(span.sid, span.parent_sid)) for span in run]
@@ -187,9 +202,9 @@ class Normaliser:
     def _layers(self, dialect: str) -> Sequence[LayerRule]:
         return self.dialects[dialect].file.layers
 
-    def shells(self, dialect: str) -> Sequence[ShellRule]:
-        """Return which tools of a dialect are shells."""
-        return self.dialects[dialect].file.shell
+    def _rules_of_shell(self, dialect: str, tool: str) -> Sequence[ShellRule]:
+        rules = self.dialects[dialect].file.shell
+        return [rule for rule in rules if any(fnmatchcase(tool, glob) for glob in rule.tools)]
 
     def records(self, span: Span, fact: str) -> bool | str:
         """Return whether the instrumentation that wrote a span records a fact (`Dialect.records`)."""

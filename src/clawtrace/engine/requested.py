@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from clawtrace.engine.llm_calls import LlmCall
@@ -46,6 +47,8 @@ class Request(NamedTuple):
 def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[Request]:
     """Return what was asked for, once each: from one voice of each model call. An id may be used again for another call."""
     found: list[Request] = []
+    if not run.messages:
+        return found
     for call in sorted(models, key=lambda call: (call.start_ns, call.group)):
         if call.voice is None:
             continue
@@ -58,6 +61,30 @@ def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[Request]:
                         part.type == "server_tool_call",
                     )
                 )  # fmt: skip
+    return _with_later_ids(run, found) if any(request.call_id is None for request in found) else found
+
+
+def _with_later_ids(run: RunSpans, asked: Sequence[Request]) -> list[Request]:
+    """Return the requests, those without an id with the one that the agent's next request to a model repeats them with."""
+    readers: dict[int | None, list[int]] = defaultdict(list)
+    for index in run.kinds.get("llm", ()):  # in order of start
+        if run.said(index, "input"):
+            readers[run.agent[index]].append(index)
+    found = list(asked)
+    taken = {request.call_id for request in asked}
+    for request in asked:
+        if request.call_id is not None:
+            continue
+        of_agent = readers.get(request.agent, [])
+        place = bisect_right(of_agent, request.asked_ns, key=lambda index: run.spans[index].start_ns)
+        after = next((index for index in of_agent[place:] if run.group[index] != request.group), None)
+        repeated = () if after is None else run.said(after, "input")
+        asked_so = ("tool_call", request.name, request.arguments)
+        ids = (part.call_id for part in repeated if (part.type, part.name, part.text) == asked_so)
+        call_id = next((call_id for call_id in ids if call_id not in taken), None)
+        if call_id is not None:
+            taken.add(call_id)
+            found[request.number] = request._replace(call_id=call_id)
     return found
 
 
@@ -67,7 +94,7 @@ def match(asked: Sequence[Request], executions: Sequence[Execution]) -> dict[int
         return {}
     matched = _by_id(asked, executions)
     taken = set(matched.values())
-    # Else by name and order: the k-th unmatched request of a name is the k-th unmatched execution of that name.
+    # Else by name: those with the same arguments, then the k-th unmatched request and the k-th unmatched execution.
     waiting: dict[str, list[int]] = defaultdict(list)
     for position, request in enumerate(asked):
         if position not in matched:
@@ -78,9 +105,8 @@ def match(asked: Sequence[Request], executions: Sequence[Execution]) -> dict[int
         if position not in taken and name is not None:
             running[name].append(position)
     for name, positions in waiting.items():
-        for one, other in zip(positions, running.get(name, ()), strict=False):
-            if _may_be(asked[one], executions[other]):
-                matched[one] = other
+        for one, other in _paired(asked, executions, positions, running.get(name, ())):
+            matched[one] = other
     # Else the next one of a name that lacks, or has, a server's prefix: models are offered `mcp__weather__get` for `get`.
     taken = set(matched.values())
     for one in (one for positions in waiting.values() for one in positions if one not in matched):
@@ -90,6 +116,40 @@ def match(asked: Sequence[Request], executions: Sequence[Execution]) -> dict[int
             matched[one] = found
             taken.add(found)
     return matched
+
+
+def _paired(
+    asked: Sequence[Request], executions: Sequence[Execution], waiting: Sequence[int], running: Sequence[int]
+) -> Iterator[tuple[int, int]]:
+    """Yield which requests and executions of one name belong together: not every request need have an execution."""
+    same: dict[str | None, list[int]] = defaultdict(list)
+    if len(waiting) > 1 or len(running) > 1:
+        for other in running:
+            same[_canonical(executions[other].arguments)].append(other)
+        same.pop(None, None)
+    gone: set[int] = set()
+    rest: list[int] = []
+    for one in waiting:
+        alike = same.get(_canonical(asked[one].arguments), ()) if same else ()
+        found = next((other for other in alike if other not in gone and _may_be(asked[one], executions[other])), None)
+        if found is None:
+            rest.append(one)
+        else:
+            gone.add(found)
+            yield one, found
+    for one, other in zip(rest, (other for other in running if other not in gone), strict=False):
+        if _may_be(asked[one], executions[other]):
+            yield one, other
+
+
+def _canonical(arguments: str | None) -> str | None:
+    """Return JSON text in one form, other text as it is."""
+    if arguments is None:
+        return None
+    try:
+        return json.dumps(json.loads(arguments), sort_keys=True)
+    except (ValueError, RecursionError):
+        return arguments
 
 
 def match_nameless(
@@ -189,8 +249,8 @@ def answered_by_handoffs(run: RunSpans, waiting: Sequence[Request]) -> set[int]:
 
     A handoff answers one request of the model call before it, of the same agent.
     """
-    handoffs = [index for index, role in enumerate(run.role) if role == "handoff"]
-    if not handoffs or not waiting:
+    handoffs = [index for index, role in enumerate(run.role) if role == "handoff"] if waiting else []
+    if not handoffs:
         return set()
     gone: set[int] = set()
     for index in handoffs:

@@ -33,12 +33,11 @@ def _by_id(run: RunSpans, asked: Sequence[Request]) -> dict[int, str | None]:
     if not wanted:
         return {}
     said: dict[str, list[tuple[int, str | None]]] = {}
-    for index, span in enumerate(run.spans):
-        if span.kind == "llm":
-            parts = [part for part in run.said(index, "input") if part.type == "tool_call_response"]
-            for call_id, text in {part.call_id: part.text for part in parts if part.call_id in wanted}.items():
-                if call_id is not None:
-                    said.setdefault(call_id, []).append((index, text))
+    for index in run.kinds.get("llm", ()):
+        parts = [part for part in run.said(index, "input") if part.type == "tool_call_response"]
+        for call_id, text in {part.call_id: part.text for part in parts if part.call_id in wanted}.items():
+            if call_id is not None:
+                said.setdefault(call_id, []).append((index, text))
     found: dict[int, str | None] = {}
     for request in asked:
         later = [
@@ -83,8 +82,8 @@ def _nameless(run: RunSpans, index: int, name: str) -> list[str | None]:
 def _readers(run: RunSpans) -> dict[int | None, list[int]]:
     """Return by agent the model spans whose input messages were captured, in order of start."""
     found: dict[int | None, list[int]] = defaultdict(list)
-    for index, span in enumerate(run.spans):
-        if span.kind == "llm" and run.said(index, "input"):
+    for index in run.kinds.get("llm", ()):
+        if run.said(index, "input"):
             found[run.agent[index]].append(index)
     return found
 
@@ -108,11 +107,14 @@ def went_unseen(run: RunSpans, models: Sequence[LlmCall], requested: Sequence[Re
     Of the `requested` calls, when the model was called again and of none of these later requests of the agent the messages
     were captured; or when a model call says that it asked for a tool, its words were not captured, and nothing followed.
     """
+    asking = (call for call in models if call.finish_reason is not None and call.says_it_asks)
+    silent = [call for call in asking if call.outcome == "ok" and not _says_what(run, call)]
+    if not silent and not requested:
+        return False
     calls: dict[int | None, list[int]] = defaultdict(list)
     for call in models:
         if call.outcome == "ok":
             calls[call.agent].append(call.start_ns)
-    silent = [call for call in models if call.outcome == "ok" and call.says_it_asks and not _says_what(run, call)]
     work = _starts_of_work(run) if silent else []
     if any(_nothing_followed(work, calls[call.agent], call.start_ns) for call in silent):
         return True

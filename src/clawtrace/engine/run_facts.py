@@ -59,8 +59,8 @@ class RunFacts:
         """Set `totals`, once prices are known; `records` says what a dialect can record (`Dialect.records`)."""
         self.totals = totals(self.spans, self.models, self.tools, self.agents, self.failures, records)
 
-    def rows(self, shells: Callable[[str], Sequence[ShellRule]]) -> dict[str, Iterable[tuple[Any, ...]]]:
-        """Return the rows of every relation but `runs` and `spans`; `shells` says which tools are shells, by dialect."""
+    def rows(self, shells: Callable[[str, str], Sequence[ShellRule]]) -> dict[str, Iterable[tuple[Any, ...]]]:
+        """Return the rows of every relation but `runs` and `spans`; for `shells` see `commands`."""
         return {
             "llm_calls": self.llm_call_rows(),
             "tool_calls": self.tool_call_rows(),
@@ -84,7 +84,10 @@ class RunFacts:
         ids = [span.span_id for span in run.spans]
         return (
             [span.sid for span in run.spans], [ids[root] for root in run.root], run.enter, run.leave, run.depth, run.turn,
-            [_counted_as(run, index, call) for index, call in enumerate(calls)],
+            [
+                "call" if role is None and call is not None and call.index == index else _counted_as(run, index, call)
+                for index, (role, call) in enumerate(zip(run.role, calls, strict=True))
+            ],
             [None if call is None else ids[call.index] for call in calls], [span.input_tokens for span in run.spans],
         )  # fmt: skip
 
@@ -103,7 +106,7 @@ class RunFacts:
             agent = None if c.agent is None else spans[c.agent].span_id
             yield (self.run_id, number, span_id, c.call_id, c.name, agent, *_OF_TOOL_CALL(c))
 
-    def command_rows(self, shells: Callable[[str], Sequence[ShellRule]]) -> Iterable[tuple[Any, ...]]:
+    def command_rows(self, shells: Callable[[str, str], Sequence[ShellRule]]) -> Iterable[tuple[Any, ...]]:
         """Return the rows of `commands`."""
         found: list[Command] = commands(self.spans, self.tools.calls, shells)
         self.unsplit_commands = unsplit(found)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 from clawtrace.dialects.messages import Part
 from clawtrace.engine.span import Span
+from clawtrace.engine.streamed import with_answers
 from clawtrace.engine.twins import join_twins
 from clawtrace.engine.walk import walk
 from clawtrace.engine.without_ids import joined_by_time
@@ -42,6 +44,19 @@ class RunSpans:
     role: list[str | None]
     turn: list[int | None]
     """Number of the turn: of the trace, or of the prompt in it, in which a model or an agent worked, in order of start."""
+    kinds: Mapping[str, Sequence[int]] = field(init=False)
+    """The spans of each kind that there is, in order."""
+    emitting: list[int] = field(init=False)
+    """The spans that stand for something beside their kind (`Span.emits`), in order."""
+
+    def __post_init__(self) -> None:
+        self.emitting = []
+        kinds: dict[str, list[int]] = defaultdict(list)
+        for index, span in enumerate(self.spans):
+            kinds[span.kind].append(index)
+            if span.emits is not None:
+                self.emitting.append(index)
+        self.kinds = dict(kinds)
 
     @classmethod
     def of(cls, spans: Sequence[Span], messages: Mapping[tuple[int, str], Sequence[Part]]) -> RunSpans:
@@ -49,7 +64,7 @@ class RunSpans:
         first = spans[0].sid
         parents = [None if span.parent_sid is None else span.parent_sid - first for span in spans]
         walked = walk(spans, parents)
-        walked = walked._replace(group=joined_by_time(spans, told_apart(spans, walked)))
+        walked = walked._replace(group=with_answers(spans, joined_by_time(spans, told_apart(spans, walked))))
         agent, role, group = join_twins(spans, walked)
         spans = _named(spans, agent)
         return cls(
@@ -80,14 +95,21 @@ class RunSpans:
     def groups(self, kind: str, without: frozenset[str]) -> dict[int, list[int]]:
         """Return the spans of each logical call of a `kind`, in order, without those that play one of the roles."""
         found: dict[int, list[int]] = {}
-        role = self.role
-        for index, (span, number) in enumerate(zip(self.spans, self.group, strict=True)):
-            if number is not None and (span.kind == kind or span.emits == kind) and role[index] not in without:
+        group, role = self.group, self.role
+        for index in self.standing_for(kind):
+            number = group[index]
+            if number is not None and role[index] not in without:
                 if number in found:
                     found[number].append(index)
                 else:
                     found[number] = [index]
         return found
+
+    def standing_for(self, kind: str) -> Sequence[int]:
+        """Return the spans that are of a `kind` or stand for one, in order."""
+        of_kind = self.kinds.get(kind, ())
+        others = [index for index in self.emitting if self.spans[index].emits == kind]
+        return sorted({*of_kind, *others}) if others else of_kind
 
 
 def _named(spans: Sequence[Span], agent: Sequence[int | None]) -> Sequence[Span]:
@@ -112,6 +134,8 @@ def _turns(spans: Sequence[Span], root: Sequence[int]) -> list[int | None]:
         if span.prompt_id is not None:
             asked.setdefault(spans[top].trace_id, []).append((span.start_ns, span.prompt_id))
     traces = {top: (spans[top].trace_id, "") for top in set(root)}
+    if not asked and len(traces) == 1:
+        return [1 if any(span.kind in ("agent", "llm") for span in spans) else None] * len(spans)
     turns = [traces[top] for top in root]
     if asked:
         turns = [

@@ -70,7 +70,7 @@ class ScopedFacts:
         self,
         facts: RunFacts,
         records: Callable[[Span, str], bool | str],
-        shells: Callable[[str], Sequence[ShellRule]],
+        shells: Callable[[str, str], Sequence[ShellRule]],
     ) -> None:
         """Take in what of a run belongs to the scope.
 
@@ -93,7 +93,7 @@ class ScopedFacts:
         part: Part,
         least: int,
         records: Callable[[Span, str], bool | str],
-        shells: Callable[[str], Sequence[ShellRule]],
+        shells: Callable[[str, str], Sequence[ShellRule]],
     ) -> None:
         narrowed, answer = part.narrowed(least, records)
         rows = dict(narrowed.rows(shells))

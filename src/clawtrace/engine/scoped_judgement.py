@@ -107,8 +107,8 @@ class ScopedJudgement(Judgement):
         counted = " and ".join(f"{count} {word}{'' if count == 1 else 's'}" for word, count in doubts.items())
         return f"{within}the answer is open: {counted} may belong to it, and nothing tells."
 
-    def _asked_sql(self) -> dict[str, Any]:
-        shown = super()._asked_sql()
+    def _asked_sql(self, run_id: str) -> dict[str, Any]:
+        shown = super()._asked_sql(run_id)
         if "sql" in shown:
             scope = " ".join(str(self.within.scope).split())
             shown["sql"] = (

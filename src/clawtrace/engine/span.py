@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["SELECT_SPANS", "Span", "merged", "same_tool"]
+__all__ = ["NO_TIME", "Span", "merged", "same_tool"]
 
-
-_NO_TIME = 2**63 - 1
-"""The largest number of nanoseconds that a column holds; larger times are kept as this one."""
+NO_TIME = 2**63 - 1
+"""The largest number of nanoseconds that a column holds; larger times are kept as this one, and no clock tells it."""
 
 
 class Span(NamedTuple):
-    """One distinct span. Times are nanoseconds, None is unknown; texts are as the dialect reads them."""
+    """One distinct span. Times are nanoseconds, None is unknown; texts are as the dialect reads them.
+
+    What nearly every span has of its own comes first; the rest, from `source` on, comes in few combinations
+    (`span_rows.py` reads each of them once).
+    """
 
     sid: int = 0
     """Number within the batch; spans are ordered by run, start, end, trace and span id."""
@@ -27,12 +30,36 @@ class Span(NamedTuple):
     span_id: str = ""
     parent_span_id: str | None = None
     """Of a parent that was not received: another one is `parent_sid`."""
-    source: str = "otlp"
-    """``otlp``: a span; ``log``: made from log records."""
-    name: str = ""
     start_ns: int = 0
     end_ns: int | None = None
     """None: the span never ended."""
+    response_id: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost_usd: float | None = None
+    time_to_first_token_s: float | None = None
+    tool_call_id: str | None = None
+    tool_arguments: str | None = None
+    tool_result: str | None = None
+    exchange_id: str | None = None
+    """What both sides of one tool call on a wire know of it, within `exchange_session`."""
+    final_output: str | None = None
+    rollup_input_tokens: int | None = None
+    rollup_output_tokens: int | None = None
+    rollup_cache_read_tokens: int | None = None
+    rollup_cache_write_tokens: int | None = None
+    rollup_reasoning_tokens: int | None = None
+    message: str | None = None
+    """What the span says of a failure."""
+    input_payload: str | None = None
+    """Messages as recorded; of model calls and agents only."""
+    output_payload: str | None = None
+    source: str = "otlp"
+    """``otlp``: a span; ``log``: made from log records."""
+    name: str = ""
     scope: str = ""
     flags: int | None = None
     trace_state: str | None = None
@@ -46,13 +73,6 @@ class Span(NamedTuple):
     provider: str | None = None
     request_model: str | None = None
     response_model: str | None = None
-    response_id: str | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    reasoning_tokens: int | None = None
-    cost_usd: float | None = None
     attempts: int | None = None
     """Requests that it stands for, those that failed included."""
     excludes_cache: bool | None = False
@@ -60,15 +80,9 @@ class Span(NamedTuple):
     cache_proved: bool | None = False
     """The numbers of this span prove that it left them out."""
     finish_reason: str | None = None
-    time_to_first_token_s: float | None = None
     tool_name: str | None = None
-    tool_call_id: str | None = None
-    tool_arguments: str | None = None
-    tool_result: str | None = None
     exit_code: int | None = None
     """Of the process that a shell tool started."""
-    exchange_id: str | None = None
-    """What both sides of one tool call on a wire know of it, within `exchange_session`."""
     exchange_session: str | None = None
     agent_name: str | None = None
     agent_id: str | None = None
@@ -77,16 +91,10 @@ class Span(NamedTuple):
     """Name of the agent that the span works for, as it says itself."""
     handoff_from: str | None = None
     handoff_to: str | None = None
-    final_output: str | None = None
     prompt_id: str | None = None
     """Of the user's prompt that the span works for, where a trace is not a turn."""
     pseudo_tools: str | None = None
     """JSON list of names that are declared as final answers and are no tools."""
-    rollup_input_tokens: int | None = None
-    rollup_output_tokens: int | None = None
-    rollup_cache_read_tokens: int | None = None
-    rollup_cache_write_tokens: int | None = None
-    rollup_reasoning_tokens: int | None = None
     rollup_llm_calls: int | None = None
     rollup_cumulative: bool = False
     """The roll-up may include those before it."""
@@ -100,15 +108,10 @@ class Span(NamedTuple):
     """A handoff that names no target goes to the next activation."""
     agents_side_by_side: bool = False
     """An agent called as a tool hangs beside its caller: the tool span whose time holds it called it."""
-    message: str | None = None
-    """What the span says of a failure."""
     unread: str | None = None
     """Names of numeric columns whose attribute is there and is no such number."""
     input_format: str | None = None
-    input_payload: str | None = None
-    """Messages as recorded; of model calls and agents only."""
     output_format: str | None = None
-    output_payload: str | None = None
 
     @property
     def error(self) -> str | None:
@@ -131,11 +134,6 @@ class Span(NamedTuple):
         )
 
     @property
-    def timed(self) -> bool:
-        """Whether the start is one that a clock can tell: nothing is measured from zero or the largest number."""
-        return 0 < self.start_ns < _NO_TIME
-
-    @property
     def last_ns(self) -> int:
         """The end, or the start of a span that never ended or ended before it started."""
         return self.start_ns if self.end_ns is None or self.end_ns < self.start_ns else self.end_ns
@@ -153,26 +151,3 @@ def same_tool(one: str | None, other: str | None) -> bool:
         return False
     short, long = sorted((one, other), key=len)
     return one == other or (bool(short) and long.endswith(short) and long[-len(short) - 1] in "_-./:")
-
-
-_FROM_KEYS = frozenset(
-    ("sid", "run_no", "trace_id", "span_id", "source", "name", "start_ns", "end_ns", "flags", "dropped")
-)  # fmt: skip
-_ELSEWHERE = {
-    "parent_sid": "p.sid",
-    "parent_span_id": "CASE WHEN p.sid IS NULL THEN k.parent_span_id END",
-    "trace_state": "nullif(k.trace_state, '')",
-    "scope": "coalesce(k.scope, '')",
-    "message": "coalesce(f.error_message, f.error_type)",
-    "input_payload": "CASE WHEN f.kind IN ('llm', 'agent') THEN f.input_payload END",
-    "output_payload": "CASE WHEN f.kind IN ('llm', 'agent') THEN f.output_payload END",
-}
-
-SELECT_SPANS = f"""
-SELECT {", ".join(_ELSEWHERE.get(name, f"{'k' if name in _FROM_KEYS else 'f'}.{name}") for name in Span._fields)}
-FROM fact_keys AS k
-JOIN fact_rows AS f ON f.sid = k.sid
-LEFT JOIN fact_keys AS p
-       ON p.run_no = k.run_no AND p.trace_id = k.trace_id AND p.span_id = k.parent_span_id
-"""
-"""The spans of the batch, in any order; the first column is their `sid`."""

@@ -21,28 +21,6 @@ Outcome = Literal["ok", "error", "blocked", "requested", "unknown"]
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Execution:
-    """Tool spans that are one call. Spans are named by their index in the run."""
-
-    group: int
-    index: int
-    """The outermost layer: it names the call as the model did."""
-    name: str | None
-    call_id: str | None
-    agent: int | None
-    turn: int | None
-    start_ns: int
-    end_ns: int | None
-    arguments: str | None
-    result: str | None
-    exit_code: int | None
-    outcome: Outcome
-    """The worst of the layers."""
-    error: str | None
-    source: Literal["span", "log"]
-
-
-@dataclass(slots=True, eq=False, repr=False)
 class ToolCall:
     """One row of the relation `tool_calls`."""
 
@@ -59,7 +37,16 @@ class ToolCall:
     outcome: Outcome
     error: str | None
     source: Literal["span", "message", "log"]
-    exit_code: int | None = None
+    exit_code: int | None
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Execution(ToolCall):
+    """Tool spans that are one call, and the row itself where no request tells more. Its outcome is the worst of the layers."""
+
+    index: int
+    """The outermost layer: it names the call as the model did."""
+    group: int
 
 
 class ToolCalls(NamedTuple):
@@ -103,11 +90,15 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
 
 
 def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
+    error: str | None
+    outcome: Outcome
     if len(members) == 1:
         outer = members[0]
         told = run.spans[outer]
-        agent, turn, start_ns, end_ns, error = run.agent[outer], run.turn[outer], told.start_ns, told.end_ns, told.error
-        outcome = _outcome((told,))
+        agent, turn, start_ns, end_ns = run.agent[outer], run.turn[outer], told.start_ns, told.end_ns
+        error, outcome = None, "ok"
+        if told.failed or told.tool_failed or told.tool_blocked or told.tool_unknown or end_ns is None:
+            error, outcome = told.error, _outcome((told,))
     else:
         members = sorted(members, key=lambda n: (run.depth[n], n))
         outer = members[0]
@@ -121,8 +112,8 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
         error = next((span.error for span in reversed(layers) if span.error is not None), None)
         outcome = _outcome(layers)
     return Execution(
-        number, outer, told.tool_name, told.tool_call_id, agent, turn, start_ns, end_ns, told.tool_arguments,
-        told.tool_result, told.exit_code, outcome, error, "log" if told.source == "log" else "span",
+        outer, told.tool_call_id, told.tool_name, agent, turn, start_ns, end_ns, told.tool_arguments, told.tool_result,
+        outcome, error, "log" if told.source == "log" else "span", told.exit_code, number,
     )  # fmt: skip
 
 
@@ -153,6 +144,8 @@ def _final_answers(spans: Sequence[Span]) -> set[str]:
 
 def _executed(execution: Execution, request: Request | None, results: dict[int, str | None]) -> ToolCall:
     arguments, result = execution.arguments, execution.result
+    if request is None and (arguments is None or not arguments.startswith('"')):
+        return execution
     call_id, name = execution.call_id, execution.name
     if request is not None:
         arguments = request.arguments if arguments is None else arguments
@@ -170,7 +163,7 @@ def _requested(request: Request, results: dict[int, str | None]) -> ToolCall:
     answered = request.number in results
     return ToolCall(
         None, request.call_id, request.name, request.agent, request.turn, request.start_ns, None,
-        _unwrapped(request.arguments), results.get(request.number), "unknown" if answered else "requested", None, "message",
+        _unwrapped(request.arguments), results.get(request.number), "unknown" if answered else "requested", None, "message", None,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from clawtrace.engine.agents import Activation
 from clawtrace.engine.failures import Failure
 from clawtrace.engine.llm_calls import LlmCall
 from clawtrace.engine.run_spans import RunSpans
-from clawtrace.engine.span import Span
+from clawtrace.engine.span import NO_TIME, Span
 from clawtrace.engine.tool_calls import ToolCall, ToolCalls
 
 __all__ = ["totals"]
@@ -73,7 +73,7 @@ def totals(
         "priced_calls": len(costs),
         **_times(run),
         **_errors(run, failed, models, tools.calls, knows_tools),
-        "agents": len(agents) if any(span.kind == "agent" for span in run.spans) else None,
+        "agents": len(agents) if "agent" in run.kinds else None,
     }
     if models and _untold(run):
         row |= dict.fromkeys(("llm_calls", "input_tokens", "output_tokens", "cost_high"))
@@ -94,14 +94,13 @@ def _untold(run: RunSpans) -> bool:
     """
     stated = [
         index
-        for index, span in enumerate(run.spans)
-        if span.kind in ("agent", "chain", "other")
-        and run.role[index] is None
-        and (span.rollup_input_tokens or span.rollup_output_tokens)
+        for kind in ("agent", "chain", "other")
+        for index in run.kinds.get(kind, ())
+        if run.role[index] is None and ((span := run.spans[index]).rollup_input_tokens or span.rollup_output_tokens)
     ]
     if not stated:
         return False
-    calls = [index for index, span in enumerate(run.spans) if span.kind == "llm"]
+    calls = run.kinds.get("llm", ())
     owners, roots = {run.agent[index] for index in calls}, {run.root[index] for index in calls}
     enters = sorted(run.enter[index] for index in calls)
 
@@ -134,16 +133,17 @@ def _failed_attempts(
     """Return how many requests got no answer; None where what tells of the model calls hides an SDK's own retries."""
     tellers: set[int | None] = set()
     recorded: dict[tuple[str, str], bool] = {}
-    for span, group in zip(run.spans, run.group, strict=True):
-        if span.kind == "llm":
-            writer = (span.dialect, span.source)
-            if writer not in recorded:
-                recorded[writer] = records(span, "failed_attempts") is True
-            if recorded[writer] or span.attempts is not None:
-                tellers.add(group)
-    if not models or not all(call.group in tellers for call in models):
+    for index in run.kinds.get("llm", ()):
+        span = run.spans[index]
+        writer = (span.dialect, span.source)
+        if writer not in recorded:
+            recorded[writer] = records(span, "failed_attempts") is True
+        if recorded[writer] or span.attempts is not None:
+            tellers.add(run.group[index])
+    if not models or not tellers.issuperset([call.group for call in models]):
         return None
-    return sum(max(call.failed_attempts, 1) if call.outcome == "error" else call.failed_attempts for call in models)
+    failed = [call for call in models if call.failed_attempts or call.outcome == "error"]
+    return sum(max(call.failed_attempts, 1) if call.outcome == "error" else call.failed_attempts for call in failed)
 
 
 def _errors(
@@ -151,8 +151,9 @@ def _errors(
 ) -> dict[str, int | None]:
     """Return how many failures there were; None where nothing tells how a tool call ended that is over, or of any work."""
     unseen = any(call.outcome == "unknown" and (call.source == "message" or call.end_ns is not None) for call in tools)
-    nothing = all(span.kind == "infra" for span in run.spans)
-    if nothing or unseen or (not knows_tools and any(call.outcome == "ok" for call in models)):
+    nothing = run.kinds.keys() == {"infra"}
+    at_work = "agent" in run.kinds or any(call.outcome == "ok" for call in models)
+    if nothing or unseen or (not knows_tools and at_work):
         return {"errors": None, "unrecovered_errors": None}
     return {
         "errors": len(failed),
@@ -217,19 +218,27 @@ def _whole(values: Sequence[Any], at_least_one: bool = False) -> Any:
 
 
 def _times(run: RunSpans) -> dict[str, int | None]:
-    # A child that ended before it started lies within its parent; what a root lasted, nothing else tells.
-    unknown = any(
-        span.end_ns is not None and span.end_ns < span.start_ns and span.kind != "infra" and not depth
-        for span, depth in zip(run.spans, run.depth, strict=True)
-    )
-    work = [(span.start_ns, span.last_ns) for span in run.spans if span.kind != "infra" and span.timed]
-    busy, reached = 0, 0
-    for start_ns, last_ns in work:  # in order of start
+    began: int | None = None
+    busy, reached, unknown, instants = 0, 0, False, False
+    for span, depth in zip(run.spans, run.depth, strict=True):  # in order of start
+        if span.kind == "infra":
+            continue
+        start_ns, last_ns = span.start_ns, span.end_ns
+        if last_ns is None or last_ns < start_ns:
+            # A child that ended before it started lies within its parent; what a root lasted, nothing else tells.
+            unknown = unknown or (last_ns is not None and not depth)
+            last_ns = start_ns
+        if not 0 < start_ns < NO_TIME:
+            continue  # nothing is measured from what no clock tells
+        if began is None:
+            began = start_ns
         if last_ns > reached:
-            busy += last_ns - max(start_ns, reached)
+            # One line of a log is an instant of work that took some time, unless other work lies around it.
+            instants = instants or (last_ns == start_ns and span.source == "log")
+            busy += last_ns - (start_ns if start_ns > reached else reached)
             reached = last_ns
     return {
-        "first_start_ns": work[0][0] if work else None,
-        "last_end_ns": reached if work and not unknown else None,
-        "busy_ns": None if unknown else busy,
+        "first_start_ns": began,
+        "last_end_ns": None if began is None or unknown or (instants and reached == began) else reached,
+        "busy_ns": None if unknown or instants else busy,
     }

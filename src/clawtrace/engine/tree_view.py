@@ -10,8 +10,8 @@ from clawtrace.store.api import QueryableStore
 __all__ = ["SpanNode", "span_tree"]
 
 _NODES = """
-SELECT s.span_id, s.parent_span_id, s.depth, s.name, s.kind, s.dialect, s.start_ns, s.duration_ns / 1e6, s.input_tokens,
-       s.output_tokens, s.cost_usd, s.error, s.counted_as
+SELECT s.span_id, s.parent_span_id, s.depth, s.name, s.kind, s.dialect, s.start_ns, s.duration_ns / 1e6, s.ended,
+       s.input_tokens, s.output_tokens, s.cost_usd, s.error, s.counted_as
 FROM spans AS s
 WHERE s.run_id = :run_id
 ORDER BY s.tree_enter
@@ -31,7 +31,8 @@ class SpanNode:
     dialect: str
     start_ns: int
     duration_ms: float | None
-    """None when the span never ended."""
+    """None when the span never ended, or nothing tells how long it took."""
+    ended: bool
     input_tokens: int | None
     output_tokens: int | None
     cost_usd: float | None

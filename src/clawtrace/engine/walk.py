@@ -8,14 +8,12 @@ arrival.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from clawtrace.engine.span import Span
 
 __all__ = ["Walked", "walk"]
-
-_CALL_KINDS = frozenset(("llm", "tool", "agent"))
 
 _Identity = str | tuple[str, str]
 """What several spans of one call share: the id of a model's response, or the id and the name of a tool call."""
@@ -47,23 +45,28 @@ class _Group:
 
     number: int
     identity: _Identity | None
-    scopes: set[str] = field(default_factory=set)
+    scopes: set[str]
     start_ns: int = 0
     last_ns: int = 0
     """When the first span of a tool call ran."""
 
 
 class _Ledger:
-    """Decides which llm spans, and which tool spans, are one call (spec: span-model.md §4)."""
+    """Decides which llm spans, and which tool spans, are one call (spec: span-model.md §4).
 
-    def __init__(self) -> None:
+    Args:
+        several: whether the spans have several scopes; one alone tells of no call a second time.
+    """
+
+    def __init__(self, several: bool) -> None:
         self._count = 0
+        self._several = several
         self._by_identity: dict[_Identity, list[_Group]] = {}
 
-    def new(self, identity: _Identity | None, scope: str) -> _Group:
-        group = _Group(self._count, identity, {scope})
+    def new(self, identity: _Identity | None, scope: str, start_ns: int = 0, last_ns: int = 0) -> _Group:
+        group = _Group(self._count, identity, {scope}, start_ns, last_ns)
         self._count += 1
-        if identity is not None:
+        if identity is not None and self._several:
             self._by_identity.setdefault(identity, []).append(group)
         return group
 
@@ -73,7 +76,7 @@ class _Ledger:
         One instrumentation tells of a call once (nested spans of it are found by nesting). So a model server
         that answers every request with one and the same id is still counted call by call.
         """
-        if identity is None:
+        if identity is None or not self._several:
             return None
         for group in self._by_identity.get(identity, ()):
             if scope not in group.scopes:
@@ -133,9 +136,7 @@ def _tool_call(ledger: _Ledger, span: Span, above: tuple[Any, ...] | None) -> _G
     if told is not None and told.start_ns <= span.last_ns and span.start_ns <= told.last_ns:
         told.scopes.add(scope)
         return told
-    group = ledger.new(identity, scope)
-    group.start_ns, group.last_ns = span.start_ns, span.last_ns
-    return group
+    return ledger.new(identity, scope, span.start_ns, span.last_ns)
 
 
 def _same_words(one: str | None, other: str | None) -> bool:
@@ -181,14 +182,20 @@ def walk(spans: Sequence[Span], parents: Sequence[int | None]) -> Walked:
     )  # fmt: skip
     children: dict[int, list[int]] = {}
     tops: list[int] = []
+    later = False
     for index, parent in enumerate(parents):
         if parent is None or parent == index:
             result.cut[index] = parent == index
             tops.append(index)
+        elif parent in children:
+            children[parent].append(index)
         else:
-            children.setdefault(parent, []).append(index)
+            children[parent] = [index]
+            later = later or parent > index
+    if later:  # a cycle has a parent that comes after its child, and children of one parent come in order
+        tops = _with_cycles_cut(parents, children, tops, result)
     walker = _Walker(spans, children, result)
-    for top in _with_cycles_cut(parents, children, tops, result):
+    for top in tops:
         walker.visit(top)
     return result
 
@@ -244,7 +251,7 @@ class _Walker:
         self._spans = spans
         self._children = children
         self._result = result
-        self._ledger = _Ledger()
+        self._ledger = _Ledger(len({span.scope for span in spans}) > 1)
         self._failures = _Failures(spans)
         self._position = 0
         self._named: dict[tuple[str, int | None, str], int] = {}
@@ -253,7 +260,8 @@ class _Walker:
     def visit(self, top: int) -> None:
         """Visit the tree below `top`."""
         enter, leave, depth, root, agent, tool, _, cause, _ = self._result
-        children, failures, position = self._children, self._failures, self._position
+        spans, children, failures, position = self._spans, self._children, self._failures, self._position
+        failing, level = failures.any, 0
         above: list[tuple[Iterator[int], int | None, _Context]] = []
         """Of each span that was entered and not left: its children to come, itself, and what it hands down."""
         siblings, parent, context = iter((top,)), None, _TOP
@@ -262,56 +270,57 @@ class _Walker:
                 position += 1
                 enter[index] = position
                 root[index] = top
-                depth[index] = len(above)
-                agent[index], tool[index] = context.agent, context.tool
+                depth[index] = level
+                agent[index], tool[index], _, _ = context
                 below = children.get(index)
-                inner = self._enter(index, context, leaf=not below)
+                inner = self._enter(index, spans[index], context, leaf=not below)
                 if below:
                     above.append((siblings, parent, context))
                     siblings, parent, context = iter(below), index, inner
+                    level += 1
                     break
                 position += 1
                 leave[index] = position
-                if failures.any:
+                if failing:
                     cause[index] = failures.leave(index, parent)
             else:
                 if parent is None:
                     break
                 left = parent
                 siblings, parent, context = above.pop()
+                level -= 1
                 position += 1
                 leave[left] = position
-                if failures.any:
+                if failing:
                     cause[left] = failures.leave(left, parent)
         self._position = position
 
-    def _enter(self, index: int, context: _Context, *, leaf: bool) -> _Context:
+    def _enter(self, index: int, span: Span, context: _Context, *, leaf: bool) -> _Context:
         """Return what a span hands down; for a leaf it is not made."""
-        span = self._spans[index]
         kind = span.kind
         if span.owner_agent is not None and kind != "agent":
             context = self._owned(index, span, context)
-        if kind not in _CALL_KINDS:
-            return context
-        if kind == "agent":
-            if span.agent_name is not None:
-                self._named[span.trace_id, None, span.agent_name] = index
-                self._named[span.trace_id, span.parent_sid, span.agent_name] = index
-            if span.emits == "tool":
-                called = _tool_call(self._ledger, span, context.tools)
-                self._result.group[index] = called.number
-            return _Context(index, None, None, None)
         if kind == "llm":
             group = _model_call(self._ledger, span.scope, span.response_id, context.model_call)
             self._result.group[index] = group.number
             return context if leaf else _Context(context.agent, context.tool, group, context.tools)
-        group = _tool_call(self._ledger, span, context.tools)
-        self._result.group[index] = group.number
-        if leaf:
+        if kind == "tool":
+            group = _tool_call(self._ledger, span, context.tools)
+            self._result.group[index] = group.number
+            if leaf:
+                return context
+            if span.emits == "agent":
+                return _Context(index, None, None, None)
+            return _Context(context.agent, index, None, (span.tool_name, span.tool_call_id, group, context.tools))
+        if kind != "agent":
             return context
-        if span.emits == "agent":
-            return _Context(index, None, None, None)
-        return _Context(context.agent, index, None, (span.tool_name, span.tool_call_id, group, context.tools))
+        if span.agent_name is not None:
+            self._named[span.trace_id, None, span.agent_name] = index
+            self._named[span.trace_id, span.parent_sid, span.agent_name] = index
+        if span.emits == "tool":
+            called = _tool_call(self._ledger, span, context.tools)
+            self._result.group[index] = called.number
+        return _Context(index, None, None, None)
 
     def _owned(self, index: int, span: Span, context: _Context) -> _Context:
         """Return the context of the agent that the span says it works for, where that is not the one it is nested in.

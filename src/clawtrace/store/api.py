@@ -7,7 +7,7 @@ An empty answer is an empty list, never None. Every error is a `StoreError` or, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -33,6 +33,10 @@ class Columns(Protocol):
         """Return every value of a column, in the order of the rows."""
         ...
 
+    def key(self, name: str) -> Hashable:
+        """Return what equals the key of another answer's column only where that has the same values in the same order."""
+        ...
+
     def row(self, number: int) -> Mapping[str, Any]:
         """Return a row, counted from 0."""
         ...
@@ -56,6 +60,10 @@ class Answer:
         """Return every value of a column, in the order of the rows."""
         place = self.columns.index(name)
         return [row[place] for row in self.rows]
+
+    def key(self, name: str) -> Hashable:
+        """Return what equals the key of another answer's column only where that has the same values in the same order."""
+        return tuple(self.column(name))
 
     def row(self, number: int) -> dict[str, Any]:
         """Return a row by column name, counted from 0."""
@@ -107,7 +115,7 @@ class QueryableStore(Protocol):
         ...
 
     def narrowed(self, run_ids: Sequence[str], queries: Sequence[Query]) -> AbstractContextManager[None]:
-        """Say that, inside, only `queries` are asked, and only of some or all of `run_ids`; a store MAY ignore it."""
+        """Say that, inside, only `queries` are asked, on any side, and only of some or all of `run_ids`; a store MAY ignore it."""
         ...
 
     def sides(self) -> Sequence[QueryableStore]:

@@ -6,9 +6,9 @@ ten times as long as to ask. Nothing here refers to the store: an answer outlive
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from decimal import Decimal
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, compress, pairwise
 from typing import Any
 
 import nanoarrow as na
@@ -39,6 +39,17 @@ class ColumnAnswer:
         """Return every value of a column, in the order of the rows."""
         place = self.columns.index(name)
         return list(chain.from_iterable(_values(chunk, place) for chunk in self._chunks))
+
+    def key(self, name: str) -> Hashable:
+        """Return what equals the key of another answer's column only where that has the same values in the same order.
+
+        Of texts these are the bytes as they lie there, so that no value is made.
+        """
+        place = self.columns.index(name)
+        views = [chunk.view().child(place) for chunk in self._chunks]
+        if any(view.storage_type != "string" or view.null_count for view in views):
+            return tuple(self.column(name))
+        return tuple(bytes(memoryview(view.buffer(number))) for view in views for number in (1, 2))
 
     def row(self, number: int) -> Mapping[str, Any]:
         """Return a row, whose values are read when they are looked up."""
@@ -113,28 +124,34 @@ def _values(chunk: Any, place: int) -> list[Any]:
     length = chunk.length
     if view.null_count == length:
         return [None] * length
-    values: list[Any]
+    known = memoryview(view.buffer(0).unpack_bits(0, length)).tolist() if view.null_count else None
     if view.storage_type == "string":
-        values = _texts(memoryview(view.buffer(1)), memoryview(view.buffer(2)))
-    elif view.storage_type == "bool":
+        return _texts(memoryview(view.buffer(1)).tolist(), bytes(memoryview(view.buffer(2))), known)
+    if view.storage_type == "bool":
         values = memoryview(view.buffer(1).unpack_bits(0, length)).tolist()
     elif view.storage_type in _NUMBERS:
         values = memoryview(view.buffer(1)).tolist()
     else:
         return [_whole(value) for value in na.Array(chunk).child(place).to_pylist()]
-    if view.null_count:
-        known = memoryview(view.buffer(0).unpack_bits(0, length)).tolist()
-        values = [value if there else None for value, there in zip(values, known, strict=True)]
-    return values
+    return values if known is None else [value if there else None for value, there in zip(values, known, strict=True)]
 
 
-def _texts(ends: memoryview, text: memoryview) -> list[str]:
-    raw = bytes(text)
+def _texts(ends: list[int], raw: bytes, known: list[int] | None) -> list[Any]:
+    """Return the texts that end there in `raw`, None where none is known."""
+    places = pairwise(ends)
+    wanted = places if known is None else compress(places, known)
     if raw.isascii():
         # Slices of one text are made three times as fast as texts decoded one by one.
         whole = raw.decode("ascii")
-        return [whole[begin:end] for begin, end in pairwise(ends.tolist())]
-    return [str(raw[begin:end], "utf-8") for begin, end in pairwise(ends.tolist())]
+        texts = [whole[begin:end] for begin, end in wanted]
+    else:
+        texts = [str(raw[begin:end], "utf-8") for begin, end in wanted]
+    if known is None:
+        return texts
+    values: list[Any] = [None] * len(known)
+    for place, text in zip(compress(range(len(known)), known), texts, strict=True):
+        values[place] = text
+    return values
 
 
 def _whole(value: Any) -> Any:

@@ -7,14 +7,12 @@ What they load and select is seen by themselves alone.
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clawtrace.errors import QueryError, StoreError
 from clawtrace.model.query import BoundRelation, Query, Scalar
-from clawtrace.model.relations import RELATIONS, Relation
 from clawtrace.store.api import Answer, Columns
 from clawtrace.store.markers import rewrite_markers
 from clawtrace.store.statements import Statements
@@ -48,6 +46,8 @@ class QuestionSide:
         self._reader.execute("CREATE TEMP TABLE selected_runs (run_id VARCHAR)")
         self._selected: list[str] = []
         self._loaded: dict[str, bool] = {}
+        self._bound: dict[str, tuple[tuple[str, int], ...]] = {}
+        """The rows that a relation was bound with last; most questions are followed by that for their evidence."""
         self._reader_lock = threading.RLock()
 
     # Facts ------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ class QuestionSide:
         self._settle_rows()
         with self._reader_lock:
             try:
-                return ColumnAnswer(self._reader.sql(sql))
+                return ColumnAnswer(self._statements.relation(sql))
             except (duckdb.Error, RuntimeError) as error:  # what fails while rows are read comes through nanoarrow
                 raise StoreError(f"the store {self.path!r} refused a statement: {error}") from error
 
@@ -96,6 +96,7 @@ class QuestionSide:
         rows = rows_table(columns)
         copied = len(next(iter(columns.values()))[1]) > _COPIED_ROWS
         with self._reader_lock:
+            self._bound.pop(name, None)
             if self._loaded.get(name, copied) != copied:
                 self._reader.execute(f'DROP {"VIEW" if copied else "TABLE"} "{name}"')
             self._loaded[name] = copied
@@ -139,14 +140,15 @@ class QuestionSide:
             if wanted == self._selected:
                 return
             self._selected = []
-            self._reader.execute("DELETE FROM selected_runs")
+            # Made anew: the planner counts deleted rows too, and took the wrong side of a join for the smaller one.
+            made = "CREATE OR REPLACE TEMP TABLE selected_runs AS SELECT"
             if len(wanted) <= _COPIED_ROWS:
-                self._reader.execute("INSERT INTO selected_runs SELECT unnest(?::VARCHAR[])", [wanted])
+                self._reader.execute(f"{made} unnest(?::VARCHAR[]) AS run_id", [wanted])
             else:
                 from clawtrace.store.arrow import rows_table
 
                 self._reader.register("incoming", rows_table({"run_id": ("text", wanted)}))
-                self._reader.execute("INSERT INTO selected_runs SELECT run_id FROM incoming")
+                self._reader.execute(f"{made} run_id FROM incoming")
                 self._reader.unregister("incoming")
             self._selected = wanted
 
@@ -172,39 +174,26 @@ class QuestionSide:
         with self._reader_lock:
             self._bind(bound)
             try:
-                text = rewrite_markers(query.sql, "$")
-                return ColumnAnswer(self._reader.sql(text, params=dict(query.params) or None))
+                return ColumnAnswer(self._statements.relation(rewrite_markers(query.sql, "$"), query.params))
             except (duckdb.Error, RuntimeError) as error:  # what fails while rows are read comes through nanoarrow
                 raise QueryError(str(error)) from error
 
     @contextlib.contextmanager
     def narrowed(self, run_ids: Sequence[str], queries: Sequence[Query]) -> Iterator[None]:
-        """Answer `queries` inside from copies of these runs' rows: twenty of them then read each relation once.
+        """Answer `queries` inside, on every side, from copies of these runs' rows."""
+        from clawtrace.store.narrowed import narrowed
 
-        Temporary tables hide the relations that the texts name, with the columns that they name.
-        """
-        text = " ".join(query.sql for query in queries)
-        hidden: list[str] = []
-        with self._reader_lock:
-            self.select_runs(run_ids)
-            try:
-                for relation in RELATIONS.values():
-                    columns = _columns_read(relation, text)
-                    if relation.name != "attributes" and columns:  # that one is a view
-                        self._reader.execute(
-                            f"CREATE TEMP TABLE {relation.name} AS SELECT r.{', r.'.join(columns)} "
-                            f"FROM {relation.name} AS r JOIN selected_runs AS s ON s.run_id = r.run_id"
-                        )
-                        hidden.append(relation.name)
-                yield
-            finally:
-                for name in hidden:
-                    self._reader.execute(f"DROP TABLE temp.{name}")
+        with self._reader_lock, narrowed(self.sides(), run_ids, queries):
+            yield
 
     def _bind(self, bound: Sequence[BoundRelation]) -> None:
         for relation in bound:
+            if self._bound.get(relation.name) is relation.rows:
+                continue
             values, items = zip(*relation.rows, strict=True) if relation.rows else ((), ())
             self.load(relation.name, {"value": ("text", values), "item": ("bigint", items)})
+            if len(values) <= _COPIED_ROWS:
+                self._bound[relation.name] = relation.rows
 
     def _answer(self, query: Query, max_rows: int | None = None) -> Answer:
         import duckdb
@@ -238,12 +227,3 @@ class QuestionSide:
                 return run_interruptibly(self._reader, time_limit_s, lambda: self._answer(query, max_rows))
             finally:
                 self._reader.execute("ROLLBACK")
-
-
-def _columns_read(relation: Relation, sql: str) -> list[str]:
-    """Return the columns of `relation` that a text may read; none where it does not name the relation."""
-    named = re.findall(rf"\b(?:FROM|JOIN)\s+{relation.name}\b(?: AS (\w+))?", sql, re.IGNORECASE)
-    read = {column for alias in named if alias for column in re.findall(rf"\b{alias}\.(\w+|\*)", sql)}
-    if "" in named or "*" in read:
-        return list(relation.column_names)
-    return [name for name in relation.column_names if name in read]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from clawtrace.model.query import Scalar
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection, Statement
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation, Statement
 
 __all__ = ["Statements"]
 
@@ -32,13 +32,25 @@ class Statements:
         Raises:
             duckdb.Error: the engine's words.
         """
+        *before, last = self._statements_of(sql)
+        for statement in before:
+            self._connection.execute(statement)
+        return self._connection.execute(last, dict(params) if params else None)
+
+    def relation(self, sql: str, params: Mapping[str, Scalar] | None = None) -> DuckDBPyRelation:
+        """Return the rows of a text of one SELECT, which runs when they are read.
+
+        Raises:
+            duckdb.Error: the engine's words.
+        """
+        (statement,) = self._statements_of(sql)
+        return self._connection.sql(statement, params=dict(params) if params else None)
+
+    def _statements_of(self, sql: str) -> list[Statement]:
         parsed = self._parsed.get(sql)
         if parsed is None:
             parsed = self._connection.extract_statements(sql)
             if len(self._parsed) >= _KEPT:
                 self._parsed.clear()
             self._parsed[sql] = parsed
-        *before, last = parsed
-        for statement in before:
-            self._connection.execute(statement)
-        return self._connection.execute(last, dict(params) if params else None)
+        return parsed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, TypeVar
 
 from clawtrace.errors import QueryError
@@ -44,6 +43,8 @@ def run_interruptibly(connection: DuckDBPyConnection, seconds: float | None, ask
     Raises:
         QueryError: the query ran longer than it may, or what `ask` raises.
     """
+    from concurrent.futures import ThreadPoolExecutor, wait
+
     with ThreadPoolExecutor(1, thread_name_prefix="clawtrace-query") as thread:
         answer = thread.submit(ask)
         try:

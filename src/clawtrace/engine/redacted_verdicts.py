@@ -1,0 +1,63 @@
+"""Secrets that stand in assertions themselves, such as ``{{env.API_KEY}}``: no verdict repeats them (spec: config.md §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from clawtrace.assertions.base import Assertion
+from clawtrace.model.verdict import RunResult, Verdict
+
+__all__ = ["without_secrets"]
+
+
+def without_secrets(
+    results: Sequence[RunResult], assertions: Sequence[Assertion], clean: Callable[[str], str]
+) -> list[RunResult]:
+    """Return results of which no verdict says a secret of its assertion; mostly none has any, and they are as they were.
+
+    What was received is redacted already, and what probes found: a secret can come only from the question.
+
+    Args:
+        results: one a run, their verdicts in the order of `assertions`.
+        assertions: what was asked.
+        clean: takes known secrets out of a text.
+    """
+    places = {place for place, one in enumerate(assertions) if _holds_a_secret(one, clean)}
+    if not places:
+        return list(results)
+    return [
+        result._replace(
+            verdicts=tuple(
+                _told(verdict, clean) if place in places else verdict for place, verdict in enumerate(result.verdicts)
+            )
+        )
+        for result in results
+    ]
+
+
+def _holds_a_secret(assertion: Assertion, clean: Callable[[str], str]) -> bool:
+    fields = assertion.model_dump(mode="json", fallback=str)
+    return bool(_clean(fields, clean) != fields)
+
+
+def _told(verdict: Verdict, clean: Callable[[str], str]) -> Verdict:
+    return verdict._replace(
+        message=clean(verdict.message),
+        expected=_clean(verdict.expected, clean),
+        actual=_clean(verdict.actual, clean),
+        evidence=tuple(one._replace(why=clean(one.why)) for one in verdict.evidence),
+        sql=clean(verdict.sql),
+        params=_clean(verdict.params, clean),
+        hint=clean(verdict.hint),
+        description=clean(verdict.description),
+        scope=_clean(verdict.scope, clean),
+    )
+
+
+def _clean(value: Any, clean: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {clean(key) if isinstance(key, str) else key: _clean(item, clean) for key, item in value.items()}
+    return [_clean(item, clean) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,45 @@
+"""Streamed answers that an instrumentation tells of in a span of their own, beside that of the request.
+
+The request's span ends when the stream begins and knows nothing of the answer; another span of its scope, written when the
+stream has ended, repeats the request and tells the rest (dialect role `answer`). The two are one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clawtrace.engine.span import Span
+
+__all__ = ["with_answers"]
+
+
+def with_answers(spans: Sequence[Span], group: Sequence[int | None]) -> list[int | None]:
+    """Return for each span its group, where each answer is in the call whose request it repeats."""
+    found = list(group)
+    if "answer" not in {span.role for span in spans}:
+        return found
+    waiting: dict[tuple[object, ...], list[int]] = {}
+    for index, span in enumerate(spans):  # in order of start
+        if span.kind != "llm":
+            continue
+        if span.role != "answer":
+            if _asks(span):
+                waiting.setdefault(_place(span), []).append(index)
+        elif requests := waiting.get(_place(span)):
+            # Several that ask the same are answered in their order; of others the last is the likeliest.
+            same = (n for n in requests if spans[n].input_payload == span.input_payload)
+            request = next(same, requests[-1])
+            requests.remove(request)
+            found[index] = group[request]
+    return found
+
+
+def _asks(span: Span) -> bool:
+    """Return whether a span is a request whose answer it does not tell."""
+    return span.kind == "llm" and span.role is None and not span.failed and span.output_tokens is None
+
+
+def _place(span: Span) -> tuple[object, ...]:
+    """Return what an answer shares with its request: both hang below the same span, roots in traces of their own."""
+    trace_id = None if span.parent_sid is None and span.parent_span_id is None else span.trace_id
+    return span.scope, span.request_model, span.parent_sid, span.parent_span_id, trace_id

@@ -25,7 +25,7 @@ def judged(facts, run, world, **fields):
 @pytest.fixture
 def world(tmp_path):
     (tmp_path / "router.json").write_text(json.dumps(DECISIONS))
-    return World("r", workspace=tmp_path)
+    return World("r", workspace=tmp_path, started_at=0.0)
 
 
 def test_decisions_follow_the_recorded_root(facts, world):
@@ -113,3 +113,11 @@ def test_t20_a_state_file_of_an_earlier_run_is_no_evidence(facts, world):
 
     assert (outcome.holds, outcome.missing) == (None, "agents")
     assert "`router.json` is not of this run: it was there before the run and was not touched." in said
+
+
+def test_t20_a_state_file_of_which_nobody_knows_whose_it_is_leaves_the_answer_unknown(facts, world):
+    """Without the run's start and its snapshots an old file looks like one of the run's."""
+    outcome, said, _ = judged(facts, NONE, world._replace(started_at=None), state_path="router.json")
+
+    assert (outcome.holds, outcome.missing) == (None, "runs.started_ns")
+    assert "whether this run wrote `router.json` is unknown" in said

@@ -5,11 +5,13 @@ from __future__ import annotations
 import http.server
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
 import yaml
 
+from clawtrace.assertions._http import MAX_BODY
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.registry import InvalidAssertionError, all_types, parse_assertion
 from clawtrace.assertions.world import Gateway, World
@@ -119,8 +121,12 @@ def server():
             healthy = self.path == "/health" and self.headers.get("Authorization") == "Bearer t0ken"
             self.send_response(200 if healthy else 302 if self.path == "/moved" else 404)
             self.send_header("Location", "/health")
+            self.send_header(
+                "Content-Type", "text/plain; charset=iso-8859-1" if self.path == "/latin" else "text/plain"
+            )
             self.end_headers()
-            self.wfile.write(f"{self.command} {self.headers.get('X-Test', '')}".encode())
+            body = {"/latin": "Grüße".encode("latin-1"), "/long": b"x" * MAX_BODY + b"end"}.get(self.path)
+            self.wfile.write(body or f"{self.command} {self.headers.get('X-Test', '')}".encode())
 
         do_POST = do_GET  # noqa: N815 (the name that the server calls)
 
@@ -164,6 +170,8 @@ class TestGateway:
                 True,
             ),
             ({"expected_status": 404, "expected_body": "PUT"}, False),
+            ({"expected_status": 404, "expected_body": "Grüße", "path": "/latin"}, True),
+            ({"expected_status": 404, "expected_body": "end", "path": "/long"}, None),
         ],
     )
     def test_an_endpoint_is_asked(self, server, fields, holds):
@@ -199,9 +207,52 @@ class TestGateway:
         ({"type": "log_entry", "path": "x", "pattern": "("}, "invalid regular expression"),
         ({"type": "gateway_response", "endpoint": "localhost", "expected_status": 200}, "must be a full URL"),
         ({"type": "env_present", "vars": []}, "needs at least 1 entry"),
+        ({"type": "file_absent", "path": "tmp/*.bak"}, "is looked for as it is written"),
+        ({"type": "file_absent", "path": "~/.cache/x"}, "is looked for as it is written"),
+        (
+            {
+                "type": "gateway_response",
+                "endpoint": "http://x",
+                "expected_status": 200,
+                "method": "HEAD",
+                "expected_body": "a",
+            },
+            "an answer to HEAD has no body",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_when_loaded(fields, says):
     """Nothing is found out halfway through a paid run."""
     with pytest.raises(InvalidAssertionError, match=says):
         parse_assertion(fields)
+
+
+class TestLongLines:
+    def test_a_line_is_never_held_whole(self, tmp_path):
+        """A log of one line of 64 MB costs a check a small part of that."""
+        (tmp_path / "run.log").write_bytes(b"x" * 64_000_000 + b"\nend\n")
+        probe = parse_assertion({"type": "log_entry", "path": "run.log", "pattern": "^end$"})
+
+        tracemalloc.start()
+        try:
+            finding = probe.probe(World("r1", workspace=tmp_path))
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert (finding.holds, finding.actual["line"]) == (True, 2)
+        assert peak < 16_000_000
+
+    def test_what_is_behind_the_end_of_the_look_leaves_absence_open(self, tmp_path):
+        """The pattern is looked for in the first million characters: nothing follows for the rest of that line."""
+        (tmp_path / "run.log").write_text("x" * 1_000_000 + "approved\nnext\n")
+        (tmp_path / "whole.log").write_text("x" * 1_000_000 + "\nnext\n")
+        longer, whole = (
+            parse_assertion({"type": "log_entry", "path": path, "pattern": "approved", "absent": True}).probe(
+                World("r1", workspace=tmp_path)
+            )
+            for path in ("run.log", "whole.log")
+        )
+
+        assert longer.holds is None
+        assert "line 1 is longer than the 1000000 characters that are looked at" in longer.sentence
+        assert whole.holds is True

@@ -71,6 +71,9 @@ def test_a_field_is_described_in_words():
     assert (fields["mode"].type, fields["mode"].default) == ("ordered or path", "ordered")
     assert fields["severity"].common
     assert {field.name: field.type for field in reference(TYPES["tool_call"]).fields}["count"] == "mapping of min, max"
+    assert {field.name: field.type for field in reference(TYPES["tool_sequence"]).fields}["steps"] == (
+        "list of (text or list of these or mapping of any_order or mapping of optional or mapping of repeat, min, max)"
+    )
 
 
 @pytest.mark.parametrize("name", [name for name, cls in TYPES.items() if not issubclass(cls, Probe)])

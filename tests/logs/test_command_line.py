@@ -186,3 +186,32 @@ assertions:
     (run,) = json.loads((tmp_path / "out.json").read_text())["cases"][0]["runs"]
 
     assert [one["status"] for one in run["assertions"]] == ["pass", "pass"], result.output
+
+
+def test_a_line_of_a_log_is_no_duration(invoke: Invoke, tmp_path: Path) -> None:
+    """A line tells that something was done and not how long it took: no limit is kept by that, and none broken."""
+    (tmp_path / "gateway.log").write_text(
+        "2026-11-20T10:00:00Z run_id=r1 tool=fetch\n2026-11-20T10:00:09Z run_id=r1 tool=store\n"
+        "2026-11-20T10:00:00Z run_id=r2 tool=fetch\n"
+        "2026-11-20T10:00:00Z run_id=r3 tool=fetch status=started\n2026-11-20T10:00:04Z run_id=r3 tool=fetch status=ok\n"
+    )
+    (tmp_path / "checks.yaml").write_text(
+        "assertions:\n"
+        "  - {type: span_duration, max_ms: 5000, span_type: tool, id: tools}\n"
+        "  - {type: trace_duration, max_ms: 5000, id: wall}\n"
+        "  - {type: trace_duration, max_ms: 5000, measure: busy, id: busy}\n"
+    )
+    invoke(
+        "eval", "--log", tmp_path / "gateway.log", "--assertions", tmp_path / "checks.yaml", "--report", "json=out.json"
+    )
+    told = {
+        run["run_id"]: {one["id"]: one["status"] for one in run["assertions"]}
+        for case in json.loads((tmp_path / "out.json").read_text())["cases"]
+        for run in case["runs"]
+    }
+
+    assert told == {
+        "r1": {"tools": "inconclusive", "wall": "fail", "busy": "inconclusive"},
+        "r2": {"tools": "inconclusive", "wall": "inconclusive", "busy": "inconclusive"},
+        "r3": {"tools": "pass", "wall": "pass", "busy": "pass"},
+    }

@@ -300,3 +300,68 @@ def test_each_form_recognises_its_own_only() -> None:
         head = path.read_text(encoding="utf-8").splitlines()[:200]
 
         assert len([form for form in forms() if form.recognises(head)]) == 1, path
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-11-20T10:00:01Z tool=rm agent=triage",
+        "2026-11-20T10:00:01Z token_usage input=9000 output=1",
+        {"time": "2026-11-20T10:00:01Z", "run_id": None, "tool": "rm"},
+        '{"time": "2026-11-20T10:00:01Z", "tool": "rm", "run_',
+    ],
+)
+def test_a_line_that_names_no_run_is_of_none_and_leaves_none_whole(tmp_path: Path, line: str | dict[str, Any]) -> None:
+    """Work that any run may have done is given to no run, and nothing follows from its absence in one."""
+    reading = read(tmp_path, "2026-11-20T10:00:00Z run_id=r1 tool=a", line, "run_id=r2 tool=b")
+
+    assert (tools(reading, "r1"), tools(reading, "r2")) == (["a"], ["b"])
+    for run in reading.runs.values():
+        assert run.lacking == ["1 of 3 lines of its log may be of any run: they name none."]
+
+
+def test_other_lines_that_name_no_run_change_nothing(tmp_path: Path) -> None:
+    """A gateway says more than what its runs do."""
+    reading = read(
+        tmp_path, "run_id=r1 tool=a", "gateway listening on 18789", "agent=triage model=gpt-5 loaded", {"level": "info"}
+    )
+
+    assert (reading.unread, reading.runs["r1"].lacking) == (3, [])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-11-20T10:00:01Z run_id=r1, tool=rm, agent=triage",
+        "2026-11-20T10:00:01Z run_id='r1', tool='rm', agent='triage'",
+        "2026-11-20T10:00:01Z Run_Id=r1 TOOL=rm",
+        {"RunID": "r1", "Tool": "rm"},
+        {"run_id": "r1", "tool": {"name": "rm", "id": 7}},
+    ],
+)
+def test_words_are_read_in_capitals_and_between_commas(tmp_path: Path, line: str | dict[str, Any]) -> None:
+    """A forbidden tool is seen, and in its own run, however a gateway punctuates its lines."""
+    reading = read(tmp_path, "2026-11-20T10:00:00Z run_id=r1 tool=a", line)
+
+    assert tools(reading, "r1") == ["a", "rm"]
+    assert list(reading.runs) == ["r1"]
+
+
+def test_a_tool_that_is_named_where_nobody_looks_leaves_the_run_open(tmp_path: Path) -> None:
+    """A layout that is not known tells of no call for sure, and of none that was not made."""
+    reading = read(tmp_path, {"run_id": "r1", "tool": "a"}, {"run_id": "r1", "event": "call", "data": {"tool": "rm"}})
+
+    assert tools(reading, "r1") == ["a"]
+    assert reading.runs["r1"].lacking == ["line 2 of its log could not be read."]
+
+
+def test_tokens_beside_a_tool_count(tmp_path: Path) -> None:
+    """They are tokens of the run, whatever else their line tells."""
+    reading = read(
+        tmp_path,
+        "run_id=r1 tool=llm model=gpt-5 input_tokens=1000 output_tokens=5",
+        "run_id=r1 token_usage input=1 output=1",
+    )
+
+    assert tools(reading, "r1") == ["llm"]
+    assert [span.attributes["gen_ai.usage.input_tokens"] for span in spans(reading, "r1", "usage")] == [1000, 1]

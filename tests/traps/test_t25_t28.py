@@ -180,10 +180,7 @@ def _files_with(root: Path, text: str) -> list[str]:
 
 
 def test_t28_secrets_are_in_no_stored_trace(bench: Bench):
-    """Live: what an agent exports, prints and is given in its environment is in no store and report, and the leak fails.
-
-    The file `stdout` of a run is the agent's own stream, kept byte for byte as its workspace is.
-    """
+    """Live: what an agent exports, prints and is given in its environment is in no file of results, and the leak fails."""
     spans = [
         agent("root", "a"),
         tool_call("t", "read", "root", 10, tool__call__arguments=json.dumps({"key": SECRET}), tool__call__result="of the env-S3cretValue-91x"),
@@ -205,4 +202,4 @@ def test_t28_secrets_are_in_no_stored_trace(bench: Bench):
     assert "[REDACTED:env:" in asked.stdout
     assert (SECRET in asked.stdout, secret in asked.stdout) == (False, False)
     for leaked in (secret, SECRET[:30]):
-        assert {Path(name).name for name in _files_with(bench.root / "outputs", leaked)} == {"stdout"}
+        assert _files_with(bench.root / "outputs", leaked) == []

@@ -1,7 +1,7 @@
 """Conditions on the text of an answer, each decided yes, no or unknown; pure functions.
 
 A part that was redacted could have been anything: what is not met by the rest of such a text is unknown, and that a text
-is absent from it is unknown too.
+is absent from it is unknown too. Texts are compared in one form (`one_form`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from clawtrace.assertions._json_schema import schema_problem
+from clawtrace.assertions._one_form import one_form
 from clawtrace.assertions._redacted import holds_mark, shortest
 from clawtrace.assertions.matchers import compile_regex
 
@@ -28,22 +29,24 @@ def _unless_redacted(met: bool, text: str) -> bool | None:
 
 def present(part: str) -> Condition:
     """Return the condition that the text contains `part`."""
-    return lambda text: _unless_redacted(part in text, text)
+    wanted = one_form(part)
+    return lambda text: _unless_redacted(wanted in one_form(text), text)
 
 
 def absent(part: str) -> Condition:
     """Return the condition that the text does not contain `part`."""
-    return lambda text: False if part in text else None if holds_mark(text) else True
+    unwanted = one_form(part)
+    return lambda text: False if unwanted in one_form(text) else None if holds_mark(text) else True
 
 
 def matches(pattern: str) -> Condition:
     """Return the condition that the regular expression is found somewhere in the text."""
-    return lambda text: _unless_redacted(compile_regex(pattern)(text), text)
+    return lambda text: _unless_redacted(compile_regex(pattern)(one_form(text)), text)
 
 
 def is_equal(whole: str) -> Condition:
     """Return the condition that the text is `whole`, white space around both left out."""
-    return lambda text: _unless_redacted(text.strip() == whole.strip(), text)
+    return lambda text: _unless_redacted(one_form(text.strip()) == one_form(whole.strip()), text)
 
 
 def is_long(most: int) -> Condition:

@@ -33,6 +33,10 @@ class Artifact(Probe):
             return unknown_workspace(self._path)
         return wait_until(lambda: self._look(file, world), file, self.timeout)
 
+    def paths_read(self) -> tuple[str, ...]:
+        """Return the path."""
+        return (self._path,)
+
     @property
     def _path(self) -> str:
         return self.path

@@ -19,6 +19,10 @@ class AtPath(Probe):
     path: PathText
     """The file, relative to the run's workspace."""
 
+    def paths_read(self) -> tuple[str, ...]:
+        """Return the path."""
+        return (self.path,)
+
     def probe(self, world: World) -> Finding:
         """Look at the path."""
         file = located(self.path, world)

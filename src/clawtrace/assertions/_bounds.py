@@ -31,8 +31,10 @@ def need_one_of(model: BaseModel, *names: str) -> None:
         )
 
 
-def check_bounds(minimum: int | None, maximum: int | None) -> None:
-    """Refuse bounds that no number can meet."""
+def check_bounds(minimum: int | None, maximum: int | None, *, alone: bool = True, field: str = "min") -> None:
+    """Refuse bounds that no number can meet, and where nothing else is asked, those that every number meets."""
+    if alone and minimum == 0 and maximum is None:
+        raise PydanticCustomError("bounds", "every number is at least 0: nothing is asked", {"field": field})
     if minimum is not None and maximum is not None and minimum > maximum:
         raise PydanticCustomError(
             "bounds",
@@ -54,7 +56,7 @@ class Bounds(Documented):
     @model_validator(mode="after")
     def _check(self) -> Bounds:
         need_one_of(self, "min", "max")
-        check_bounds(self.min, self.max)
+        check_bounds(self.min, self.max, alone=False)
         return self
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clawtrace.assertions._bounds import plural
-from clawtrace.assertions._commands import command_evidence, hits, listed, resolve_commands
+from clawtrace.assertions._commands import command_evidence, doubt, hits, listed, resolve_commands, why_unknown
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.matchers import RegexText
 from clawtrace.model.query import Query, Resolve
@@ -31,8 +31,8 @@ class CommandPattern(Assertion):
         """Return the query; `found` is what holds when a command matches, with `ok` one that succeeded."""
         met = "h.fit = 1 AND h.ok = TRUE" if ok else "h.fit = 1"
         unmet = "h.ok = FALSE" if ok else "1 = 0"
-        # A match whose success is unknown lacks that; one that may match lacks its text.
-        unknown = "CASE WHEN h.fit = 1 THEN 'commands.ok' ELSE 'commands.text' END"
+        # A match whose success is unknown lacks that; one that may match lacks some of its text.
+        unknown = f"CASE WHEN h.fit = 1 THEN 'commands.ok' ELSE {doubt('h')} END"
         return Query(f"""
 SELECT g.run_id AS run_id, FALSE AS final,
        CASE WHEN g.met > 0 THEN {found} WHEN g.recordable = 0 OR g.nameless > 0 OR g.doubtful > 0 THEN NULL
@@ -101,7 +101,7 @@ WHERE g.has_trace = 1
             return f"Whether a command matches {self.pattern!r} is unknown: {nameless} without a name may have been a shell's."
         if outcome.missing == "commands.ok":
             return f"{listed(row['text'])} matches {self.pattern!r}; whether it succeeded is unknown."
-        return f"Whether one of {recorded} matches {self.pattern!r} is unknown: {listed(row['text'])} may."
+        return f"Whether one of {recorded} matches {self.pattern!r} is unknown: {listed(row['text'])} may{why_unknown(outcome.missing)}."
 
     def recorded_words(self, outcome: Outcome) -> str:
         """Say what ran."""

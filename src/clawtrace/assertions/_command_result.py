@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Discriminator, Tag, WithJsonSchema
 
 from clawtrace._attribute_docs import Documented
 from clawtrace.assertions._bounds import plural
-from clawtrace.assertions._commands import hits, listed, resolve_commands, shown
+from clawtrace.assertions._commands import doubt, hits, listed, resolve_commands, shown, why_unknown
 from clawtrace.assertions._redacted import holds_mark
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.matchers import RegexText
@@ -87,21 +87,22 @@ class CommandResult(Assertion):
       JOIN ({hits(self.of.matching)}
       ) AS h ON h.run_id = w.run_id AND h.call_no = w.tool_call_no
       WHERE w.command_no = 1"""
-            code, number, text = "h.exit_code", "h.command_no", "h.text"
+            code, number, text, lacking = "h.exit_code", "h.command_no", "h.text", doubt("h")
             unsure, part = "CASE WHEN h.fit = 2 THEN 1 ELSE 0 END", "CASE WHEN h.command_no > 1 THEN 1 ELSE 0 END"
         else:
             source = (
                 "FROM commands AS w\n      JOIN selected_runs AS q ON q.run_id = w.run_id\n      WHERE w.command_no = 1"
             )
             code, number, text, unsure, part = "w.exit_code", "w.command_no", "w.text", "0", "0"
+            lacking = "NULL"
         return f"""
     SELECT c.run_id AS run_id, c.call_no AS call_no, c.command_no AS command_no, c.text AS text, c.part AS part,
            c.exit_code AS exit_code, c.stdout AS stdout, c.stderr AS stderr, c.output AS output,
            CASE WHEN c.unsure = 1 THEN 2 ELSE {self.fit()} END AS fit,
-           CASE WHEN c.unsure = 1 THEN 'commands.text' ELSE {self.fact()} END AS fact
+           CASE WHEN c.unsure = 1 THEN c.lacking ELSE {self.fact()} END AS fact
     FROM (
       SELECT w.run_id AS run_id, w.tool_call_no AS call_no, {number} AS command_no, {text} AS text, {unsure} AS unsure,
-             {part} AS part, {code} AS exit_code, w.stdout AS stdout, w.stderr AS stderr, w.output AS output
+             {lacking} AS lacking, {part} AS part, {code} AS exit_code, w.stdout AS stdout, w.stderr AS stderr, w.output AS output
       {source}
     ) AS c
     UNION ALL
@@ -186,8 +187,9 @@ JOIN tool_calls AS k ON k.run_id = j.run_id AND k.call_no = j.call_no
             return f"The {self.what} of commands is unknown: tool calls were not recorded."
         if not row["commands"]:
             return self.none_words(row)
-        if outcome.missing == "commands.text":
-            return f"Which command {self.asked_of()['of']['matching']!r} finds last is unknown: {listed(row['text'])} may be it."
+        if outcome.missing in ("commands.text", "commands.last_no", "redaction"):
+            asked, why = self.asked_of()["of"]["matching"], why_unknown(outcome.missing)
+            return f"Which command {asked!r} finds last is unknown: {listed(row['text'])} may be it{why}."
         if outcome.missing == "tool_calls.name":
             return f"The {self.what} is unknown: a tool call without a name may have been a shell's."
         of_all = (

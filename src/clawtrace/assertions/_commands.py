@@ -14,7 +14,17 @@ from clawtrace.assertions._redacted import holds_mark
 from clawtrace.assertions.matchers import compile_regex
 from clawtrace.model.query import Resolve
 
-__all__ = ["SHOWN", "command_evidence", "command_fit", "hits", "listed", "resolve_commands", "shown"]
+__all__ = [
+    "SHOWN",
+    "command_evidence",
+    "command_fit",
+    "doubt",
+    "hits",
+    "listed",
+    "resolve_commands",
+    "shown",
+    "why_unknown",
+]
 
 SHOWN = 2000
 """Characters of a command or of its output that a message shows."""
@@ -94,6 +104,20 @@ def hits(pattern: str) -> str:
     WHERE f.fit > 0
   ) AS n
   WHERE n.last_no IS NULL OR n.next_no IS NULL OR n.next_no > n.last_no"""
+
+
+def doubt(row: str) -> str:
+    """Return SQL on a row of `hits` for the fact that is unknown where it is doubtful (``fit`` 2 or ``open`` 1)."""
+    return f"""CASE WHEN {row}.text IS NULL THEN 'commands.text' WHEN {row}.open = 1 THEN 'commands.last_no'
+                ELSE 'redaction' END"""
+
+
+def why_unknown(missing: str) -> str:
+    """Return why a text may match (`doubt`), as the end of a sentence; empty where it was not captured."""
+    return {
+        "commands.last_no": ": it could not be split into its simple commands",
+        "redaction": ": parts of it were redacted",
+    }.get(missing, "")
 
 
 def command_evidence(pattern: str) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
+
+from clawtrace._yaml_size import check_size
 
 __all__ = ["Found", "fields_of", "headings", "lookup", "same", "yaml_value"]
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
-
-_DEEPEST = 200
-_MOST_VALUES = 5_000_000
 
 
 class Found(NamedTuple):
@@ -43,36 +42,10 @@ def yaml_value(text: str) -> Any:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        _check_size(yaml.parse(text, loader))
+        check_size(yaml.parse(text, loader))
         return yaml.load(text, loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ValueError(f"is no YAML: {' '.join(str(error).split())[:200]}") from None
-
-
-def _check_size(events: Iterable[Any]) -> None:
-    """Refuse what would break its reader: a depth at which it ends the process, aliases that stand for billions of values.
-
-    Raises:
-        ValueError: it is too deep or too large.
-    """
-    open_sizes, sizes = [0], dict[str, int]()
-    anchors: list[str | None] = []
-    for event in events:
-        name = type(event).__name__
-        if name in ("MappingStartEvent", "SequenceStartEvent"):
-            open_sizes.append(0)
-            anchors.append(event.anchor)
-        elif name in ("MappingEndEvent", "SequenceEndEvent"):
-            size, anchor = open_sizes.pop(), anchors.pop()
-            open_sizes[-1] += size + 1
-            if anchor:
-                sizes[anchor] = size + 1
-        elif name in ("ScalarEvent", "AliasEvent"):
-            open_sizes[-1] += sizes.get(event.anchor, 1) if name == "AliasEvent" else 1
-        if len(open_sizes) > _DEEPEST:
-            raise ValueError(f"it is nested deeper than {_DEEPEST} levels")
-        if open_sizes[-1] > _MOST_VALUES:
-            raise ValueError(f"it stands for more than {_MOST_VALUES} values")
 
 
 def fields_of(text: str) -> Mapping[str, Any] | None:

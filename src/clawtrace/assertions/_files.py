@@ -27,6 +27,9 @@ __all__ = [
     "Text",
     "Timestamp",
     "encoding_of",
+    "hidden",
+    "is_unread",
+    "leads_out",
     "located",
     "read_text",
     "stale_reason",
@@ -42,6 +45,9 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+
+_NO_TEXT = "\0"
+_NO_CHARACTER = "\ufffd"
 
 Text = Annotated[str, Field(strict=True, min_length=1)]
 """Text that is not empty."""
@@ -81,6 +87,14 @@ def located(path: str, world: World) -> Path | None:
     return None if world.workspace is None else world.workspace / file
 
 
+def leads_out(path: str, world: World) -> bool:
+    """Return whether a path leads out of the run's workspace, to what can change while the run stays as it is."""
+    file = located(path, world)
+    if file is None or world.workspace is None:
+        return file is not None
+    return not file.resolve().is_relative_to(world.workspace.resolve())
+
+
 def read_text(file: Path) -> str:
     """Return a file's text; bytes that are no text become replacement characters.
 
@@ -98,6 +112,20 @@ def encoding_of(file: Path) -> str:
     with file.open("rb") as stream:
         head = stream.read(4)
     return next((name for mark, name in _MARKS if head.startswith(mark)), "utf-8-sig")
+
+
+def is_unread(text: str) -> bool:
+    """Return whether bytes in a text stand for no character: what they say is unknown."""
+    return _NO_TEXT in text or _NO_CHARACTER in text
+
+
+def hidden(part: str, text: str) -> bool:
+    """Return whether `part`, which is not in `text`, may be in bytes that were not read as they were meant.
+
+    Zero bytes are of an encoding that nothing names (UTF-16 without its mark) or of no text; other bytes that are no UTF-8
+    are of an encoding in which ASCII is written as everywhere.
+    """
+    return _NO_TEXT in text or (_NO_CHARACTER in text and not part.isascii())
 
 
 def stale_reason(file: Path, world: World, updated_after: str | None) -> str | None:

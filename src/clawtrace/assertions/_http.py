@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from clawtrace.errors import ClawtraceError
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
+    from urllib.error import HTTPError
 
 __all__ = ["MAX_BODY", "HttpAnswer", "UnreachableError", "request"]
 
@@ -23,6 +28,8 @@ class HttpAnswer(NamedTuple):
     status: int
     body: str
     """The first `MAX_BODY` bytes as text."""
+    cut: bool = False
+    """Whether there was more of it."""
 
 
 def request(
@@ -46,11 +53,22 @@ def request(
     asked = urllib.request.Request(url, data=body, headers=dict(headers), method=method)
     try:
         with opener.open(asked, timeout=timeout_s) as answer:
-            return HttpAnswer(answer.status, answer.read(MAX_BODY).decode("utf-8", "replace"))
+            return _answer(answer.status, answer)
     except urllib.error.HTTPError as error:
         with error:
-            return HttpAnswer(error.code, error.read(MAX_BODY).decode("utf-8", "replace"))
+            return _answer(error.code, error)
     except urllib.error.URLError as error:
         raise UnreachableError(f"nobody answered at {url}: {error.reason}") from None
     except (OSError, HTTPException, ValueError) as error:
         raise UnreachableError(f"nobody answered at {url}: {error}") from None
+
+
+def _answer(status: int, answer: HTTPResponse | HTTPError) -> HttpAnswer:
+    """Read the body in the encoding that its headers name, UTF-8 where they name none that is known."""
+    body = answer.read(MAX_BODY + 1)
+    charset = answer.headers.get_content_charset("utf-8")
+    try:
+        codecs.lookup(charset)
+    except LookupError:
+        charset = "utf-8"
+    return HttpAnswer(status, body[:MAX_BODY].decode(charset, "replace"), len(body) > MAX_BODY)

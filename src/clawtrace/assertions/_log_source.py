@@ -20,6 +20,10 @@ class LogSource(Assertion):
     run_id: str | None = None
     """Ask only about the run of exactly this id, as the log calls it; by default the current run."""
 
+    def paths_read(self) -> tuple[str, ...]:
+        """Return the log."""
+        return () if self.log_path is None else (self.log_path,)
+
     def outcome(self, row: Row) -> Outcome:
         """Read one row; the answer is unknown for a run that was not asked about."""
         if self._asks_another_run(row["run_id"]):

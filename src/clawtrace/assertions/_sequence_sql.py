@@ -16,11 +16,20 @@ __all__ = ["contains_sql", "details_sql", "evidence_sql", "ordered_sql", "partia
 _CALLS = """calls AS (
   SELECT c.run_id AS run_id, c.call_no AS call_no, c.start_ns AS begins,
          CASE WHEN c.start_ns IS NULL THEN NULL ELSE c.name END AS tool,
-         CASE WHEN c.end_ns > c.start_ns THEN c.end_ns ELSE c.start_ns + 1 END AS ends,
-         CASE WHEN c.name IS NULL OR c.start_ns IS NULL OR c.end_ns IS NULL THEN 1 ELSE 0 END AS unclear
+         CASE WHEN c.end_ns > c.start_ns THEN c.end_ns ELSE c.start_ns + 1 END AS ends
   FROM tool_calls AS c
   JOIN selected_runs AS s ON s.run_id = c.run_id
   WHERE c.outcome <> 'requested'
+)"""
+
+# One row for each expectation that a call meets, of the calls with a start: names are compared once and not in each step.
+_MEETING = """meeting AS (
+  SELECT c.run_id AS run_id, c.call_no AS call_no, c.start_ns AS begins,
+         CASE WHEN c.end_ns > c.start_ns THEN c.end_ns ELSE c.start_ns + 1 END AS ends, m.item AS item
+  FROM tool_calls AS c
+  JOIN expected_tools AS m ON m.value = c.name
+  JOIN selected_runs AS s ON s.run_id = c.run_id
+  WHERE c.outcome <> 'requested' AND c.start_ns IS NOT NULL
 )"""
 
 _CONCURRENT = """concurrent AS (
@@ -55,7 +64,12 @@ def _totals(names: int = 0) -> str:
 
 
 def _attempts(names: int = 0) -> str:
-    return _branch("calls AS a GROUP BY a.run_id", "a.run_id", {"calls": "count(*)", "vague": "max(a.unclear)"}, names)
+    unclear = "CASE WHEN a.name IS NULL OR a.start_ns IS NULL OR a.end_ns IS NULL THEN 1 ELSE 0 END"
+    source = (
+        "tool_calls AS a JOIN selected_runs AS q ON q.run_id = a.run_id\n"
+        "    WHERE a.outcome <> 'requested' GROUP BY a.run_id"
+    )
+    return _branch(source, "a.run_id", {"calls": "count(*)", "vague": f"max({unclear})"}, names)
 
 
 def _overlapping(names: int = 0) -> str:
@@ -106,12 +120,12 @@ def ordered_sql(expected: int, *, distinct: bool, by_start: bool) -> str:
     rest is left to the search in Python.
     """
     step = _interval_step if distinct and not by_start else _plain_step
-    tables = [_CALLS, *(f"step_{item} AS (\n{step(item)}\n)" for item in range(expected))]
+    tables = [_MEETING, *(f"step_{item} AS (\n{step(item)}\n)" for item in range(expected))]
     steps = [_branch(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(expected)]
     branches = [_totals(), _attempts(), *steps]
     exact = "g.vague = 0"
     if not distinct and not by_start:
-        tables.append(_CONCURRENT)
+        tables += [_CALLS, _CONCURRENT]
         branches.append(_overlapping())
         exact = "(g.vague = 0 AND g.overlapping = 0)"
     return _combined(tables, branches, _answer(f"g.met = {expected}", exact))
@@ -120,11 +134,11 @@ def ordered_sql(expected: int, *, distinct: bool, by_start: bool) -> str:
 def _interval_step(item: int) -> str:
     """The earliest start among the calls that end after every start chosen so far; kept: the latest start."""
     if not item:
-        return f"SELECT k.run_id AS run_id, min(k.begins) AS latest FROM calls AS k WHERE {_named('k.tool', 0)} GROUP BY k.run_id"
+        return "SELECT k.run_id AS run_id, min(k.begins) AS latest FROM meeting AS k WHERE k.item = 0 GROUP BY k.run_id"
     return f"""SELECT k.run_id AS run_id,
        CASE WHEN min(k.begins) > max(p.latest) THEN min(k.begins) ELSE max(p.latest) END AS latest
-FROM calls AS k JOIN step_{item - 1} AS p ON p.run_id = k.run_id
-WHERE k.ends > p.latest AND {_named("k.tool", item)}
+FROM meeting AS k JOIN step_{item - 1} AS p ON p.run_id = k.run_id
+WHERE k.ends > p.latest AND k.item = {item}
 GROUP BY k.run_id"""
 
 
@@ -133,7 +147,7 @@ def _plain_step(item: int) -> str:
     before = f"JOIN step_{item - 1} AS p ON p.run_id = k.run_id " if item else ""
     after = "k.call_no > p.at_no AND " if item else ""
     return f"""SELECT k.run_id AS run_id, min(k.call_no) AS at_no
-FROM calls AS k {before}WHERE {after}{_named("k.tool", item)}
+FROM meeting AS k {before}WHERE {after}k.item = {item}
 GROUP BY k.run_id"""
 
 
@@ -210,7 +224,7 @@ def partial_sql(*, without_calls: bool) -> str:
     answer = f"""CASE WHEN g.calls > 0 OR g.recordable = 0 THEN NULL ELSE {"TRUE" if without_calls else "FALSE"} END AS holds,
        CASE WHEN g.recordable = 0 THEN 'tool_calls' ELSE NULL END AS missing,
        CASE WHEN g.calls = 0 THEN TRUE ELSE FALSE END AS settled, FALSE AS final"""
-    return _combined([_CALLS], [_totals(), _attempts()], answer)
+    return _combined([], [_totals(), _attempts()], answer)
 
 
 def details_sql() -> str:

@@ -24,6 +24,8 @@ class Ended(NamedTuple):
     """None when the time limit ended it; negative after a signal."""
     stdout: str
     stderr: str
+    cut: bool = False
+    """Whether there was more on standard output than is read."""
 
 
 def run_shell(command: str, folder: Path, env: Mapping[str, str], limit_s: float) -> Ended:
@@ -47,7 +49,7 @@ def run_shell(command: str, folder: Path, env: Mapping[str, str], limit_s: float
                 code = process.wait(limit_s)
         finally:
             _kill_group(process)
-        return Ended(code, _text(stdout), _text(stderr))
+        return Ended(code, _text(stdout), _text(stderr), stdout.seek(0, os.SEEK_END) > _MOST)
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -170,7 +170,7 @@ _NUMBER_SCHEMA = WithJsonSchema(
         ]
     }
 )
-_WRITTEN = PlainSerializer(lambda test: test.written)
+_WRITTEN = PlainSerializer(lambda test: None if test is None else test.written)
 
 
 def _annotation(column: Column) -> Any:

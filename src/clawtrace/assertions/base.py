@@ -80,6 +80,8 @@ class Assertion(Documented):
 
     needs_trace: ClassVar[bool] = True
     """Whether a run without any span is skipped; False for what the runner or the world alone can answer."""
+    asks_answer: ClassVar[bool] = False
+    """Whether it asks for the final answer, which the runner knows of a run without any span too."""
     needs_redaction: ClassVar[bool] = False
     """Whether the question is answered by redaction's marks, so that it cannot be asked where redaction was off."""
     unscoped: ClassVar[str] = ""
@@ -138,7 +140,8 @@ class Assertion(Documented):
         Columns: ``run_id``; ``holds`` (boolean, NULL when unknown facts decide); for exact questions ``final`` (without
         it nothing is final before the trace is whole);
         optionally ``missing`` (the unknown fact, NULL when none), ``settled`` (false: `details` and `decide` must
-        answer), and whatever `explain` and `actual` need. A run has a trace when it has a row in ``run_totals``.
+        answer), and whatever `explain` and `actual` need. A run has a trace when it has a row in ``run_totals``. Where a
+        question `asks_answer`, a run that has none but a ``final_output`` has a row too.
         """
         raise NotImplementedError
 
@@ -161,6 +164,10 @@ class Assertion(Documented):
     def reads_world(self) -> bool:
         """Return whether `beside` has anything to read."""
         return type(self).beside is not Assertion.beside
+
+    def paths_read(self) -> Sequence[str]:
+        """Return the paths of files that the answer depends on, as they are written; not those beside the case file."""
+        return ()
 
     def evidence(self) -> Query | None:
         """Return SQL for the spans that decided: ``run_id, span_id, why, rank`` for the selected runs.

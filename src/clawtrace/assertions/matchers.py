@@ -31,6 +31,9 @@ __all__ = [
 TIME_LIMIT_S = 1.0
 """How long one regular expression may look at one value, in seconds."""
 
+_MEANT = {"re": "re", "regex": "re", "regexp": "re", "glob": "glob", "literal": "literal"}
+"""What is meant by a word before a colon that is no matcher as it is written."""
+
 Predicate = Callable[[str], bool]
 
 
@@ -112,10 +115,31 @@ def compile_matcher(text: str) -> Predicate:
         return compile_regex(rest)
     if separator and kind == "glob":
         return _compile_glob(rest)
-    whole = rest if separator and kind == "literal" else text
+    literal = bool(separator) and kind == "literal"
+    whole = rest if literal else text
     if not whole:
         raise ValueError("an empty text names nothing")
+    if not literal:
+        _check_plain(text, kind if separator else "")
     return lambda value: value == whole
+
+
+def _check_plain(text: str, kind: str) -> None:
+    """Refuse a plain text that was meant as a pattern: as a name it is nobody's, and whatever must not be never is.
+
+    Raises:
+        ValueError: it begins like a matcher, or holds the sign of a glob.
+    """
+    meant = _MEANT.get(kind.casefold())
+    if meant is not None:
+        rest = text.partition(":")[2]
+        raise ValueError(
+            f"{kind!r} is no matcher: write '{meant}:{rest}', or 'literal:{text}' for a name that begins so"
+        )
+    if "*" in text:
+        raise ValueError(
+            f"{text!r} is compared as it is: write 'glob:{text}' for a pattern, 'literal:{text}' for this name"
+        )
 
 
 class Matcher(NamedTuple):

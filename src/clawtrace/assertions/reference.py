@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -114,23 +115,32 @@ _MANY_KEYS = 12
 """A mapping with more keys is not spelt out."""
 
 
-def _words(schema: dict[str, Any], definitions: dict[str, Any], inside: tuple[str, ...] = ()) -> str:
-    """Say a JSON Schema in words; `inside` are the definitions that it is part of."""
+def _words(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
+    """Say a JSON Schema in words."""
+    return " or ".join(_alternatives(schema, definitions, ()))
+
+
+def _alternatives(schema: dict[str, Any], definitions: dict[str, Any], inside: tuple[str, ...]) -> list[str]:
+    """Say each form that a JSON Schema allows; `inside` are the unions that it is part of, which are not said again."""
     if "$ref" in schema:
-        name = schema["$ref"].rsplit("/", 1)[-1]
-        return "the same" if name in inside else _words(definitions[name], definitions, (*inside, name))
+        return _alternatives(definitions[schema["$ref"].rsplit("/", 1)[-1]], definitions, inside)
     if "enum" in schema or "const" in schema:
-        return " or ".join(str(word) for word in schema.get("enum", [schema.get("const")]))
-    if found := schema.get("anyOf", schema.get("oneOf")):
-        parts = [_words(part, definitions, inside) for part in found if part.get("type") != "null"]
-        return " or ".join(dict.fromkeys(parts))
+        return [str(word) for word in schema.get("enum", [schema.get("const")])]
+    if union := schema.get("anyOf", schema.get("oneOf")):
+        key = json.dumps(union, sort_keys=True)
+        if key in inside:
+            return ["these"]
+        forms = (part for part in union if part.get("type") != "null")
+        said = (word for part in forms for word in _alternatives(part, definitions, (*inside, key)))
+        return list(dict.fromkeys(said))
     kind = schema.get("type", "any value")
     if kind == "array":
-        return f"list of {_words(schema.get('items', {}), definitions, inside)}"
+        items = _alternatives(schema.get("items", {}), definitions, inside)
+        return [f"list of {items[0]}" if len(items) == 1 else f"list of ({' or '.join(items)})"]
     if kind == "object" and 0 < len(schema.get("properties", ())) <= _MANY_KEYS:
-        return f"mapping of {', '.join(schema['properties'])}"
+        return [f"mapping of {', '.join(schema['properties'])}"]
     words = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
-    return words.get(kind, "mapping" if kind == "object" else kind)
+    return [words.get(kind, "mapping" if kind == "object" else kind)]
 
 
 def json_schema() -> dict[str, Any]:

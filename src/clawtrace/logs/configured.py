@@ -82,7 +82,7 @@ class ConfiguredForm(LogForm):
             found = next((match for pattern in self._patterns if (match := _found(pattern, text))), None)
             told = {name: value for name, value in found.groupdict().items() if value} if found is not None else {}
             if found is None or (self._by_run and "run_id" not in told):
-                reading.could_not_read(number, text)
+                reading.could_not_read(number, text, stray=not set(_TELLING).isdisjoint(told))
                 continue
             usage = bool({"input_tokens", "output_tokens"} & told.keys())
             event = Event.of(

@@ -93,7 +93,8 @@ class _Run:
         above = agent
         if event.tool is not None:
             above = self._tool(event, at, agent)
-        elif event.usage is not None or event.model is not None:
+            event = event._replace(model=None)  # tokens beside a tool are counted, and are no model call
+        if event.usage is not None or event.model is not None:
             self._usage(event, at, agent)
         if event.to_agent is not None or event.child_run_id is not None:
             self._delegation(event, at, above)

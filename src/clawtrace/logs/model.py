@@ -75,6 +75,8 @@ class LogReading:
     lines: int = 0
     unread: int = 0
     """Lines that could not be read."""
+    strays: int = 0
+    """Of those, the lines of a log of many runs that may tell of work of any of them."""
     samples: list[str] = field(default_factory=list)
     """Some of those, each with its number."""
     tells_tools: bool = True
@@ -92,6 +94,7 @@ class LogReading:
             self.runs.setdefault(run_id, run)
         self.lines += other.lines
         self.unread += other.unread
+        self.strays += other.strays
         self.samples = [*self.samples, *other.samples][:_SAMPLES]
         self.tells_tools = self.tells_tools and other.tells_tools
 
@@ -127,9 +130,13 @@ class LogReading:
             elif child not in seen:
                 self._gather(child, found, activation, seen)
 
-    def could_not_read(self, line: int, text: str, run_id: str | None = None) -> None:
-        """Count a line that could not be read; of a known run it is a reason against that run's completeness."""
+    def could_not_read(self, line: int, text: str, run_id: str | None = None, *, stray: bool = False) -> None:
+        """Count a line that could not be read; of a known run it is a reason against that run's completeness.
+
+        A `stray` line tells of work and names no run: it is given to none, and none of the log's runs is whole.
+        """
         self.unread += 1
+        self.strays += stray
         shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
         if len(self.samples) < _SAMPLES:
             self.samples.append(f"line {line}: {shown}")

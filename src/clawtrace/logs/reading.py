@@ -21,6 +21,9 @@ FORMS = "clawtrace.logs.forms"
 _HEAD_LINES = 200
 """Lines at the beginning that a form is recognised by."""
 
+_LONGEST = 64 * 1024 * 1024
+"""Bytes of a line that are looked at."""
+
 _GZIP = b"\x1f\x8b"
 
 
@@ -55,7 +58,10 @@ def read_log(path: Path, configured: Sequence[LogForm] = ()) -> LogReading:
 
 
 def _lines(content: IO[bytes]) -> Iterator[str]:
-    for line in content:
+    while line := content.readline(_LONGEST):
+        rest = line
+        while len(rest) == _LONGEST and not rest.endswith(b"\n"):  # what is cut is no line of any form
+            rest = content.readline(_LONGEST)
         yield line.decode("utf-8-sig" if line[:3] == b"\xef\xbb\xbf" else "utf-8", "replace").rstrip("\r\n")
 
 
@@ -82,6 +88,11 @@ def _read(path: Path, lines: Iterator[str], configured: Sequence[LogForm]) -> Lo
     if reading.unread and not reading.by_run:
         for run in reading.runs.values():
             run.lacking.append(f"{reading.unread} of {reading.lines} lines of its transcript could not be read.")
+    if reading.strays:
+        for run in reading.runs.values():
+            run.lacking.append(
+                f"{reading.strays} of {reading.lines} lines of its log may be of any run: they name none."
+            )
     for further in form.companions(reading):
         if further != path:
             reading.join(read_log(further, configured))

@@ -7,13 +7,13 @@ import unicodedata
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions._artifact import Artifact
 from clawtrace.assertions._bounds import need_one_of
 from clawtrace.assertions._documents import lookup, yaml_value
-from clawtrace.assertions._files import Text, read_text
+from clawtrace.assertions._files import Text, is_unread, read_text
 from clawtrace.assertions.probe import Finding
 from clawtrace.assertions.world import World
 from clawtrace.errors import ClawtraceError
@@ -21,8 +21,15 @@ from clawtrace.errors import ClawtraceError
 __all__ = ["ArtifactAbsentWords"]
 
 
-_UNREAD = frozenset("\0\ufffd")
-"""Characters that stand where bytes are no text."""
+_PARTED = r"[\w--\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+"""A letter of a word that has space around it."""
+
+
+def _visible(words: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    for word in words or ():
+        if not _plain(word).strip():
+            raise PydanticCustomError("word", "{found} holds nothing to look for", {"found": repr(word)})
+    return words
 
 
 class ArtifactAbsentWords(Artifact):
@@ -41,7 +48,7 @@ class ArtifactAbsentWords(Artifact):
 
     case_files = ("source",)
 
-    words: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
+    words: Annotated[Annotated[tuple[Text, ...], Field(min_length=1)] | None, AfterValidator(_visible)] = None
     """Words and phrases that must not be there."""
     source: Text | None = None
     """YAML file with further words, relative to the case file."""
@@ -68,7 +75,7 @@ class ArtifactAbsentWords(Artifact):
         if present:
             listed = ", ".join(repr(word) for word in present)
             return Finding(False, f"`{self.path}` holds {listed}.", present)
-        if not _UNREAD.isdisjoint(text):
+        if is_unread(text):
             sentence = f"`{self.path}` holds bytes that are no text, among which a word could be."
             return Finding(None, sentence, [], "the text of the file")
         return Finding(True, f"`{self.path}` holds none of {len(words)} words.", [])
@@ -83,7 +90,11 @@ class ArtifactAbsentWords(Artifact):
         except ValueError as error:
             raise ClawtraceError(f"the file {self.source!r} {error}") from None
         found = lookup(data, self.key) if isinstance(data, dict) else None
-        if found is None or not isinstance(found.value, list) or not all(isinstance(word, str) for word in found.value):
+        if (
+            found is None
+            or not isinstance(found.value, list)
+            or not all(isinstance(word, str) and _plain(word).strip() for word in found.value)
+        ):
             raise ClawtraceError(f"the file {self.source!r} has no list of words under `{self.key}`")
         if not found.value:
             raise ClawtraceError(f"the list of words under `{self.key}` in {self.source!r} is empty: nothing is asked")
@@ -92,10 +103,16 @@ class ArtifactAbsentWords(Artifact):
 
 def _plain(text: str) -> str:
     """Return a text with one way to write each character, without those that are not seen."""
-    return "".join(one for one in unicodedata.normalize("NFKC", text) if unicodedata.category(one) != "Cf")
+    return "".join(one for one in unicodedata.normalize("NFKC", text.casefold()) if unicodedata.category(one) != "Cf")
 
 
 def _whole(word: str) -> re.Pattern[str]:
-    """Return the expression for a word or phrase between characters that belong to no word."""
+    """Return the expression for a word or phrase between characters that belong to no word.
+
+    An end that is no letter of a word ("!!!", "$100"), or of a script that does not part its words, is found anywhere.
+    """
+    import regex  # takes longer to import than everything else here
+
     parts = r"\s+".join(re.escape(part) for part in word.split())
-    return re.compile(rf"(?<!\w){parts}(?!\w)", re.IGNORECASE)
+    first, last = (regex.match(_PARTED, one, regex.V1) for one in (word.strip()[0], word.strip()[-1]))
+    return re.compile((r"(?<!\w)" if first else "") + parts + (r"(?!\w)" if last else ""))

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from clawtrace.assertions._artifact import FreshArtifact
 from clawtrace.assertions._bounds import need_one_of
 from clawtrace.assertions._documents import fields_of, headings, lookup
-from clawtrace.assertions._files import Text, read_text
+from clawtrace.assertions._files import Text, hidden, read_text
 from clawtrace.assertions.probe import Finding
 from clawtrace.assertions.world import World
 
@@ -49,6 +49,9 @@ class ArtifactContains(FreshArtifact):
         lacking = [f"the section {name!r}" for name in self.sections or () if _plain(name) not in map(_plain, found)]
         lacking += [f"the field {name!r}" for name in self.fields or () if keys is None or lookup(keys, name) is None]
         actual = {"sections": found, "fields": sorted(keys) if keys is not None else None}
+        if lacking and all(hidden(one, text) for one in lacking):
+            sentence = f"`{self.path}` holds bytes that are no text, among which {', '.join(lacking)} could be."
+            return Finding(None, sentence, actual, "the text of the file")
         if lacking:
             return Finding(False, f"`{self.path}` lacks {', '.join(lacking)}.", actual)
         return Finding(True, f"`{self.path}` has everything asked for.", actual)

@@ -138,6 +138,10 @@ GROUP BY a.run_id"""
 FROM agents AS a JOIN selected_runs AS s ON s.run_id = a.run_id
 {before}WHERE a.name IN (SELECT m.value FROM expected_agents AS m WHERE m.item = {item}){root}"""
 
+    def paths_read(self) -> list[str]:
+        """Return the router state files."""
+        return self._fallbacks
+
     def reads_world(self) -> bool:
         """Router state files are read where they are named."""
         return bool(self._fallbacks)
@@ -230,7 +234,11 @@ def _decisions(path: str, world: World) -> Row:
         return {**row, "problem": problem, "unknown": True, "missing": "runs.workspace"}
     if not file.is_file():
         return {**row, "problem": f"`{path}` does not exist"}
-    if stale := stale_reason(file, world, None):
+    stale = stale_reason(file, world, None)
+    if stale is None:
+        problem = f"whether this run wrote `{path}` is unknown"
+        return {**row, "problem": problem, "unknown": True, "missing": "runs.started_ns"}
+    if stale:
         return {**row, "problem": f"`{path}` is not of this run: {stale}"}
     try:
         agents = routed_agents(read_text(file))

@@ -33,7 +33,7 @@ class EnvPresent(Probe):
 
     def probe(self, world: World) -> Finding:
         """Look at each variable."""
-        lacking = [name for name in self.vars if not world.env.get(name)]
+        lacking = [name for name in self.vars if not world.env.get(name, "").strip()]
         if not lacking:
             return Finding(True, f"{', '.join(f'`{name}`' for name in self.vars)}: set.", {"missing": []})
         said = ", ".join(f"`{name}` {'is empty' if name in world.env else 'is not set'}" for name in lacking)

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions._at_path import AtPath
 from clawtrace.assertions._files import PathText
 from clawtrace.assertions.probe import Finding
 
 __all__ = ["FileAbsent"]
+
+
+def _check_one(text: str) -> str:
+    """Refuse what no file is called: as it is written it is always absent."""
+    if "*" in text or text.startswith(("~", "$")):
+        raise PydanticCustomError(
+            "path",
+            "is looked for as it is written, without `*`, `~` and `$`: found {found}; `verify` can ask with a shell",
+            {"found": repr(text)},
+        )
+    return text
 
 
 class FileAbsent(AtPath):
@@ -26,8 +40,8 @@ class FileAbsent(AtPath):
 
     precondition = True
 
-    path: PathText
-    """What must not exist, relative to the run's workspace."""
+    path: Annotated[PathText, AfterValidator(_check_one)]
+    """What must not exist, relative to the run's workspace; one path, not a pattern."""
 
     def look(self, file: Path) -> Finding:
         """Look for anything at the path."""

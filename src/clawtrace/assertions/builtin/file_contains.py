@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from clawtrace.assertions._at_path import AtPath
-from clawtrace.assertions._files import Text, read_text
+from clawtrace.assertions._files import Text, hidden, read_text
+from clawtrace.assertions._one_form import one_form
 from clawtrace.assertions.probe import Finding
 
 __all__ = ["FileContains"]
@@ -31,8 +32,11 @@ class FileContains(AtPath):
         if not file.is_file():
             return Finding(False, f"`{self.path}` does not exist.", {"exists": False})
         content = read_text(file)
-        there = self.text in content
+        there = one_form(self.text) in one_form(content)
         shown = content[:200] + ("…" if len(content) > 200 else "")
+        if not there and hidden(self.text, content):
+            sentence = f"`{self.path}` holds bytes that are no text, in which {self.text!r} could be."
+            return Finding(None, sentence, {"begins": shown}, "the text of the file")
         return Finding(
             there, f"`{self.path}` {'contains' if there else 'does not contain'} {self.text!r}.", {"begins": shown}
         )

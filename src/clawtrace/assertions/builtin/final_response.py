@@ -44,7 +44,8 @@ class FinalResponse(Assertion):
     """The run's final answer is as asked, in every respect that is given.
 
     The answer comes from the spans' messages, else from what the runner read from the agent's output; of several turns it
-    is the last one's. Where no answer was recorded nothing is known. A secret that was redacted on arrival could have
+    is the last one's. A run without any span is judged by what its runner read, once it is over. Where no answer was recorded
+    nothing is known. A secret that was redacted on arrival could have
     been any text: what is then neither sure nor impossible stays open, also that a text is absent.
 
     Example:
@@ -57,6 +58,7 @@ class FinalResponse(Assertion):
     growth = "exact"
     main_field = "contains"
     requires = ("runs.final_output",)
+    asks_answer = True
 
     contains: Text | Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
     """Text, or texts of which each one, that the answer contains, case-sensitively."""
@@ -98,11 +100,11 @@ class FinalResponse(Assertion):
         if self.json_schema is not None:
             found["fit the JSON schema"] = fits_schema(self.json_schema)
         if self.similar_to is not None:
-            found[f"be similar to the text given (ROUGE-L at least {self.threshold:g})"] = similar(
+            found[f"resemble the text given (ROUGE-L at least {self.threshold:g})"] = similar(
                 self.similar_to, self.threshold
             )
         if self.max_length is not None:
-            found[f"be at most {self.max_length} characters long"] = is_long(self.max_length)
+            found[f"have at most {self.max_length} characters"] = is_long(self.max_length)
         return found
 
     def resolve(self) -> tuple[Resolve, ...]:
@@ -116,16 +118,17 @@ class FinalResponse(Assertion):
     def query(self) -> Query:
         """Look up what was decided of the run's answer; another turn may still change it."""
         return Query("""
-SELECT t.run_id AS run_id, r.final_output AS answer, FALSE AS final,
+SELECT s.run_id AS run_id, r.final_output AS answer, FALSE AS final,
        CASE WHEN r.final_output IN (SELECT m.value FROM asked_answer AS m WHERE m.item = 0) THEN TRUE
             WHEN r.final_output IN (SELECT k.value FROM asked_answer AS k WHERE k.item = 1) THEN FALSE
             ELSE NULL END AS holds,
        CASE WHEN r.final_output IS NULL THEN 'runs.final_output'
             WHEN r.final_output IN (SELECT u.value FROM asked_answer AS u WHERE u.item = 2) THEN 'runs.final_output'
             ELSE NULL END AS missing
-FROM run_totals AS t
-JOIN selected_runs AS s ON s.run_id = t.run_id
-LEFT JOIN runs AS r ON r.run_id = t.run_id
+FROM selected_runs AS s
+LEFT JOIN runs AS r ON r.run_id = s.run_id
+LEFT JOIN run_totals AS t ON t.run_id = s.run_id
+WHERE t.run_id IS NOT NULL OR r.final_output IS NOT NULL
 """)
 
     def evidence(self) -> Query:
@@ -173,9 +176,9 @@ GROUP BY r.run_id
         notes = []
         if self.json_schema is not None and "fit the JSON schema" in unmet:
             notes.append(schema_problem(self.json_schema, answer))
-        if self.similar_to is not None and any(words.startswith("be similar") for words in unmet):
+        if self.similar_to is not None and any(words.startswith("resemble") for words in unmet):
             notes.append(f"ROUGE-L is {rouge_l(self.similar_to, answer):.4g}")
-        if self.max_length is not None and any(words.startswith("be at most") for words in unmet):
+        if self.max_length is not None and any(words.startswith("have at most") for words in unmet):
             notes.append(f"it has {'about ' if holds_mark(answer) else ''}{len(answer)} characters")
         return f" ({'; '.join(notes)})" if notes else ""
 

@@ -19,7 +19,7 @@ class FinalResponsePresent(Assertion):
 
     An agent that ends without a word has not finished. The answer comes from the spans' messages, else from the runner's
     reading of the agent's standard output; standard error is no answer, and neither is JSON without content, such as an
-    empty list of payloads. A run that failed, timed out or lost its provider gave no answer, whatever it printed.
+    empty list of payloads. A run without any span is judged by what its runner read, once it is over. A run that failed, timed out or lost its provider gave no answer, whatever it printed.
 
     Example:
         - type: final_response_present
@@ -27,6 +27,7 @@ class FinalResponsePresent(Assertion):
 
     growth = "exact"
     requires = ("runs.final_output",)
+    asks_answer = True
     unscoped = "it asks how the whole run ended; `final_response` can ask about an agent or a turn."
 
     def resolve(self) -> tuple[Resolve, ...]:
@@ -36,7 +37,7 @@ class FinalResponsePresent(Assertion):
     def query(self) -> Query:
         """Look at how the run ended and at what it said."""
         return Query("""
-SELECT t.run_id AS run_id, r.final_output AS answer, r.run_status AS run_status,
+SELECT s.run_id AS run_id, r.final_output AS answer, r.run_status AS run_status,
        CASE WHEN r.run_status IS NOT NULL AND r.run_status <> 'success' THEN TRUE ELSE FALSE END AS final,
        CASE WHEN r.run_status IS NOT NULL AND r.run_status <> 'success' THEN FALSE
             WHEN r.final_output IS NULL THEN NULL
@@ -44,9 +45,10 @@ SELECT t.run_id AS run_id, r.final_output AS answer, r.run_status AS run_status,
             ELSE FALSE END AS holds,
        CASE WHEN r.final_output IS NULL AND (r.run_status IS NULL OR r.run_status = 'success')
             THEN 'runs.final_output' ELSE NULL END AS missing
-FROM run_totals AS t
-JOIN selected_runs AS s ON s.run_id = t.run_id
-LEFT JOIN runs AS r ON r.run_id = t.run_id
+FROM selected_runs AS s
+LEFT JOIN runs AS r ON r.run_id = s.run_id
+LEFT JOIN run_totals AS t ON t.run_id = s.run_id
+WHERE t.run_id IS NOT NULL OR r.final_output IS NOT NULL
 """)
 
     def expectation(self) -> Any:

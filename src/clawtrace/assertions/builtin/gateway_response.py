@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions._files import Text
-from clawtrace.assertions._http import request
+from clawtrace.assertions._http import MAX_BODY, request
+from clawtrace.assertions._one_form import one_form
 from clawtrace.assertions.probe import Finding, Probe
 from clawtrace.assertions.world import World
 
@@ -51,6 +52,13 @@ class GatewayResponse(Probe):
     timeout: Annotated[float, Field(strict=True, gt=0, le=600)] = 10.0
     """How long to wait for the answer, in seconds."""
 
+    @model_validator(mode="after")
+    def _check(self) -> GatewayResponse:
+        if self.method == "HEAD" and self.expected_body is not None:
+            problem = "an answer to HEAD has no body: `expected_body` would never be met"
+            raise PydanticCustomError("dead_key", "{problem}", {"problem": problem, "field": "expected_body"})
+        return self
+
     def probe(self, world: World) -> Finding:
         """Send the request."""
         del world
@@ -59,7 +67,10 @@ class GatewayResponse(Probe):
         told = f"{self.method} {self.endpoint} answered {answer.status}, {self.expected_status} asked for"
         if answer.status != self.expected_status:
             return Finding(False, f"{told}.", actual)
-        if self.expected_body is not None and self.expected_body not in answer.body:
+        if self.expected_body is not None and one_form(self.expected_body) not in one_form(answer.body):
+            if answer.cut:
+                sentence = f"{told}, and the first {MAX_BODY} bytes of its body do not contain {self.expected_body!r}."
+                return Finding(None, sentence, actual, "the rest of the body")
             return Finding(False, f"{told}, but its body does not contain {self.expected_body!r}.", actual)
         return Finding(True, f"{told}.", actual)
 

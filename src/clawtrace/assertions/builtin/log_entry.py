@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from clawtrace.assertions._at_path import AtPath
+from clawtrace.assertions._files import encoding_of, is_unread
+from clawtrace.assertions._one_form import one_form
 from clawtrace.assertions.matchers import RegexText, compile_regex
 from clawtrace.assertions.probe import Finding
 
@@ -20,6 +23,8 @@ class LogEntry(AtPath):
 
     It is for what only a log tells, such as an approval. The pattern is a regular expression that is searched in each line;
     an invalid one is refused when the file is loaded. A file that does not exist fails either way: it is evidence of nothing.
+    Where no line matches and one could not be read whole (it is no text, or longer than a million characters), the answer is
+    unknown.
 
     Example:
         - type: log_entry
@@ -38,15 +43,30 @@ class LogEntry(AtPath):
         """Read the file line by line."""
         if not file.is_file():
             return Finding(False, f"`{self.path}` does not exist.", {"exists": False})
-        matches, lines = compile_regex(self.pattern), 0
-        with file.open(encoding="utf-8", errors="replace") as stream:
-            for lines, line in enumerate(stream, start=1):
-                if matches(line.rstrip("\r\n")[:_LONGEST]):
+        matches, lines, unread = compile_regex(self.pattern), 0, ""
+        with file.open(encoding=encoding_of(file), errors="replace") as stream:
+            for lines, (line, whole) in enumerate(_lines(stream), start=1):
+                if matches(one_form(line)):
                     told = f"line {lines} of `{self.path}` matches {self.pattern!r}: {line.strip()[:200]}"
                     return Finding(not self.absent, told, {"line": lines, "text": line.strip()[:2000]})
-        told = f"none of {lines} lines of `{self.path}` matches {self.pattern!r}."
-        return Finding(self.absent, told, {"lines": lines})
+                if not unread and not whole:
+                    unread = f"line {lines} is longer than the {_LONGEST} characters that are looked at"
+                elif not unread and is_unread(line):
+                    unread = f"line {lines} holds bytes that are no text"
+        told = f"none of {lines} lines of `{self.path}` matches {self.pattern!r}"
+        if unread:
+            return Finding(None, f"{told}, but {unread}.", {"lines": lines}, "the text of the file")
+        return Finding(self.absent, f"{told}.", {"lines": lines})
 
     def expectation(self) -> Any:
         """Return path and pattern."""
         return {"path": self.path, "no_line_matches" if self.absent else "a_line_matches": self.pattern}
+
+
+def _lines(stream: TextIO) -> Iterator[tuple[str, bool]]:
+    """Yield each line without its end, at most its first `_LONGEST` characters, and whether that is all of it."""
+    while piece := stream.readline(_LONGEST + 1):
+        line = piece.removesuffix("\n")
+        yield line[:_LONGEST], len(line) <= _LONGEST
+        while not piece.endswith("\n") and (piece := stream.readline(_LONGEST)):
+            pass

@@ -43,6 +43,11 @@ _USED = f"""CASE WHEN {_among("c.response_model", "asked_responses", _EXPECTED)}
 """SQL for the name that a message shows: the one that was expected, else the responding or the requested one."""
 
 
+def _number(condition: str) -> str:
+    """SQL for how many calls are so; calls of a run that say the same are one row, and ``n`` their number."""
+    return f"CAST(sum(CASE WHEN {condition} THEN f.n ELSE 0 END) AS bigint)"
+
+
 class ModelUsed(Assertion):
     """The run's model calls used the expected model, none that is forbidden, and only those listed, as far as each is asked.
 
@@ -134,29 +139,27 @@ SELECT g.run_id AS run_id, g.calls AS calls, g.wanted AS wanted, g.wrong AS wron
             WHEN g.nameless > 0 THEN 'llm_calls.model' ELSE NULL END AS missing
 FROM (
   SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.countable) AS countable,
-         max(f.answered) AS answered, max(f.calls) AS calls, max(f.wanted) AS wanted, max(f.wrong) AS wrong,
-         max(f.nameless) AS nameless, max(f.wanted_model) AS wanted_model, max(f.wrong_model) AS wrong_model,
-         max(f.first_model) AS first_model, max(f.last_model) AS last_model
+         max(f.answered) AS answered, {_number("TRUE")} AS calls, {_number("f.meets = 1")} AS wanted,
+         {_number("f.offends = 1")} AS wrong, {_number("f.used IS NULL")} AS nameless,
+         min(CASE WHEN f.meets = 1 THEN f.used END) AS wanted_model,
+         min(CASE WHEN f.offends = 1 THEN f.culprit END) AS wrong_model,
+         min(f.used) AS first_model, max(f.used) AS last_model
   FROM (
     SELECT t.run_id AS run_id, 1 AS has_trace, CASE WHEN t.llm_calls IS NULL THEN 0 ELSE 1 END AS countable,
-           coalesce(t.llm_calls, 0) AS answered, 0 AS calls, 0 AS wanted, 0 AS wrong, 0 AS nameless,
-           NULL AS wanted_model, NULL AS wrong_model, NULL AS first_model, NULL AS last_model
+           coalesce(t.llm_calls, 0) AS answered, 0 AS n, 0 AS meets, 0 AS offends, NULL AS culprit, NULL AS used
     FROM run_totals AS t
     JOIN selected_runs AS s ON s.run_id = t.run_id
     UNION ALL
-    SELECT j.run_id AS run_id, 0 AS has_trace, 0 AS countable, 0 AS answered, count(*) AS calls,
-           count(CASE WHEN j.meets = 1 THEN 1 END) AS wanted, count(CASE WHEN j.offends = 1 THEN 1 END) AS wrong,
-           count(CASE WHEN j.used IS NULL THEN 1 END) AS nameless,
-           min(CASE WHEN j.meets = 1 THEN j.used END) AS wanted_model,
-           min(CASE WHEN j.offends = 1 THEN j.culprit END) AS wrong_model,
-           min(j.used) AS first_model, max(j.used) AS last_model
+    SELECT c.run_id AS run_id, 0 AS has_trace, 0 AS countable, 0 AS answered, c.n AS n,
+           CASE WHEN {_WANTED} THEN 1 ELSE 0 END AS meets, CASE WHEN {self._wrong} THEN 1 ELSE 0 END AS offends,
+           {self._culprit} AS culprit, {_USED} AS used
     FROM (
-      SELECT c.run_id AS run_id, CASE WHEN {_WANTED} THEN 1 ELSE 0 END AS meets,
-             CASE WHEN {self._wrong} THEN 1 ELSE 0 END AS offends, {self._culprit} AS culprit, {_USED} AS used
-      FROM llm_calls AS c
-      JOIN selected_runs AS q ON q.run_id = c.run_id
-    ) AS j
-    GROUP BY j.run_id
+      SELECT k.run_id AS run_id, k.request_model AS request_model, k.response_model AS response_model,
+             k.outcome AS outcome, count(*) AS n
+      FROM llm_calls AS k
+      JOIN selected_runs AS q ON q.run_id = k.run_id
+      GROUP BY k.run_id, k.request_model, k.response_model, k.outcome
+    ) AS c
   ) AS f
   GROUP BY f.run_id
 ) AS g

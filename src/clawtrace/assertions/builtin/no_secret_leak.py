@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clawtrace.assertions._bounds import plural
-from clawtrace.assertions._files import MAX_BYTES
+from clawtrace.assertions._files import MAX_BYTES, read_text
 from clawtrace.assertions._redacted import marks
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.matchers import Matcher
@@ -51,7 +51,8 @@ class NoSecretLeak(Assertion):
     secrets and the environment values that redaction knows, and none where redaction was switched off or content was
     recorded elsewhere first. A mark that a text held when it arrived counts as well: a recording that was redacted before
     is judged like one that is redacted now. Files that the run created or changed in its workspace are read for the same
-    secrets; a run without a workspace here, such as a recording, has none to look at. The verdict says which kinds the project
+    secrets, compressed ones as they are; a run without a workspace here, such as a recording, has none to look at. Of a
+    workspace without a snapshot from before the run it is unknown which files those are. The verdict says which kinds the project
     told redaction to leave alone (`redaction: kinds_off`). Texts that were not captured leave the question open.
 
     Example:
@@ -148,8 +149,10 @@ ORDER BY run_id, place, tool, span_id, text
 
     def beside(self, world: World) -> list[Row]:
         """Read the files that the run created or changed; one row says how many, one a file with a secret."""
-        if world.workspace is None or world.changes is None:
+        if world.workspace is None:
             return []
+        if world.changes is None:
+            return [{"files": None, "read": None}]
         paths = [*world.changes.get("created", ()), *world.changes.get("modified", ())]
         read, rows = 0, []
         for path in paths:
@@ -160,7 +163,8 @@ ORDER BY run_id, place, tool, span_id, text
             if file.stat().st_size > MAX_BYTES:
                 continue
             read += 1
-            found = "".join(mark for _, mark in marks(world.clean(file.read_bytes().decode("utf-8", "replace"))))
+            # Without its zero bytes, UTF-16 that nothing marks reads as the ASCII of a secret.
+            found = "".join(mark for _, mark in marks(world.clean(read_text(file).replace("\0", ""))))
             if found:
                 rows.append({"span_id": None, "tool": None, "place": f"file `{path}`", "text": found})
         return [{"files": len(paths), "read": read}, *rows]
@@ -182,7 +186,7 @@ ORDER BY run_id, place, tool, span_id, text
         told = {**row, "secrets": leaks, "files": looked["files"]}
         if leaks:
             return Outcome(row["run_id"], False, True, "", told)
-        if looked["read"] < looked["files"]:
+        if looked["files"] is None or looked["read"] < looked["files"]:
             return Outcome(row["run_id"], None, False, "runs.workspace", told)
         return Outcome(row["run_id"], row["holds"], False, row["missing"] or "", told)
 
@@ -218,7 +222,9 @@ JOIN selected_runs AS s ON s.run_id = v.run_id
                 "tool_calls.arguments": f"{plural(row['no_arguments'], 'call')} without captured arguments",
                 "tool_calls.result": f"{plural(row['no_results'], 'call')} without a captured result",
                 "runs.final_output": "no final answer was recorded",
-                "runs.workspace": "some files that the run wrote are too large to read",
+                "runs.workspace": "which files the run wrote is unknown (`files: false` leaves them out)"
+                if row.get("files") is None
+                else "some files that the run wrote are too large to read",
             }[outcome.missing]
             return f"No redacted secret was found in what was recorded, which is not everything: {lacking}."
         secrets = row["secrets"]

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._files import Text, read_text
+from clawtrace.assertions._files import Text, hidden, read_text
+from clawtrace.assertions._one_form import one_form
 from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
 from clawtrace.assertions.world import World
 
@@ -58,6 +59,10 @@ class OpenclawWorkspaceFilePresent(Probe):
             )
         return self
 
+    def paths_read(self) -> tuple[str, ...]:
+        """Return the file."""
+        return (self.relative_path,)
+
     def probe(self, world: World) -> Finding:
         """Look at the difference, then into the file."""
         path = self.relative_path
@@ -71,7 +76,11 @@ class OpenclawWorkspaceFilePresent(Probe):
         text = read_text(file) if file.is_file() else ""
         lacking = self._lacking(text)
         if lacking:
-            return Finding(False, f"`{path}` does not contain {lacking}.", {"changed": True, "begins": text[:200]})
+            shown = {"changed": True, "begins": text[:200]}
+            if hidden(lacking, text):
+                sentence = f"`{path}` holds bytes that are no text, in which {lacking} could be."
+                return Finding(None, sentence, shown, "the text of the file")
+            return Finding(False, f"`{path}` does not contain {lacking}.", shown)
         return Finding(
             True, f"the run wrote `{path}`{' with what was asked' if self._asks else ''}.", {"changed": True}
         )
@@ -82,12 +91,12 @@ class OpenclawWorkspaceFilePresent(Probe):
 
     def _lacking(self, text: str) -> str:
         """Say what the file does not contain; empty when it contains everything."""
-        if self.contains is not None and self.contains not in text:
+        if self.contains is not None and one_form(self.contains) not in one_form(text):
             return repr(self.contains)
         plain = _plain(text)
         absent = [part for part in self.contains_all or () if _plain(part) not in plain]
         if absent:
-            return ", ".join(map(repr, absent))
+            return ", ".join(map(repr, [part for part in absent if not hidden(part, text)] or absent))
         if self.contains_any and not any(_plain(part) in plain for part in self.contains_any):
             return "any of " + ", ".join(map(repr, self.contains_any))
         return ""

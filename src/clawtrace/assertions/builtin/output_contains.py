@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from clawtrace.assertions._command_result import CommandText
+from clawtrace.assertions._result_text import contains
 
 __all__ = ["OutputContains"]
 
@@ -33,4 +34,4 @@ class OutputContains(CommandText):
 
     def met(self, text: str) -> bool:
         """Look for the text."""
-        return self.value in text
+        return contains(text, self.value)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from clawtrace.assertions._command_result import CommandText
+from clawtrace.assertions._one_form import one_form
 from clawtrace.assertions._redacted import holds_mark
+from clawtrace.assertions._result_text import contains
 
 __all__ = ["OutputEquals"]
 
@@ -30,8 +32,8 @@ class OutputEquals(CommandText):
 
     def met(self, text: str) -> bool:
         """Compare the texts."""
-        return text.strip() == self.value.strip()
+        return one_form(text.strip()) == one_form(self.value.strip())
 
     def open_in(self, text: str) -> bool:
         """Return whether the text is a part of what was printed."""
-        return self.value.strip() in text or holds_mark(text)
+        return contains(text, self.value.strip()) or holds_mark(text)

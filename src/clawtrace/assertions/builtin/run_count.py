@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from clawtrace.assertions._apart import still_open
 from clawtrace.assertions._bounds import Count, check_bounds, decide_sql, need_one_of, plural, words
-from clawtrace.assertions._commands import command_evidence, hits, listed, resolve_commands
+from clawtrace.assertions._commands import command_evidence, doubt, hits, listed, resolve_commands
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.matchers import RegexText
 from clawtrace.model.query import Query, Resolve
@@ -64,7 +64,7 @@ class RunCount(Assertion):
             f"""
 SELECT g.run_id AS run_id, {decide_sql("g.low", "g.high", self.min, self.max)} AS holds,
        CASE WHEN {decided}{sure} THEN TRUE ELSE FALSE END AS final,
-       CASE WHEN g.recordable = 0 THEN 'tool_calls' WHEN g.doubtful > 0 THEN 'commands.text'
+       CASE WHEN g.recordable = 0 THEN 'tool_calls' WHEN g.doubtful > 0 THEN g.doubt
             WHEN g.nameless > 0 THEN 'tool_calls.name' ELSE NULL END AS missing,
        g.low AS low, g.high AS high, g.text AS text
 FROM (
@@ -73,20 +73,21 @@ FROM (
          CASE WHEN max(f.recordable) = 0 OR max(f.nameless) = 1 OR max(f.open) = 1 THEN NULL
               ELSE count(CASE WHEN f.fit > 0 THEN 1 END) END AS high,
          count(CASE WHEN f.fit = 2 OR f.open = 1 THEN 1 END) AS doubtful,
+         max(CASE WHEN f.fit = 2 OR f.open = 1 THEN f.doubt END) AS doubt,
          max(CASE WHEN f.place = 1 THEN f.text END) AS text
   FROM (
     SELECT t.run_id AS run_id, 1 AS has_trace, CASE WHEN t.tool_calls IS NULL THEN 0 ELSE 1 END AS recordable,
-           0 AS fit, 0 AS open, 0 AS nameless, 0 AS place, NULL AS text
+           0 AS fit, 0 AS open, NULL AS doubt, 0 AS nameless, 0 AS place, NULL AS text
     FROM run_totals AS t
     JOIN selected_runs AS q ON q.run_id = t.run_id
     UNION ALL
-    SELECT x.run_id AS run_id, 0 AS has_trace, 0 AS recordable, 0 AS fit, 0 AS open, 1 AS nameless, 0 AS place,
+    SELECT x.run_id AS run_id, 0 AS has_trace, 0 AS recordable, 0 AS fit, 0 AS open, NULL AS doubt, 1 AS nameless, 0 AS place,
            NULL AS text
     FROM tool_calls AS x
     JOIN selected_runs AS y ON y.run_id = x.run_id
     WHERE x.name IS NULL AND x.outcome NOT IN ('requested', 'blocked')
     UNION ALL
-    SELECT h.run_id AS run_id, 0 AS has_trace, 0 AS recordable, h.fit AS fit, h.open AS open, 0 AS nameless,
+    SELECT h.run_id AS run_id, 0 AS has_trace, 0 AS recordable, h.fit AS fit, h.open AS open, {doubt("h")} AS doubt, 0 AS nameless,
            row_number() OVER (PARTITION BY h.run_id ORDER BY h.fit, h.call_no, h.command_no) AS place, h.text AS text
     FROM ({hits(self.pattern)}
     ) AS h

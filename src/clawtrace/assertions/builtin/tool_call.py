@@ -8,7 +8,9 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions._apart import still_open
-from clawtrace.assertions._bounds import Bounds, decide_sql, plural, words
+from clawtrace.assertions._bounds import Bounds, check_bounds, decide_sql, plural, words
+from clawtrace.assertions._redacted import holds_mark
+from clawtrace.assertions._result_text import contains
 from clawtrace.assertions.arguments import ArgumentMode, check_arguments, check_path, match_arguments
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.matchers import Matcher
@@ -16,14 +18,17 @@ from clawtrace.model.query import Query, Resolve
 
 __all__ = ["ToolCall"]
 
+_UNREAD = "the text that was recorded"
 _NAMED = "c.name IN (SELECT m.value FROM asked_tool AS m)"
-# What each further condition says of a call: 1 it is met, 0 it is not, 2 nobody recorded it.
+# What each further condition says of a call: 1 it is met, 0 it is not, 2 nobody recorded it, 3 what was recorded of it
+# cannot be read: it was cut off or redacted.
 _ARGUMENTS = """CASE WHEN c.arguments IS NULL THEN 2
               WHEN c.arguments IN (SELECT x.value FROM asked_arguments AS x WHERE x.item = 0) THEN 1
-              WHEN c.arguments IN (SELECT y.value FROM asked_arguments AS y WHERE y.item = 1) THEN 2 ELSE 0 END"""
+              WHEN c.arguments IN (SELECT y.value FROM asked_arguments AS y WHERE y.item = 1) THEN 3 ELSE 0 END"""
 _STATUS = "CASE WHEN c.outcome = :status THEN 1 WHEN c.outcome = 'unknown' THEN 2 ELSE 0 END"
 _RESULT = """CASE WHEN c.result IS NULL THEN 2
-              WHEN c.result IN (SELECT z.value FROM asked_result AS z) THEN 1 ELSE 0 END"""
+              WHEN c.result IN (SELECT z.value FROM asked_result AS z WHERE z.item = 0) THEN 1
+              WHEN c.result IN (SELECT u.value FROM asked_result AS u WHERE u.item = 1) THEN 3 ELSE 0 END"""
 _AGENT = "CASE WHEN coalesce(w.known, 0) = 0 THEN 2 WHEN w.fits = 1 THEN 1 WHEN w.nameless = 1 THEN 2 ELSE 0 END"
 _AGENTS = """LEFT JOIN (
     SELECT a.run_id AS run_id, a.span_id AS span_id, 1 AS known,
@@ -77,6 +82,7 @@ class ToolCall(Assertion):
                 raise PydanticCustomError(
                     "dead_key", "`{field}` says how to compare `args`, which are not given", {"field": name}
                 )
+        check_bounds(self.count.min, self.count.max, field="count")
         return self
 
     @property
@@ -100,7 +106,9 @@ class ToolCall(Assertion):
         return () if answer is False else (0,) if answer else (1,)
 
     def _result(self, recorded: str) -> tuple[int, ...]:
-        return (0,) if self.result_contains is not None and self.result_contains in recorded else ()
+        if self.result_contains is not None and contains(recorded, self.result_contains):
+            return (0,)
+        return (1,) if holds_mark(recorded) else ()
 
     @property
     def _conditions(self) -> dict[str, str]:
@@ -118,8 +126,11 @@ class ToolCall(Assertion):
         columns = {fact: f"fact_{number}" for number, fact in enumerate(self._conditions)}
         facts = "".join(f",\n         {sql} AS {columns[fact]}" for fact, sql in self._conditions.items())
         unmet = "".join(f" WHEN j.{column} = 0 THEN 0" for column in columns.values())
-        unknown = "".join(f" OR j.{column} = 2" for column in columns.values())
-        missing = "".join(f" WHEN j.{column} = 2 THEN '{fact}'" for fact, column in columns.items())
+        unknown = "".join(f" OR j.{column} >= 2" for column in columns.values())
+        missing = "".join(
+            f" WHEN j.{column} = 2 THEN '{fact}' WHEN j.{column} = 3 THEN '{_UNREAD}'"
+            for fact, column in columns.items()
+        )
         return f"""
   SELECT j.run_id AS run_id, j.call_no AS call_no,
          CASE WHEN 1 = 0 THEN 0{unmet} WHEN j.nameless = 1{unknown} THEN 2 ELSE 1 END AS fit,

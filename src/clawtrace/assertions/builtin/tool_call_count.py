@@ -51,7 +51,7 @@ class ToolCallCount(Assertion):
     @model_validator(mode="after")
     def _check(self) -> ToolCallCount:
         need_one_of(self, "count", "min", "max")
-        check_bounds(self.min, self.max)
+        check_bounds(self.min, self.max, alone=self.count is None)
         least, most = self._bounds.get("min"), self._bounds.get("max")
         if least is not None and most is not None and least > most:
             raise PydanticCustomError(

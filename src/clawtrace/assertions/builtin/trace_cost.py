@@ -14,6 +14,8 @@ __all__ = ["TraceCost"]
 
 _NO_PRICE = "llm_calls.cost_source"
 _SOME_PRICES = "llm_calls.cost_usd"
+_TOKENS = "llm_calls.input_tokens"
+_CALL = "call"
 # A sum of prices in binary floating point may miss the limit it equals by its last bits.
 _ROUNDING_USD = "1e-9"
 
@@ -58,9 +60,10 @@ FROM (
         )
 
     def details(self) -> Query:
-        """Return the models of calls without a cost."""
+        """Return the models of calls without a cost, and of how many calls the tokens are unknown too."""
         return Query("""
-SELECT c.run_id AS run_id, coalesce(c.model, 'unknown model') AS model, count(*) AS calls
+SELECT c.run_id AS run_id, coalesce(c.model, 'unknown model') AS model, count(*) AS calls,
+       count(CASE WHEN c.input_tokens IS NULL OR c.output_tokens IS NULL THEN 1 END) AS untold
 FROM llm_calls AS c
 JOIN selected_runs AS s ON s.run_id = c.run_id
 WHERE c.cost_usd IS NULL AND (c.outcome = 'ok' OR c.input_tokens IS NOT NULL OR c.output_tokens IS NOT NULL)
@@ -69,10 +72,11 @@ ORDER BY run_id, model
 """)
 
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
-        """Keep the answer unknown, and name the models that have no price."""
-        missing = _SOME_PRICES if row["priced"] else _NO_PRICE
-        unpriced = {detail["model"]: detail["calls"] for detail in details}
-        return Outcome(row["run_id"], None, False, missing, {**row, "unpriced": unpriced})
+        """Keep the answer unknown, and name the models that have no price, and those whose tokens are unknown."""
+        untold = {detail["model"]: detail["untold"] for detail in details if detail["untold"]}
+        unpriced = {detail["model"]: n for detail in details if (n := detail["calls"] - detail["untold"])}
+        missing = _NO_PRICE if not row["priced"] else _SOME_PRICES if unpriced else _TOKENS
+        return Outcome(row["run_id"], None, False, missing, {**row, "unpriced": unpriced, "untold": untold})
 
     def evidence(self) -> Query:
         """Return the dearest calls, and those without a price."""
@@ -103,8 +107,13 @@ JOIN selected_runs AS s ON s.run_id = c.run_id
         if outcome.holds is not None:
             low = "" if row["high"] is not None else "at least "
             return f"The run cost {low}{row['low']:.6g} USD, {'within' if outcome.holds else 'over'} {limit}."
-        names = ", ".join(f"{model!r} ({plural(calls, 'call')})" for model, calls in row["unpriced"].items())
-        because = f"no price for {names}" if names else "no model call with a cost is recorded"
+        why = {"no price for": row["unpriced"], "no tokens recorded of": row["untold"]}
+        told = (
+            f"{what} {', '.join(f'{model!r} ({plural(calls, _CALL)})' for model, calls in models.items())}"
+            for what, models in why.items()
+            if models
+        )
+        because = ", ".join(told) or "no model call with a cost is recorded"
         if not row["priced"]:
             return f"Whether the run cost at most {limit} is unknown: {because}."
         return f"The run cost at least {row['low']:.6g} USD of at most {limit}: {because}."

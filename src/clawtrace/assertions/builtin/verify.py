@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from clawtrace.assertions._files import PathText, Text
+from clawtrace.assertions._one_form import one_form
 from clawtrace.assertions._shell import run_shell
 from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
 from clawtrace.assertions.world import World
@@ -58,12 +59,19 @@ class Verify(Probe):
             last = ended.stderr.strip() or ended.stdout.strip()
             said = f": {last.splitlines()[-1][:200]}" if last else ""
             return Finding(False, f"{self.run!r} ended with exit code {ended.exit_code}{said}.", actual)
-        if self.output_contains is not None and self.output_contains not in ended.stdout:
+        stdout = one_form(ended.stdout)
+        if ended.cut and (self.output_equals is not None or not self._is_in(stdout)):
+            sentence = f"{self.run!r} printed more than is read: the rest of its output is unknown."
+            return Finding(None, sentence, actual, "the rest of the output")
+        if not self._is_in(stdout):
             return Finding(False, f"the output of {self.run!r} does not contain {self.output_contains!r}.", actual)
-        if self.output_equals is not None and ended.stdout.strip() != self.output_equals.strip():
-            found = ended.stdout.strip()[:200]
+        if self.output_equals is not None and stdout.strip() != one_form(self.output_equals).strip():
+            found = stdout.strip()[:200]
             return Finding(False, f"the output of {self.run!r} is {found!r}, {self.output_equals!r} asked for.", actual)
         return Finding(True, f"{self.run!r} succeeded.", actual)
+
+    def _is_in(self, stdout: str) -> bool:
+        return self.output_contains is None or one_form(self.output_contains) in stdout
 
     def expectation(self) -> Any:
         """Return the command and its output."""

@@ -15,14 +15,14 @@ from clawtrace.logs.model import LogReading
 __all__ = ["Gateway"]
 
 _KEY = re.compile(r"([A-Za-z_][\w.-]*)=")
-_QUOTED = {mark: re.compile(rf"{mark}((?:[^{mark}\\]|\\.)*){mark}(?=\s|$)") for mark in ('"', "'")}
+_QUOTED = {mark: re.compile(rf"{mark}((?:[^{mark}\\]|\\.)*){mark}(?=[,;]?(?:\s|$))") for mark in ('"', "'")}
 _SPACE = re.compile(r"\s*")
 _JSON = json.JSONDecoder()
 _BARE = re.compile(r"\S*")
 
 _WORDS = {
     "run_id": ("run_id", "runId"),
-    "tool": ("tool", "tool_name", "toolName"),
+    "tool": ("tool", "tool_name", "toolName", "tool.name"),
     "call_id": ("call_id", "tool_call_id", "toolCallId"),
     "arguments": ("args", "arguments", "params"),
     "result": ("result", "output"),
@@ -50,7 +50,9 @@ _WORDS = {
         "token_usage.output",
     ),
 }
-"""What each part of an event is called in a line; the first word that is there counts."""
+"""What each part of an event is called in a line; the first word that is there counts, in capitals or not."""
+
+_KNOWN = {part: tuple(word.casefold() for word in words) for part, words in _WORDS.items()}
 
 _FREE = frozenset(
     ("args", "arguments", "params", "result", "output", "input", "message", "msg", "text", "content", "error", "reply",
@@ -68,23 +70,24 @@ class Gateway(LogForm):
 
     def recognises(self, head: Sequence[str]) -> bool:
         """Return whether some line says of which run it is."""
-        return any(any(_line(line)[0].get(word) for word in _WORDS["run_id"]) for line in head)
+        return any(any(_line(line)[0].get(word) for word in _KNOWN["run_id"]) for line in head)
 
     def read(self, lines: Iterable[Line], reading: LogReading) -> None:
-        """Read events; a line without a run tells nothing."""
+        """Read events; a line without a run is given to none."""
         events = Events(reading)
         for number, text in lines:
             said, words = _line(text)
-            told = {name: next((said[one] for one in ones if one in said), None) for name, ones in _WORDS.items()}
+            told = {name: next((said[one] for one in ones if one in said), None) for name, ones in _KNOWN.items()}
             run_id = told["run_id"]
-            if not run_id:
-                reading.could_not_read(number, text)
-                continue
-            if any(said.get(word) == "" for word in ("tool", "agent")):
-                reading.could_not_read(number, text, run_id)
-                continue
             numbers = ((told[name] or "").isdecimal() for name in ("input_tokens", "output_tokens"))
             usage = "token_usage" in words or any(numbers)
+            if not run_id:
+                cut = text.startswith("{") and json_object(text) is None
+                reading.could_not_read(number, text, stray=cut or usage or bool(told["tool"] or told["to_agent"]))
+                continue
+            if any(said.get(word) == "" for word in ("tool", "agent")) or (not told["tool"] and _names_tool(text)):
+                reading.could_not_read(number, text, run_id)
+                continue
             time = next((said[word] for word in ("time", "timestamp", "ts") if word in said), next(iter(words), None))
             events.take(number, Event.of(told, time=time, usage=usage))
         events.finish()
@@ -112,8 +115,8 @@ def _values(text: str) -> tuple[Mapping[str, str], list[str]]:
             word, place = _value(text, start, free=False)
             alone.append(word)
         else:
-            value, place = _value(text, key.end(), free=key.group(1) in _FREE)
-            found.setdefault(key.group(1), value)
+            value, place = _value(text, key.end(), free=key.group(1).casefold() in _FREE)
+            found.setdefault(key.group(1).casefold(), value)
     return found, alone
 
 
@@ -133,7 +136,7 @@ def _value(text: str, start: int, *, free: bool) -> tuple[str, int]:
     assert bare is not None
     if free and not bare.group().isdecimal():
         return text[start:], len(text)
-    return bare.group(), bare.end()
+    return bare.group().rstrip(",;"), bare.end()
 
 
 def _unescaped(text: str, mark: str) -> str:
@@ -147,8 +150,24 @@ def _flat(told: Mapping[str, Any], above: str = "") -> Mapping[str, str]:
     """Return what a JSON line says, of what lies deeper by its path; what others write stays one text."""
     found: dict[str, str] = {}
     for key, value in told.items():
-        if isinstance(value, dict) and key not in _FREE - {"params"}:
-            found |= {name: text for name, text in _flat(value, f"{above}{key}.").items() if name not in found}
+        name = f"{above}{key}".casefold()
+        if isinstance(value, dict) and key.casefold() not in _FREE - {"params"}:
+            found |= {deeper: text for deeper, text in _flat(value, f"{name}.").items() if deeper not in found}
+            if name in _KNOWN["tool"]:
+                continue
         if value is not None and (above == "" or not isinstance(value, dict | list)):
-            found[above + key] = as_text(value)
+            found.setdefault(name, as_text(value))
     return found
+
+
+def _names_tool(text: str) -> bool:
+    """Return whether a JSON line without a tool of its own names one somewhere inside of what it tells."""
+    told = json_object(text) if text.startswith("{") else None
+    waiting: list[Any] = [] if told is None else list(told.values())
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, dict):
+            if any(key.casefold() in _KNOWN["tool"] and value for key, value in inner.items()):
+                return True
+            waiting.extend(inner.values())
+    return False

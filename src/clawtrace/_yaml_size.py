@@ -1,0 +1,39 @@
+"""How large a YAML document of somebody else's may be before it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["check_size"]
+
+_DEEPEST = 200
+_MOST_VALUES = 5_000_000
+
+
+def check_size(events: Iterable[Any]) -> None:
+    """Refuse the events of a YAML parser that stand for what would break its reader.
+
+    That is a depth at which it ends the process, and aliases that stand for billions of values.
+
+    Raises:
+        ValueError: it is too deep or too large.
+    """
+    open_sizes, sizes = [0], dict[str, int]()
+    anchors: list[str | None] = []
+    for event in events:
+        name = type(event).__name__
+        if name in ("MappingStartEvent", "SequenceStartEvent"):
+            open_sizes.append(0)
+            anchors.append(event.anchor)
+        elif name in ("MappingEndEvent", "SequenceEndEvent"):
+            size, anchor = open_sizes.pop(), anchors.pop()
+            open_sizes[-1] += size + 1
+            if anchor:
+                sizes[anchor] = size + 1
+        elif name in ("ScalarEvent", "AliasEvent"):
+            open_sizes[-1] += sizes.get(event.anchor, 1) if name == "AliasEvent" else 1
+        if len(open_sizes) > _DEEPEST:
+            raise ValueError(f"it is nested deeper than {_DEEPEST} levels")
+        if open_sizes[-1] > _MOST_VALUES:
+            raise ValueError(f"it stands for more than {_MOST_VALUES} values")

@@ -103,6 +103,7 @@ class Session(SessionQuestions):
             host=said.host,
             grpc_port=said.grpc_port,
             http_port=said.http_port,
+            token=said.auth_token,
             run_key=said.run_key,
             redaction=said.redaction,
             tee=said.tee,
@@ -237,6 +238,10 @@ class Session(SessionQuestions):
         )
         self._store.put_record(closed)
         return closed
+
+    def put_record(self, record: RunRecord) -> None:
+        """Store what more is known of a run that is closed."""
+        self._store.put_record(record)
 
     def load_recordings(self, paths: Sequence[Path], grouping: Grouping) -> LoadReport:
         """Store recorded OTLP and close the runs it makes: a recording is whole by itself.

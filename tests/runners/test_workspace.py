@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import stat
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from clawtrace.errors import RunnerError
 from clawtrace.runners.base import StopSignal
 from clawtrace.runners.command import CommandRunner
-from clawtrace.runners.workspace import snapshot
+from clawtrace.runners.workspace import digests, snapshot
 
 
 @pytest.fixture
@@ -49,6 +50,15 @@ def test_changes_are_told_apart(bench, scaffold):
         "deleted": ["drop.txt"],
         "unchanged": ["dangling", "link", "tool.sh"],
     }
+
+
+def test_digests_of_files_before_and_after(tmp_path):
+    """SHA-256 of each regular file, by path; links and what cannot be read have none."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/a.txt").write_text("a")
+    (tmp_path / "link").symlink_to("folder/a.txt")
+
+    assert digests(snapshot(tmp_path)) == {"folder/a.txt": hashlib.sha256(b"a").hexdigest()}
 
 
 def test_a_folder_that_an_agent_put_in_its_workspaces_place_is_not_its_work(tmp_path):

@@ -1,34 +1,40 @@
 """A tiny process that starts one command and knows when its last descendant has ended.
 
-It runs in a ``python -I -S -E`` of its own, standard library only, one for each run, so that runs never
-see each other's orphans. On Linux it is the child subreaper of everything that the command starts: a process
+One for each command, so that runs never see each other's orphans, forked from a server (`serve`) that is a ``python -I -S
+-E`` of its own, standard library only. On Linux it is the child subreaper of everything that the command starts: a process
 that detaches (``setsid``, double fork) becomes its child and is waited for, or ended. Elsewhere the command's
 process group is all that can be known.
 
-The first line on file descriptor 0 is the order (`clawtrace.runners.process.ProcessSpec`, marshalled, as hex digits); a
+The first line on file descriptor 0 of a supervisor is the order (`clawtrace.runners.process.ProcessSpec`, marshalled, as hex digits); a
 later line ``stop``, or the end of that stream, ends the command. File descriptor 1 carries one line per event, likewise.
 Both ends are one interpreter. Waiting is by SIGCHLD and by the control stream, never by polling.
 """
 
 # ruff: noqa: PTH123, PTH208, SIM105
-# pathlib, json, typing and contextlib would each add a third to the start-up time of a process that is started once a run.
+# pathlib, json and typing would each add pages, whose tables every fork copies.
 
 from __future__ import annotations
 
 import errno
+import gc
 import marshal
 import os
 import select
 import signal
+import socket
+import subprocess
 import sys
 import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 CONTROL = 0
 REPORT = 1
+STREAMS = 3
+"""Descriptors that a request to the server can bring beside those two."""
 PR_SET_CHILD_SUBREAPER = 36
 STUCK_SECONDS = 10.0
 """How long a process may survive SIGKILL (uninterruptible sleep) before it is reported instead of waited for."""
@@ -37,22 +43,27 @@ LINUX = sys.platform.startswith("linux")
 
 def say(event: str, **facts: Any) -> None:
     """Write one event; a reader that has gone is no reason to stop ending processes."""
+    say_to(REPORT, event, **facts)
+
+
+def say_to(fd: int, event: str, **facts: Any) -> None:
+    """Write one event to a descriptor."""
     try:
-        os.write(REPORT, marshal.dumps({"event": event, **facts}).hex().encode() + b"\n")
+        os.write(fd, marshal.dumps({"event": event, **facts}).hex().encode() + b"\n")
     except OSError:
         pass
 
 
-def become_subreaper() -> bool:
-    """Adopt every orphan among the descendants; False where the system cannot."""
+def prctl() -> Callable[..., int] | None:
+    """Return the system's ``prctl``; None where there is none."""
     if not LINUX:
-        return False
+        return None
     try:
         import ctypes
 
-        return bool(ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+        return ctypes.CDLL(None, use_errno=True).prctl
     except (ImportError, OSError, AttributeError):
-        return False
+        return None
 
 
 def descendants() -> dict[int, str]:
@@ -96,50 +107,39 @@ def open_streams(order: dict[str, Any]) -> list[int]:
     ):
         target = order[name]
         if isinstance(target, int):
-            os.set_inheritable(target, False)
-            fds.append(target)
+            fds.append(order["streams"][target])
         else:
             fds.append(os.open(target, flags, 0o644))
     return fds
 
 
-def start(order: dict[str, Any]) -> int:
-    """Fork and execute the command; return its process id.
+def start(order: dict[str, Any]) -> subprocess.Popen[bytes]:
+    """Execute the command; return its process.
 
     Raises:
         OSError: the folder or the program could not be used; ``filename`` says which.
     """
     streams = open_streams(order)
-    failed_r, failed_w = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        step = "start"
-        try:
-            if order["own_group"]:
-                os.setsid()
-            for number, fd in enumerate([os.dup(fd) for fd in streams]):
-                os.dup2(fd, number)
-            for name in ("SIGPIPE", "SIGXFSZ", "SIGINT", "SIGCHLD"):
-                if hasattr(signal, name):
-                    signal.signal(getattr(signal, name), signal.SIG_DFL)
-            step = "cwd"
-            os.chdir(order["cwd"])
-            step = "program"
-            os.execvpe(order["argv"][0], order["argv"], order["env"])
-        except Exception as error:
-            os.write(failed_w, f"{getattr(error, 'errno', None) or errno.EINVAL} {step}".encode())
-        finally:
-            os._exit(127)
-    os.close(failed_w)
-    for fd in streams:
-        os.close(fd)
-    failure = os.read(failed_r, 64)
-    os.close(failed_r)
-    if failure:
-        os.waitpid(pid, 0)
-        code, place = failure.decode().split()
-        raise OSError(int(code), os.strerror(int(code)), place)
-    return pid
+    step = "cwd"
+    try:
+        os.chdir(order["cwd"])
+        step = "program"
+        stdin, stdout, stderr = streams
+        return subprocess.Popen(
+            order["argv"],
+            env=order["env"],
+            start_new_session=order["own_group"],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+        )
+    except (OSError, ValueError) as error:
+        code = getattr(error, "errno", None) or errno.EINVAL
+        raise OSError(code, os.strerror(code), step) from error
+    finally:
+        os.chdir("/")
+        for fd in streams:
+            os.close(fd)
 
 
 class Watch:
@@ -278,29 +278,78 @@ def read_order() -> dict[str, Any]:
     return dict(marshal.loads(bytes.fromhex(line.decode())))
 
 
-def main() -> None:
+def serve() -> None:
+    """Fork a supervisor for each request on file descriptor 0, until whoever sends them has gone.
+
+    A request is one byte (``s``: in a session of its own) with the descriptors that become the supervisor's 0 and 1, and
+    those of its command's streams. It is answered by one byte when the supervisor is there, or told that it broke.
+    """
+    # A function, because a command would inherit that the signal is ignored.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGCHLD, forget_ended)
+    call = prctl()
+    requests = socket.socket(fileno=os.dup(CONTROL))
+    requests.send(b".")
+    gc.freeze()  # a collection in a fork would copy every page that the server's objects lie on
+    while True:
+        request, fds, _, _ = socket.recv_fds(requests, 1, 2 + STREAMS)
+        if not request:
+            os._exit(0)
+        try:
+            pid = os.fork()
+        except OSError as error:
+            say_to(fds[1], "broken", reason=f"no process could be started: {error.strerror}")
+            pid = -1
+        if pid == 0:
+            requests.close()
+            supervise(request, fds, call)
+        for fd in fds:
+            os.close(fd)
+        requests.send(b".")
+
+
+def forget_ended(*_: object) -> None:
+    """Collect the supervisors that have ended: their CPU time then counts as the server's."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def supervise(request: bytes, fds: list[int], call: Callable[..., int] | None) -> None:
     """Obey one order, and end this process."""
     try:
-        obey()
+        if request == b"s":
+            os.setsid()
+        for number, fd in enumerate(fds[:2]):
+            os.dup2(fd, number)
+            os.close(fd)
+        adopts = call is not None and call(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+        obey(fds[2:], adopts)
     except Exception as error:
         say("broken", reason=f"{type(error).__name__}: {error}")
     os._exit(0)
 
 
-def obey() -> None:
-    """Run one command to the end of its last descendant."""
+def obey(streams: list[int], adopts: bool) -> None:
+    """Run one command to the end of its last descendant.
+
+    Args:
+        streams: descriptors that its order may name by their places.
+        adopts: whether every orphan among the descendants becomes a child of this process.
+    """
     order = read_order()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    order["streams"] = streams
     wakeup_r, wakeup_w = os.pipe()
     os.set_blocking(wakeup_w, False)
     signal.set_wakeup_fd(wakeup_w, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    adopts = become_subreaper()
     try:
         started_ns = time.time_ns()
-        pid = start(order)
+        process = start(order)
     except OSError as error:
         say("not_started", errno=error.errno, reason=error.strerror, step=str(error.filename or "start"))
         return
-    say("started", ns=started_ns, pid=pid)
-    Watch(order, pid, adopts).run(wakeup_r)
+    say("started", ns=started_ns, pid=process.pid)
+    Watch(order, process.pid, adopts).run(wakeup_r)

@@ -135,6 +135,8 @@ class Inputs:
     """JSON values by name; they hold no secret in plain text."""
     unknown: str = ""
     """Why they are not all known, so that no stored run can stand for a new one; one sentence, empty when they are."""
+    files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Of those digests that stand for files, the digest of each file by its path: they tell which was edited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,8 @@ class TelemetryTarget:
     """16 hex digits: a span that is never exported."""
     switches: Mapping[str, bool | str] = field(default_factory=dict)
     """`telemetry_env` of the project: groups or variables switched off, or given another value."""
+    token: str | None = None
+    """What every export request must carry; None where nothing is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +191,8 @@ class RunOutcome:
     """What happened beside the run: processes that outlived the command, and how they ended."""
     changes: Mapping[str, list[str]] = field(default_factory=dict)
     """Files of the workspace: ``created``, ``modified``, ``deleted``, ``unchanged``."""
+    digests: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """SHA-256 of each regular file of the workspace, by path, ``before`` and ``after`` the agent ran."""
     recordings: tuple[Path, ...] = ()
     """OTLP files that are the run's spans, when no agent was started."""
     stored: StoredSpans | None = None

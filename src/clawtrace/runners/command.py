@@ -28,7 +28,7 @@ from clawtrace.runners.command_settings import CommandSettings
 from clawtrace.runners.command_turn import PreparedTurn, ending, read_output
 from clawtrace.runners.process import ProcessEnd, supervise
 from clawtrace.runners.templates import names_in
-from clawtrace.runners.workspace import changes, fresh_workspace, snapshot
+from clawtrace.runners.workspace import changes, digests, fresh_workspace, snapshot
 
 __all__ = ["CommandRunner", "CommandSettings", "cut_off", "notes"]
 
@@ -89,7 +89,8 @@ class CommandRunner(Runner):
         request.before_agent(workspace)
         before = snapshot(workspace)
         ends = _run_turns(turns, target, stop)
-        changed = changes(before, snapshot(workspace))
+        now = snapshot(workspace)
+        changed = changes(before, now)
         artifacts, said = collect_artifacts(
             workspace, changed, request.folder / "artifacts", settings.artifacts, request.expected_artifact
         )
@@ -99,6 +100,7 @@ class CommandRunner(Runner):
             final_output=read_output(turns[len(ends) - 1].folder / "stdout") or None,
             notes=(*outcome.notes, *_unfinished(ends, turns), *said),
             artifacts=tuple(artifacts),
+            digests={"before": digests(before), "after": digests(now)},
         )
 
 

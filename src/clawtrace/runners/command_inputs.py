@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clawtrace.runners.base import Inputs, InputsRequest
-from clawtrace.runners.content import MAX_FILES, ProjectListing, file_digest, files_below, tree_digest
+from clawtrace.runners.content import MAX_FILES, ProjectListing, Tree, file_digest, files_below, tree
 from clawtrace.runners.templates import names_in, render
 
 if TYPE_CHECKING:
@@ -30,31 +30,35 @@ def command_inputs(request: InputsRequest, settings: CommandSettings) -> Inputs:
     if own is None:
         return Inputs({}, f"the case's folder holds more than {MAX_FILES} files")
     program = _program(request, settings)
+    named = _named_files(request, settings)
     digests: dict[str, Any] = {
         "the program": None if program is None else file_digest(Path(os.path.realpath(program))),
         "installed Python packages": _packages(program, request.env.get("VIRTUAL_ENV")),
-        "the case's folder": tree_digest(request.case_dir, own),
-        "a file that the command names": _named_files(request, settings),
-        "the scaffold": _folder(request.case_dir, settings.scaffold),
+        "a file that the command names": named,
+        "the scaffold": None,
         "variables of `pass_env`": _variables(request, settings),
     }
+    trees = {"the case's folder": tree(request.case_dir, own)}
+    if settings.scaffold is not None:
+        trees["the scaffold"] = _folder(request.case_dir / settings.scaffold)
+    unknown = ""
     if settings.inputs is not None:
-        return Inputs(
-            digests
-            | {"the files of `inputs`": tree_digest(request.case_dir, _globbed(request.case_dir, settings.inputs))}
-        )
-    project = _project_digest(request.project_root, request.leave_out)
-    if project is None:
-        return Inputs(
-            digests,
-            f"the project holds more than {MAX_FILES} files that could matter; `inputs` of the runner names those that do",
-        )
-    return Inputs(digests | {"files of the project": project})
+        trees["the files of `inputs`"] = tree(request.case_dir, _globbed(request.case_dir, settings.inputs))
+    elif (project := _project(request.project_root, request.leave_out)) is not None:
+        trees["files of the project"] = project
+    else:
+        unknown = f"the project holds more than {MAX_FILES} files that could matter; `inputs` of the runner names those that do"
+    files = {name: one.files for name, one in trees.items()}
+    return Inputs(
+        digests | {name: one.digest for name, one in trees.items()},
+        unknown,
+        files | {"a file that the command names": named},
+    )
 
 
 def forget_project_digests() -> None:
     """Look at the project's files and at what is installed anew when the next digest is asked for."""
-    _project_digest.cache_clear()
+    _project.cache_clear()
     _packages.cache_clear()
     _listing.cache_clear()
 
@@ -65,17 +69,14 @@ def _listing(root: Path) -> ProjectListing:
 
 
 @lru_cache(maxsize=8)
-def _project_digest(root: Path, leave_out: frozenset[Path]) -> str | None:
-    """Return the digest of a project's files; it is the same for all cases of a campaign."""
+def _project(root: Path, leave_out: frozenset[Path]) -> Tree | None:
+    """Return a project's files; they are the same for all cases of a campaign."""
     files = files_below(root, leave_out, _listing(root))
-    return None if files is None else tree_digest(root, files)
+    return None if files is None else tree(root, files)
 
 
-def _folder(case_dir: Path, name: str | None) -> str | None:
-    if name is None:
-        return None
-    root = case_dir / name
-    return tree_digest(root, (file for file in root.rglob("*") if file.is_symlink() or not file.is_dir()))
+def _folder(root: Path) -> Tree:
+    return tree(root, (file for file in root.rglob("*") if file.is_symlink() or not file.is_dir()))
 
 
 def _globbed(case_dir: Path, patterns: Iterable[str]) -> list[Path]:

@@ -8,11 +8,12 @@ import itertools
 import os
 import stat
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
-__all__ = ["MAX_FILES", "ProjectListing", "file_digest", "files_below", "tree_digest"]
+__all__ = ["MAX_FILES", "ProjectListing", "Tree", "file_digest", "files_below", "tree", "tree_digest"]
 
 MAX_FILES = 50_000
 """How many files one digest may cover; beyond it, runs are not reused until `inputs` names fewer."""
@@ -47,12 +48,27 @@ def file_digest(file: Path) -> str:
         return f"unreadable:{error.errno}"
 
 
-def tree_digest(root: Path, files: Iterable[Path]) -> str:
-    """Return SHA-256 over the paths, relative to `root`, and the contents of `files`, whatever their order."""
+class Tree(NamedTuple):
+    """Files as one digest, and each by itself, which tells what of them was edited."""
+
+    digest: str
+    """SHA-256 over paths and contents, as 64 hex digits."""
+    files: Mapping[str, str]
+    """The digest of each file, by its path relative to the root, in order."""
+
+
+def tree(root: Path, files: Iterable[Path]) -> Tree:
+    """Return the paths, relative to `root`, and the contents of `files`, whatever their order."""
+    found = {name: file_digest(file) for name, file in sorted((os.path.relpath(file, root), file) for file in files)}
     total = hashlib.sha256()
-    for name, file in sorted((os.path.relpath(file, root), file) for file in files):
-        total.update(f"{name}\0{file_digest(file)}\0".encode("utf-8", "surrogateescape"))
-    return total.hexdigest()
+    for name, digest in found.items():
+        total.update(f"{name}\0{digest}\0".encode("utf-8", "surrogateescape"))
+    return Tree(total.hexdigest(), found)
+
+
+def tree_digest(root: Path, files: Iterable[Path]) -> str:
+    """Return SHA-256 over the paths, relative to `root`, and the contents of `files`."""
+    return tree(root, files).digest
 
 
 def files_below(root: Path, leave_out: Iterable[Path] = (), listing: ProjectListing | None = None) -> list[Path] | None:

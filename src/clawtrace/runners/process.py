@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import marshal
 import os
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import IO, Any
 
 from clawtrace.errors import RunnerError
 from clawtrace.runners.base import StopSignal
+from clawtrace.runners.fork_server import new_supervisor
 
 __all__ = ["ProcessEnd", "ProcessSpec", "supervise"]
-
-_SUPERVISOR = f"import sys; sys.path.append({str(Path(__file__).parent)!r}); import _supervisor; _supervisor.main()"
-"""Imported, not run as a file: its compiled form is then kept between runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,45 +75,45 @@ def supervise(spec: ProcessSpec, stop: StopSignal) -> ProcessEnd:
         raise RunnerError(
             f"`{spec.argv[0]}` cannot be given a text that holds a NUL character; give the message on stdin"
         )
-    streams = {name: _own_copy(getattr(spec, name)) for name in ("stdin", "stdout", "stderr")}
-    copies = [stream for stream in streams.values() if isinstance(stream, int)]
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-E", "-c", _SUPERVISOR],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            pass_fds=copies,
-            start_new_session=spec.own_group,
-            cwd="/",
-        )
-    finally:
-        for fd in copies:
-            os.close(fd)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    control, report = process.stdin, process.stdout
-    try:
+    streams, fds = _streams(spec)
+    order_fd, report_fd = new_supervisor(fds, new_session=spec.own_group)
+    with os.fdopen(report_fd, "rb") as report, _closed_anyway(os.fdopen(order_fd, "wb")) as control:
         _send(control, _message(asdict(spec) | streams))
         unsubscribe = stop.subscribe(lambda: _send(control, "stop\n"))
         events = {event.pop("event"): event for event in map(_read, report)}
         unsubscribe()
-    finally:
-        with contextlib.suppress(OSError):
-            control.close()
-        process.wait()
-        report.close()
     return _end(spec, events)
 
 
-def _own_copy(stream: str | int) -> str | int:
-    """Return a descriptor that collides with none of the supervisor's own three; a closed one reads and writes nothing."""
-    if isinstance(stream, str):
-        return stream
+@contextlib.contextmanager
+def _closed_anyway(control: IO[bytes]) -> Iterator[IO[bytes]]:
+    """Close the stream, whether or not the supervisor is there to read what is left in it."""
     try:
-        return fcntl.fcntl(stream, fcntl.F_DUPFD_CLOEXEC, 3)
-    except OSError:
-        return os.devnull
+        yield control
+    finally:
+        with contextlib.suppress(OSError):
+            control.close()
+
+
+def _streams(spec: ProcessSpec) -> tuple[dict[str, str | int], list[int]]:
+    """Return the path or the place of each of the command's streams, and the descriptors at those places.
+
+    A descriptor that is closed reads and writes nothing.
+    """
+    streams: dict[str, str | int] = {}
+    fds: list[int] = []
+    for name in ("stdin", "stdout", "stderr"):
+        stream = getattr(spec, name)
+        if isinstance(stream, int):
+            try:
+                os.fstat(stream)
+            except OSError:
+                stream = os.devnull
+            else:
+                fds.append(stream)
+                stream = len(fds) - 1
+        streams[name] = stream
+    return streams, fds
 
 
 def _message(order: dict[str, Any]) -> str:

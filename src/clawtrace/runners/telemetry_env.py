@@ -118,7 +118,10 @@ def is_removed(name: str) -> bool:
 def _placeholders(target: TelemetryTarget, protocol: Protocol, run_id: str) -> dict[str, str]:
     encoded = quote(run_id, safe=_PLAIN)
     grpc = protocol == "grpc"
+    # Not `authorization: Bearer …`: exporters differ in whether they decode the blank.
+    token = f",x-clawtrace-token={quote(target.token, safe=_PLAIN)}" if target.token else ""
     return {
+        "headers": f"x-clawtrace-run-id={encoded}{token}",
         "endpoint": target.grpc if grpc else f"{target.http}/run/{encoded}",
         "http": target.http,
         "protocol": protocol,

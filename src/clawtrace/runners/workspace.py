@@ -13,7 +13,7 @@ from pathlib import Path
 from clawtrace.errors import RunnerError
 from clawtrace.runners.base import AgentFiles
 
-__all__ = ["STANDARD_FILES", "Entry", "Snapshot", "changes", "fresh_workspace", "placeholder", "snapshot"]
+__all__ = ["STANDARD_FILES", "Entry", "Snapshot", "changes", "digests", "fresh_workspace", "placeholder", "snapshot"]
 
 STANDARD_FILES = ("AGENTS.md", "IDENTITY.md", "SOUL.md", "TOOLS.md", "USER.md")
 """Files that every agent's workspace has; those it lacks are placeholders."""
@@ -107,6 +107,11 @@ def changes(before: Snapshot, after: Snapshot) -> dict[str, list[str]]:
         "deleted": sorted(before.keys() - after.keys()),
         "unchanged": sorted(path for path in both if before[path] == after[path]),
     }
+
+
+def digests(found: Snapshot) -> dict[str, str]:
+    """Return SHA-256 of each regular file of a snapshot, by path."""
+    return {path: entry.content for path, entry in sorted(found.items()) if entry.kind == "file"}
 
 
 def _paths(root: Path) -> Iterator[Path]:

@@ -1,5 +1,6 @@
 """The relations on ClickHouse's engine (chDB), as a `QueryableStore`: the second store that every assertion runs on."""
 
+import contextlib
 import json
 import re
 import subprocess
@@ -16,18 +17,34 @@ TYPES = {"text": "String", "bigint": "Int64", "double": "Float64", "boolean": "B
 WORKER = Path(__file__).with_name("chdb_worker.py")
 
 
-class ChdbStore:
-    """Memory tables of the relations; `load` replaces the rows of one."""
+BESIDE = {
+    "fact_state": "run_id String, raw_rows Int64, last_arrival_ns Int64, record_ns Int64, normaliser String, "
+    "diagnostics String",
+    "receipts": "run_no Int64, signal String, arrival_ns Int64, accepted Int64, rejected Int64, refused Int64, "
+    "reason String",
+    "run_numbers": "run_no Int64, run_id String",
+    "run_records": "run_id String",
+}
+"""What `evaluate` reads beside the relations, with the columns that it names; empty unless filled."""
 
-    def __init__(self):
+
+class ChdbStore:
+    """The relations as tables; `load` replaces the rows of one.
+
+    Args:
+        engine: ClickHouse's table engine; `Memory` is quick for few rows.
+    """
+
+    def __init__(self, engine="Memory"):
         self._process = subprocess.Popen(
             [sys.executable, str(WORKER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self._filled = set()
         statements = [
-            f"CREATE TABLE {relation.name} ({self._columns(relation)}) ENGINE = Memory"
+            f"CREATE TABLE {relation.name} ({self._columns(relation)}) ENGINE = {engine}"
             for relation in RELATIONS.values()
         ]
+        statements += [f"CREATE TABLE {name} ({columns}) ENGINE = Memory" for name, columns in BESIDE.items()]
         self._run([*statements, "CREATE TABLE selected_runs (run_id String) ENGINE = Memory"])
 
     @staticmethod
@@ -60,6 +77,19 @@ class ChdbStore:
         for name, rows in rows_by_relation.items():
             statements += self._insert(name, rows)
         self._run(statements)
+
+    def fill(self, name, parquet):
+        """Take all rows of one relation from a Parquet file of its columns."""
+        columns = ", ".join(RELATIONS[name].column_names)
+        self._run([f"INSERT INTO {name} ({columns}) SELECT {columns} FROM file('{parquet}', Parquet)"])
+
+    def sides(self):
+        """Return what can be asked at the same time: one process answers one question after the other."""
+        return [self]
+
+    def narrowed(self, _run_ids, _queries):
+        """Ask of everything: nothing is gained here by a copy."""
+        return contextlib.nullcontext()
 
     def select_runs(self, run_ids):
         """Make `selected_runs` hold exactly `run_ids`."""

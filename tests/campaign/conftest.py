@@ -22,7 +22,7 @@ class RecordingSession:
     """Keeps what it is told; a run passes when its agent ended with 0, each assertion giving one verdict."""
 
     endpoints: SimpleNamespace = field(
-        default_factory=lambda: SimpleNamespace(grpc="http://127.0.0.1:1", http="http://127.0.0.1:2")
+        default_factory=lambda: SimpleNamespace(grpc="http://127.0.0.1:1", http="http://127.0.0.1:2", token=None)
     )
     opened: dict[str, RunRecord] = field(default_factory=dict)
     closed: dict[str, tuple[RunRecord, bool]] = field(default_factory=dict)
@@ -30,9 +30,16 @@ class RecordingSession:
     asked: dict[str, list] = field(default_factory=dict)
     worlds: dict = field(default_factory=dict)
 
+    def prepare(self):
+        """Nothing is loaded."""
+
     def clean(self, text):
         """Nothing is secret here."""
         return text
+
+    def provider_failure(self, run_id):
+        """No provider failed."""
+        del run_id
 
     def open_run(self, record):
         """Keep the announcement."""
@@ -49,9 +56,10 @@ class RecordingSession:
         """Keep the paths."""
         self.loaded[grouping.run_id] = list(paths)
 
-    def evaluate(self, run_ids, assertions, *, worlds=None, case_dir=None):
+    def evaluate(self, run_ids, assertions, *, worlds=None, case_dir=None, looked=lambda: None):
         """Judge by the exit code."""
         del case_dir
+        looked()
         self.worlds |= worlds or {}
         return [self._result(run_id, assertions) for run_id in run_ids]
 

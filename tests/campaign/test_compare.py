@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 
 from clawtrace.campaign.baselines import find_campaign, load_baseline, set_baseline
 from clawtrace.campaign.compare import compare
 from clawtrace.campaign.measured import Measured, MeasuredRun, find_results, measured_of, read_json
-from clawtrace.errors import InputError, UsageError
+from clawtrace.cli._comparison import exit_code_of
+from clawtrace.errors import ExitCode, InputError, UsageError
 
 OUTCOMES = {"p": "passed", "f": "failed", "u": "undecided", "b": None}
 
@@ -247,8 +249,49 @@ class TestFinding:
 
 def _run(outcome: str | None, complete: bool = True) -> dict:
     return {
+        "run_id": "r",
         "outcome": outcome,
         "trace": {"duration_ms": 10, "complete": complete},
         "totals": {"input_tokens": 7, "output_tokens": 5, "cost_high": None, "llm_calls": 1, "tool_calls": 0},
         "assertions": [{"id": "x", "status": "pass"}],
     }
+
+
+class TestWhatIsNotCompared:
+    @staticmethod
+    def of_runs(quarantined: bool = False, **cases: list[str]) -> Measured:
+        """A campaign of passing runs that have ids."""
+        runs = {
+            (name, None): [MeasuredRun("passed", {}, {}, run_id, quarantined) for run_id in ids]
+            for name, ids in cases.items()
+        }
+        return Measured("s", "2026-11-20T10:00:00.000Z", "1", runs)
+
+    def test_reused_runs_show_nothing_new(self):
+        """Two campaigns of the same runs are alike whatever happened since: that is no evidence of anything."""
+        first = self.of_runs(a=["1", "2", "3", "4"] * 3)
+        found = compared(first, self.of_runs(a=["1", "2", "3", "4"] * 3))
+
+        assert found.shared_runs == 12
+        assert any("nothing was measured anew" in reason for reason in found.not_shown)
+        assert exit_code_of(found, "regression") is ExitCode.UNDECIDED
+
+    def test_some_reused_runs_are_counted(self):
+        """What was not edited need not be measured again, and is said."""
+        ids = [str(number) for number in range(12)]
+        found = compared(self.of_runs(a=ids, b=ids), self.of_runs(a=ids, b=[f"new-{one}" for one in ids]))
+
+        assert found.shared_runs == 12
+        assert found.not_shown == []
+        assert exit_code_of(found, "regression") is ExitCode.PASSED
+
+    def test_a_case_in_quarantine_is_no_regression(self):
+        """It is known to be flaky: it is listed, and no test is made of it."""
+        first, second = campaign(a="p" * 12, b="p" * 12), campaign(a="p" * 12, b="f" * 12)
+        apart = [run._replace(quarantined=True) for run in second.cases["b", None]]
+        found = compared(first, replace(second, cases={**second.cases, ("b", None): apart}))
+
+        assert [case.case_id for case in found.cases] == ["a"]
+        assert [case.case_id for case in found.quarantined] == ["b"]
+        assert exit_code_of(found, "regression") is ExitCode.PASSED
+        assert exit_code_of(compared(first, second), "regression") is ExitCode.FAILED

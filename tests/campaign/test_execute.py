@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -207,6 +208,28 @@ class TestFiles:
         )
         assert not [path for path in result.plan.folder.rglob(".*") if path.is_file()]
 
+    def test_the_workspace_before_and_after(self, project):
+        """`workspace.diff` tells which files were there, and SHA-256 of what they held."""
+        project.case("a", "echo one > kept; echo new > made; rm gone", more="")
+        file = project.root / "configs/cases/a/test.yaml"
+        file.write_text(file.read_text().replace("  grace_seconds", "  scaffold: start\n  grace_seconds"))
+        for name in ("kept", "gone", "same"):
+            project.write(f"configs/cases/a/start/{name}", name)
+        result = project.run()
+        (diff,) = result.plan.folder.rglob("workspace.diff")
+        kept = json.loads(diff.read_text())
+
+        assert [kept[kind] for kind in ("created", "modified", "deleted", "unchanged")] == [
+            ["made"], ["kept"], ["gone"], ["same"]
+        ]  # fmt: skip
+        digest = {
+            text: hashlib.sha256(text.encode()).hexdigest() for text in ("kept", "gone", "same", "one\n", "new\n")
+        }
+        assert kept["sha256"] == {
+            "before": {"gone": digest["gone"], "kept": digest["kept"], "same": digest["same"]},
+            "after": {"kept": digest["one\n"], "made": digest["new\n"], "same": digest["same"]},
+        }
+
     def test_a_second_campaign_starts_afresh(self, project):
         """What an agent left, even without write permission, is gone before the next run of that place."""
         project.case("a", "ls; mkdir locked; echo x > locked/file; chmod 500 locked")
@@ -223,7 +246,9 @@ class TestFiles:
         folder = project.plan().folder
         with campaign_lock(folder):
             taken = campaign_lock(folder)
-            with pytest.raises(StoreLockedError, match=f"process {os.getpid()};"):
+            with pytest.raises(
+                StoreLockedError, match=rf"process {os.getpid()} \(`.+`\): wait until that has ended, or end it;"
+            ):
                 taken.__enter__()
         with campaign_lock(folder):
             assert (folder / "campaign.lock").exists()

@@ -10,7 +10,7 @@ import pytest
 from clawtrace.campaign.wrap import run_command
 from clawtrace.config.assertions_file import load_assertions_file
 from clawtrace.config.project_file import load_project
-from clawtrace.errors import RunnerError
+from clawtrace.errors import ConfigError, RunnerError
 from clawtrace.model.verdict import Status
 
 
@@ -71,3 +71,19 @@ def test_a_missing_program_is_an_error(project):
     with pytest.raises(RunnerError, match="`no-such-program` is not on PATH"):
         wrap(project, "no-such-program")
     assert len(project.session.closed) == len(project.session.opened)
+
+
+def test_what_judging_needs_is_loaded_while_the_command_runs(project, monkeypatch):
+    """The command ends only once it was; that it cannot be loaded is left to the question that needs it."""
+    ready = project.root / "ready"
+    os.mkfifo(ready)
+
+    def prepare():
+        ready.write_text("loaded")
+        raise ConfigError("a dialect cannot be read")
+
+    monkeypatch.setattr(project.session, "prepare", prepare)
+    wrapped = wrap(project, "cat", str(ready), timeout_seconds=30)
+
+    assert (project.root / "out").read_text() == "loaded"
+    assert wrapped.exit_code == 0

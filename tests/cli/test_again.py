@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import PROGRAM, clean_environment
-from tests.cli.test_reuse import SEARCHED, Project, reused
+from tests.cli.test_reuse import AGENT, SEARCHED, Project, reused
 
 QUARANTINED = """\
 schema_version: 1
@@ -19,6 +20,16 @@ title: S
 quarantine_tags: [flaky]
 """
 NOT_SEARCHED = "  - {type: tool_not_invoked, tool: search}"
+FLAKY = """\
+schema_version: 1
+case_id: f
+title: f
+runner:
+  type: command
+  command: 'case "$CLAWTRACE_RUN_ID" in */2-*) word=search;; *) word=look;; esac; exec {python} {agent} "$word"'
+input: {{messages: [{{role: user, content: go}}]}}
+assertions: [{{type: tool_was_called, tool: search, min_pass_rate: {minimum}}}]
+"""
 SPENDING = Path(__file__).with_name("spending_agent.py")
 
 
@@ -58,6 +69,56 @@ class TestLastFailed:
         assert ended.returncode == 0
         assert "Everything passed last time" in ended.stderr
         assert not (project.root / "report.out").exists()
+
+
+class TestLastFailedAndRates:
+    """What a campaign came to as a whole is what counts, and a rate of a part would be another rate."""
+
+    def flaky(self, project, minimum: float) -> None:
+        """Of the case `a` every second run calls the tool."""
+        for name in "ab":
+            (project.root / f"configs/cases/{name}/test.yaml").unlink()
+        text = FLAKY.format(minimum=minimum, python=sys.executable, agent=str(AGENT))
+        project.write("configs/cases/f/test.yaml", text)
+
+    def test_a_case_that_reached_its_rate_has_passed(self, project):
+        """Its failed repetition alone is no reason to look again, and would not reach the rate by itself."""
+        self.flaky(project, 0.5)
+        runs = project.eval("--repeat", "2")
+        assert runs == {("f", 1): (False, "fail"), ("f", 2): (False, "pass")}
+        assert project.ended.returncode == 0
+        ended = project._program("eval", "--suite", "s", "--repeat", "2", "--last-failed")
+
+        assert ended.returncode == 0
+        assert "Everything passed last time" in ended.stderr
+
+    def test_of_a_case_that_did_not_all_repetitions_are_looked_at(self, project):
+        """So that the rate is that of the case."""
+        self.flaky(project, 0.9)
+        project.eval("--repeat", "2")
+
+        assert project.eval("--repeat", "2", "--last-failed") == {("f", 1): (True, "fail"), ("f", 2): (True, "pass")}
+
+    def test_below_the_suites_threshold_nothing_passed(self, project):
+        """Every case reached its rate and the suite did not: exit code 1, and again 1."""
+        self.flaky(project, 0.5)
+        project.write("configs/suites/s.yaml", "schema_version: 1\nsuite_id: s\ntitle: S\nthresholds: {default: 0.9}\n")
+        project.eval("--repeat", "2")
+        assert project.ended.returncode == 1
+
+        assert len(project.eval("--repeat", "2", "--last-failed")) == 2
+        assert project.ended.returncode == 1
+
+    def test_what_strict_refuses_has_not_passed(self, project):
+        """A warning passes by default, and fails under `--strict`, also the second time."""
+        project.case("b", assertions="  - {type: tool_not_invoked, tool: search, severity: warn}")
+        project.eval()
+        assert project.ended.returncode == 0
+        ended = project._program("eval", "--suite", "s", "--last-failed")
+        assert ended.returncode == 0
+
+        assert set(project.eval("--last-failed", "--strict")) == {("b", 1)}
+        assert project.ended.returncode == 1
 
 
 def test_rerun_inconclusive_runs_afresh_what_was_not_decided(project):
@@ -165,6 +226,7 @@ assertions: [{{type: agent_exit_code, value: 0}}]
         policy = "execution_policy: {infrastructure_retries: 1}\n"
         project.write("configs/run_profiles/p.yaml", "schema_version: 1\nrun_profile_id: p\ntitle: P\n" + policy)
         mark = tmp_path_factory.mktemp("apart") / "mark"
+        self.mark = str(mark)
         report = project.root / "report.out"
         args = ("eval", "--suite", "s", "--run-profile", "p", "--report", f"json={report}")
         ended = project._program(*args, env={"MARK": str(mark)})
@@ -198,6 +260,88 @@ assertions: [{{type: agent_exit_code, value: 0}}]
         assert ended.returncode == 4
         assert "RETRIED" not in ended.stdout
 
+    def test_a_judgement_anew_still_tells_why(self, project, tmp_path_factory):
+        """The run is the second attempt whoever judges it, and by whatever questions."""
+        self.retrying(project, tmp_path_factory, command=f"[{sys.executable}, {AGENT}, search]")
+        file = project.root / "configs/cases/a/test.yaml"
+        file.write_text(file.read_text().replace("agent_exit_code, value: 0", "agent_exit_code, value: 3"))
+        ended = project._program(
+            "eval", "--suite", "s", "--run-profile", "p", "--report", "json=r.json", "--reevaluate",
+            env={"MARK": self.mark},
+        )  # fmt: skip
+
+        assert ended.returncode == 1, ended.stdout
+        (run,) = json.loads((project.root / "r.json").read_text())["cases"][0]["runs"]
+        assert (run["reused"], run["status"]) == (True, "fail")
+        assert run["retried"][0].startswith("attempt 1 failed: setup command 1")
+
+
+PROVIDER_AGENT = """\
+import sys
+from pathlib import Path
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import Status, StatusCode
+provider = TracerProvider()
+provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+tracer = provider.get_tracer("test-agent")
+tries = Path(sys.argv[2]) / "tries"
+tries.write_text(tries.read_text() + "x" if tries.exists() else "x")
+worked = len(tries.read_text()) > 1
+with tracer.start_as_current_span("chat gpt-4o") as call:
+    call.set_attributes({"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai"})
+    call.set_attributes({"gen_ai.request.model": "gpt-4o"})
+    if not worked:
+        call.set_attribute("error.type", sys.argv[1])
+        call.set_status(Status(StatusCode.ERROR, "no answer"))
+provider.shutdown()
+sys.exit(0 if worked else 1)
+"""
+
+
+class TestProviderFailures:
+    def eval(self, project, tmp_path_factory, error: str, retries: int = 0):
+        """One run of an agent whose model call fails the first time it is run, and then never again."""
+        folder = tmp_path_factory.mktemp("apart")
+        for name in "ab":
+            (project.root / f"configs/cases/{name}/test.yaml").unlink()
+        project.write("agents/provider.py", PROVIDER_AGENT)
+        case = TestRetries.CASE.replace('  setup: [\'test -e "$MARK" || {{ touch "$MARK"; exit 1; }}\']\n', "")
+        command = f"[{sys.executable}, {project.root}/agents/provider.py, {error}, {folder}]"
+        project.write("configs/cases/a/test.yaml", case.format(command=command))
+        policy = f"execution_policy: {{infrastructure_retries: {retries}}}\n"
+        project.write("configs/run_profiles/p.yaml", "schema_version: 1\nrun_profile_id: p\ntitle: P\n" + policy)
+        return project.eval("--run-profile", "p")
+
+    def run_of(self, project):
+        (case,) = json.loads((project.root / "report.out").read_text())["cases"]
+        return case["runs"][0]
+
+    @pytest.mark.parametrize("error", ["429", "openai.RateLimitError"])
+    def test_a_provider_that_gave_up_is_tried_again(self, project, tmp_path_factory, error):
+        """The last model call tells it; the second attempt gets its answer."""
+        self.eval(project, tmp_path_factory, error, retries=1)
+
+        run = self.run_of(project)
+        assert (run["run_status"], run["status"]) == ("success", "pass")
+        assert run["retried"] == ["attempt 1 failed: the agent's provider failed"]
+
+    def test_its_run_never_stands_for_another(self, project, tmp_path_factory):
+        """T24: an outage is not cached; the next evaluation runs the agent."""
+        assert self.eval(project, tmp_path_factory, "503") == {("a", 1): (False, "fail")}
+        assert self.run_of(project)["run_status"] == "provider_error"
+        assert "the provider's error `503`" in project.ended.stdout
+
+        assert project.eval("--run-profile", "p") == {("a", 1): (False, "pass")}
+
+    def test_a_wrong_request_is_the_agents_own_failure(self, project, tmp_path_factory):
+        """400 is what the agent sent: never tried again, and kept."""
+        self.eval(project, tmp_path_factory, "400", retries=1)
+        assert self.run_of(project)["run_status"] == "failed"
+
+        assert project.eval("--run-profile", "p") == {("a", 1): (True, "fail")}
+
 
 class TestQuarantine:
     def test_a_flaky_case_is_reported_and_decides_nothing(self, project):
@@ -216,6 +360,30 @@ class TestQuarantine:
         (junit,) = (project.root / "outputs/campaigns/s").glob("default-*/report.xml")
         assert '<skipped type="quarantined" message="quarantined, fail: ' in junit.read_text()
         assert "<failure" not in junit.read_text()
+
+    def test_what_was_not_run_of_it_decides_nothing(self, project):
+        """A budget that ends before a case in quarantine has left out nothing that counts."""
+        project.case("b", assertions=SEARCHED)
+        TestBudget().spending(project)
+        file = project.root / "configs/cases/c/test.yaml"
+        file.write_text(
+            file.read_text()
+            .replace("title: c", "title: c\ntags: [flaky]")
+            .replace("tool_was_called, tool: search", "llm_call_count, min: 1")
+        )
+        for name in "ab":
+            other = project.root / f"configs/cases/{name}/test.yaml"
+            other.write_text(other.read_text().replace("tool_was_called, tool: search", "llm_call_count, min: 1"))
+        project.write("configs/suites/s.yaml", QUARANTINED)
+        runs = project.eval("--max-tokens", "2000")
+
+        assert set(runs) == {("a", 1), ("b", 1)}
+        (left,) = json.loads((project.root / "report.out").read_text())["not_run"]
+        assert (left["case_id"], left["quarantined"]) == ("c", True)
+        assert project.ended.returncode == 0, project.ended.stdout
+        (junit,) = (project.root / "outputs/campaigns/s").glob("default-*/report.xml")
+        assert 'message="quarantined, not run: 3000 tokens' in junit.read_text()
+        assert "<error" not in junit.read_text()
 
     def test_nothing_but_quarantine_has_not_passed(self, project):
         """Of nothing that counts, nothing is known."""

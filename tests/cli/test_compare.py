@@ -331,12 +331,23 @@ class TestNoFalseComfort:
         suite.write(only="search")
         suite.run(6)
         suite.clawtrace("baseline", "set", "main", "s")
-        suite.run(6)
+        suite.run(6, "--no-reuse")
         code, found = suite.compare("baseline", "check", "--fail-on", "pass-rate")
 
-        assert (code, found["not_shown"]) == (0, [])
+        assert (code, found["not_shown"], found["shared_runs"]) == (0, [], 0)
         assert found["cases"][0]["pass_rate"]["noticed_at"] == 1
         assert found["suites"][0]["pass_rate"]["noticed_at"] == 1
+
+    def test_runs_that_were_reused_are_no_evidence(self, suite) -> None:
+        """Nothing was edited, so the same six runs stand for themselves: that says nothing of the agent today."""
+        suite.write(only="search")
+        suite.run(6)
+        suite.clawtrace("baseline", "set", "main", "s")
+        suite.run(6)
+        code, found = suite.compare("baseline", "check")
+
+        assert (code, found["shared_runs"]) == (3, 6)
+        assert "nothing was measured anew" in found["not_shown"][0]
 
     def test_undecided_runs_are_no_evidence(self, suite) -> None:
         """When the second campaign's runs leave no trace nothing was decided: exit 3, with the reason."""

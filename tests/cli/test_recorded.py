@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import PROGRAM, clean_environment
 
 from clawtrace.session import Session
 
@@ -135,7 +137,8 @@ def test_a_lost_parent_is_inconclusive(invoke, one_tool, checks, tmp_path) -> No
 
     assert result.exit_code == 3
     assert "INCONCLUSIVE  torn.jsonl · tool_not_invoked" in result.stdout
-    assert "  incomplete: " in result.stdout
+    assert "  incomplete: " not in result.stdout  # each verdict has said why
+    assert result.stdout.count("was never received") == result.stdout.count("INCONCLUSIVE")
     assert invoke(*args, "--gate-incomplete", "warn").exit_code == 0
 
 
@@ -471,3 +474,47 @@ class TestQuery:
         assert result.exit_code == 2
         assert result.stdout == ""
         assert list(tmp_path.iterdir()) == []
+
+
+class TestAssertionsThroughAPipe:
+    """A file need not lie anywhere."""
+
+    def test_standard_input(self, program, one_tool) -> None:
+        """`-` reads it; a mistake in it is told as of any other file."""
+        asked = ("eval", "--traces", one_tool, "--assertions", "-")
+
+        assert program(*asked, input=PASSING).returncode == 0
+        assert program(*asked, input=FAILING).returncode == 1
+        wrong = program(*asked, input="assertions: [{type: tool_sequense}]")
+        assert wrong.returncode == 2
+        assert "error: standard input:1:21: `assertions.0.type`" in wrong.stderr
+
+    def test_a_shells_process_substitution(self, one_tool, tmp_path) -> None:
+        """`<(…)` names a pipe that can be read once; paths in it are relative to the working folder."""
+        (tmp_path / "hooks.py").write_text("def f(): return True\n")
+        text = "assertions: [{type: python_hook, path: hooks.py, callable_name: f}]"
+        for content, code, said in ((PASSING, 0, ""), (text, 2, "hooks are off")):
+            (tmp_path / "content").write_text(content)
+            command = f"{PROGRAM} eval --traces {one_tool} --assertions <(cat content)"
+            ended = subprocess.run(
+                ["bash", "-c", command],
+                cwd=tmp_path,
+                env=clean_environment(),
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
+
+            assert ended.returncode == code, ended.stderr
+            assert said in ended.stderr
+
+    def test_what_cannot_be_meant(self, program, one_tool, tmp_path) -> None:
+        """One standard input for two things, or for the command; a folder."""
+        both = program("eval", "--traces", "-", "--assertions", "-", input=PASSING)
+        wrapped = program("run", "--assertions", "-", "--", "true", input=PASSING)
+        folder = program("eval", "--traces", one_tool, "--assertions", tmp_path)
+
+        assert [ended.returncode for ended in (both, wrapped, folder)] == [2, 2, 2]
+        assert "both read standard input" in both.stderr
+        assert "Standard input belongs to the command" in wrapped.stderr
+        assert "is a folder; `--assertions` names a file in it" in folder.stderr

@@ -145,6 +145,30 @@ class TestWhatIsReused:
         project.write("configs/cases/a/g.md", "y")
         assert reused(project.eval()) == {"a", "b"}
 
+    @pytest.mark.parametrize("path", ["{state}/done.txt", "../../../done.txt", "link/done.txt"])
+    def test_a_file_beyond_the_workspace_is_looked_at_anew(self, project, path, tmp_path_factory):
+        """T24: however the path leads there, nothing that was kept says what such a file holds today."""
+        state = tmp_path_factory.mktemp("state")
+        workspace = next((project.root / "outputs").rglob("runs/-/a/1/workspace"))
+        (workspace / "link").symlink_to(state)
+        written = path.format(state=state)
+        file = (workspace / written).resolve()
+        file.write_text("done")
+        project.case("a", assertions=f"{SEARCHED}\n  - {{type: file_contains, path: {written}, text: done}}")
+        first = project.eval()["a", 1]
+        file.write_text("open")
+
+        assert first == (True, "pass")
+        assert project.eval()["a", 1] == (True, "fail")
+
+    def test_a_variable_in_an_assertion_judges_anew(self, project):
+        """A judgement is of the texts that were asked for, and no agent is run for others."""
+        asked = SEARCHED + '\n  - {type: tool_not_invoked, tool: "{{env.FORBIDDEN}}"}'
+        project.case("a", assertions=asked)
+
+        assert project.eval(FORBIDDEN="rm")["a", 1] == (True, "pass")
+        assert project.eval(FORBIDDEN="search")["a", 1] == (True, "fail")
+
     def test_more_repetitions_run_the_missing_ones(self, project):
         """Raising 1 to 3 runs two of each; scheduling changes nothing."""
         runs = project.eval("--repeat", "3", "--concurrency", "3")
@@ -205,6 +229,19 @@ class TestWhereItIsFound:
         (folder / "spans.duckdb").unlink()
         assert reused(project.eval()) == set()
 
+    def test_what_is_damaged_is_called_so(self, project):
+        """A run that cannot be read was run before: the plan says what is wrong with it."""
+        (folder,) = (project.root / "outputs/campaigns/s").glob("default-*")
+        for text, why in (
+            ('{"schema": "clawtrace.run/1", ', "its `run.json` is damaged"),
+            ('{"schema": "clawtrace.run/1", "run_id": "x"}', "its `run.json` is damaged"),
+            ('{"schema": "clawtrace.run/2"}', "its `run.json` is of another version ('clawtrace.run/2', "),
+        ):
+            (folder / "runs/-/a/1/run.json").write_text(text)
+            assert why in project._program("eval", "--suite", "s", "--dry-run").stdout
+        (folder / "runs/-/a/1/run.json").unlink()
+        assert "it was interrupted before it ended" in project._program("eval", "--suite", "s", "--dry-run").stdout
+
     def test_a_store_that_is_no_database_says_what_to_do(self, project):
         """It is not written over, the message names the way out, and the way out works."""
         (store,) = (project.root / "outputs/campaigns/s").glob("default-*/spans.duckdb")
@@ -242,6 +279,22 @@ def test_dry_run_starts_nothing_and_says_why(project):
     assert "4 runs: 3 to run, 1 reused." in ended.stdout
     assert "By 2 stored runs of the same cases, they typically take" in ended.stdout
     assert sorted(path.stat().st_mtime_ns for path in (project.root / "outputs").rglob("*")) == before
+
+
+def test_dry_run_names_the_files_that_were_edited(project):
+    """Of an edit among hundreds of files the first few are named: changed, new, or gone."""
+    project.write("agents/prompt.txt", "be long")
+    project.write("agents/new.py", "")
+    project.write("configs/cases/a/data.csv", "1")
+    (project.root / "agents/main.py").rename(project.root / "agents/other.py")
+    told = project._program("eval", "--suite", "s", "--dry-run").stdout
+
+    assert "the case's folder (`data.csv` is new)" in told
+    assert (
+        "files of the project (`agents/main.py` is gone, `agents/new.py` is new, `agents/other.py` is new and 1 more)"
+        in told
+    )
+    assert "a file that the command names (`{{case_dir}}/../../../agents/main.py` is gone)" in told
 
 
 def test_a_campaign_that_was_killed_resumes_with_what_was_finished(tmp_path, program, tmp_path_factory):

@@ -200,3 +200,24 @@ def test_t20_a_transcript_of_an_earlier_run_is_no_evidence_of_this_one(suite, tm
     assert old["tool_was_called"][0] == "skip"
     assert ended.returncode == 3
     assert new["tool_was_called"][0] == "pass"
+
+
+def test_what_the_runner_read_is_the_answer_of_a_run_without_spans(suite) -> None:
+    """The final answer is the runner's word where no span tells it; of an agent in the run nothing is known then."""
+    checks = (
+        "assertions:\n"
+        "  - {type: final_response, contains: '42', id: right}\n"
+        "  - {type: final_response, contains: '43', id: wrong}\n"
+        "  - {type: final_response, contains: '42', agent: triage, id: scoped}\n"
+        "  - {type: final_response_present}\n"
+        "  - {type: tool_not_invoked, tool: rm, id: traced}\n"
+    )
+    _, told, _ = suite("echo 'it is 42'", checks)
+    _, nothing, _ = suite("true", checks)
+    _, failed, _ = suite("echo 'it is 42'; exit 3", checks)
+
+    assert {name: status for name, (status, _) in told.items()} == {
+        "right": "pass", "wrong": "fail", "scoped": "skip", "final_response_present": "pass", "traced": "skip",
+    }  # fmt: skip
+    assert {status for status, _ in nothing.values()} <= {"skip", "fail"}
+    assert failed["final_response_present"] == ("fail", "The run ended as `failed`, so that there is no final answer.")

@@ -104,7 +104,7 @@ def test_problems_have_their_places(files):
     files.write(
         "clawtrace.yaml",
         """\
-        receiver: {host: 0.0.0.0, auth_token: x, grpc_port: 99999}
+        receiver: {host: 0.0.0.0, auth_token: "x y", grpc_port: 99999}
         store: {url: "clickhouse://h/db"}
         trace_timeout: 3
         gateway: {url: "localhost:18789"}
@@ -115,9 +115,8 @@ def test_problems_have_their_places(files):
     assert problems(files) == [
         "clawtrace.yaml:1:18: `receiver.host` only loopback addresses are supported yet (127.0.0.1, ::1, localhost), found "
         "'0.0.0.0'",
-        "clawtrace.yaml:1:27: `receiver.auth_token` is not supported yet: the receiver listens on loopback addresses only, "
-        "which need no token",
-        "clawtrace.yaml:1:53: `receiver.grpc_port` must be less than or equal to 65535, found 99999",
+        "clawtrace.yaml:1:39: `receiver.auth_token` must be printable ASCII without blanks: it is a header's value",
+        "clawtrace.yaml:1:57: `receiver.grpc_port` must be less than or equal to 65535, found 99999",
         "clawtrace.yaml:2:14: `store.url` only DuckDB files are supported yet (a path, or duckdb:///path), found "
         "'clickhouse://h/db'",
         "clawtrace.yaml:3:1: `trace_timeout` is not a known key; known are `schema_version`, `receiver`, `store`, "

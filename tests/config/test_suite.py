@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clawtrace.config.assertions_file import load_assertions_file
+from clawtrace.config.whole_project import check_project
 from clawtrace.errors import UsageError
 from clawtrace.runners.base import Message
 
@@ -317,3 +318,83 @@ class TestAssertionsFile:
         path.write_text("assertions: []\nmodel_pricing:\n  a: {inputs: 7}\n")
         with pytest.raises(ConfigError, match=r"c\.yaml:3:7: `model_pricing\.a\.inputs`"):
             load_assertions_file(str(path), files.project(), {})
+
+
+class TestAllAtOnce:
+    """A mistake does not hide the others, and makes no mistakes of what is right."""
+
+    def test_profiles_that_do_not_exist_are_told_with_the_rest(self, files):
+        """Each flag with its nearest word, then the mistakes of the files."""
+        files.suite("thresholds: {models: {x: 1}}\n")
+        files.case(
+            "a",
+            text="schema_version: 1\ncase_id: a\ntitle: A\nrunner: {type: command}\ninput: {messages: []}\ntagz: [a]\n",
+        )
+        files.write("configs/run_profiles/fast.yaml", "schema_version: 1\nrun_profile_id: fast\ntitle: F\n")
+        told = files.problems(run_profile="fats", evaluation_profile="none")
+
+        assert told[0] == (
+            "--run-profile: there is no run profile 'fats' in configs/run_profiles (fats.yaml). did you mean `fast`?"
+        )
+        assert told[1].startswith("--evaluation-profile: there is no evaluation profile 'none'")
+        assert any("thresholds.models.x" in one for one in told)
+        assert any("tagz" in one for one in told)
+        # The profile might have said which command: its absence is no mistake of the case.
+        assert not any("`runner" in one and "command" in one for one in told)
+        assert any("`runner" in one and "command" in one for one in files.problems())
+
+
+class TestABrokenCase:
+    """A case that is no YAML stops the suites that select it, and those that cannot know whether they do."""
+
+    BROKEN = "schema_version: 1\ncase_id: b\ntags: [{tags}]\nrunner: [\n"
+
+    def suite_of_smoke(self, files, broken: str) -> None:
+        files.suite("case_selection: {include_tags: [smoke]}\n")
+        files.case("a", tags="smoke")
+        files.case("b", text=broken)
+
+    def test_tags_that_can_be_read_decide(self, files):
+        """One that the suite does not want is no mistake of this suite; `clawtrace validate` tells of it."""
+        self.suite_of_smoke(files, self.BROKEN.format(tags="slow"))
+        assert ids(files.load()) == ["a"]
+
+        self.suite_of_smoke(files, self.BROKEN.format(tags="slow, smoke"))
+        (told,) = files.problems()
+        assert told.startswith("configs/cases/b/test.yaml:")
+
+    @pytest.mark.parametrize(
+        "broken",
+        ["schema_version: 1\nrunner: [\ntags: [slow]\n", "tags: [slow\n", "tags: [slow]\ntags: [smoke]\nx: ["],
+        ids=["it breaks before them", "it breaks in them", "they are there twice"],
+    )
+    def test_tags_that_cannot_be_read_may_be_wanted(self, files, broken):
+        """Nothing is left out by a typing error."""
+        self.suite_of_smoke(files, broken)
+
+        assert any(one.startswith("configs/cases/b/test.yaml") for one in files.problems())
+
+    def test_a_selection_by_id_never_looks_at_others(self, files):
+        """Nor at their tags."""
+        files.suite("case_selection: {include_case_ids: [a]}\n")
+        files.case("a")
+        files.case("b", text="{{{")
+
+        assert ids(files.load()) == ["a"]
+
+
+class TestTagsThatNobodyHas:
+    """A typing error in a list of tags leaves cases out, or lets them decide, without a word."""
+
+    def test_a_suite_says_which(self, files):
+        """Of what it takes and of what it puts apart, with the nearest tag that is there."""
+        files.suite("case_selection: {include_tags: [smoke, smok]}\nquarantine_tags: [flakky]\n")
+        files.case("a", tags="smoke, flaky")
+        told = files.load().warnings
+
+        assert told == (
+            "configs/suites/main.yaml:4:32: `case_selection.include_tags` 'smok' selects no case. Did you mean `smoke`?",
+            "configs/suites/main.yaml:5:18: `quarantine_tags` 'flakky' is the tag of no case of the suite. Did you mean "
+            "`flaky`?",
+        )
+        assert list(told) == [str(one) for one in check_project(files.project(), {}).warnings if "suites" in one.file]

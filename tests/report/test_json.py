@@ -244,5 +244,20 @@ def test_runs_that_were_left_out_are_listed_and_keep_the_campaign_from_passing(v
 
     assert data["exit_code"] == 3
     assert data["not_run"] == [
-        {"run_id": "r2", "case_id": "late", "model_id": None, "repetition": 1, "reason": "interrupted"}
+        {
+            "run_id": "r2",
+            "case_id": "late",
+            "model_id": None,
+            "repetition": 1,
+            "reason": "interrupted",
+            "quarantined": False,
+        }
     ]
+
+
+def test_what_was_left_out_of_quarantine_keeps_nothing_from_passing(verdict, run, campaign) -> None:
+    """A case that is known to be flaky decides nothing, whether it was run or not."""
+    data = written(campaign(run(verdict()), left_out=[LeftOut("r2", "late", None, 1, "interrupted", quarantined=True)]))
+
+    assert data["exit_code"] == 0
+    assert data["not_run"][0]["quarantined"] is True

@@ -137,6 +137,7 @@ _RUNS = _built(
     status=st.none(),
     verdicts=st.lists(_VERDICTS, max_size=3).map(tuple),
     error=st.sampled_from(["", "no such \x1b command"]),
+    quarantined=st.booleans(),
 )
 _GATES = st.builds(
     Gate, st.booleans(), st.booleans(), st.booleans(), gate_incomplete=st.sampled_from(["error", "warn"])

@@ -230,7 +230,7 @@ class Trace:
             endpoints = session.listen()
             trace_id, span_id = injected(self._record, self._current_span())
             session.announce_trace(self.run_id, trace_id)
-        target = TelemetryTarget(endpoints.grpc, endpoints.http, trace_id, span_id, self._switches)
+        target = TelemetryTarget(endpoints.grpc, endpoints.http, trace_id, span_id, self._switches, endpoints.token)
         return with_telemetry(base, own, target, protocol, self.run_id)
 
     def _current_span(self) -> tuple[int, int] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from clawtrace.campaign.expand import PlannedRun
@@ -18,7 +18,9 @@ _FIRST_WAIT_SECONDS = 1.0
 """Before the second attempt; doubled before each further one."""
 
 
-def attempt(planned: PlannedRun, retries: int, run: Callable[[PlannedRun], RunResult], stop: StopSignal) -> RunResult:
+def attempt(
+    planned: PlannedRun, retries: int, run: Callable[[PlannedRun, Sequence[str]], RunResult], stop: StopSignal
+) -> RunResult:
     """Return the result of the first attempt that the infrastructure let through, or of the last one.
 
     An attempt is a run of its own, with its own id, so that no span of a failed one is counted. Again is tried when the
@@ -27,7 +29,7 @@ def attempt(planned: PlannedRun, retries: int, run: Callable[[PlannedRun], RunRe
     Args:
         planned: what to run.
         retries: how often it may be tried again.
-        run: runs and judges.
+        run: runs and judges; given why the attempts before failed.
         stop: ends the wait between attempts.
 
     Raises:
@@ -39,9 +41,9 @@ def attempt(planned: PlannedRun, retries: int, run: Callable[[PlannedRun], RunRe
     for number in range(1, retries + 2):
         this = planned if number == 1 else replace(planned, run_id=f"{planned.run_id}-attempt{number}")
         try:
-            result = run(this)
+            result = run(this, failed)
             if result.run_status != "provider_error" or number > retries:
-                return result._replace(retried=tuple(failed))
+                return result
             why = "the agent's provider failed"
         except PreconditionError:
             raise

@@ -29,6 +29,11 @@ class Budget:
         self._runs = 0
         self._lock = threading.Lock()
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether anything can be spent: without a limit it never is."""
+        return self._max_cost is not None or self._max_tokens is not None
+
     def add(self, result: RunResult) -> None:
         """Count what a run took that was just run: lower bounds where not everything is known."""
         totals = result.totals

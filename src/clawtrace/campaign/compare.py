@@ -48,9 +48,12 @@ def compare(first: Measured, second: Measured, names: tuple[str, str], alpha: fl
         names: what the user calls them.
         alpha: how often one of the tests of a family may call chance a difference.
     """
-    common: dict[CaseKey, Pair] = {
+    both: dict[CaseKey, Pair] = {
         key: (runs, second.cases[key]) for key, runs in first.cases.items() if key in second.cases
     }
+    apart = {key for key, pair in both.items() if any(run.quarantined for runs in pair for run in runs)}
+    common = {key: pair for key, pair in both.items() if key not in apart}
+    shared = sum(map(_shared, common.values()))
     rates = _case_rates(list(common.values()), alpha)
     measures = _measures(list(common.values()), alpha)
     cases = [
@@ -75,10 +78,18 @@ def compare(first: Measured, second: Measured, names: tuple[str, str], alpha: fl
         verdict=_worst([suite.pass_rate.verdict for suite in suites] + [case.verdict for case in cases]),
         suites=suites,
         cases=cases,
+        quarantined=_names(apart, first),
+        shared_runs=shared,
         only_in_first=only[0],
         only_in_second=only[1],
-        not_shown=_not_shown(suites, cases, only[0], second),
+        not_shown=_not_shown(suites, cases, only[0], second, shared),
     )
+
+
+def _shared(pair: Pair) -> int:
+    """Return how many runs of the second side are runs of the first."""
+    known = {run.run_id for run in pair[0]}
+    return sum(run.run_id is not None and run.run_id in known for run in pair[1])
 
 
 def _side(measured: Measured, name: str) -> Side:
@@ -319,10 +330,19 @@ def _assertions(pair: Pair) -> list[AssertionChange]:
 
 
 def _not_shown(
-    suites: Sequence[SuiteComparison], cases: Sequence[CaseComparison], gone: Sequence[CaseName], second: Measured
+    suites: Sequence[SuiteComparison],
+    cases: Sequence[CaseComparison],
+    gone: Sequence[CaseName],
+    second: Measured,
+    shared: int,
 ) -> list[str]:
     """Return why no evidence of a regression is not yet the absence of one."""
     found = []
+    if shared and shared == sum(_ran(case.pass_rate.second) for case in cases):
+        found.append(
+            "Every run of the second campaign is a run of the first one that was reused: nothing was measured anew. "
+            "`clawtrace eval --no-reuse` runs the agents."
+        )
     if not cases:
         found.append("The campaigns have no case in common.")
     elif gone:
@@ -339,6 +359,10 @@ def _not_shown(
         if suite.pass_rate.first.passed and suite.pass_rate.noticed_at is None
     ]
     return found
+
+
+def _ran(outcomes: Outcomes) -> int:
+    return outcomes.passed + outcomes.failed + outcomes.undecided + outcomes.broke
 
 
 def _cases(number: int) -> str:

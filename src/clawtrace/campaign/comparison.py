@@ -198,6 +198,10 @@ class Comparison(Struct):
     """All common cases together, model by model."""
     cases: list[CaseComparison]
     """The common cases, in the order of the first campaign."""
+    quarantined: list[CaseName]
+    """Common cases that are in quarantine in one of the campaigns: they are known to be flaky, and are not compared."""
+    shared_runs: int
+    """Runs that both campaigns have, because the second reused what was stored: of them nothing was measured anew."""
     only_in_first: list[CaseName]
     """Cases that the second campaign has not."""
     only_in_second: list[CaseName]

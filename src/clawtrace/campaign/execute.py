@@ -5,7 +5,8 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -33,8 +34,10 @@ from clawtrace.campaign.one_run import (
     failed_result,
     run_one,
 )
-from clawtrace.campaign.reuse import Decision, decide, evaluation_folder, remember_reports
+from clawtrace.campaign.places import Place
+from clawtrace.campaign.reuse import Decision, decide, evaluation_folder, remember_inputs, remember_reports
 from clawtrace.campaign.reused_run import at_home, judge_stored
+from clawtrace.campaign.run_files import cleaned
 from clawtrace.campaign.stored import StoredRuns, read_run
 from clawtrace.campaign.stored_results import kept_file, write_result
 from clawtrace.config.case_file import LoadedCase
@@ -45,6 +48,11 @@ from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import Runner, StopSignal, runner_types
 
 __all__ = ["CampaignResult", "NotRun", "execute", "missing_runtimes"]
+
+_AHEAD = 16
+"""Runs whose agents have ended that may wait for their verdicts while others start: those that wait are judged together."""
+
+_GREW = "spans of this run arrived after it was judged; it was judged again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +132,16 @@ class _Execution:
     ) -> None:
         self.plan = plan
         self._budget = budget
-        self._quarantine = frozenset(plan.suite.config.quarantine_tags)
         self._retries = plan.suite.run_profile.execution_policy.infrastructure_retries
         self._listener = listener
         self._telling = threading.Lock()
         self._halted: str | None = None
         self._interrupted = False
-        self._active = 0
+        self._at_work = 0
+        self._queue = iter(plan.runs)
+        self._places = threading.BoundedSemaphore(plan.max_concurrency)
+        # Where a verdict decides whether anything more starts, nothing starts before it.
+        self._ahead = 0 if plan.fail_fast or budget.is_limited else _AHEAD
         self._decisions = decisions
         self._stored = StoredRuns(plan.outputs)
         self._evaluations = evaluation_folder(plan)
@@ -147,6 +158,7 @@ class _Execution:
     def run(self) -> CampaignResult:
         started_at = time.time()
         remember_reports(self.plan)
+        remember_inputs(self.plan, self._decisions.values())
         self._manifest(started_at)
         self._tell(PlanReady(self.plan))
         missing = missing_runtimes(self._to_start(), self._context.env)
@@ -154,6 +166,11 @@ class _Execution:
             self._refuse(missing)
         else:
             self._work()
+            try:
+                self._judge_what_grew()
+            except ClawtraceError:
+                if not any(result.error for result in self._results.values()):
+                    raise  # else the store broke before, which the results say
         return CampaignResult(
             plan=self.plan,
             results=tuple(self._results[run.run_id] for run in self.plan.runs if run.run_id in self._results),
@@ -177,12 +194,14 @@ class _Execution:
                 self._leave_out(planned, "another case of the suite cannot be run on this machine; nothing was started")
 
     def _work(self) -> None:
-        pool = concurrent.futures.ThreadPoolExecutor(self.plan.max_concurrency, thread_name_prefix="run")
-        futures = [pool.submit(self._one, planned) for planned in self.plan.runs]
+        threads = self.plan.max_concurrency + self._ahead
+        pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="run")
+        futures = [pool.submit(self._work_through) for _ in range(threads)]
         try:
             self._wait(futures)
         except BaseException:
             self._halted = self._halted or "the campaign was ended"
+            self._queue = iter(())
             self._context.stop.set()
             raise
         finally:
@@ -195,44 +214,57 @@ class _Execution:
         except KeyboardInterrupt:
             self._interrupted = True
             self._halted = "interrupted"
-            self._tell(Interrupted(self._active))
+            self._tell(Interrupted(self._at_work))
             self._context.stop.set()
             for future in concurrent.futures.as_completed(futures):
                 future.result()
 
-    def _one(self, planned: PlannedRun) -> None:
+    def _work_through(self) -> None:
+        """Take one run after the other, in the order of the plan, as places become free."""
+        while True:
+            with Place(self._places) as place:
+                place.take()
+                planned = next(self._queue, None)
+                if planned is None:
+                    return
+                self._one(planned, place)
+
+    def _one(self, planned: PlannedRun, place: Place) -> None:
         if self._halted is not None:
             self._leave_out(planned, self._halted)
             return
         is_run = self._decisions[planned.run_id].stored is None
+        if not is_run:
+            place.give_back()  # no agent will work
         if is_run and (spent := self._budget.spent()):
             self._leave_out(planned, spent)
             return
-        self._count(1)
         self._tell(RunStarted(planned))
         try:
-            result = self._result_of(planned)
+            result = self._result_of(planned, place)
         except RunInterruptedError:
             self._leave_out(planned, "interrupted while its agent was running")
             return
         except ConfigError as error:
             result = failed_result(planned, assertion_problem(error))
         except PreconditionError as error:
-            result = failed_result(planned, str(error))
+            result = self._broken(planned, error)
         except RunnerError as error:
-            result = failed_result(planned, str(error))
+            result = self._broken(planned, error)
             if self.plan.stop_on_runner_error:
                 self._halt(f"the runner of `{planned.run_id}` failed before (`stop_on_runner_error`)")
         except ClawtraceError as error:
-            result = failed_result(planned, str(error))
+            result = self._broken(planned, error)
             self._halt(f"the store or the receiver failed in `{planned.run_id}`")
-        finally:
-            self._count(-1)
         if is_run:
             self._budget.add(result)
         self._finish(planned, result)
         if self.plan.fail_fast and self._is_lost(planned):
             self._halt(f"`{planned.run_id}` failed before (`fail_fast`)")
+
+    def _broken(self, planned: PlannedRun, error: ClawtraceError) -> RunResult:
+        """Return the result of a run that broke; the error may repeat what the agent's setup printed."""
+        return failed_result(planned, self._context.session.clean(str(error)))
 
     def _is_lost(self, planned: PlannedRun) -> bool:
         """Return whether the case of a run has failed, whatever its other repetitions say."""
@@ -242,13 +274,15 @@ class _Execution:
             return False
         return Gate().is_lost(ended, len(repetitions))
 
-    def _result_of(self, planned: PlannedRun) -> RunResult:
+    def _result_of(self, planned: PlannedRun, place: Place) -> RunResult:
         """Run the agent, or judge the run that stands for it; keep what is new."""
         decision = self._decisions[planned.run_id]
         kept = kept_file(self._evaluations, planned.folder)
         folder = self.plan.folder / planned.folder
         if decision.stored is None or decision.evaluation is None:
-            result = attempt(planned, self._retries, partial(self._run, decision=decision), self._context.stop)
+            result = attempt(
+                planned, self._retries, partial(self._run, decision=decision, place=place), self._context.stop
+            )
             is_new = True
         else:
             stored = at_home(decision.stored, folder, self.plan.folder, self._context.session)
@@ -261,18 +295,48 @@ class _Execution:
             write_result(kept, decision.evaluation, result)
         return result
 
-    def _run(self, planned: PlannedRun, decision: Decision) -> RunResult:
-        return run_one(planned, decision.fingerprint, self._context, lambda: self._tell(RunJudging(planned)))
+    def _run(self, planned: PlannedRun, failed: Sequence[str], decision: Decision, place: Place) -> RunResult:
+        place.take()
+        with ExitStack() as at_work:
+            self._count(1)
+            at_work.callback(self._count, -1)
+
+            def looked() -> None:
+                at_work.close()
+                place.give_back()
+
+            told = partial(self._tell, RunJudging(planned))
+            return run_one(planned, decision.fingerprint, self._context, told, looked, failed)
+
+    def _judge_what_grew(self) -> None:
+        """Judge the runs again of which more arrived after their verdict, while other agents were at work."""
+        judged = {run_id: one for run_id, one in self._results.items() if one.facts_state}
+        states = self._context.session.facts_states([one.run_id for one in judged.values()]) if judged else {}
+        for planned in self.plan.runs:
+            before = judged.get(planned.run_id)
+            if before is not None and states[before.run_id] != before.facts_state:
+                self._results[planned.run_id] = self._judged_again(planned, before)
+
+    def _judged_again(self, planned: PlannedRun, before: RunResult) -> RunResult:
+        stored = read_run(self.plan.folder / planned.folder, self.plan.folder)
+        assert stored is not None  # it was judged, and so it was kept
+        kept = kept_file(self._evaluations, planned.folder)
+        result, _ = judge_stored(planned, stored, None, kept, self._context)
+        result = result._replace(reused=before.reused, diagnostics=(*result.diagnostics, _GREW))
+        evaluation = self._decisions[planned.run_id].evaluation
+        if evaluation is not None:
+            write_result(kept, evaluation, result)
+        return result._replace(quarantined=before.quarantined)
 
     def _count(self, change: int) -> None:
         with self._telling:
-            self._active += change
+            self._at_work += change
 
     def _halt(self, reason: str) -> None:
         self._halted = self._halted or reason
 
     def _finish(self, planned: PlannedRun, result: RunResult) -> None:
-        result = result._replace(quarantined=not self._quarantine.isdisjoint(planned.case.config.tags))
+        result = result._replace(quarantined=self.plan.suite.in_quarantine(planned.case))
         self._results[planned.run_id] = result
         self._tell(RunFinished(planned, result))
 
@@ -289,17 +353,20 @@ class _Execution:
         suite, profile = self.plan.suite.config, self.plan.suite.run_profile
         judging = self.plan.suite.evaluation_profile
         cases: dict[str, Any] = {case.config.case_id: _case_entry(case) for case in self.plan.suite.cases}
+        labels = {
+            "title": suite.title,
+            "metadata": suite.metadata,
+            "models": [model.model_dump() for model in suite.models],
+            "run_profile": profile.model_dump(),
+            "evaluation_profile": judging.model_dump() if judging else None,
+            "cases": cases,
+        }
         write_json(
             self.plan.folder / "manifest.json",
             {
                 "schema": "clawtrace.campaign/1",
                 "suite_id": suite.suite_id,
-                "title": suite.title,
-                "metadata": suite.metadata,
-                "models": [model.model_dump() for model in suite.models],
-                "run_profile": profile.model_dump(),
-                "evaluation_profile": judging.model_dump() if judging else None,
-                "cases": cases,
+                **cleaned(labels, self._context.session.clean),
                 "started_at": started_at,
                 "runs": [{"run_id": run.run_id, "folder": run.folder} for run in self.plan.runs],
             },

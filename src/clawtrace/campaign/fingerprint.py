@@ -14,14 +14,15 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from clawtrace import __version__
 from clawtrace.campaign.expand import PlannedRun
 from clawtrace.config.agent_file import LoadedAgent
 from clawtrace.runners.base import Message
-from clawtrace.runners.content import tree_digest
+from clawtrace.runners.content import Tree, tree
 from clawtrace.runners.templates import names_in, render_tree
 from clawtrace.runners.workspace import STANDARD_FILES, placeholder
 
-__all__ = ["SCHEMA", "canonical_digest", "evaluation_fingerprint", "forget_workspaces", "run_parts"]
+__all__ = ["SCHEMA", "agent_files", "canonical_digest", "evaluation_fingerprint", "forget_workspaces", "run_parts"]
 
 SCHEMA = 1
 """Raised when the same edit would give another agent or another judgement than before."""
@@ -74,20 +75,25 @@ def _agent(agent: LoadedAgent | None) -> dict[str, Any] | None:
     return {
         "agent_id": agent.config.agent_id,
         "openclaw": agent.config.openclaw.model_dump(mode="json"),
-        "workspace": _workspace_digest(agent.workspace),
+        "workspace": _workspace(agent.workspace).digest,
         "placeholders": [placeholder(name) for name in STANDARD_FILES],
     }
 
 
 @lru_cache(maxsize=256)
-def _workspace_digest(workspace: Path) -> str:
-    """Return the digest of an agent's files; it is the same for all cases of a campaign."""
-    return tree_digest(workspace, workspace.rglob("*"))
+def _workspace(workspace: Path) -> Tree:
+    """Return an agent's files; they are the same for all cases of a campaign."""
+    return tree(workspace, workspace.rglob("*"))
+
+
+def agent_files(agent: LoadedAgent) -> Mapping[str, str]:
+    """Return the digest of each file of an agent's workspace, by path."""
+    return _workspace(agent.workspace).files
 
 
 def forget_workspaces() -> None:
     """Look at the agents' files anew when the next fingerprint is asked for."""
-    _workspace_digest.cache_clear()
+    _workspace.cache_clear()
 
 
 def _stands_for(env: Mapping[str, str], name: str) -> str:
@@ -111,6 +117,7 @@ def evaluation_fingerprint(
     profile: Mapping[str, Any] | None,
     project: Mapping[str, Any],
     judging: Mapping[str, str],
+    env: Mapping[str, str],
 ) -> str:
     """Return the fingerprint of what judges a run, as 64 hex digits.
 
@@ -120,14 +127,16 @@ def evaluation_fingerprint(
         profile: the evaluation profile, as written.
         project: what the project says about closing, normalising, prices and redaction.
         judging: digests of the files beside the case that judge (golden files, word lists, hooks), by path.
+        env: the caller's environment: a variable that an assertion's template reads counts with its value.
     """
     case = planned.case
     return canonical_digest(
         {
             "schema": SCHEMA,
+            "clawtrace": __version__,
             "run": run,
             "assertions": [
-                {"version": assertion.version, **entry.fields}
+                {"version": assertion.version, **render_tree(entry.fields, partial(_stands_for, env))}
                 for assertion, entry in zip(case.assertions.parsed, case.assertions.entries, strict=True)
             ],
             "preconditions": [entry.fields for entry in case.preconditions.entries],

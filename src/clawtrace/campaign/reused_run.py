@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from clawtrace.assertions._files import leads_out
+from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.world import World
 from clawtrace.campaign.expand import PlannedRun
@@ -63,14 +65,14 @@ def judge_stored(
         ConfigError: an assertion cannot be read with this run's values.
         ClawtraceError: the store failed.
     """
-    outside = any(isinstance(one, Probe) and one.outside for one in planned.case.assertions.parsed)
-    found = None if evaluation is None or outside else read_result(kept, evaluation)
-    if found is not None and found.run_id == stored.run_id:
-        return found._replace(reused=True), False
     world = _world(stored, planned, context)
     started_at = float(stored.data["started_at"])
     values = run_values(planned, stored.run_id, context.env, stored.folder / "workspace", started_at)
     assertions = planned.case.assertions.for_run(values)
+    outside = any(_asks_outside(one, world) for one in assertions)
+    found = None if evaluation is None or outside else read_result(kept, evaluation)
+    if found is not None and found.run_id == stored.run_id:
+        return found._replace(reused=True), False
     (result,) = context.session.evaluate([stored.run_id], assertions, worlds={stored.run_id: world})
     return (
         result._replace(
@@ -78,10 +80,17 @@ def judge_stored(
             model_id=planned.model_id,
             repetition=planned.repetition,
             diagnostics=(*result.diagnostics, *stored.data.get("notes", ())),
+            retried=tuple(stored.data.get("retried", ())),
             reused=True,
         ),
         True,
     )
+
+
+def _asks_outside(assertion: Assertion, world: World) -> bool:
+    """Return whether the answer depends on what can change while the run and its files stay."""
+    always = isinstance(assertion, Probe) and assertion.outside
+    return always or any(leads_out(path, world) for path in assertion.paths_read())
 
 
 def _world(stored: StoredRun, planned: PlannedRun, context: RunContext) -> World:

@@ -8,14 +8,14 @@ only, so that folders can be moved.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from clawtrace.campaign.layout import write_json
 
-__all__ = ["RUN_SCHEMA", "StoredRun", "StoredRuns", "kept_runs", "read_run"]
+__all__ = ["RUN_SCHEMA", "StoredRun", "StoredRuns", "kept_runs", "read_run", "why_no_run"]
 
 RUN_SCHEMA = "clawtrace.run/1"
 """Version of ``run.json``; keys may be added. A file of another version is not reused."""
@@ -45,14 +45,21 @@ class StoredRun:
         """The span store that holds its spans."""
         return self.campaign / "spans.duckdb"
 
-    def why_not(self, fingerprint: str, parts: Mapping[str, str]) -> str:
-        """Return why this run cannot stand for one with that fingerprint of these parts; empty when it can."""
+    def why_not(self, fingerprint: str, parts: Mapping[str, str], told: Callable[[str, str | None], str]) -> str:
+        """Return why this run cannot stand for one; empty when it can.
+
+        Args:
+            fingerprint: of the run that is planned.
+            parts: of that fingerprint, by name.
+            told: says more of an edited part, given its name and what it was before; empty where nothing is known.
+        """
         if self.data.get("fingerprint") is None:
             return "it was stored without a fingerprint"
         if self.data["fingerprint"] != fingerprint:
             before = self.data.get("fingerprint_parts") or {}
             names = [name for name in {**before, **parts} if before.get(name) != parts.get(name)]
-            return f"edited since: {', '.join(names)}"
+            more = {name: told(name, before.get(name)) for name in names}
+            return "edited since: " + ", ".join(f"{name} ({more[name]})" if more[name] else name for name in names)
         status = self.data.get("run_status")
         if status not in _WELL_ENDED:
             return f"the stored run ended as `{status}`"
@@ -71,7 +78,26 @@ def read_run(folder: Path, campaign: Path) -> StoredRun | None:
         return None
     if not isinstance(data, dict) or data.get("schema") != RUN_SCHEMA or not isinstance(data.get("run_id"), str):
         return None
+    if not isinstance(data.get("started_at"), int | float):
+        return None
     return StoredRun(folder.absolute(), campaign.absolute(), data)
+
+
+def why_no_run(folder: Path) -> str:
+    """Return why there is no run in a folder that `read_run` found none in, in a few words."""
+    file = folder / "run.json"
+    if not file.exists():
+        return "it was not run before" if not any(folder.glob("*")) else "it was interrupted before it ended"
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        return f"its `run.json` cannot be read ({error.strerror})"
+    except ValueError:
+        return "its `run.json` is damaged"
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if not isinstance(schema, str) or schema == RUN_SCHEMA:
+        return "its `run.json` is damaged"
+    return f"its `run.json` is of another version ({schema!r}, this one reads {RUN_SCHEMA!r})"
 
 
 def kept_runs(campaign: Path) -> Iterator[StoredRun]:

@@ -58,7 +58,7 @@ def _result(data: Mapping[str, Any]) -> RunResult | None:
     verdicts = tuple(_read_verdict(one) for one in data["verdicts"])
     if any(verdict.status is Status.ERROR for verdict in verdicts):
         return None
-    tuples = {name: tuple(data[name]) for name in ("incomplete_because", "diagnostics", "retried")}
+    tuples = {name: tuple(data[name]) for name in ("incomplete_because", "diagnostics", "retried", "facts_state")}
     status = None if data["status"] is None else Status(data["status"])
     return RunResult(**{**data, **tuples, "status": status, "verdicts": verdicts})
 

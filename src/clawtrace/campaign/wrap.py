@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -16,7 +16,7 @@ from types import FrameType
 from clawtrace.campaign.one_run import CampaignSession
 from clawtrace.config.assertion_list import AssertionList
 from clawtrace.config.base import is_slug
-from clawtrace.errors import RunnerError
+from clawtrace.errors import ClawtraceError, RunnerError
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import Protocol, RunStatus, StopSignal, TelemetryTarget
@@ -88,13 +88,14 @@ def run_command(
     spec = _spec(argv, record, session, env, switches or {}, protocol, timeout_seconds, streams, folder)
     session.open_run(record)
     stop = StopSignal()
-    try:
-        with _interrupts(stop):
-            end = supervise(spec, stop)
-    except RunnerError as error:
-        session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
-        raise
-    record = session.close_run(_ended(record, end), processes_gone=end.gone)
+    with _preparing(session):
+        try:
+            with _interrupts(stop):
+                end = supervise(spec, stop)
+        except RunnerError as error:
+            session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
+            raise
+        record = session.close_run(_ended(record, end), processes_gone=end.gone)
     case_dir = assertions.folder if assertions is not None else None
     (result,) = session.evaluate([record.run_id], asked, case_dir=case_dir)
     result = result._replace(diagnostics=(*result.diagnostics, *notes(end, LEFTOVER_SECONDS)))
@@ -115,7 +116,9 @@ def _spec(
     assert record.trace_id is not None
     assert record.parent_span_id is not None
     endpoints = session.endpoints
-    target = TelemetryTarget(endpoints.grpc, endpoints.http, record.trace_id, record.parent_span_id, switches)
+    target = TelemetryTarget(
+        endpoints.grpc, endpoints.http, record.trace_id, record.parent_span_id, switches, endpoints.token
+    )
     return ProcessSpec(
         argv=list(argv),
         env=with_telemetry(env, {}, target, protocol, record.run_id),
@@ -149,6 +152,22 @@ def _shell_code(end: ProcessEnd) -> int:
     if end.signal is not None:
         return 128 + end.signal
     return end.exit_code if end.exit_code is not None else 1
+
+
+@contextmanager
+def _preparing(session: CampaignSession) -> Iterator[None]:
+    """Load what judging needs while the command runs: the first verdict waits half as long for it."""
+
+    def prepare() -> None:
+        with suppress(ClawtraceError):  # what cannot be loaded is told when it is needed
+            session.prepare()
+
+    thread = threading.Thread(target=prepare, name="clawtrace-prepare")
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 @contextmanager

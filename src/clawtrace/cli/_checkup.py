@@ -168,14 +168,19 @@ def _over_grpc(session: Session, run_id: str) -> None:
     # A proxy of the shell's is a matter for its own check.
     address = urlsplit(session.endpoints.grpc).netloc
     with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
-        channel.unary_unary(_EXPORT)(_protobuf(run_id), timeout=_SECONDS)
+        channel.unary_unary(_EXPORT)(_protobuf(run_id), timeout=_SECONDS, metadata=tuple(_token(session).items()))
+
+
+def _token(session: Session) -> dict[str, str]:
+    token = session.endpoints.token
+    return {"x-clawtrace-token": token} if token else {}
 
 
 def _post(session: Session, body: bytes, kind: str, encoding: str | None = None) -> None:
     address = urlsplit(session.endpoints.http)
     assert address.hostname is not None
     connection = http.client.HTTPConnection(address.hostname, address.port, timeout=_SECONDS)
-    headers = {"content-type": kind} | ({"content-encoding": encoding} if encoding else {})
+    headers = {"content-type": kind} | _token(session) | ({"content-encoding": encoding} if encoding else {})
     try:
         connection.request("POST", "/v1/traces", body, headers)
         answer = connection.getresponse()

@@ -11,7 +11,15 @@ from clawtrace.report.figures import UNKNOWN, count, dollars, duration
 from clawtrace.report.paper import Column, Paper, Segment
 
 if TYPE_CHECKING:
-    from clawtrace.campaign.comparison import CaseComparison, Comparison, MeasureTest, Outcomes, RateTest, Side
+    from clawtrace.campaign.comparison import (
+        CaseComparison,
+        CaseName,
+        Comparison,
+        MeasureTest,
+        Outcomes,
+        RateTest,
+        Side,
+    )
     from clawtrace.campaign.measured import Measured
     from clawtrace.errors import ExitCode
 
@@ -99,9 +107,18 @@ def print_comparison(found: Comparison, code: ExitCode, paper: Paper, *, verbose
         _print_assertions(case, paper)
     for word, names in (("first", found.only_in_first), ("second", found.only_in_second)):
         for name in names:
-            title = name.case_id if name.model_id is None else f"{name.case_id} · {name.model_id}"
-            paper.line((f"only in the {word}: {title}", "yellow"))
+            paper.line((f"only in the {word}: {_name(name)}", "yellow"))
+    for name in found.quarantined:
+        paper.line((f"in quarantine, not compared: {_name(name)}", "yellow"))
     paper.line()
+    if found.shared_runs:
+        paper.paragraph(
+            f"{count(found.shared_runs)} of the second campaign's runs are runs of the first one, reused because nothing was "
+            "edited that could change them.",
+            first="note: ",
+            indent="  ",
+            style="yellow",
+        )
     for reason in found.not_shown:
         paper.paragraph(reason, first="not shown: ", indent="  ", style="yellow")
     blind = sum(case.pass_rate.noticed_at is None and case.pass_rate.first.passed > 0 for case in found.cases)
@@ -114,6 +131,10 @@ def print_comparison(found: Comparison, code: ExitCode, paper: Paper, *, verbose
             style="yellow",
         )
     paper.line((f"exit {int(code)}", f"bold {_STYLE['regression'] if code else 'green'}"), (f": {_meaning(found)}", ""))
+
+
+def _name(name: CaseName) -> str:
+    return name.case_id if name.model_id is None else f"{name.case_id} · {name.model_id}"
 
 
 def _meaning(found: Comparison) -> str:

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
-from clawtrace.cli._reports import ReportTarget, report_option, write_reports, writes_to_stdout
+from clawtrace.cli._reports import ReportTarget, in_every_format, report_option, write_reports, writes_to_stdout
+from clawtrace.errors import ClawtraceError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from clawtrace.engine.pass_rate import GateOn
     from clawtrace.engine.tree_view import SpanNode
     from clawtrace.errors import ExitCode
@@ -109,12 +112,24 @@ def trees_of(session: Session, results: Sequence[RunResult]) -> dict[str, list[S
     return {run_id: session.tree(run_id) for run_id in shown[:_MOST_TREES]}
 
 
-def finish(report: CampaignReport, output: Output, *, to_stderr: bool = False) -> ExitCode:
-    """Write the reports, then tell people; return the exit code."""
+def finish(report: CampaignReport, output: Output, *, folder: Path | None = None, to_stderr: bool = False) -> ExitCode:
+    """Write the reports, then tell people; return the exit code.
+
+    Args:
+        report: what came of it.
+        output: which reports were asked for, and what people are told.
+        folder: where every format is written as well; None where nowhere.
+        to_stderr: whether standard output is somebody else's.
+
+    Raises:
+        ClawtraceError: a report cannot be written; the others were, and people have been told.
+    """
     from clawtrace.report.paper import paper_for
     from clawtrace.report.terminal import print_campaign
 
-    write_reports(output.reports, report)
+    unwritten = write_reports([*output.reports, *(in_every_format(folder) if folder else ())], report)
     stream = sys.stderr if to_stderr or writes_to_stdout(output.reports) else sys.stdout
     print_campaign(report, paper_for(stream), verbose=output.verbose, quiet=output.quiet)
+    if unwritten:
+        raise ClawtraceError(" ".join(unwritten))
     return report.exit_code

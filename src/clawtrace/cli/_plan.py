@@ -58,7 +58,9 @@ def _estimate(plan: Plan, to_run: Iterable[PlannedRun]) -> str:
     which = "they" if len(known) == len(runs) else f"{len(known)} of them"
     typical = _told(known, statistics.median)
     stored = sum(map(len, earlier.read.values()))
-    return f"By {stored} stored runs of the same cases, {which} typically take {typical}, and at least {_told(known, min)}."
+    by = f"By {stored} stored run{'s' if stored != 1 else ''} of the same cases"
+    least = f", and at least {_told(known, min)}" if any(len(found) > 1 for found in known) else ""
+    return f"{by}, {which} typically take {typical}{least}."
 
 
 def _told(known: Sequence[Sequence[Mapping[str, Any]]], of_one: Callable[[list[float]], float]) -> str:

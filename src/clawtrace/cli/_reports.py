@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from clawtrace.errors import ClawtraceError
-
 if TYPE_CHECKING:
     from clawtrace.report.base import CampaignReport
 
-__all__ = ["ReportTarget", "report_option", "write_all", "write_reports", "writes_to_stdout"]
+__all__ = ["ReportTarget", "in_every_format", "report_option", "write_reports", "writes_to_stdout"]
 
 ReportTarget = tuple[str, str]
 """Format and path; the path `-` is standard output."""
@@ -24,7 +22,12 @@ ReportTarget = tuple[str, str]
 def _targets(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[ReportTarget]:
     """Read `--report` options; a mistake is told before anything runs."""
     del ctx, param
-    return [_target(value) for value in values]
+    targets = [_target(value) for value in values]
+    places = [path if path == "-" else os.path.realpath(path) for _, path in targets]
+    for place, (_, path) in zip(places, targets, strict=True):
+        if places.count(place) > 1 and not Path(place).is_char_device():
+            raise click.BadParameter(f"two reports cannot be one file: {path!r}.")
+    return targets
 
 
 def _target(value: str) -> ReportTarget:
@@ -37,6 +40,9 @@ def _target(value: str) -> ReportTarget:
         raise click.BadParameter(f"there is no report format {word!r}; there are: {', '.join(formats())}.")
     if path != "-" and Path(path).is_dir():
         raise click.BadParameter(f"{path!r} is a folder; name a file in it.")
+    parent = next(folder for folder in Path(path).absolute().parents if folder.exists())
+    if path != "-" and not (parent.is_dir() and os.access(parent, os.W_OK)):
+        raise click.BadParameter(f"{path!r} cannot be written: {str(parent)!r} is no folder that may be written to.")
     return word, path
 
 
@@ -60,12 +66,9 @@ def writes_to_stdout(targets: Sequence[ReportTarget]) -> bool:
     return any(path == "-" for _, path in targets)
 
 
-def write_reports(targets: Sequence[ReportTarget], report: CampaignReport) -> None:
-    """Write each report; a file appears whole or not at all.
-
-    Raises:
-        ClawtraceError: a file cannot be written.
-    """
+def write_reports(targets: Sequence[ReportTarget], report: CampaignReport) -> list[str]:
+    """Write each report; a file appears whole or not at all. Return which could not be written, one sentence each."""
+    unwritten = []
     for word, path in targets:
         if path == "-":
             _write(word, report, sys.stdout)
@@ -73,7 +76,8 @@ def write_reports(targets: Sequence[ReportTarget], report: CampaignReport) -> No
         try:
             _write_file(word, report, Path(path))
         except OSError as error:
-            raise ClawtraceError(f"The report {path!r} cannot be written: {error.strerror}.") from error
+            unwritten.append(f"The report {path!r} cannot be written: {error.strerror}.")
+    return unwritten
 
 
 def _write_file(word: str, report: CampaignReport, path: Path) -> None:
@@ -96,8 +100,8 @@ def _write(word: str, report: CampaignReport, stream: TextIO) -> None:
     formats()[word]().write(report, stream)
 
 
-def write_all(report: CampaignReport, folder: Path) -> None:
-    """Write the report in every format into a folder of results."""
+def in_every_format(folder: Path) -> list[ReportTarget]:
+    """Return the report of every format in a folder of results."""
     from clawtrace.report.base import formats
 
-    write_reports([(name, str(folder / cls.file_name)) for name, cls in formats().items()], report)
+    return [(name, str(folder / cls.file_name)) for name, cls in formats().items()]

@@ -259,9 +259,13 @@ def chosen_runs(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
             from difflib import get_close_matches
 
             near = get_close_matches(run_id, known, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"There are {len(known)} runs."
+            hint = f"Did you mean {near[0]!r}?" if near else _how_many(known)
             raise click.UsageError(f"There is no run {run_id!r}. {hint}")
     return list(dict.fromkeys(wanted)) or list(known)
+
+
+def _how_many(known: Sequence[str]) -> str:
+    return f"There is one run, {known[0]!r}." if len(known) == 1 else f"There are {len(known)} runs."
 
 
 def existing_store(store: Path | None, project: Project) -> Path:

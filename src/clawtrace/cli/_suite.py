@@ -14,7 +14,6 @@ import click
 from click.core import ParameterSource
 
 from clawtrace.cli._outcome import Output, finish, trees_of
-from clawtrace.cli._reports import write_all
 
 if TYPE_CHECKING:
     from clawtrace.campaign.execute import CampaignResult
@@ -22,12 +21,12 @@ if TYPE_CHECKING:
     from clawtrace.campaign.reuse import Decision
     from clawtrace.config.project_file import Project
     from clawtrace.engine.gate import Gate
-    from clawtrace.engine.thresholds import SuiteRate
     from clawtrace.report.base import CampaignReport
 
 __all__ = ["SuiteFlags", "eval_suite", "suite_options"]
 
 _INTERRUPTED = 130
+_NOTHING_TO_RUN = "Everything passed last time, and nothing was edited since: there is nothing to run."
 
 
 class SuiteFlags(NamedTuple):
@@ -118,28 +117,34 @@ def eval_suite(suite: str, flags: SuiteFlags, out: Path | None, output: Output, 
 def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None, output: Output, gate: Gate) -> int:
     from clawtrace.campaign.budget import Budget
     from clawtrace.campaign.execute import execute
+    from clawtrace.campaign.last_time import against_the_store
     from clawtrace.campaign.opening import open_campaign
     from clawtrace.cli._progress import progress
 
     plan, decisions = _planned(suite, project, flags, out, output)
-    if not plan.runs:
-        click.echo("Everything passed last time, and nothing was edited since: there is nothing to run.", err=True)
-        return 0
+    gate = _as_the_suite_says(gate, plan)
     if flags.dry_run:
         from clawtrace.cli._plan import print_plan
 
-        print_plan(plan, decisions)
+        plan, decisions = _as_flagged(plan, decisions, flags, gate)
+        if plan.runs:
+            print_plan(plan, decisions)
+        else:
+            click.echo(_NOTHING_TO_RUN, err=True)
         return 0
     budget = Budget(flags.max_cost, flags.max_tokens)
     with open_campaign(plan) as session:
+        plan, decisions = _as_flagged(plan, against_the_store(plan, decisions, session), flags, gate)
+        if not plan.runs:
+            click.echo(_NOTHING_TO_RUN, err=True)
+            return 0
         with progress() as listener:
             done = execute(plan, session, os.environ, listener, decisions=decisions, budget=budget)
         trees = trees_of(session, done.results)
     for sentence in done.blind_spots:
         click.echo(f"warning: {sentence}", err=True)
-    report = _report_of(plan, done, _as_the_suite_says(gate, plan), trees)
-    write_all(report, plan.folder)
-    code = finish(report, output)
+    report = _report_of(plan, done, gate, trees)
+    code = finish(report, output, folder=plan.folder)
     if done.interrupted:
         click.echo(f"interrupted: exit {_INTERRUPTED}; the same command runs what is missing", err=True)
         return _INTERRUPTED
@@ -149,9 +154,8 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
 def _planned(
     suite: str, project: Project, flags: SuiteFlags, out: Path | None, output: Output
 ) -> tuple[Plan, dict[str, Decision]]:
-    """Return what to run, and what becomes of each run."""
+    """Return what the suite would run, and which stored runs can stand for it, whatever came of them."""
     from clawtrace.campaign.expand import expand
-    from clawtrace.campaign.last_time import judged_anew, not_passed, undecided_afresh
     from clawtrace.campaign.reuse import decide
     from clawtrace.config.suite_file import load_suite
 
@@ -170,9 +174,17 @@ def _planned(
         outputs=out,
         reports=[Path(target) for _, target in output.reports if target != "-"],
     )
-    decisions = decide(plan, os.environ, reuse=flags.last_failed or not flags.no_reuse)
+    return plan, decide(plan, os.environ, reuse=flags.last_failed or not flags.no_reuse)
+
+
+def _as_flagged(
+    plan: Plan, decisions: dict[str, Decision], flags: SuiteFlags, gate: Gate
+) -> tuple[Plan, dict[str, Decision]]:
+    """Return what to run and what becomes of it, after the flags that look at what came of it last time."""
+    from clawtrace.campaign.last_time import judged_anew, not_passed, undecided_afresh
+
     if flags.last_failed:
-        plan = not_passed(plan, decisions)
+        plan = not_passed(plan, decisions, gate)
     if flags.rerun_inconclusive:
         decisions = undecided_afresh(plan, decisions)
     if flags.no_reuse:
@@ -187,18 +199,8 @@ def _as_the_suite_says(gate: Gate, plan: Plan) -> Gate:
     return gate if thresholds is None or given else gate._replace(gate_incomplete=thresholds.incomplete)
 
 
-def _rates_of(plan: Plan, done: CampaignResult, gate: Gate) -> list[SuiteRate]:
-    from clawtrace.engine.thresholds import ThresholdRules, suite_rates
-
-    asked = plan.suite.config.thresholds
-    if asked is None:
-        return []
-    rules = ThresholdRules(asked.default, asked.models, asked.tolerance, asked.behavior == "informational")
-    counted = [result for result in done.results if not result.quarantined]
-    return suite_rates(counted, list(dict.fromkeys(run.model_id for run in plan.runs)), rules, gate)
-
-
 def _report_of(plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, Any]) -> CampaignReport:
+    from clawtrace.campaign.suite_rates import rates_of_suite
     from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut
 
     labels = {}
@@ -214,7 +216,14 @@ def _report_of(plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, An
             case.file_id if case.dataset is not None else None,
         )
     left_out = [
-        LeftOut(left.run.run_id, left.run.case.config.case_id, left.run.model_id, left.run.repetition, left.reason)
+        LeftOut(
+            left.run.run_id,
+            left.run.case.config.case_id,
+            left.run.model_id,
+            left.run.repetition,
+            left.reason,
+            plan.suite.in_quarantine(left.run.case),
+        )
         for left in done.not_run
     ]
     return CampaignReport.gated(
@@ -225,6 +234,6 @@ def _report_of(plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, An
         left_out=left_out,
         trees=trees,
         duration_ms=(done.ended_at - done.started_at) * 1000,
-        thresholds=_rates_of(plan, done, gate),
+        thresholds=rates_of_suite(plan, done.results, gate),
         labels=labels,
     )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from clawtrace.cli._outcome import Output, finish, gate_options, output_options
-from clawtrace.cli._reports import write_all
 from clawtrace.cli._runs_that_are import RunsThatAre, judge_runs
 from clawtrace.cli._source import Recordings, recordings_options
 from clawtrace.cli._suite import SuiteFlags, eval_suite, suite_options
@@ -32,7 +31,7 @@ __all__ = ["command"]
 )
 @click.option("--run-id", "wanted", multiple=True, metavar="ID", help="Only this recorded or stored run. Repeatable.")
 @click.option("--where", metavar="SQL", help="Only runs of which this holds, such as \"case_id = 'refund'\".")
-@click.option("--assertions", metavar="FILE", help="What must be true of the recorded or stored runs.")
+@click.option("--assertions", metavar="FILE", help="What must be true of the recorded or stored runs; - is stdin.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -68,12 +67,12 @@ def command(
             )
         return eval_suite(suite, suite_flags, out, output, gate)
     there.check()
+    if assertions == "-" and Path("-") in recordings.paths:
+        raise click.UsageError("--traces - and --assertions - both read standard input; give one of them a file.")
     if assertions is None:
         raise click.UsageError("--assertions is missing: what must be true of the runs?")
     profile, suite_flags = suite_flags.evaluation_profile, suite_flags._replace(evaluation_profile=None)
     if suite_flags.given():
         raise click.UsageError(f"{', '.join(suite_flags.given())} belongs to --suite; recordings have no such thing.")
     report = judge_runs(there, assertions, profile, gate, shows_passes=output.shows_passes or out is not None)
-    if out is not None:
-        write_all(report, out)
-    return finish(report, output)
+    return finish(report, output, folder=out)

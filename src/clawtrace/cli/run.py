@@ -42,6 +42,8 @@ def command(
     """
     if any(path == "-" for _, path in output.reports):
         raise click.UsageError("Standard output belongs to the command; give --report a file.")
+    if assertions == "-":
+        raise click.UsageError("Standard input belongs to the command; give --assertions a file.")
     if output.reports and assertions is None:
         raise click.UsageError("--report needs --assertions: without them there are no results.")
     from clawtrace.campaign.wrap import run_command
@@ -83,6 +85,8 @@ def _show(session: Session, wrapped: WrappedRun, *, judged: bool) -> None:
         paper.paragraph("The command was ended by the time limit.", indent="  ", style="yellow")
     if not facts["spans"]:
         paper.paragraph("No span of this run arrived. `clawtrace env` shows what the command was told.", indent="  ")
+    if not facts["spans"] and not judged:
+        paper.paragraph(session.why_no_trace(run_id), first="  hint: ", indent="        ", style="cyan")
     for note in () if judged else wrapped.result.diagnostics:
         paper.paragraph(note, first="  note: ", indent="    ", style="dim")
 

@@ -85,6 +85,8 @@ def _path(path: Path, evaluation_profile: str | None) -> Checked:
     from clawtrace.config.whole_project import check_file, check_project
     from clawtrace.errors import ConfigError
 
+    if not path.is_dir() and not path.is_file():
+        raise click.UsageError(f"{display(path)!r} is neither a file nor a folder.")
     is_project = path.is_dir() or path.stem == "clawtrace"
     start = path if path.is_dir() else path.absolute().parent
     broken: tuple[Any, ...] = ()

@@ -5,6 +5,7 @@ Apart from suites and cases, so that judging one recording need not load their m
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -14,7 +15,7 @@ from pydantic import Field, model_validator
 from clawtrace.assertions.world import HookPolicy
 from clawtrace.config.assertion_list import AssertionList, load_assertions
 from clawtrace.config.base import ConfigModel, SchemaVersion
-from clawtrace.config.document import read_document
+from clawtrace.config.document import Document, parse_document, read_document
 from clawtrace.config.notations import NOTATIONS, PRECONDITIONS
 from clawtrace.config.permissions import hook_policy, hook_problems
 from clawtrace.config.problems import in_document, in_reading_order, validated
@@ -68,7 +69,7 @@ def load_assertions_file(
     """Load a file for `--assertions`.
 
     Args:
-        file: its path.
+        file: its path; `-` is standard input.
         project: the project it belongs to.
         env: variables that templates may read.
         evaluation_profile: id or path of the profile that says what hooks may do.
@@ -77,10 +78,7 @@ def load_assertions_file(
         UsageError: it does not exist.
         ConfigError: every problem in it.
     """
-    path = Path(file).absolute()
-    if not path.is_file():
-        raise UsageError(f"the assertions file {file!r} does not exist")
-    document = read_document(path)
+    document = _read(file)
     problems: list[ConfigProblem] = []
     config = validated(AssertionsFile, document.data, in_document(document), problems)
     assertions = load_assertions(document, tuple(NOTATIONS), env, problems, recorded=True)
@@ -93,7 +91,34 @@ def load_assertions_file(
     if problems:
         raise ConfigError(in_reading_order(problems))
     project = Project(project.config, project.root, project.path, pricing)
-    return LoadedAssertions(path, assertions, project, policy, tuple(warnings))
+    assert document.path is not None
+    return LoadedAssertions(document.path, assertions, project, policy, tuple(warnings))
+
+
+def _read(file: str) -> Document:
+    """Return the document; paths in one that comes through a pipe are relative to the working folder.
+
+    Raises:
+        UsageError: there is no such file.
+        ConfigError: as `read_document`.
+    """
+    path = Path(file).absolute()
+    if file == "-":
+        return _piped(sys.stdin.buffer.read(), "standard input")
+    if path.is_dir():
+        raise UsageError(f"{file!r} is a folder; `--assertions` names a file in it")
+    if not path.exists():
+        raise UsageError(f"the assertions file {file!r} does not exist")
+    if path.is_file() and path.parts[1:2] not in (("dev",), ("proc",)):
+        return read_document(path)
+    return _piped(path.read_bytes(), file)  # a pipe, such as a shell's <(…): it can be read once, and lies nowhere
+
+
+def _piped(content: bytes, name: str) -> Document:
+    try:
+        return parse_document(content.decode("utf-8-sig"), name, Path.cwd() / "assertions")
+    except UnicodeDecodeError as error:
+        raise ConfigError(ConfigProblem(name, 0, 0, f"is not UTF-8 text (byte {error.start})")) from error
 
 
 def _policy(profile: str | None, project: Project, problems: list[ConfigProblem], warnings: list[str]) -> HookPolicy:

@@ -12,7 +12,7 @@ from clawtrace.config.places import Found, resolve
 from clawtrace.config.problems import in_document, validated
 from clawtrace.errors import ConfigError, ConfigProblem
 
-__all__ = ["evaluation_profile_file", "load_evaluation_profile", "read_identified"]
+__all__ = ["evaluation_profile_file", "load_evaluation_profile", "read_identified", "run_profile_file"]
 
 Model = TypeVar("Model", bound=ConfigModel)
 
@@ -43,6 +43,15 @@ def evaluation_profile_file(value: str, configs: Path) -> Found:
         UsageError: there is none.
     """
     return resolve(value, configs / "evaluation_profiles", "evaluation profile")
+
+
+def run_profile_file(value: str, configs: Path) -> Found:
+    """Return the file that a run profile's id or path names.
+
+    Raises:
+        UsageError: there is none.
+    """
+    return resolve(value, configs / "run_profiles", "run profile")
 
 
 def load_evaluation_profile(

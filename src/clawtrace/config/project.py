@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+import re
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -78,20 +78,26 @@ class LimitsSection(ConfigModel):
 class ReceiverSection(ConfigModel):
     """Where the embedded receiver listens."""
 
-    not_supported_yet: ClassVar[Mapping[str, str]] = {
-        "auth_token": "the receiver listens on loopback addresses only, which need no token",
-    }
-
     host: str = "127.0.0.1"
     """Loopback address to listen on."""
     grpc_port: int = Field(default=0, ge=0, le=65535)
     """Port of OTLP/gRPC; 0 takes a free one."""
     http_port: int = Field(default=0, ge=0, le=65535)
     """Port of OTLP/HTTP; 0 takes a free one."""
+    auth_token: str | None = None
+    """What every export request must carry; agents that are started here are told. Without it any program of this
+    machine may send."""
     limits: LimitsSection = LimitsSection.model_construct()
     """How much the receiver takes and holds."""
     tee: TeeSection = TeeSection.model_construct()
     """Where everything that is received is also forwarded."""
+
+    @field_validator("auth_token")
+    @classmethod
+    def _header_value(cls, token: str | None) -> str | None:
+        if token is not None and not re.fullmatch("[!-~]+", token):
+            raise ValueError("must be printable ASCII without blanks: it is a header's value")
+        return token
 
     @field_validator("host")
     @classmethod

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from clawtrace.assertions.problems import did_you_mean
+from clawtrace.config.broken_file import tags_of_broken
 from clawtrace.config.document import Document, display, read_document
 from clawtrace.config.suite import CaseSelection
 from clawtrace.errors import ConfigError, ConfigProblem
 
-__all__ = ["is_selected", "select_cases"]
+__all__ = ["is_selected", "select_cases", "tags_in"]
 
 
 def select_cases(
@@ -20,8 +21,8 @@ def select_cases(
 ) -> list[tuple[Path, Document | None]]:
     """Return the files of the selected cases, in the order in which they run, with those already read.
 
-    Listed cases first, as listed; then the others by case id. A file that is no YAML cannot show its tags: it
-    counts as selected wherever its tags would decide, so that no case is left out by a typing error.
+    Listed cases first, as listed; then the others by case id. A file that is no YAML and breaks before it has shown its tags
+    counts as selected wherever they would decide, so that no case is left out by a typing error.
 
     Args:
         selection: the suite's `case_selection`.
@@ -81,10 +82,14 @@ def is_selected(case_id: str, selection: CaseSelection, tags: Callable[[], set[s
 def _tags(case_id: str, path: Path, read: dict[str, Document | None]) -> set[str] | None:
     """Return a case's tags; None when they cannot be read."""
     try:
-        document = read_document(path)
+        read[case_id] = document = read_document(path)
     except ConfigError:
-        return None
-    read[case_id] = document
+        return tags_of_broken(path)
+    return tags_in(document)
+
+
+def tags_in(document: Document) -> set[str] | None:
+    """Return the tags that a case's file lists; None where what it says is no list of texts."""
     tags: Any = document.data.get("tags", [])
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         return None

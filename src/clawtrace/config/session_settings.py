@@ -45,6 +45,8 @@ class SessionSettings(NamedTuple):
     """0 takes a free port."""
     http_port: int = 0
     """0 takes a free port."""
+    auth_token: str | None = None
+    """What every export request must carry; None asks for nothing."""
     limits: ReceiverLimits = ReceiverLimits()
     settle_ms: int = 2_000
     """How long nothing may arrive before a run is closed that its processes' exit cannot close, in milliseconds."""
@@ -89,6 +91,7 @@ def session_settings(project: Project) -> SessionSettings:
         host=config.receiver.host,
         grpc_port=config.receiver.grpc_port,
         http_port=config.receiver.http_port,
+        auth_token=config.receiver.auth_token,
         limits=_limits(config.receiver.limits),
         settle_ms=config.settle_ms,
         trace_timeout_ms=config.trace_timeout_ms,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,18 +10,23 @@ from clawtrace.assertions.problems import did_you_mean
 from clawtrace.config.agent_file import Agents, load_agents
 from clawtrace.config.assertions_file import LoadedAssertions, load_assertions_file
 from clawtrace.config.case_file import LoadedCase, load_cases, profile_problems
-from clawtrace.config.document import Document, display
+from clawtrace.config.document import Document, KeyPath, display
 from clawtrace.config.evaluation_profile import EvaluationProfile
 from clawtrace.config.permissions import hook_policy, hook_problems
-from clawtrace.config.places import case_files, configs_of, resolve
+from clawtrace.config.places import Found, case_files, configs_of, resolve
 from clawtrace.config.problems import in_reading_order
-from clawtrace.config.profile_files import evaluation_profile_file, load_evaluation_profile, read_identified
+from clawtrace.config.profile_files import (
+    evaluation_profile_file,
+    load_evaluation_profile,
+    read_identified,
+    run_profile_file,
+)
 from clawtrace.config.project_file import Project
 from clawtrace.config.selection import select_cases
 from clawtrace.config.suite import RunProfile, SuiteConfig
-from clawtrace.errors import ConfigError, ConfigProblem
+from clawtrace.errors import ConfigError, ConfigProblem, UsageError
 
-__all__ = ["LoadedAssertions", "LoadedSuite", "load_assertions_file", "load_suite", "suite_problems"]
+__all__ = ["LoadedAssertions", "LoadedSuite", "idle_tags", "load_assertions_file", "load_suite", "suite_problems"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,10 @@ class LoadedSuite:
     project: Project
     warnings: tuple[str, ...]
     """What is odd and yet valid, one sentence each."""
+
+    def in_quarantine(self, case: LoadedCase) -> bool:
+        """Return whether a case is known to be flaky: it is run and reported, and decides nothing."""
+        return not set(self.config.quarantine_tags).isdisjoint(case.config.tags)
 
 
 def load_suite(
@@ -58,18 +67,20 @@ def load_suite(
         evaluation_profile: id or path.
 
     Raises:
-        UsageError: a flag names no file.
+        UsageError: there is no such suite.
         ConfigError: every problem of every file.
     """
     problems: list[ConfigProblem] = []
     found = resolve(suite, project.configs / "suites", "suite")
     configs = configs_of(found.path, "suites", project.configs)
-    profile_file = resolve(run_profile, configs / "run_profiles", "run profile") if run_profile else None
-    judging_file = evaluation_profile_file(evaluation_profile, configs) if evaluation_profile else None
+    profile_file = _flagged("--run-profile", run_profile, lambda value: run_profile_file(value, configs), problems)
+    judging_file = _flagged(
+        "--evaluation-profile", evaluation_profile, lambda value: evaluation_profile_file(value, configs), problems
+    )
     loaded = read_identified(SuiteConfig, found, "suite_id", problems)
     profile = read_identified(RunProfile, profile_file, "run_profile_id", problems) if profile_file else None
-    warnings: list[str] = []
-    judging = load_evaluation_profile(judging_file, problems, warnings) if judging_file else None
+    odd: list[str] = []
+    judging = load_evaluation_profile(judging_file, problems, odd) if judging_file else None
     if profile is not None:
         problems += profile_problems(*profile)
     if loaded is None:
@@ -78,14 +89,16 @@ def load_suite(
     problems += suite_problems(document, config)
     files = case_files(configs / "cases")
     agents = load_agents(loaded, profile, configs / "agents", files, problems)
-    cases = []
+    cases: list[LoadedCase] = []
     for path, read in select_cases(config.case_selection, files, document, problems):
-        loaded_cases = load_cases(path, read, config.models, profile, env, problems)
-        if loaded_cases:
-            for case in loaded_cases:
-                problems += hook_problems(case.assertions, hook_policy(judging))
-            agent = agents.of_case(loaded_cases[0].file_id, loaded_cases[0].config.tags, problems)
-            cases += [replace(case, agent=agent) for case in loaded_cases]
+        wrong: list[ConfigProblem] = []
+        rows = load_cases(path, read, config.models, profile, env, wrong)
+        problems += [one for one in wrong if profile or not run_profile or not _may_be_given(one)]
+        if rows:
+            agent = agents.of_case(rows[0].file_id, rows[0].config.tags, problems)
+            cases += [replace(case, agent=agent) for case in rows]
+    if judging or not evaluation_profile:
+        problems += [one for case in cases for one in hook_problems(case.assertions, hook_policy(judging))]
     problems += _same_ids(cases)
     if problems:
         raise ConfigError(in_reading_order(problems))
@@ -98,13 +111,33 @@ def load_suite(
         evaluation_profile=judging,
         project=project,
         warnings=(
-            *warnings,
+            *odd,
             *_warnings(config, profile),
-            *_idle(document, agents, cases),
-            *_unsent(cases),
+            *_odd(document, config, agents, cases),
             *_unjudged(cases, judging),
         ),
     )
+
+
+def _odd(document: Document, config: SuiteConfig, agents: Agents, cases: Sequence[LoadedCase]) -> Iterator[str]:
+    """Yield what of a suite and its cases changes nothing although somebody wrote it."""
+    yield from _idle(document, agents, cases)
+    yield from map(str, idle_tags(document, config, {tag for case in cases for tag in case.config.tags}))
+    yield from _unsent(cases)
+
+
+def _flagged(flag: str, value: str | None, find: Callable[[str], Found], problems: list[ConfigProblem]) -> Found | None:
+    """Return the file that a flag names; a flag that names none is a problem like those of the files."""
+    try:
+        return find(value) if value is not None else None
+    except UsageError as error:
+        problems.append(ConfigProblem(flag, 0, 0, str(error)))
+        return None
+
+
+def _may_be_given(problem: ConfigProblem) -> bool:
+    """Return whether a case lacks a runner setting that a profile, which could not be read, may have given it."""
+    return problem.key.startswith("runner.") and problem.message == "is required"
 
 
 def _same_ids(cases: Sequence[LoadedCase]) -> list[ConfigProblem]:
@@ -135,6 +168,25 @@ def suite_problems(document: Document, config: SuiteConfig) -> list[ConfigProble
         )
         for name in config.thresholds.models
         if name not in known
+    ]
+
+
+def idle_tags(document: Document, config: SuiteConfig, known: Set[str]) -> list[ConfigProblem]:
+    """Return the tags by which a suite means to take or to quarantine cases and that none of its cases has.
+
+    Args:
+        document: the suite's.
+        config: the suite.
+        known: the tags of the cases that it selects.
+    """
+    taken, apart = config.case_selection.include_tags, config.quarantine_tags
+    found: list[tuple[KeyPath, str, str]] = []
+    found += [(("case_selection", "include_tags"), tag, "selects no case") for tag in taken]
+    found += [(("quarantine_tags",), tag, "is the tag of no case of the suite") for tag in apart]
+    return [
+        document.problem(path, f"{tag!r} {what}", did_you_mean(tag, sorted(known)))
+        for path, tag, what in found
+        if tag not in known
     ]
 
 

@@ -19,9 +19,9 @@ from clawtrace.config.places import SUFFIXES, Found, case_files, with_either_suf
 from clawtrace.config.problems import in_reading_order
 from clawtrace.config.profile_files import load_evaluation_profile, read_identified
 from clawtrace.config.project_file import Project
-from clawtrace.config.selection import select_cases
+from clawtrace.config.selection import select_cases, tags_in
 from clawtrace.config.suite import ModelConfig, RunProfile, SuiteConfig
-from clawtrace.config.suite_file import load_suite, suite_problems
+from clawtrace.config.suite_file import idle_tags, load_suite, suite_problems
 from clawtrace.errors import ConfigError, ConfigProblem
 
 __all__ = ["Checked", "check_file", "check_project"]
@@ -187,6 +187,9 @@ class _Check:
             document, config = read
             self._problems += suite_problems(document, config)
             chosen = select_cases(config.case_selection, files, document, self._problems)
+            tags = [_tags(case, read_before) for case, read_before in chosen]
+            if None not in tags:
+                self._warnings += idle_tags(document, config, {tag for found in tags for tag in found or ()})
             suites.append(_Suite(document, config, frozenset(case for case, _ in chosen)))
             for profile in (None, *self._profiles):
                 load_agents(read, profile, self._configs / "agents", files, self._problems)
@@ -283,6 +286,14 @@ class _Check:
                 (self._warnings if tolerated else self._problems).append(problem)
             return
         self._say(loaded.warnings)
+
+
+def _tags(case: Path, document: Document | None) -> set[str] | None:
+    """Return the tags of a case; None when its file says nothing that can be read."""
+    try:
+        return tags_in(document or read_document(case))
+    except ConfigError:
+        return None
 
 
 def _in(folder: Path) -> list[Path]:

@@ -89,7 +89,7 @@ depth i Number of received ancestors.
 name t Span name as sent.
 start_ns i Start time.
 end_ns i End time; NULL when the span never ended.
-duration_ns i end_ns - start_ns; NULL when the span never ended, or ended before it started.
+duration_ns i end_ns - start_ns; NULL when the span never ended, ended before it started, or is the instant of one line of a log.
 ended b Whether the span has an end.
 turn i 1-based turn of the conversation (one root trace or user prompt is one turn); NULL when unknown.
 kind t llm, tool, agent, chain, retrieval, embedding, guardrail, evaluator, infra, other.

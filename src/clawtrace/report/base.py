@@ -35,6 +35,8 @@ class LeftOut(NamedTuple):
     repetition: int
     reason: str
     """One sentence."""
+    quarantined: bool = False
+    """Whether its case is known to be flaky, so that it decides nothing."""
 
 
 class CaseLabels(NamedTuple):
@@ -64,7 +66,7 @@ class CampaignReport(NamedTuple):
     gate: Gate = Gate()
     """What the user let pass; `exit_code` follows from it, `results` and `left_out`."""
     left_out: Sequence[LeftOut] = ()
-    """Planned runs without a result; with any of them a campaign has not passed."""
+    """Planned runs without a result; with any of them that is not in quarantine a campaign has not passed."""
     trees: Mapping[str, Sequence[SpanNode]] = MappingProxyType({})
     """Spans of a run, depth first, by run id, for display; a run may be left out."""
     duration_ms: float | None = None
@@ -78,9 +80,12 @@ class CampaignReport(NamedTuple):
     def gated(
         cls, suite_id: str | None, started_at: datetime, results: Sequence[RunResult], gate: Gate, **more: Any
     ) -> CampaignReport:
-        """Return a report whose exit code follows from the gate and the thresholds; runs left out are undecided."""
+        """Return a report whose exit code follows from the gate and the thresholds; runs left out are undecided.
+
+        Runs in quarantine decide nothing, whether they were run or left out.
+        """
         codes = {gate.of_results(results)} | {rate.code(gate) for rate in more.get("thresholds", ())}
-        if more.get("left_out"):
+        if any(not left.quarantined for left in more.get("left_out", ())):
             codes.add(ExitCode.UNDECIDED)
         return cls(suite_id, started_at, results, most_severe(codes), gate, **more)
 

@@ -231,6 +231,8 @@ class NotRun(Struct):
     """1-based repetition of the same case and model."""
     reason: str
     """Why it was not run, or not judged."""
+    quarantined: bool
+    """Whether the case is in quarantine: it decides nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,7 +256,7 @@ class Results(Struct):
     thresholds: list[SuiteThreshold]
     """The suite's pass rate of each model that has a threshold in the suite's file."""
     not_run: list[NotRun]
-    """Planned runs that were not started, or ended before they could be judged; a campaign with any has not passed."""
+    """Planned runs that were not started, or ended before they could be judged; a campaign with any out of quarantine has not passed."""
 
 
 class JsonReport(Report):
@@ -290,10 +292,7 @@ def results_of(report: CampaignReport) -> Results:
         totals=_totals(report.results),
         cases=[_case(*key, runs, report) for key, runs in cases_of(report.results).items()],
         thresholds=[suite_threshold(rate, report.gate) for rate in report.thresholds],
-        not_run=[
-            NotRun(run_id=x.run_id, case_id=x.case_id, model_id=x.model_id, repetition=x.repetition, reason=x.reason)
-            for x in report.left_out
-        ],
+        not_run=[NotRun(**one._asdict()) for one in report.left_out],
     )
 
 

@@ -59,10 +59,11 @@ class JunitReport(Report):
             _add_left_out(ET.SubElement(root, "testsuite", name="(not run)"), report.left_out)
         if report.thresholds:
             _add_thresholds(ET.SubElement(root, "testsuite", name="(thresholds)"), report)
-        if not report.results and not report.left_out:
+        if all(run.quarantined for run in report.results) and all(run.quarantined for run in report.left_out):
             suite = ET.SubElement(root, "testsuite", name="clawtrace")
             case = ET.SubElement(suite, "testcase", classname="clawtrace", name="(campaign)", time="0.000")
-            _outcome(case, "error", "nothing", "Nothing was evaluated: there was no run.", "")
+            why = "everything is in quarantine" if report.results or report.left_out else "there was no run"
+            _outcome(case, "error", "nothing", f"Nothing was evaluated: {why}.", "")
             _count(suite, [suite])
         _count(root, list(root))
         ET.indent(root)
@@ -112,7 +113,10 @@ def _add_left_out(suite: ET.Element, left_out: Sequence[LeftOut]) -> None:
         classname = run.case_id if run.model_id is None else f"{run.case_id} [{run.model_id}]"
         name = f"(run) [repetition {run.repetition}]"
         case = ET.SubElement(suite, "testcase", classname=_xml(classname), name=name, time="0.000")
-        _outcome(case, "error", "not run", f"Not run: {run.reason}", "")
+        if run.quarantined:
+            _outcome(case, "skipped", "quarantined", f"quarantined, not run: {run.reason}", "")
+        else:
+            _outcome(case, "error", "not run", f"Not run: {run.reason}", "")
     _count(suite, [suite])
 
 

@@ -104,7 +104,7 @@ def print_verdicts(report: CampaignReport, paper: Paper, *, verbose: bool = Fals
         for verdict in sorted(shown, key=lambda verdict: (verdict.severity == "warn", _ORDER.index(verdict.status))):
             _print_verdict(verdict, result, report, paper, verbose=verbose)
         if shown or result.error:
-            _print_reasons(result, paper, apart=verbose)
+            _print_reasons(result, shown, paper, apart=verbose)
 
 
 def print_scores(results: Sequence[RunResult], paper: Paper) -> None:
@@ -155,10 +155,12 @@ def _print_sql(verdict: Verdict, paper: Paper) -> None:
         paper.paragraph(f"{name} = {_value(value)}", first="    :", indent="      ", style="dim")
 
 
-def _print_reasons(result: RunResult, paper: Paper, *, apart: bool) -> None:
-    if apart and (result.incomplete_because or result.diagnostics):
+def _print_reasons(result: RunResult, shown: Sequence[Verdict], paper: Paper, *, apart: bool) -> None:
+    """Say why the run's trace is incomplete, where no verdict has said it, and what else there is to know of it."""
+    untold = [why for why in result.incomplete_because if not any(why in verdict.message for verdict in shown)]
+    if apart and (untold or result.diagnostics):
         paper.line()
-    for reason in result.incomplete_because:
+    for reason in untold:
         paper.paragraph(reason, first="  incomplete: ", indent="    ", style="yellow")
     for note in result.diagnostics:
         paper.paragraph(note, first="  note: ", indent="    ", style="dim")
@@ -179,7 +181,9 @@ def _print_left_out(left_out: Sequence[LeftOut], paper: Paper) -> None:
     for run in left_out:
         model = f" · {run.model_id}" if run.model_id is not None else ""
         paper.paragraph(
-            f"{run.case_id}{model} · repetition {run.repetition}: {run.reason}", first="NOT RUN  ", indent="  "
+            f"{run.case_id}{model} · repetition {run.repetition}{' (quarantined)' if run.quarantined else ''}: {run.reason}",
+            first="NOT RUN  ",
+            indent="  ",
         )
 
 
@@ -204,7 +208,8 @@ def print_summary(report: CampaignReport, paper: Paper) -> None:
             line += [(": " if len(line) == 1 else ", ", ""), (f"{count(number)} {word}", _STYLE[status])]
     if report.left_out:
         line += [(": " if len(line) == 1 else ", ", ""), (f"{count(len(report.left_out))} not run", "yellow")]
-    if quarantined := sum(result.quarantined for result in report.results):
+    quarantined = sum(run.quarantined for run in report.results) + sum(run.quarantined for run in report.left_out)
+    if quarantined:
         line.append((f"; {count(quarantined)} in quarantine, which decide nothing", "yellow"))
     if reused := sum(result.reused for result in report.results):
         line.append((f"; {count(reused)} reused, `--no-reuse` runs all", "dim"))
@@ -219,7 +224,7 @@ def print_summary(report: CampaignReport, paper: Paper) -> None:
 def _meaning(report: CampaignReport) -> str:
     if report.exit_code is ExitCode.FAILED and report.gate.of_results(report.results) is not ExitCode.FAILED:
         return "the suite's pass rate is below its threshold"
-    if report.exit_code is ExitCode.UNDECIDED and report.left_out:
+    if report.exit_code is ExitCode.UNDECIDED and any(not run.quarantined for run in report.left_out):
         return "nothing failed, but not everything was run"
     if report.exit_code is ExitCode.UNDECIDED and not any(result.verdicts for result in report.results):
         return "nothing was evaluated" + ("" if report.results else ": there was no run")

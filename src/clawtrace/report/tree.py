@@ -172,7 +172,9 @@ def _tokens(node: SpanNode) -> str:
 
 
 def _time(node: SpanNode) -> str:
-    return "never ended" if node.duration_ms is None else duration(node.duration_ms)
+    if node.duration_ms is None:
+        return "?" if node.ended else "never ended"
+    return duration(node.duration_ms)
 
 
 def _lines(row: _Row, left_width: int, widths: Sequence[int]) -> Iterator[tuple[Segment, ...]]:

@@ -1,0 +1,64 @@
+"""What is known of a run when its agent has ended, and what its spans say of that end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from clawtrace.model.run import RunRecord
+from clawtrace.runners.base import RunOutcome
+from clawtrace.runners.command_turn import read_output
+
+__all__ = ["with_last_words", "with_outcome", "with_provider_failure"]
+
+
+class _Session(Protocol):
+    def clean(self, text: str) -> str: ...
+
+    def provider_failure(self, run_id: str) -> str | None: ...
+
+    def put_record(self, record: RunRecord) -> None: ...
+
+
+def with_last_words(outcome: RunOutcome, session: _Session) -> RunOutcome:
+    """Return an outcome with what an agent that failed said at its end, without known secrets; one that ended well as it is."""
+    if outcome.run_status == "success" or outcome.stderr is None:
+        return outcome
+    lines = [line for line in read_output(outcome.stderr).splitlines() if line.strip()]
+    if not lines:
+        return outcome
+    said = session.clean(lines[-1][:300])
+    note = f"the agent ended as `{outcome.run_status}`; its last words on standard error: {said}"
+    return replace(outcome, notes=(*outcome.notes, note))
+
+
+def with_provider_failure(record: RunRecord, outcome: RunOutcome, session: _Session) -> tuple[RunRecord, RunOutcome]:
+    """Return the end of a run as its provider's failure, where its spans say that its last model call failed so.
+
+    Such a run says nothing of the agent: it is tried again where retries are left, and never stands for another one.
+    """
+    if record.run_status != "failed":
+        return record, outcome
+    error = session.provider_failure(record.run_id)
+    if error is None:
+        return record, outcome
+    record = record._replace(run_status="provider_error")
+    session.put_record(record)
+    note = f"the last model call failed with the provider's error `{error}`: the run ended as `provider_error`"
+    return record, replace(outcome, run_status="provider_error", notes=(*outcome.notes, note))
+
+
+def with_outcome(record: RunRecord, outcome: RunOutcome) -> RunRecord:
+    """Return what is known of a run with how its agent ended."""
+    return record._replace(
+        started_ns=outcome.started_ns,
+        ended_ns=outcome.ended_ns,
+        agent_exit_code=outcome.exit_code,
+        run_status=outcome.run_status,
+        final_output=outcome.final_output,
+        workspace=str(outcome.workspace) if outcome.workspace else None,
+        ended_by_signal=outcome.ended_by_signal,
+        timed_out=outcome.timed_out,
+        cut_off=outcome.cut_off,
+        runner_error=outcome.runner_error,
+    )

@@ -1,0 +1,126 @@
+"""What reaches the store when a run was judged: no verdict is told as if nothing had come since (spec: span-model.md §3)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from tests.cli.test_reuse import AGENT, Project, reused
+
+from clawtrace.session import Session
+
+NOT_REMOVED = "  - {type: tool_not_invoked, tool: rm}"
+
+MEDDLER = """\
+import json, os, sys, urllib.request
+from pathlib import Path
+place = Path(sys.argv[1])
+if sys.argv[2] == "first":
+    place.write_text(os.environ["CLAWTRACE_RUN_ID"])
+else:
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "rm"}
+    span = {"traceId": "c" * 32, "spanId": "d" * 16, "name": "execute_tool rm", "startTimeUnixNano": "1",
+            "endTimeUnixNano": "2", "attributes": [{"key": k, "value": {"stringValue": v}} for k, v in attributes.items()]}
+    body = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+    urllib.request.urlopen(urllib.request.Request(
+        os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] + "/v1/traces", json.dumps(body).encode(),
+        {"content-type": "application/json", "x-clawtrace-run-id": place.read_text()}))
+import runpy
+sys.argv = [{agent!r}, "search"]
+runpy.run_path({agent!r}, run_name="__main__")
+"""
+"""The first agent leaves its run's id; the second one exports a span under that id, as a process of the first might."""
+
+
+@pytest.fixture
+def project(tmp_path, program):
+    found = Project(tmp_path, program)
+    found.case("a", assertions=NOT_REMOVED)
+    found.case("b", assertions=NOT_REMOVED)
+    return found
+
+
+def removal(run_id: str) -> bytes:
+    """A request with one call of the tool `rm`."""
+    request = ExportTraceServiceRequest()
+    scope = request.resource_spans.add().scope_spans.add()
+    told = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "rm", "clawtrace.run_id": run_id}
+    attributes = [KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in told.items()]
+    scope.spans.append(
+        Span(
+            trace_id=b"\7" * 16, span_id=b"\7" * 8, name="execute_tool rm", start_time_unix_nano=1,
+            end_time_unix_nano=2, attributes=attributes,
+        )
+    )  # fmt: skip
+    return request.SerializeToString()
+
+
+def store_of(project):
+    (store,) = (project.root / "outputs/campaigns/s").glob("default-*/spans.duckdb")
+    return store
+
+
+class TestASpanThatCameLate:
+    def come_late(self, project):
+        """A span of run `a` that the store takes when the campaign is over."""
+        with Session.open(store_of(project)) as session:
+            (run_id,) = [one for one in session.run_ids() if "/a/" in one]
+            session.take(run_id, removal(run_id))
+
+    def test_the_next_evaluation_judges_again(self, project):
+        """Nothing was edited, no agent is run, and the verdict is that of all spans."""
+        assert set(project.eval().values()) == {(False, "pass")}
+        self.come_late(project)
+
+        assert project.eval() == {("a", 1): (True, "fail"), ("b", 1): (True, "pass")}
+        assert project.ended.returncode == 1
+        assert project.eval() == {("a", 1): (True, "fail"), ("b", 1): (True, "pass")}
+
+    def test_it_did_not_pass_last_time(self, project):
+        """`--last-failed` asks the store before it says that everything passed."""
+        project.eval()
+        self.come_late(project)
+
+        assert project.eval("--last-failed") == {("a", 1): (True, "fail")}
+
+
+def test_a_span_that_comes_while_others_run_is_in_the_verdict_of_its_run(project, tmp_path_factory):
+    """The run was judged and closed; the report of the campaign is of all that was received by its end."""
+    place = tmp_path_factory.mktemp("apart") / "run_id"
+    script = MEDDLER.replace("{agent!r}", repr(str(AGENT)))
+    project.write("agents/main.py", script)
+    for name, word in (("a", "first"), ("b", "second")):
+        project.case(name, words=word, assertions=NOT_REMOVED)
+        file = project.root / f"configs/cases/{name}/test.yaml"
+        file.write_text(file.read_text().replace("search,", f'"{place}",'))
+    runs = project.eval()
+
+    assert runs == {("a", 1): (False, "fail"), ("b", 1): (False, "pass")}, project.ended.stdout
+    assert "spans of this run arrived after it was judged; it was judged again" in project.ended.stdout
+    assert project.ended.returncode == 1
+
+
+def test_spans_that_are_read_in_another_way_are_judged_again(project):
+    """How spans are read, by which dialects and which version, decides verdicts as much as what is asked of them."""
+    project.eval()
+    (kept,) = (project.root / "outputs/campaigns/s").glob("default-*/evaluations/*/-/a/1.json")
+    data = json.loads(kept.read_text())
+    data["result"]["facts_state"][-1] = "another"
+    data["result"]["status"] = "warn"
+    kept.write_text(json.dumps(data))
+
+    assert project.eval()["a", 1] == (True, "pass")
+
+
+def test_a_run_whose_spans_are_gone_is_run_again(project):
+    """A store that was deleted and filled by another selection does not hold it; nothing stands on spans that are not there."""
+    project.case("b", assertions="  - {type: tool_not_invoked, tool: search}")
+    project.eval()
+    store_of(project).unlink()
+    project.eval("--case", "a")
+
+    assert project.eval() == {("a", 1): (True, "pass"), ("b", 1): (False, "fail")}
+    assert reused(project.eval()) == {"a", "b"}

@@ -239,16 +239,6 @@ def test_out_holds_every_format(invoke, one_tool, checks, tmp_path) -> None:
     assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["report.json", "report.xml"]
 
 
-def test_a_report_that_cannot_be_written_is_broken_not_green(invoke, one_tool, checks, tmp_path) -> None:
-    """A report below a file cannot be written: exit 4, and nothing half-written is left."""
-    (tmp_path / "file").write_text("")
-    result = invoke("eval", "--traces", one_tool, "--assertions", checks(PASSING), "--report", "json=file/r.json")
-
-    assert result.exit_code == 4
-    assert "The report 'file/r.json' cannot be written" in result.stderr
-    assert [path.name for path in tmp_path.iterdir() if "part" in path.name] == []
-
-
 def test_quiet_and_verbose(invoke, one_tool, checks) -> None:
     """-q prints the summary only; -v also what passed, with its SQL."""
     args = ["eval", "--traces", one_tool, "--assertions", checks(PASSING)]

@@ -89,6 +89,8 @@ def test_a_no_is_a_fail_and_the_rest_is_undecided(statuses, name):
     """A caught fault that leaves the trace whole and the facts known fails; a torn or silent one is inconclusive."""
     torn = {"lost_agent", "lost_last_request", "never_ended", "lost_tool_call"}
     silent = {"unknown_tokens", "nothing_captured", "no_answer", "no_delegation"}
+    if name != "no_secret_leak":
+        silent.add("leaked_secret")  # what stood where it was redacted is unknown
     for fault in set(FAULTS) - set(outside(name)) - torn - silent:
         assert statuses[fault][name] == "fail", fault
         assert not ANSWERS[name](Told(FAULTS[fault](good()))), fault

@@ -59,7 +59,7 @@ class Repeat(_Part):
 
     @model_validator(mode="after")
     def _check(self) -> Repeat:
-        check_bounds(self.min, self.max)
+        check_bounds(self.min, self.max, alone=False)  # where others stand beside it, `min: 0` lets it be absent
         return self
 
 

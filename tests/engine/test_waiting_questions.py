@@ -153,17 +153,10 @@ class _Read(UnreadVerdicts):
     """Verdicts of which only the standing is known."""
 
     def __init__(self, status: Status) -> None:
-        self._status = status
+        super().__init__((Standing(status, "error", False, False, 1.0, ()),))
 
-    @property
-    def standings(self) -> tuple[Standing, ...]:
-        return (Standing(self._status, "error", False, False, 1.0, ()),)
-
-    def __getitem__(self, number):  # type: ignore[no-untyped-def]
+    def made(self, number: int) -> Verdict:
         raise AssertionError(number)
-
-    def __len__(self) -> int:
-        return 1
 
 
 class TestAnswer:

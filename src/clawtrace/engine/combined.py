@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
@@ -106,31 +106,13 @@ def own_verdicts(
 class _OwnVerdicts(UnreadVerdicts):
     """The verdicts on one run, each of a judgement in which the run has a place of its own."""
 
-    __slots__ = ("_judged", "_standings")
+    __slots__ = ("_judged",)
 
     def __init__(self, judged: Sequence[tuple[Judgement, int]], standings: tuple[Standing, ...]) -> None:
+        super().__init__(standings)
         self._judged = judged
-        self._standings = standings
 
-    @property
-    def standings(self) -> tuple[Standing, ...]:
-        """What decides about the run and the exit code, verdict by verdict."""
-        return self._standings
-
-    @overload
-    def __getitem__(self, number: int) -> Verdict: ...
-    @overload
-    def __getitem__(self, number: slice) -> tuple[Verdict, ...]: ...
-    def __getitem__(self, number: int | slice) -> Verdict | tuple[Verdict, ...]:
-        if isinstance(number, slice):
-            return tuple(judgement.verdict(place) for judgement, place in self._judged[number])
+    def made(self, number: int) -> Verdict:
+        """Make one verdict."""
         judgement, place = self._judged[number]
         return judgement.verdict(place)
-
-    def __len__(self) -> int:
-        return len(self._judged)
-
-    def __eq__(self, other: object) -> bool:
-        return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]

@@ -15,7 +15,7 @@ from datetime import date
 from functools import cached_property
 from itertools import compress, count, repeat
 from operator import or_
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.world import World
@@ -364,33 +364,15 @@ class Judgement:
 
 
 class Verdicts(UnreadVerdicts):
-    """The verdicts on one run, in the order of the assertions; each is made anew when it is read."""
+    """The verdicts on one run, in the order of the assertions."""
 
-    __slots__ = ("_judgements", "_place", "_standings")
+    __slots__ = ("_judgements", "_place")
 
     def __init__(self, judgements: Sequence[Judgement], place: int, standings: tuple[Standing, ...]) -> None:
+        super().__init__(standings)
         self._judgements = judgements
         self._place = place
-        self._standings = standings
 
-    @property
-    def standings(self) -> tuple[Standing, ...]:
-        """What decides about the run and the exit code, verdict by verdict."""
-        return self._standings
-
-    @overload
-    def __getitem__(self, number: int) -> Verdict: ...
-    @overload
-    def __getitem__(self, number: slice) -> tuple[Verdict, ...]: ...
-    def __getitem__(self, number: int | slice) -> Verdict | tuple[Verdict, ...]:
-        if isinstance(number, slice):
-            return tuple(judgement.verdict(self._place) for judgement in self._judgements[number])
+    def made(self, number: int) -> Verdict:
+        """Make one verdict."""
         return self._judgements[number].verdict(self._place)
-
-    def __len__(self) -> int:
-        return len(self._judgements)
-
-    def __eq__(self, other: object) -> bool:
-        return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 __all__ = ["Evidence", "RunResult", "Severity", "Standing", "Status", "UnreadVerdicts", "Verdict", "run_status_of"]
 
@@ -114,12 +114,32 @@ class Verdict(NamedTuple):
 class UnreadVerdicts(Sequence[Verdict]):
     """Verdicts of which each is made when it is read, and whose standings are known before."""
 
-    __slots__ = ()
+    __slots__ = ("standings",)
 
-    @property
-    @abstractmethod
-    def standings(self) -> tuple[Standing, ...]:
+    def __init__(self, standings: tuple[Standing, ...]) -> None:
+        self.standings = standings
         """What decides about the run and the exit code, verdict by verdict."""
+
+    @abstractmethod
+    def made(self, number: int) -> Verdict:
+        """Make one verdict."""
+
+    @overload
+    def __getitem__(self, number: int) -> Verdict: ...
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Verdict, ...]: ...
+    def __getitem__(self, number: int | slice) -> Verdict | tuple[Verdict, ...]:
+        if isinstance(number, slice):
+            return tuple(self.made(one) for one in range(*number.indices(len(self))))
+        return self.made(number)
+
+    def __len__(self) -> int:
+        return len(self.standings)
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 class RunResult(NamedTuple):

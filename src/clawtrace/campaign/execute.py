@@ -34,6 +34,7 @@ from clawtrace.campaign.one_run import (
     failed_result,
     run_one,
 )
+from clawtrace.campaign.packed_results import Packer
 from clawtrace.campaign.places import Place
 from clawtrace.campaign.reuse import Decision, decide, evaluation_folder, remember_inputs, remember_reports
 from clawtrace.campaign.reused_run import at_home, judge_stored
@@ -145,6 +146,7 @@ class _Execution:
         self._decisions = decisions
         self._stored = StoredRuns(plan.outputs)
         self._evaluations = evaluation_folder(plan)
+        self._packer = Packer()
         self._results: dict[str, RunResult] = {}
         self._not_run: dict[str, NotRun] = {}
         types = runner_types()
@@ -315,7 +317,7 @@ class _Execution:
         for planned in self.plan.runs:
             before = judged.get(planned.run_id)
             if before is not None and states[before.run_id] != before.facts_state:
-                self._results[planned.run_id] = self._judged_again(planned, before)
+                self._results[planned.run_id] = self._packer.packed(self._judged_again(planned, before))
 
     def _judged_again(self, planned: PlannedRun, before: RunResult) -> RunResult:
         stored = read_run(self.plan.folder / planned.folder, self.plan.folder)
@@ -337,7 +339,7 @@ class _Execution:
 
     def _finish(self, planned: PlannedRun, result: RunResult) -> None:
         result = result._replace(quarantined=self.plan.suite.in_quarantine(planned.case))
-        self._results[planned.run_id] = result
+        self._results[planned.run_id] = self._packer.packed(result)
         self._tell(RunFinished(planned, result))
 
     def _leave_out(self, planned: PlannedRun, reason: str) -> None:

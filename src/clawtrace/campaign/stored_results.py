@@ -13,7 +13,7 @@ from typing import Any
 from clawtrace.campaign.layout import write_json
 from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
 
-__all__ = ["EVALUATION_SCHEMA", "kept_file", "read_result", "write_result"]
+__all__ = ["EVALUATION_SCHEMA", "kept_file", "read_result", "verdict_data", "verdict_of", "write_result"]
 
 EVALUATION_SCHEMA = "clawtrace.evaluation/1"
 
@@ -26,13 +26,14 @@ def kept_file(evaluations: Path, run: str) -> Path:
 def write_result(path: Path, fingerprint: str, result: RunResult) -> None:
     """Keep a judgement under the fingerprint of what judged."""
     data = result._asdict() | {
-        "verdicts": [_verdict(verdict) for verdict in result.verdicts],
+        "verdicts": [verdict_data(verdict) for verdict in result.verdicts],
         "totals": dict(result.totals),
     }
     write_json(path, {"schema": EVALUATION_SCHEMA, "fingerprint": fingerprint, "result": data})
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
+def verdict_data(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict as data for JSON."""
     return verdict._asdict() | {
         "evidence": [one._asdict() for one in verdict.evidence],
         "params": dict(verdict.params),
@@ -55,7 +56,7 @@ def read_result(path: Path, fingerprint: str) -> RunResult | None:
 
 
 def _result(data: Mapping[str, Any]) -> RunResult | None:
-    verdicts = tuple(_read_verdict(one) for one in data["verdicts"])
+    verdicts = tuple(verdict_of(one) for one in data["verdicts"])
     if any(verdict.status is Status.ERROR for verdict in verdicts):
         return None
     tuples = {name: tuple(data[name]) for name in ("incomplete_because", "diagnostics", "retried", "facts_state")}
@@ -63,7 +64,8 @@ def _result(data: Mapping[str, Any]) -> RunResult | None:
     return RunResult(**{**data, **tuples, "status": status, "verdicts": verdicts})
 
 
-def _read_verdict(data: Mapping[str, Any]) -> Verdict:
+def verdict_of(data: Mapping[str, Any]) -> Verdict:
+    """Return the verdict of what `verdict_data` returned."""
     evidence = tuple(Evidence(**one) for one in data["evidence"])
     return Verdict(
         **{**data, "status": Status(data["status"]), "evidence": evidence, "dimensions": tuple(data["dimensions"])}

@@ -20,6 +20,7 @@ from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import RunRecord
 from clawtrace.store.adoption import RETIRED, adopt
+from clawtrace.store.cached_blocks import CachedBlocks
 from clawtrace.store.journal import Group, Journal
 from clawtrace.store.owner import PATIENCE_SECONDS, connect, patiently
 from clawtrace.store.question_side import QuestionSide
@@ -68,12 +69,14 @@ class DuckStore(QuestionSide):
             # Nothing outside of the store is read or written from here on, whatever SQL is asked.
             self._db.execute("SET enable_external_access = false")
             # Table functions can change settings from inside a SELECT: enable_logging() to a file disabled the store.
+            self._db.execute("SET allowed_configs = ['memory_limit']")  # see `CachedBlocks`
             self._db.execute("SET lock_configuration = true")
             self._writer = self._db.cursor()
             self._raw = RawRows(self._writer, self.path, None if self.path == MEMORY else Journal(self.path))
             self._raw.recover()
             super().__init__(self._db.cursor(), self.path, self._settle)
             self._more_sides: list[QuestionSide] = []
+            self._blocks = CachedBlocks(self._writer, self._reader_lock)
             self._writer_lock = threading.RLock()
             known = "SELECT run_id, run_no FROM run_numbers ORDER BY run_no"
             numbers = self._db.execute(known).fetchall() if stored else []
@@ -141,8 +144,8 @@ class DuckStore(QuestionSide):
     def record(self, run_id: str) -> RunRecord | None:
         """Return what is known of a run apart from its spans; None when nothing was recorded."""
         with self._writer_lock:
-            row = self._db.execute("SELECT record FROM run_records WHERE run_id = ?", [run_id]).fetchone()
-        return read_record(row[0]) if row else None
+            rows = self._db.execute("SELECT record FROM run_records WHERE run_id = ?", [run_id]).fetchall()
+        return read_record(rows[0][0]) if rows else None
 
     def commit(
         self,
@@ -157,6 +160,7 @@ class DuckStore(QuestionSide):
             retired: list[str] = []
             if adopted or not self._raw.take(group):
                 retired = self._raw.move(group, lambda db: adopt(db, adopted, self._numbers)) or []
+            self._blocks.wrote(group.rows)
             del self._unsaved[: len(group.numbers)]
             for run_id in retired:
                 del self._numbers[run_id]

@@ -154,6 +154,7 @@ class RawRows:
         import duckdb
 
         try:
-            return self._db.execute("SELECT store_id, moved FROM journal_state").fetchone()
+            rows: list[tuple[str, int]] = self._db.execute("SELECT store_id, moved FROM journal_state").fetchall()
         except duckdb.CatalogException:
             return None
+        return rows[0] if rows else None

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from clawtrace._collector import collect_seldom
 from clawtrace.campaign.events import RunFinished
 from clawtrace.campaign.execute import execute
 from clawtrace.campaign.expand import Plan, expand
@@ -117,6 +118,7 @@ def main() -> None:
     cases = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
     kind = sys.argv[2] if len(sys.argv) > 2 else "command"
     concurrency = int(sys.argv[3]) if len(sys.argv) > 3 else 8
+    collect_seldom()  # as the command does
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         write(Path(folder), cases, kind, concurrency)

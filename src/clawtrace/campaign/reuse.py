@@ -106,7 +106,7 @@ def _stored(
     why = own.why_not(digest, parts, told) if own is not None else why_no_run(folder)
     if not why:
         return own, "a stored run of this campaign stands for it"
-    other = found.find(digest, planned.repetition)
+    other = found.find(digest, planned.repetition, folder.absolute())
     if other is not None and not other.why_not(digest, parts, told):
         return other, f"a run of {other.campaign.relative_to(plan.outputs)} stands for it"
     return None, why

@@ -114,14 +114,20 @@ class StoredRuns:
     def __init__(self, outputs: Path) -> None:
         self._outputs = outputs.absolute()
 
-    def find(self, fingerprint: str, repetition: int) -> StoredRun | None:
-        """Return the run that the index names; None where there is none, or what it names is gone or another run."""
+    def find(self, fingerprint: str, repetition: int, but: Path) -> StoredRun | None:
+        """Return the run that the index names; None where there is none, or what it names is gone or another run.
+
+        Args:
+            fingerprint: of the run.
+            repetition: its number.
+            but: absolute folder of a run that is known not to be it.
+        """
         try:
             data = json.loads(self._entry(fingerprint, repetition).read_text(encoding="utf-8"))
             campaign, folder = self._outputs / data["campaign"], self._outputs / data["folder"]
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        found = read_run(folder, campaign)
+        found = None if folder == but else read_run(folder, campaign)
         return found if found is not None and found.run_id == data.get("run_id") else None
 
     def put(self, run: StoredRun, repetition: int) -> None:

@@ -18,6 +18,7 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from clawtrace import __version__
+from clawtrace._collector import collect_seldom
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -193,11 +194,9 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point of the console script."""
-    import gc
     import signal
 
-    # The collector's passes over what start-up imports, all of it kept, are a twentieth of a short command's time.
-    gc.set_threshold(100_000, 50, 100)
+    collect_seldom()
     _without_pydantic_plugins()
 
     signal.signal(signal.SIGTERM, _terminate)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
@@ -11,6 +10,7 @@ from itertools import repeat
 from types import MappingProxyType
 from typing import Any
 
+from clawtrace._collector import collector_paused
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
 from clawtrace.dialects import Dialect
@@ -102,9 +102,7 @@ def evaluate(
     """
     if not run_ids:
         return []
-    collects = gc.isenabled()
-    gc.disable()  # it would look at millions of values that stay, again and again: a third of the time
-    try:
+    with collector_paused():
         columns, beside = _read(store, run_ids, dialects)
         runs = _run_facts(store, columns, beside, frozenset(stand_ins), unmarked, today or date.today())
         parts = [runs] * len(assertions) if asked is None else parts_of(runs, asked, len(assertions))
@@ -116,9 +114,6 @@ def evaluate(
             told = [own_verdicts(judgements, parts, run_id, asked[run_id]) for run_id in runs.ids]
         results = dict(zip(runs.ids, _results(runs, columns, beside, told), strict=True))
         return [results[run_id] for run_id in run_ids]
-    finally:
-        if collects:
-            gc.enable()
 
 
 def _columns(answer: Columns) -> dict[str, list[Any]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -248,6 +250,30 @@ class TestFiles:
         with pytest.raises(StoreError, match=r"notes\.txt"):
             DuckStore(path)
 
+    def test_a_file_that_is_cut_off(self, tmp_path: Path) -> None:
+        """What DuckDB itself says of damage is followed by what to do."""
+        path = tmp_path / "cut.duckdb"
+        DuckStore(path).close()
+        path.write_bytes(path.read_bytes()[:6_000])
+        with pytest.raises(StoreError, match=r"cut\.duckdb.*\. Move the file away"):
+            DuckStore(path)
+
+    def test_an_sqlite_file_is_refused_without_the_network(self, tmp_path: Path, monkeypatch) -> None:
+        """DuckDB would fetch an extension that reads it."""
+        monkeypatch.setenv("HOME", str(tmp_path))
+        path = tmp_path / "other.sqlite"
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("CREATE TABLE t (a INT)")
+        with pytest.raises(
+            StoreSchemaError, match=r"other\.sqlite' is the file of another database; name another file"
+        ):
+            DuckStore(path)
+
+    def test_a_path_that_is_no_utf8(self, tmp_path: Path) -> None:
+        """DuckDB takes no such path; the message names it."""
+        with pytest.raises(StoreError, match=r"sp\\udce9ns\.duckdb' is not UTF-8"):
+            DuckStore(tmp_path / "sp\udce9ns.duckdb")
+
     def test_a_held_file_names_its_holder(self, tmp_path: Path) -> None:
         path = tmp_path / "spans.duckdb"
         code = "import sys; from clawtrace.store.duckdb import DuckStore; s = DuckStore(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
@@ -284,6 +310,23 @@ class TestFiles:
             }
 
         assert used == {"SpanAttributes": [("ZSTD",)], "name": [("DICT_FSST",)]}
+
+    @pytest.mark.parametrize(("limit", "groups"), [(64 << 20, [8_000, 4_000]), (0, [2_000] * 6)])
+    def test_row_groups_of_small_sessions_are_merged_in_a_small_file(self, tmp_path, monkeypatch, limit, groups):
+        """In a large one they stay: to merge them takes as much memory as their rows had before compression."""
+        monkeypatch.setattr("clawtrace.store.duckdb._MERGED_BYTES", limit)
+        path = tmp_path / "spans.duckdb"
+        for number in range(6):
+            store = DuckStore(path)
+            store.commit(batch(store.run_no(f"r{number}"), 2_000), LogBatch(), [], [])
+            store.close()
+        with duckdb.connect(str(path), read_only=True) as stored:
+            found = stored.execute(
+                "SELECT max(count) FROM pragma_storage_info('otel_traces') WHERE column_name = 'run_no' "
+                "GROUP BY row_group_id ORDER BY row_group_id"
+            ).fetchall()
+
+        assert [count for (count,) in found] == groups
 
 
 def test_a_loaded_relation_can_grow_and_shrink(store: DuckStore) -> None:

@@ -40,6 +40,9 @@ MEMORY = ":memory:"
 _CHECKPOINT_BYTES = 16 << 20
 """Write-ahead logs of less are replayed in no time, and cost more to move than they save."""
 
+_MERGED_BYTES = 64 << 20
+"""Row groups of a file of at most so many are merged when it is closed: each session leaves one more in every table."""
+
 _SIDES = 2
 """Question sides of one store. Beside each other two do 1.7 times the work of one; what they cannot share is Python."""
 
@@ -69,7 +72,7 @@ class DuckStore(QuestionSide):
             # Nothing outside of the store is read or written from here on, whatever SQL is asked.
             self._db.execute("SET enable_external_access = false")
             # Table functions can change settings from inside a SELECT: enable_logging() to a file disabled the store.
-            self._db.execute("SET allowed_configs = ['memory_limit']")  # see `CachedBlocks`
+            self._db.execute("SET allowed_configs = ['memory_limit', 'max_vacuum_tasks']")
             self._db.execute("SET lock_configuration = true")
             self._writer = self._db.cursor()
             self._raw = RawRows(self._writer, self.path, None if self.path == MEMORY else Journal(self.path))
@@ -241,6 +244,14 @@ class DuckStore(QuestionSide):
         with self._writer_lock, contextlib.suppress(duckdb.Error):
             self._writer.execute("CHECKPOINT")
 
+    def _merge_when_small(self) -> None:
+        """Let the last checkpoint merge row groups, where that takes little memory."""
+        import duckdb
+
+        with contextlib.suppress(OSError, duckdb.Error):  # closed before, or the file is gone
+            if self.path != MEMORY and Path(self.path).stat().st_size <= _MERGED_BYTES:
+                self._writer.execute("SET max_vacuum_tasks = 100")
+
     def close(self) -> None:
         """Write what a later open would have to replay, and let go of the file. Safe to call twice.
 
@@ -252,6 +263,7 @@ class DuckStore(QuestionSide):
         with self._reader_lock, self._writer_lock:
             try:
                 self._raw.close()
+                self._merge_when_small()
             finally:
                 for connection in (self._writer, *(side._reader for side in self._more_sides), self._reader, self._db):
                     try:

@@ -118,6 +118,9 @@ def connect(path: str) -> DuckDBPyConnection:
         # Maps can be told how to be compressed only for the whole store (ADR 014); `schema.py` tells relations otherwise.
         "force_compression": "zstd",
         "preserve_insertion_order": "false",
+        # A checkpoint that merges row groups holds all of their rows in memory, as they were before compression: 1 GB of a
+        # blast's. Groups are merged when a small store is closed (`DuckStore.close`).
+        "max_vacuum_tasks": 0,
         # Two sides ask at once, each on its caller's thread: DuckDB has one less than there are cores. On two cores facts
         # and insertions cost a tenth less (ADR 008).
         "threads": max(1, (os.cpu_count() or 1) - 1),

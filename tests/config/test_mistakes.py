@@ -18,7 +18,11 @@ from clawtrace.config.assertions_file import load_assertions_file
 from clawtrace.errors import ConfigError
 
 MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8"))
-WORDS = {"{types}": ", ".join(names()), "{common}": ", ".join(Assertion.model_fields)}
+WORDS = {
+    "{types}": ", ".join(names()),
+    "{listed}": "`clawtrace assertions` lists those that there are",
+    "{common}": ", ".join(Assertion.model_fields),
+}
 
 
 class Written(NamedTuple):

@@ -63,7 +63,7 @@ class TestShort:
             """
         found = problems(files, text)
 
-        assert found[0].startswith("2:5: `assert.0.rann` unknown assertion type 'rann'; valid: ")
+        assert found[0].startswith("2:5: `assert.0.rann` unknown assertion type 'rann'; `clawtrace assertions` lists")
         assert found[1].startswith("3:22: `assert.1.llm_call_count.mim` unknown field `mim`; valid: ")
         assert any(
             line.startswith("4:21: `assert.2.llm_call_count` `llm_call_count` takes a mapping of") for line in found

@@ -23,6 +23,30 @@ class TestYaml:
             "f.yaml:3:2: is not valid YAML: while parsing a flow sequence, did not find expected ',' or ']'"
         )
 
+    @pytest.mark.parametrize(
+        ("value", "kind"),
+        [
+            ("2024-13-45", "date"),
+            ("2024-02-30", "date"),
+            ("2024-01-01 25:00:00", "date"),
+            ("!!timestamp x", "date"),
+            ("!!int abc", "number"),
+            ("!!int ''", "number"),
+            ("!!float x", "number"),
+            ("!!bool maybe", "truth value"),
+            ("1" * 5_000, "number"),
+            ("0x" + "f" * 5_000, "number"),
+        ],
+    )
+    def test_what_only_looks_like_a_value(self, value, kind):
+        """What YAML takes for a date or a number, and is none, is a problem of its place, and others are told with it."""
+        first, second = yaml_problems(f"a:\n  b: {value}\n  c: 2024-99-99\n")
+
+        assert first.startswith("f.yaml:2:6: ")
+        assert first.endswith(f"is written like a {kind}, and is none. Put it in quotes where text is meant.")
+        assert len(first) < 160
+        assert second.startswith("f.yaml:3:6: '2024-99-99' is written like a date")
+
     def test_repeated_keys_are_errors(self):
         """A key that is there twice is refused, wherever it is, with the line of the first."""
         assert yaml_problems("a: 1\nb:\n  c: 1\n  c: 2\na: 3\n") == [
@@ -64,6 +88,7 @@ class TestYaml:
 
         with pytest.raises(ConfigError, match=r"latin\.yaml: is not UTF-8 text \(byte 3\)"):
             read_document(path)
+        assert yaml_problems("a: \udcff\n") == ["f.yaml: is not UTF-8 text"]
         assert "but found another document" in yaml_problems("a: 1\n---\nb: 2\n")[0]
 
     @pytest.mark.parametrize(
@@ -179,7 +204,7 @@ class TestCaseProblems:
         problems = files.problems()
 
         assert problems[0].startswith(
-            "configs/cases/a/test.yaml:13:11: `assertions.0.type` unknown assertion type 'tool_sequnce'; valid: "
+            "configs/cases/a/test.yaml:13:11: `assertions.0.type` unknown assertion type 'tool_sequnce'; `clawtrace assertions` "
         )
         assert problems[0].endswith("Did you mean `tool_sequence`?")
         assert any(

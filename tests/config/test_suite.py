@@ -6,7 +6,7 @@ import pytest
 
 from clawtrace.config.assertions_file import load_assertions_file
 from clawtrace.config.whole_project import check_project
-from clawtrace.errors import UsageError
+from clawtrace.errors import ConfigError, UsageError
 from clawtrace.runners.base import Message
 
 
@@ -34,15 +34,40 @@ class TestPlaces:
         with pytest.raises(UsageError, match=r"both configs/suites/main\.yaml and configs/suites/main\.yml exist"):
             files.load("main")
 
+    @pytest.mark.parametrize("name", ["clawtrace.yaml", "configs/suites/main.yaml", "configs/cases/a/test.yaml"])
+    @pytest.mark.parametrize(
+        ("kind", "why"),
+        [("folder", "Is a directory"), ("lost", "No such file"), ("loop", "Too many levels of symbolic links")],
+    )
+    def test_a_name_without_a_file_behind_it_is_told(self, files, name, kind, why):
+        """What has the name of a configuration file and is none is an error: nothing goes on as if it were not there."""
+        files.suite()
+        files.case("a")
+        files.case("b")
+        path = files.root / name
+        path.unlink(missing_ok=True)
+        if kind == "folder":
+            path.mkdir()
+        else:
+            path.symlink_to("gone" if kind == "lost" else path.name)
+
+        with pytest.raises(ConfigError, match=rf"({path.name}|gone): cannot be read: {why}"):
+            files.load("main")
+
     def test_an_unknown_id_suggests_the_nearest(self, files):
         """A flag that names nothing says where it looked and what is there."""
         files.suite()
         with pytest.raises(
-            UsageError, match=r"there is no suite 'mian' in configs/suites \(mian\.yaml\)\. did you mean"
+            UsageError, match=r"there is no suite 'mian' in configs/suites \(mian\.yaml\)\. Did you mean"
         ):
             files.load("mian")
         with pytest.raises(UsageError, match=r"the suite file '\./x\.yaml' does not exist"):
             files.load("./x.yaml")
+
+    def test_in_the_wrong_folder_it_says_so(self, files):
+        """Where there is no folder of suites at all, nobody misspelt an id."""
+        with pytest.raises(UsageError, match=r"There is no such folder: is the project elsewhere\? `clawtrace init`"):
+            files.load("main")
 
     def test_the_id_in_a_file_is_its_name(self, files):
         """A file found by its id carries that id; a case carries its folder's name."""
@@ -334,7 +359,7 @@ class TestAllAtOnce:
         told = files.problems(run_profile="fats", evaluation_profile="none")
 
         assert told[0] == (
-            "--run-profile: there is no run profile 'fats' in configs/run_profiles (fats.yaml). did you mean `fast`?"
+            "--run-profile: there is no run profile 'fats' in configs/run_profiles (fats.yaml). Did you mean `fast`?"
         )
         assert told[1].startswith("--evaluation-profile: there is no evaluation profile 'none'")
         assert any("thresholds.models.x" in one for one in told)

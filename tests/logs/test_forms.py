@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +131,96 @@ def test_a_packed_log_is_read(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress((HERE / "samples" / "gateway-plain.log").read_bytes()))
 
     assert tools(read_log(path), "r1") == ["memory.search", "write_file", "sessions_spawn"]
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_packed_log_that_is_damaged(tmp_path: Path, damage: str) -> None:
+    """What cannot be unpacked is an error that names the file."""
+    path = tmp_path / "a.log.gz"
+    packed = bytearray(gzip.compress((HERE / "samples" / "gateway-plain.log").read_bytes()))
+    if damage == "cut":
+        del packed[-9:]
+    else:
+        packed[20:40] = bytes(20)
+    path.write_bytes(packed)
+
+    with pytest.raises(LogFileError, match=r"a\.log\.gz` cannot be read"):
+        read_log(path)
+
+
+ONE_TOOL = sorted(path for path in HERE.glob("transcripts/*/one_tool/**/*.jsonl") if path.name != "traces.otlp.jsonl")
+
+
+def _places(node: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield (container, key or index) of every value of a parsed line."""
+    for name, value in list(node.items()) if isinstance(node, dict) else list(enumerate(node)):
+        yield node, name
+        if isinstance(value, dict | list):
+            yield from _places(value)
+
+
+@pytest.mark.parametrize(
+    "path", [*ONE_TOOL, HERE / "samples" / "openclaw-session.jsonl"], ids=lambda path: path.parts[-3]
+)
+@pytest.mark.parametrize("odd", [[{}], {"a": []}, -1, "\ud800", None], ids=repr)
+def test_any_value_of_a_line_may_be_odd(tmp_path: Path, path: Path, odd: Any) -> None:
+    """Whatever stands in one place of a transcript, it is read or refused, and nothing breaks."""
+    lines = path.read_text().splitlines()
+    changed = tmp_path / "a.jsonl"
+    for number, line in enumerate(lines):
+        document = json.loads(line)
+        for place, name in list(_places(document)):
+            before, place[name] = place[name], odd
+            changed.write_text("\n".join([*lines[:number], json.dumps(document), *lines[number + 1 :]]))
+            place[name] = before
+            with contextlib.suppress(LogFileError):
+                read_log(changed)
+
+
+def _spawning(session: str, *others: str) -> list[dict[str, Any]]:
+    """Lines of an OpenClaw session that spawned sub-agents, whose sessions are said to be the `others`."""
+    calls = [
+        {"type": "toolCall", "id": f"c{n}", "name": "sessions_spawn", "arguments": {"task": "x"}}
+        for n, _ in enumerate(others)
+    ]
+    lines: list[dict[str, Any]] = [
+        {"type": "session", "version": 3, "id": session, "timestamp": "2026-11-20T10:00:00.000Z"},
+        {"type": "message", "message": {"role": "assistant", "content": calls, "model": "m", "timestamp": 1_000}},
+    ]
+    for n, other in enumerate(others):
+        key = f"agent:x:subagent:{n}"
+        result = {"role": "toolResult", "toolCallId": f"c{n}", "toolName": "sessions_spawn", "timestamp": 2_000}
+        told = {"kind": "inter_session", "sourceSessionKey": key}
+        words = f"session_key: {key}\nsession_id: {other}"
+        lines += [
+            {
+                "type": "message",
+                "message": result | {"content": [], "details": {"childSessionKey": key, "status": "accepted"}},
+            },
+            {"type": "message", "message": {"role": "user", "provenance": told, "content": words, "timestamp": 3_000}},
+        ]
+    return lines
+
+
+def test_transcripts_that_name_each_other_are_read_once(tmp_path: Path) -> None:
+    """Two sessions that say they started each other do not send the reader round in a circle."""
+    folder = tmp_path / "agents" / "x" / "sessions"
+    folder.mkdir(parents=True)
+    read(folder, *_spawning("b", "a"), name="b.jsonl")
+    reading = read(folder, *_spawning("a", "b"), name="a.jsonl")
+
+    assert sorted(reading.runs) == ["a", "b"]
+    assert reading.lines == 8
+
+
+def test_a_transcript_names_no_file_elsewhere(tmp_path: Path) -> None:
+    """The id of a session is no path: a log cannot have another folder's files read into it."""
+    folder = tmp_path / "agents" / "x" / "sessions"
+    folder.mkdir(parents=True)
+    read(tmp_path, *_spawning("secret"), name="secret.jsonl")
+    reading = read(folder, *_spawning("a", "../../../secret", "x" * 5_000, "\x00"), name="a.jsonl")
+
+    assert sorted(reading.runs) == ["a"]
 
 
 def test_what_is_no_log_says_so(tmp_path: Path) -> None:

@@ -139,6 +139,7 @@ FAULTS = [
     Fault("a wrong content type", *TYPE, "nothing", "`content-type` is 'text/plain'", lambda: _both(traces(span("s"))), headers={"content_type": "text/plain"}),
     Fault("an unknown content encoding", *TYPE, "nothing", "`content-encoding` is 'br'", lambda: _both(traces(span("s"))), headers={"content_encoding": "br"}),
     Fault("invalid UTF-8 in a text", *FINE, "the span, U+FFFD for each invalid byte", "", lambda: _spoiled(b"spoiled", b"sp\xffiled", traces(span("spoiled"))), _names("sp\ufffdiled")),
+    Fault("half a character in JSON (`\\ud800`)", NOT_APPLICABLE, NOT_APPLICABLE, "200", "the span, U+FFFD for the half", "", lambda: _spoiled(b"spoiled", b"sp\\ud800iled", traces(span("spoiled"))), _names("sp\ufffdiled")),
     Fault("a value nested 5 000 deep", *ONE_REJECTED, "400", "every other span of a protobuf request; nothing of a JSON one", "nested", _deep_value, lambda rows: _names("good")(rows) or rows == []),
     Fault("a tree 5 000 deep", *FINE, "every span", "", _deep_tree, lambda rows: len(rows) == 5_000),
     Fault("a number that is NaN or infinite", *FINE, "the span, with `NaN` and `Infinity`", "", lambda: _both(traces(span("s", attributes={"a": float("nan"), "b": float("inf")}))), lambda rows: [row["attributes"] for row in rows] == [{"a": "NaN", "b": "Infinity"}]),

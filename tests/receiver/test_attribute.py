@@ -105,7 +105,16 @@ class TestRules:
         assert desk.given()["linked"] == ("r1", "link")
         assert desk.given()["sibling"] == ("r1", "trace")
 
-    @pytest.mark.parametrize("key", ["gen_ai.conversation.id", "session.id", "conversation.id"])
+    @pytest.mark.parametrize(
+        "key",
+        [
+            "gen_ai.conversation.id",
+            "session.id",
+            "conversation.id",
+            "langfuse.session.id",
+            "traceloop.association.properties.session_id",
+        ],
+    )
     @pytest.mark.parametrize("where", ["span", "resource"])
     def test_7_announced_session(self, key, where):
         """A session or conversation id that a run announced names the run; another one does not."""

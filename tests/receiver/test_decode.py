@@ -239,6 +239,26 @@ class TestEquivalence:
 
         assert filled(from_json(camel)) == filled(from_json(snake))
 
+    @pytest.mark.parametrize(
+        ("value", "number"),
+        [
+            ("SEVERITY_NUMBER_TRACE", 1),
+            ("SEVERITY_NUMBER_INFO", 9),
+            ("SEVERITY_NUMBER_INFO2", 10),
+            ("WARN4", 16),
+            ("SEVERITY_NUMBER_FATAL4", 24),
+            ("SEVERITY_NUMBER_UNSPECIFIED", 0),
+            ("SEVERITY_NUMBER_INFO\u00b2", 0),
+            ("17", 17),
+            (5, 5),
+        ],
+    )
+    def test_names_of_severities(self, value, number):
+        """A severity is a number, or one of its names; any other word is unspecified."""
+        document = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"severityNumber": value}]}]}]}
+
+        assert from_json(document, "logs").logs.severity_number == [number]
+
 
 class TestValues:
     @pytest.mark.parametrize(
@@ -337,6 +357,24 @@ class TestHostile:
         found = filled(from_json(data))[0]["attributes"]
 
         assert found == {"a": "x\ufffdy", "b": "😀"}
+
+    def test_half_characters_stand_in_no_text(self):
+        """They are replaced before anything is read: in keys, names, events, links, and in what names the run."""
+        made = as_json(
+            traces(span("s", attributes={"X": ["X"]}), resource={"clawtrace.run_id": "X", "session.id": "X"})
+        )
+        one = made["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+        one |= {
+            "traceState": "X",
+            "events": [{"name": "X"}],
+            "links": [{"traceState": "X"}],
+            "status": {"message": "X"},
+        }
+        decoded = from_json(json.dumps(made).replace("X", "x\\ud800y").encode())
+        read = ascii((*filled(decoded), *decoded.claims))
+
+        assert "ud800" not in read
+        assert read.count(r"x\ufffdy") == 10
 
     def test_deep_nesting_rejects_its_span(self):
         """5 000 levels of nesting in protobuf cost the span, with a reason; its neighbour stays."""

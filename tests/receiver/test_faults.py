@@ -141,6 +141,16 @@ def test_a_broken_request(running, store, fault, protocol):
     assert [row["name"] for row in stored(store, f"{run}/good")] == ["good"]
 
 
+def test_half_a_character_in_the_id_of_a_run(running, store):
+    """It is replaced like any other: a run that the store could not register would keep all others from being stored."""
+    text = json.dumps(as_json(traces(span("half"), resource={RUN: "ID"}))).replace("ID", "half \\ud800").encode()
+    status, _ = post(running.endpoints.http, text, {"content-type": MEDIA["json"]})
+
+    assert status == 200
+    assert [row["name"] for row in stored(store, "half \ufffd")] == ["half"]
+    assert good(running, "grpc", "after half a character")
+
+
 class Starved:
     """A receiver in a process of its own."""
 

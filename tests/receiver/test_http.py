@@ -143,6 +143,53 @@ class TestAccepted:
             assert connection.recv(1024).startswith(b"HTTP/1.1 100")
         assert sink.runs() == {"r1": ["one", "two"]}
 
+    @pytest.mark.parametrize("framing", ["length", "chunked"])
+    def test_an_offer_of_http_2(self, base, sink, framing):
+        """A request that offers HTTP/2 is read as HTTP/1.1, with its body, wherever it is cut; more follow it.
+
+        Java's own client offers it in each request to a plain ``http`` address.
+        """
+        offer = "connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n"
+
+        def request(name: str, extra: str) -> bytes:
+            body = raw(traces(span(name, trace=name.encode().hex()), resource={RUN: "r1"}))
+            if framing == "length":
+                return head(len(body), extra=extra) + body
+            return head(None, extra=f"{extra}transfer-encoding: chunked\r\n") + b"%x\r\n%s\r\n0\r\n\r\n" % (
+                len(body),
+                body,
+            )
+
+        first, second, third = request("one", offer), request("two", ""), request("three", offer)
+        end = first.index(b"\r\n\r\n") + 4
+        with connect(base) as connection:
+            for part in (
+                first[: end - 1],
+                first[end - 1 : end],
+                first[end : end + 9],
+                first[end + 9 :] + second + third,
+            ):
+                connection.sendall(part)
+
+            assert [read_answer(connection) for _ in range(3)] == [(200, b"")] * 3
+        assert sink.runs() == {"r1": ["one", "two", "three"]}
+
+    def test_headers_in_two_parts_before_a_large_body(self, base, sink, receiver):
+        """What bounds headers does not count a body that is read together with their end."""
+        body = raw(traces(span("s", attributes={"a": "x" * 90_000}), resource={RUN: "r1"}))
+        other = head(len(body)) + body
+        sent = threading.Event()
+        with connect(base) as connection:
+            connection.sendall(head(0) + other[:20])
+            answers = [read_answer(connection)]  # so that the part behind the first request was read as well
+            receiver._http._loop.call_soon_threadsafe(sent.wait)
+            connection.sendall(other[20:])
+            sent.set()
+            answers.append(read_answer(connection))
+
+        assert answers == [(200, b"")] * 2
+        assert sink.runs() == {"r1": ["s"]}
+
     def test_answers_are_sent_without_delay(self, base, receiver):
         """No part of an answer waits for the sender's delayed acknowledgement, which takes 40 ms on Linux."""
         with socket.create_connection((urlsplit(base).hostname, urlsplit(base).port)) as connection:
@@ -273,6 +320,28 @@ class TestRefused:
         )
         assert sink.runs() == {"r1": ["s"]}
 
+    def test_a_request_without_a_length(self, base, receiver):
+        """A POST without a length has no body in HTTP: what follows it would be lost behind a success."""
+        receiver.open_run("r1")
+        with connect(base) as connection:
+            connection.sendall(head(None, path="/run/r1/v1/traces", extra="connection: close\r\n") + raw(GOOD))
+            status, answer = read_answer(connection)
+
+        assert status == 411
+        assert b"neither `content-length` nor" in answer
+        assert receiver.counters("r1").refused == 1
+
+    @pytest.mark.parametrize(
+        "junk", [b"\x00\x01garbage\r\n\r\n", b"GET / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"]
+    )
+    def test_nothing_is_said_in_uvicorn_s_words(self, base, caplog, junk):
+        """What is answered and counted is not told a second time, nor with advice to install something."""
+        with connect(base) as connection:
+            connection.sendall(junk)
+
+            assert read_answer(connection)[0] in (400, 404)
+        assert caplog.text == ""
+
     def test_header_junk(self, base):
         """Bytes that are no HTTP, HTTP/2 and endless headers get an answer and a closed connection."""
         for sent, words in (
@@ -353,6 +422,16 @@ class TestLimits:
 
             assert read_answer(connection)[0] == 408
         assert receiver.counters("r1").refused == 1
+
+    def test_headers_that_stand_still(self, base, receiver):
+        """Headers that do not end in time are given up: the wait for the end of a run does not hang on them."""
+        receiver.open_run("r1")
+        with connect(base) as connection:
+            connection.sendall(head(5)[:-4])
+            status, answer = read_answer(connection)
+
+            assert (status, answer) == (400, b"the request's headers did not end within 0.2 s")
+            assert receiver.rest("r1", 30)
 
     def test_a_connection_that_ends_in_a_body(self, base, receiver):
         """A request that was cut short is recorded: its run cannot claim to be complete."""

@@ -17,6 +17,7 @@ from otlp_messages import RUN, as_json, logs, metrics, record, span, traces
 
 from clawtrace.errors import InputError
 from clawtrace.receiver.recording import Grouping, LoadReport, load_recordings
+from clawtrace.store.duckdb import DuckStore
 
 DATA = Path(__file__).parent / "data" / "pydantic-ai"
 
@@ -96,6 +97,17 @@ class TestForms:
 
         assert sink.runs() == {"r1": ["a", "e"]}
         assert (report.spans, report.logs, report.points, report.files) == (1, 1, 3, 3)
+
+    @pytest.mark.parametrize("form", ["line", "array"])
+    def test_several_signals_in_one_object(self, load, sink, tmp_path, form):
+        """An object with spans and log records is both requests; neither part is passed over."""
+        both = as_json(A) | as_json(logs(record("e", trace="a1"))) | as_json(metrics())
+        file = tmp_path / "all.json"
+        file.write_text(json.dumps(both if form == "line" else [both]))
+        report = load(file)
+
+        assert sink.runs() == {"r1": ["a", "e"]}
+        assert (report.requests, report.points) == (3, 2)
 
     def test_real_recordings(self, load, sink):
         """Recordings of pydantic-ai: every span is there, in the run that its resource names."""
@@ -296,6 +308,30 @@ class TestGrouping:
     def test_run_ids(self, load, tree, grouping, paths, expected):
         """Run ids are relative paths, or own names; different folders never share one."""
         assert expected == load(*(tree / path for path in paths), grouping=grouping).run_ids
+
+    @pytest.mark.skipif(sys.platform == "darwin", reason="its file systems take only names in UTF-8")
+    def test_names_that_are_no_utf8(self, tmp_path):
+        """A run's id is valid text whatever its file is called, and two files never share one."""
+        for name in ("sp\udce8n.json", "sp\udce9n.json"):
+            (tmp_path / name).write_text(json.dumps(as_json(A)))
+        store = DuckStore()
+        report = load_recordings([tmp_path], Grouping.run_per_file(), store)
+
+        assert report.run_ids == ["sp\ufffdn.json", f"{tmp_path.name}/sp\ufffdn.json"]
+        assert load_recordings([tmp_path], Grouping.one_run("\udcff"), store).run_ids == ["\ufffd"]
+        store.close()
+
+    def test_a_file_that_does_not_fit_into_memory(self, load, tmp_path, monkeypatch):
+        """It is the file that is too large, and no fault."""
+
+        def full(*_: object) -> None:
+            raise MemoryError
+
+        (tmp_path / "large.json").write_text(json.dumps(as_json(A)))
+        monkeypatch.setattr("clawtrace.receiver.recording_files.json.loads", full)
+
+        with pytest.raises(InputError, match=r"large\.json` does not fit into memory"):
+            load(tmp_path)
 
     def test_standard_input_as_given_run(self, load):
         """Standard input has a run id of its own."""

@@ -186,6 +186,15 @@ class TestCommit:
         assert store.script("SELECT count(*) FROM otel_traces") == [(400,)]
 
 
+def test_an_id_that_no_commit_could_write_is_refused(store: DuckStore) -> None:
+    """Half a character in the id of one run would fail every commit from then on."""
+    with pytest.raises(StoreError, match="no valid Unicode"):
+        store.run_no("\ud800")
+    store.commit(batch(store.run_no("r1")), LogBatch(), [], [])
+
+    assert store.run_ids() == ["r1"]
+
+
 class TestRelations:
     @pytest.mark.parametrize("relation", RELATIONS.values(), ids=lambda relation: relation.name)
     def test_the_store_has_each_relation_with_exactly_its_columns(self, store: DuckStore, relation) -> None:
@@ -310,6 +319,20 @@ class TestFiles:
             }
 
         assert used == {"SpanAttributes": [("ZSTD",)], "name": [("DICT_FSST",)]}
+
+    def test_a_damaged_block_is_the_files_fault_and_no_questions(self, tmp_path: Path) -> None:
+        """Whoever asks is told which file it is: nothing is wrong with the question."""
+        path = tmp_path / "spans.duckdb"
+        store = DuckStore(path)
+        store.commit(batch(store.run_no("r"), 20_000), LogBatch(), [], [])
+        store.close()
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 0xFF
+        path.write_bytes(content)
+        damaged = DuckStore(path)
+
+        with pytest.raises(StoreError, match=r"cannot read the store .*spans\.duckdb.*Corrupt"):
+            damaged.ask(Query("SELECT * FROM otel_traces"))
 
     @pytest.mark.parametrize(("limit", "groups"), [(64 << 20, [8_000, 4_000]), (0, [2_000] * 6)])
     def test_row_groups_of_small_sessions_are_merged_in_a_small_file(self, tmp_path, monkeypatch, limit, groups):

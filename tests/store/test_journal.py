@@ -74,6 +74,14 @@ def journal_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.journal")
 
 
+def begins(journal: bytes) -> list[int]:
+    """Where the groups of a journal begin."""
+    places = [journal.index(b"\n") + 1]
+    while places[-1] < len(journal):
+        places.append(places[-1] + 16 + int.from_bytes(journal[places[-1] + 8 : places[-1] + 12], "little"))
+    return places[:-1]
+
+
 def in_tables(path: Path) -> list[str]:
     """The names of the spans in the tables of a file that nobody holds, and that no clawtrace opened since."""
     with duckdb.connect(path, read_only=True) as db:
@@ -266,16 +274,38 @@ class TestKilled:
         assert store.script(COUNT) == [(2, 2)]
         store.close()
 
-    @pytest.mark.parametrize("damage", ["cut", "changed"])
+    @pytest.mark.parametrize("damage", ["cut", "changed", "zeros"])
     def test_in_the_middle_of_a_group(self, path, damage):
         """A group that was not written whole was never acknowledged; those before it are kept."""
         killed(path, "put(store, 'a'); put(store, 'b')")
         data = journal_of(path).read_bytes()
-        journal_of(path).write_bytes(data[:-3] if damage == "cut" else data[:-3] + b"???")
+        last = begins(data)[-1]
+        left = {"cut": data[:-3], "changed": data[:-3] + b"???", "zeros": data[:last] + bytes(len(data) - last)}
+        journal_of(path).write_bytes(left[damage])
         store = DuckStore(path)
 
         assert store.script('SELECT "SpanId" FROM otel_traces') == [("a",)]
         store.close()
+
+    @pytest.mark.parametrize("where", ["number", "length", "checksum", "text", "all of it"])
+    @pytest.mark.parametrize("number", [1, 2, 300])
+    def test_damage_before_a_later_group(self, path, number, where):
+        """A group behind which another stands was acknowledged: when it cannot be read, it is neither passed over nor removed."""
+        killed(path, "for n in range(302): put(store, f's{n}')")
+        data = bytearray(journal_of(path).read_bytes())
+        begin, end = begins(data)[number - 1 : number + 1]
+        at = {"number": begin, "length": begin + 10, "checksum": begin + 12, "text": begin + 40}.get(where)
+        if at is None:
+            data[begin:end] = bytes(end - begin)
+        else:
+            data[at] ^= 0xFF
+        journal_of(path).write_bytes(data)
+
+        with pytest.raises(StoreError, match=r"journal' is damaged: it holds spans that were acknowledged"):
+            DuckStore(path)
+        assert journal_of(path).read_bytes() == data
+        journal_of(path).unlink()
+        DuckStore(path).close()
 
     def test_in_the_first_line(self, path):
         """A journal without its first line holds nothing."""

@@ -205,7 +205,19 @@ def test_a_wrong_script_is_an_error_that_names_the_key(tmp_path: Path, capsys: p
     script = tmp_path / "script.yaml"
     script.write_text("steps:\n- txt: hello\n")
 
-    with pytest.raises(ConfigError, match=r"steps\.0\.txt"):
+    with pytest.raises(ConfigError, match=r"script\.yaml:2:3: `steps\.0\.txt` .*Did you mean `text`\?"):
         load_script(script)
     assert main(["--script", str(script), "--", "true"]) == 2
     assert "steps.0.txt" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text", [b"steps: [{text: \xe9}]", b"steps: [{text: 2024-13-45}]", b"steps: " + b"[" * 5_000, b""]
+)
+def test_a_script_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path, text: bytes):
+    """Whatever is wrong with the file itself, it is a configuration error."""
+    script = tmp_path / "script.yaml"
+    script.write_bytes(text)
+
+    with pytest.raises(ConfigError, match=r"script\.yaml"):
+        load_script(script)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from clawtrace.errors import ConfigError, ConfigProblem
 
@@ -143,21 +143,15 @@ def load_script(source: Path) -> Script:
     Raises:
         ConfigError: the file cannot be read or is no script.
     """
-    import yaml
+    from clawtrace.config.document import read_document
+    from clawtrace.config.problems import in_document, validated
 
-    try:
-        return Script.model_validate(yaml.safe_load(source.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise ConfigError(ConfigProblem(str(source), 0, 0, f"cannot be read: {error.strerror}")) from None
-    except yaml.YAMLError as error:
-        raise ConfigError(ConfigProblem(str(source), 0, 0, f"is not YAML: {error}")) from None
-    except ValidationError as error:
-        raise ConfigError(
-            [
-                ConfigProblem(str(source), 0, 0, item["msg"], ".".join(str(part) for part in item["loc"]))
-                for item in error.errors(include_url=False)
-            ]
-        ) from None
+    document = read_document(source)
+    problems: list[ConfigProblem] = []
+    script = validated(Script, document.data, in_document(document), problems)
+    if script is None:
+        raise ConfigError(problems)
+    return script
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,11 @@ _DEEP_LINE = re.compile(rf"^[ \t?:-]{{{MAX_DEPTH},}}", re.MULTILINE)
 MAX_NODES = 200_000
 """Values a file may hold once its anchors are expanded; a file beyond it is an attack or a mistake."""
 
+_SCALARS = {"timestamp": "date", "int": "number", "float": "number", "bool": "truth value"}
+"""What YAML's own names of scalars mean."""
+_SHOWN = 40
+"""Characters of a scalar that a message shows."""
+
 
 class Document:
     """One YAML file, composed."""
@@ -91,7 +96,7 @@ def display(path: Path) -> str:
     """Return `path` as a user would write it: relative to the working folder where it is below it."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
-    except ValueError:
+    except (ValueError, RuntimeError):  # it is elsewhere, or a link to itself
         return str(path)
 
 
@@ -121,6 +126,10 @@ def parse_document(text: str, file: str, path: Path | None = None, *, mapping: b
     Raises:
         ConfigError: as `read_document`.
     """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # of a variable or an argument that is no UTF-8
+        raise ConfigError(ConfigProblem(file, 0, 0, "is not UTF-8 text")) from error
     _check_depth(text, file)
     loader = _Loader(text)
     try:
@@ -179,7 +188,7 @@ class _Builder:
         if self._left < 0:
             self._refuse(node, f"the file holds more than {MAX_NODES} values once its anchors are expanded")
         if isinstance(node, yaml.ScalarNode):
-            return self._loader.construct_object(node)
+            return self._scalar(node)
         if id(node) in self._open:
             self._refuse(node, "an anchor contains itself")
         self._open.add(id(node))
@@ -188,6 +197,17 @@ class _Builder:
             built = self._mapping(node)
         self._open.discard(id(node))
         return built
+
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        try:
+            made = self._loader.construct_object(node)
+            str(made)  # Python writes no number of more than 4300 digits, and a message may have to
+            return made
+        except (ArithmeticError, AttributeError, LookupError, ValueError):  # PyYAML reads only what makes sense
+            kind = _SCALARS.get(node.tag.rpartition(":")[2], "value")
+            shown = node.value if len(node.value) <= _SHOWN else f"{node.value[:_SHOWN]}…"
+            self.add(node, f"{shown!r} is written like a {kind}, and is none", "Put it in quotes where text is meant.")
+            return None
 
     def _mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
         seen: dict[str, int] = {}

@@ -192,10 +192,9 @@ def _inner(
     if kind is None:
         problems.append(document.problem((*path, form, "kind"), "is required: the kind of check"))
     elif not isinstance(kind, str) or kind not in names():
-        valid = names()
-        message = f"unknown kind {kind!r}; valid: {', '.join(valid)}"
-        hint = did_you_mean(kind, valid) if isinstance(kind, str) else ""
-        problems.append(document.problem((*path, form, "kind"), message, hint))
+        unknown = UnknownTypeError(kind)
+        message = unknown.problem.replace("unknown assertion type", "unknown kind")
+        problems.append(document.problem((*path, form, "kind"), message, unknown.hint))
     return {"type": kind} | fields, places | {"type": (*path, form, "kind")}
 
 

@@ -39,10 +39,12 @@ def find_project_file(start: Path) -> Path | None:
 def with_either_suffix(stem: Path) -> Path | None:
     """Return the file `stem` with .yaml or .yml; None when there is none.
 
+    A link that leads nowhere, or a folder of that name, counts: whoever reads it says so, and nobody goes on without.
+
     Raises:
         UsageError: both are there.
     """
-    present = [path for suffix in SUFFIXES if (path := stem.with_name(stem.name + suffix)).is_file()]
+    present = [path for suffix in SUFFIXES if os.path.lexists(path := stem.with_name(stem.name + suffix))]
     if len(present) > 1:
         raise UsageError(f"both {display(present[0])} and {display(present[1])} exist; remove one of them")
     return present[0] if present else None
@@ -70,6 +72,9 @@ def resolve(value: str, folder: Path, kind: str) -> Found:
     if found is None:
         known = sorted(path.stem for path in folder.glob("*") if path.suffix in SUFFIXES) if folder.is_dir() else []
         hint = did_you_mean(value, known) or (f"Known are {', '.join(known)}." if known else "")
+        if not folder.is_dir():
+            hint = "There is no such folder: is the project elsewhere?"
+            hint += " `clawtrace init` writes a first suite." if kind == "suite" else ""
         where = f"there is no {kind} {value!r} in {display(folder)}"
         raise UsageError(f"{where} ({value}.yaml). {hint}".rstrip())
     return Found(found, by_id=True)

@@ -22,6 +22,7 @@ from clawtrace.config.project_file import Project
 from clawtrace.config.selection import select_cases, tags_in
 from clawtrace.config.suite import ModelConfig, RunProfile, SuiteConfig
 from clawtrace.config.suite_file import idle_tags, load_suite, suite_problems
+from clawtrace.dialects import load_dialects
 from clawtrace.errors import ConfigError, ConfigProblem
 
 __all__ = ["Checked", "check_file", "check_project"]
@@ -83,6 +84,7 @@ class _Check:
     def whole(self) -> Checked:
         if self._project.path is not None:
             self._files.append(display(self._project.path))
+        self._check_dialects()
         self._read_profiles()
         files = case_files(self._configs / "cases")
         suites = self._suites(files)
@@ -275,6 +277,15 @@ class _Check:
             if missing is not None:
                 yield document.problem(("runner",), missing, key=True)
 
+    def _check_dialects(self) -> None:
+        """Check the dialects of the project's own folders."""
+        folders = self._project.dialect_folders
+        self._files += [display(path) for folder in folders for path in _in(folder, once=False)]
+        try:
+            load_dialects(folders)
+        except ConfigError as error:
+            self._problems += error.problems
+
     def _check_assertions(self, path: Path, evaluation_profile: str | None) -> None:
         self._files.append(display(path))
         off = refusal(HookPolicy())
@@ -296,13 +307,13 @@ def _tags(case: Path, document: Document | None) -> set[str] | None:
         return None
 
 
-def _in(folder: Path) -> list[Path]:
+def _in(folder: Path, *, once: bool = True) -> list[Path]:
     """Return the YAML files of a folder.
 
     Raises:
-        UsageError: an id is there with both suffixes.
+        UsageError: an id is there with both suffixes, and may be there `once`.
     """
     found = sorted(path for path in folder.glob("*") if path.suffix in SUFFIXES)
-    for path in found:
+    for path in found if once else ():
         with_either_suffix(path.with_suffix(""))
     return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,10 +12,13 @@ from typing import Any, ClassVar
 
 from clawtrace.logs.model import LogReading
 
-__all__ = ["JsonLines", "LogForm", "json_object"]
+__all__ = ["JsonLines", "LogForm", "json_object", "started_names"]
 
 Line = tuple[int, str]
 """Number of a line, from 1, and its text without its end."""
+
+_FILE_NAME = re.compile(r"[\w.:@+-]{1,200}")
+"""An id that a file may be called after; with any other a log could name files that are none of its own."""
 
 
 class LogForm(ABC):
@@ -61,6 +66,12 @@ class JsonLines(LogForm):
                 reading.could_not_read(number, text)
             else:
                 yield number, found
+
+
+def started_names(reading: LogReading) -> list[str]:
+    """Return the ids of the runs that those of a log started, where a file may be called after them, for `Path.glob`."""
+    started = {run_id for run in reading.runs.values() for run_id in run.started}
+    return [glob.escape(run_id) for run_id in sorted(started) if _FILE_NAME.fullmatch(run_id)]
 
 
 def json_object(text: str) -> dict[str, Any] | None:

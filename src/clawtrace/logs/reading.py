@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import zlib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain, islice
@@ -48,12 +50,17 @@ def read_log(path: Path, configured: Sequence[LogForm] = ()) -> LogReading:
     Raises:
         LogFileError: it cannot be read, or no form recognises it.
     """
+    return _read_file(path, configured, {os.path.realpath(path)})
+
+
+def _read_file(path: Path, configured: Sequence[LogForm], met: set[str]) -> LogReading:
+    """Read a log and what it refers to, but for the files that were `met` on the way to it."""
     try:
         with path.open("rb") as raw:
             packed = raw.peek(2)[:2] == _GZIP
             content: IO[bytes] = cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if packed else raw
-            return _read(path, _lines(content), configured)
-    except (OSError, EOFError) as error:
+            return _read(path, _lines(content), configured, met)
+    except (OSError, EOFError, zlib.error) as error:
         raise LogFileError(f"the log `{path}` cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
@@ -65,7 +72,7 @@ def _lines(content: IO[bytes]) -> Iterator[str]:
         yield line.decode("utf-8-sig" if line[:3] == b"\xef\xbb\xbf" else "utf-8", "replace").rstrip("\r\n")
 
 
-def _read(path: Path, lines: Iterator[str], configured: Sequence[LogForm]) -> LogReading:
+def _read(path: Path, lines: Iterator[str], configured: Sequence[LogForm], met: set[str]) -> LogReading:
     head = list(islice(lines, _HEAD_LINES))
     form = next((form for form in (*configured, *forms()) if form.recognises(head)), None)
     if form is None:
@@ -94,6 +101,7 @@ def _read(path: Path, lines: Iterator[str], configured: Sequence[LogForm]) -> Lo
                 f"{reading.strays} of {reading.lines} lines of its log may be of any run: they name none."
             )
     for further in form.companions(reading):
-        if further != path:
-            reading.join(read_log(further, configured))
+        if (real := os.path.realpath(further)) not in met:
+            met.add(real)
+            reading.join(_read_file(further, configured, met))
     return reading

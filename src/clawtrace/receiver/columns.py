@@ -10,7 +10,7 @@ from typing import Any
 from clawtrace.model.batches import Batch
 from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
 
-__all__ = ["redact", "replace_surrogates", "without"]
+__all__ = ["redact", "replace_surrogates", "whole_characters", "without"]
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -111,12 +111,17 @@ def _make_distinct(column: MapColumn) -> None:
             keys[place] = key
 
 
+def whole_characters(text: str) -> str:
+    """Return `text` as valid Unicode: JSON can name halves of characters (lone surrogates)."""
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+
+
 def replace_surrogates(batch: SpanBatch | LogBatch) -> None:
-    """Make every text of `batch` valid Unicode: JSON can name halves of characters (lone surrogates)."""
+    """Make every text of `batch` valid Unicode (see `whole_characters`)."""
     for texts in _texts(batch):
         for row, text in enumerate(texts):
-            if isinstance(text, str) and not text.isascii():
-                texts[row] = _SURROGATES.sub("\ufffd", text)
+            if isinstance(text, str):
+                texts[row] = whole_characters(text)
     for column in _map_columns(batch):
         _make_distinct(column)
 

@@ -17,7 +17,7 @@ from clawtrace.receiver.decode_json import JsonDecoder
 from clawtrace.receiver.payload import BadPayloadError, Decoded, Signal
 from clawtrace.receiver.redact import Redactor
 from clawtrace.receiver.request import Request
-from clawtrace.receiver.sniff import JSON_KEYS, document_signal, protobuf_signal
+from clawtrace.receiver.sniff import JSON_KEYS, document_signals, protobuf_signal
 
 if TYPE_CHECKING:
     from clawtrace.receiver.decode_protobuf import ProtobufDecoder
@@ -128,10 +128,11 @@ class RequestDecoder:
     def _careful(self, request: Request, suspect: bool) -> Decoded:
         """Decode JSON that is not written in the usual way."""
         document = self._json.parse(request.body)
-        found = document_signal(document)
+        found = document_signals(document)
         if document and not found:
             raise BadPayloadError(f"the JSON body holds none of {', '.join(sorted(JSON_KEYS))}")
-        _check_signal(request.signal, found)
+        if found and request.signal not in found:
+            _check_signal(request.signal, found[0])
         return self._json.decode(request.signal, document, request.body, suspect=suspect)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
 from clawtrace.receiver.claims import Claim, ClaimReader
-from clawtrace.receiver.columns import replace_surrogates
+from clawtrace.receiver.columns import replace_surrogates, whole_characters
 from clawtrace.receiver.ids import NO_SPAN, NO_TRACE, SPAN_KINDS, STATUS_CODES, span_id_problem
 from clawtrace.receiver.json_attributes import JsonAttributes
 from clawtrace.receiver.json_fields import (
@@ -127,14 +127,14 @@ class JsonDecoder:
 
     def _resource(self, group: dict[str, Any], suspect: bool) -> tuple[_Attributes, Claim]:
         values, letters = self._attributes(one_object(group, "resource"))
-        claim = self._claims.of_resource(values)
+        claim = self._claims.of_resource(_whole(values))
         if suspect:
             values = {key: self._redactor.clean(value) for key, value in values.items()}
         return (values, letters), claim
 
     def _claim(self, base: Claim, attributes: dict[str, str], links: tuple[str, ...] = ()) -> Claim:
         if links or not self._claims.keys.isdisjoint(attributes):
-            return self._claims.of_item(base, attributes, links)
+            return self._claims.of_item(base, _whole(attributes), links)
         return base
 
     # -- items -----------------------------------------------------------------------------------------------------
@@ -191,6 +191,11 @@ class JsonDecoder:
         from clawtrace.receiver.regular_json import RegularSpans
 
         return RegularSpans(self._any, self._redactor, self._claims)
+
+
+def _whole(values: dict[str, str]) -> dict[str, str]:
+    """Return what names a run, in valid Unicode: the columns are made so when all of them are there."""
+    return {key: whole_characters(value) for key, value in values.items()}
 
 
 def _points(metric: dict[str, Any]) -> int:

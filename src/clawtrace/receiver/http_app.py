@@ -39,6 +39,7 @@ _RUN = re.compile(r"/run/(?P<run>.+?)(?:/v1(?:/.*)?)?/?")
 _DOUBLED = re.compile(rf".*{_SIGNAL}/v1/(?:traces|logs|metrics)/?")
 _JSON = "application/json"
 _PROTOBUF = ("application/x-protobuf", "application/protobuf")
+_NO_LENGTH = "the request has neither `content-length` nor `transfer-encoding: chunked`, so that HTTP gives it no body"
 _PATHS = "`/v1/traces`, `/v1/logs`, `/v1/metrics` and the same below `/run/RUN_ID`"
 
 
@@ -149,11 +150,16 @@ class HttpApp:
         if problem:
             self._refuse(envelope, problem)
             raise _NoError(415, Code.INVALID_ARGUMENT, problem)
+        if headers.keys().isdisjoint(("content-length", "transfer-encoding")):
+            self._refuse(envelope, _NO_LENGTH)
+            raise _NoError(411, Code.INVALID_ARGUMENT, _NO_LENGTH)
         return envelope
 
     def _lost_its_way(self, method: str, path: str, headers: dict[str, str], link: Connection) -> None:
         """Record a request to a path that there is not; a run that it names has lost what it carried."""
         reason = f"unknown path {path[:100]!r}"
+        if "/v1" not in path:
+            reason += "; an exporter whose address is set in code needs all of it, with `/v1/traces` at its end"
         run = _RUN.fullmatch(path)
         named = headers.get("x-clawtrace-run-id", "") or (run["run"] if run else "")
         if named and method == "POST" and not path.rstrip("/").endswith("/metrics"):

@@ -7,6 +7,7 @@ import logging
 import select
 from typing import Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from clawtrace.receiver.connections import Connection, Connections
@@ -14,19 +15,27 @@ from clawtrace.receiver.counters import Counters
 
 __all__ = ["ExporterProtocol", "Site", "readable"]
 
+_LOG = logging.getLogger("clawtrace.receiver.http")
+# What uvicorn warns of is a sender's mistake, which is answered and counted here.
+_LOG.setLevel(logging.ERROR)
+
 _HEAD_LIMIT = 64 * 1024
 _HTTP2_PREFACE = b"PRI * HTTP/2"
 _HTTP2 = "this is the port of OTLP/HTTP, and HTTP/2 bytes came (gRPC?); send gRPC to the receiver's gRPC port"
 _NOT_HTTP = "the bytes are no HTTP/1.1 request"
 _LONG_HEAD = f"the request's headers are longer than {_HEAD_LIMIT} bytes"
+_UPGRADE = (b"upgrade", b"http2-settings")
+"""Headers of a request that offers another protocol (Java's own HTTP client offers HTTP/2 in each)."""
 
 
 class Site:
     """What the connections of one HTTP port share; used in its event loop only."""
 
-    def __init__(self, connections: Connections, counters: Counters) -> None:
+    def __init__(self, connections: Connections, counters: Counters, *, head_seconds: float) -> None:
         self.connections = connections
         self.counters = counters
+        self.head_seconds = head_seconds
+        """How long the headers of a request may take."""
         self.protocols: set[ExporterProtocol] = set()
         self.reading: dict[Connection, int] = {}
         """Connections whose request is being read and has not reached the queue."""
@@ -73,16 +82,20 @@ class ExporterProtocol(HttpToolsProtocol):
     """One connection.
 
     Beyond uvicorn's: a request that was sent whole is answered (or at least stored) although the sender closed its
-    side right after it; headers are bounded; HTTP/2 bytes are explained.
+    side right after it; headers are bounded in bytes and time; HTTP/2 bytes are explained; the offer of another protocol
+    is passed over (RFC 9110 §7.8) and the request read as it is, where uvicorn reads one without a body.
     """
 
     def __init__(self, site: Site, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.logger = logging.getLogger("clawtrace.receiver")
+        self.logger = _LOG
         self.site = site
         self.in_head = False
         """Whether a request's headers have begun and not ended."""
         self._head_bytes = 0
+        """Bytes that came since they began, without those that came with the first of them."""
+        self._head_end: asyncio.TimerHandle | None = None
+        """When headers that have begun must have ended."""
         self._sender_ended = False
 
     @property
@@ -109,22 +122,22 @@ class ExporterProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Note the end of the connection."""
         super().connection_lost(exc)
-        self.in_head = False
+        self._head_is_over()
         self.site.protocols.discard(self)
         self.site.connections.closed(self.link)
         self.site.activity.set()
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser."""
-        if self.in_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > _HEAD_LIMIT:
-                self._refuse(_LONG_HEAD)
-                return
         if data.startswith(_HTTP2_PREFACE):
             self._refuse(_HTTP2)
             return
-        super().data_received(data)
+        self._head_bytes += len(data)
+        self._unset_keepalive_if_required()
+        while data:
+            data = self._feed(data)
+        if self.in_head:
+            self._check_head()
         self.site.activity.set()
 
     def eof_received(self) -> bool:  # type: ignore[override]
@@ -143,7 +156,7 @@ class ExporterProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Note that headers end."""
         super().on_headers_complete()
-        self.in_head = False
+        self._head_is_over()
 
     def on_response_complete(self) -> None:
         """Close what the sender has closed, once nothing is left to answer."""
@@ -152,12 +165,50 @@ class ExporterProtocol(HttpToolsProtocol):
             self.transport.close()
         self.site.activity.set()
 
-    def send_400_response(self, msg: str) -> None:
-        """Answer bytes that are no HTTP; uvicorn calls this with its own words."""
-        self._refuse(_NOT_HTTP if msg.startswith("Invalid") else msg)
+    def _should_upgrade(self) -> bool:
+        """Say that no request is to be begun where the parser stops at an offer: `_decline` begins it."""
+        return True
+
+    def _feed(self, data: bytes) -> bytes:
+        """Feed the parser, and return what it is to be fed next."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self._refuse(_NOT_HTTP)
+        except httptools.HttpParserUpgrade as offer:
+            return self._decline(data[offer.args[0] :])
+        return b""
+
+    def _decline(self, rest: bytes) -> bytes:
+        """Return a request that offers another protocol as if it did not, to be read anew; `rest` came after its headers."""
+        method = self.scope["method"]
+        if method == "CONNECT":
+            self._refuse(_NOT_HTTP)
+            return b""
+        request = f"{method} ".encode() + self.url + f" HTTP/{self.parser.get_http_version()}".encode()
+        kept = [name + b": " + value for name, value in self.headers if name not in _UPGRADE]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        return b"\r\n".join((request, *kept, b"", rest))
+
+    def _check_head(self) -> None:
+        """Bound headers that have begun and not ended."""
+        if self._head_bytes > _HEAD_LIMIT:
+            self._refuse(_LONG_HEAD)
+        elif self._head_end is None:
+            seconds = self.site.head_seconds
+            late = f"the request's headers did not end within {seconds:g} s"
+            self._head_end = self.loop.call_later(seconds, self._refuse, late)
+
+    def _head_is_over(self) -> None:
+        self.in_head = False
+        if self._head_end is not None:
+            self._head_end.cancel()
+            self._head_end = None
 
     def _refuse(self, reason: str) -> None:
-        self.in_head = False
+        """Answer bytes that are no request, and close the connection."""
+        self._head_is_over()
         self.site.counters.turned_away(reason)
         if not self.transport.is_closing():
-            super().send_400_response(reason)
+            self.send_400_response(reason)

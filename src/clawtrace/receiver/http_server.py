@@ -122,7 +122,7 @@ class HttpServer:
 
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        self._site = Site(self._desk.connections, self._desk.counters)
+        self._site = Site(self._desk.connections, self._desk.counters, head_seconds=self._settings.body_timeout_s)
         config, state = self._config(), ServerState()
 
         def connection() -> asyncio.Protocol:

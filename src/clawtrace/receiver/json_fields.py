@@ -24,7 +24,11 @@ __all__ = [
 _HEX = re.compile(r"[0-9a-f]*")
 _CAPITAL = re.compile("[A-Z]")
 _SNAKE: dict[str, str] = {}
-_SEVERITIES = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
+_SEVERITIES = {
+    f"{word}{step or ''}": 4 * place + max(step, 1)
+    for place, word in enumerate(("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"))
+    for step in (0, 2, 3, 4)
+}
 
 
 def get(node: dict[str, Any], name: str) -> Any:
@@ -129,7 +133,4 @@ def severity(record: dict[str, Any]) -> int:
     value = get(record, "severityNumber")
     if not isinstance(value, str) or value.isdigit():
         return unsigned(record, "severityNumber", 31)
-    word = value.removeprefix("SEVERITY_NUMBER_")
-    step = int(word[-1]) if word[-1:].isdigit() else 1
-    word = word.rstrip("1234")
-    return _SEVERITIES.index(word) * 4 + step if word in _SEVERITIES else 0
+    return _SEVERITIES.get(value.removeprefix("SEVERITY_NUMBER_"), 0)

@@ -177,7 +177,7 @@ class _RunNames:
         self.only = ""
         """The id of the only run, empty when each file or folder has its own."""
         if grouping.mode == "one_run":
-            self.only = grouping.run_id or (_own_name(paths[0]) if len(paths) == 1 else "recording")
+            self.only = _readable(grouping.run_id or (_own_name(paths[0]) if len(paths) == 1 else "recording"))
 
     def of(self, file: _File) -> str:
         """Return the id of the run that a file belongs to; different files or folders never share one."""
@@ -190,10 +190,15 @@ class _RunNames:
         relative = place.relative_to(root).as_posix()
         name = relative if relative != "." else _own_name(root)
         owner = os.path.realpath(place)
-        for candidate in (name, f"{_own_name(root)}/{name}", Path(owner).as_posix()):
+        for candidate in map(_readable, (name, f"{_own_name(root)}/{name}", Path(owner).as_posix())):
             if self._owners.setdefault(candidate, owner) == owner:
                 return candidate
         raise InputError(f"`{place}`: no run id of its own can be made; rename it")
+
+
+def _readable(name: str) -> str:
+    """Return a name as valid Unicode: a file's need not be UTF-8, and Python keeps the other bytes as half characters."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _own_name(path: Path) -> str:
@@ -228,6 +233,10 @@ class _Loader:
             return False
         except OSError as error:
             raise InputError(f"`{name}` cannot be read: {error.strerror or error}") from error
+        except MemoryError:
+            raise InputError(
+                f"`{name}` does not fit into memory; split it: one request a line is read line by line"
+            ) from None
         self.report.files += 1
         return True
 

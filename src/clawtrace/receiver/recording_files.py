@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 
 from clawtrace.errors import InputError
 from clawtrace.receiver.payload import Signal
-from clawtrace.receiver.sniff import JSON_KEYS, document_signal, protobuf_signal
+from clawtrace.receiver.sniff import JSON_KEYS, document_signals, protobuf_signal
 
 __all__ = ["NotOtlpError", "Recorded", "read_recording"]
 
@@ -125,7 +125,7 @@ class _JsonReader:
             if not isinstance(document, dict):
                 yield from self._values(line + stream.read(), number)
                 return
-            yield self._recorded(document, line, number)
+            yield from self._recorded(document, line, number)
 
     def _values(self, rest: bytes, first_line: int) -> Iterator[Recorded]:
         """Yield the requests of a text of JSON values; `first_line` is where it begins in the file."""
@@ -145,7 +145,7 @@ class _JsonReader:
                 raise self._damage(f"line {line}: {error}", self._found or self._hinted) from None
             for document in value if isinstance(value, list) else [value]:
                 body = json.dumps(document).encode() if isinstance(value, list) else text[position:end].encode()
-                yield self._recorded(document, body, line)
+                yield from self._recorded(document, body, line)
             position = self._skip(text, end)
 
     @staticmethod
@@ -153,12 +153,14 @@ class _JsonReader:
         between = _BETWEEN.match(text, position)
         return between.end() if between else position
 
-    def _recorded(self, document: Any, body: bytes, line: int) -> Recorded:
-        signal = document_signal(document)
-        if signal is None:
+    def _recorded(self, document: Any, body: bytes, line: int) -> Iterator[Recorded]:
+        """Yield the requests of one object, which may be one of several signals."""
+        signals = document_signals(document)
+        if not signals:
             raise self._damage(f"line {line}: this JSON has no {_KEYS}", self._found)
         self._found = True
-        return Recorded(signal, body, document, f"line {line}")
+        for signal in signals:
+            yield Recorded(signal, body, document, f"line {line}")
 
     def _damage(self, problem: str, otlp: bool) -> Exception:
         """Return the error: damage where the file is OTLP, else the reason why it is none."""

@@ -8,7 +8,7 @@ from typing import Any
 from clawtrace.receiver.payload import SIGNALS, Signal
 from clawtrace.receiver.wire import message_class
 
-__all__ = ["JSON_KEYS", "document_signal", "protobuf_signal"]
+__all__ = ["JSON_KEYS", "document_signals", "protobuf_signal"]
 
 JSON_KEYS: dict[str, Signal] = {
     "resourceSpans": "traces",
@@ -28,11 +28,11 @@ _PARTS: dict[Signal, tuple[str, str, str, str]] = {
 }
 
 
-def document_signal(document: Any) -> Signal | None:
-    """Return the signal of a parsed JSON document, None when it is no OTLP request."""
+def document_signals(document: Any) -> list[Signal]:
+    """Return the signals that a parsed JSON document holds, none when it is no OTLP request."""
     if not isinstance(document, dict):
-        return None
-    return next((signal for key, signal in JSON_KEYS.items() if key in document), None)
+        return []
+    return list(dict.fromkeys(signal for key, signal in JSON_KEYS.items() if key in document))
 
 
 def protobuf_signal(data: bytes) -> Signal | None:

@@ -47,6 +47,13 @@ _SIDES = 2
 """Question sides of one store. Beside each other two do 1.7 times the work of one; what they cannot share is Python."""
 
 
+def _check_text(run_id: str) -> None:
+    try:
+        run_id.encode()
+    except UnicodeEncodeError as error:
+        raise StoreError(f"the id of a run {run_id!r} is no valid Unicode") from error
+
+
 class DuckStore(QuestionSide):
     """A span store in DuckDB; see `clawtrace.store.api` for what it promises.
 
@@ -61,6 +68,8 @@ class DuckStore(QuestionSide):
     """
 
     def __init__(self, path: str | Path = MEMORY, *, patience_s: float = PATIENCE_SECONDS) -> None:
+        import duckdb
+
         self.path = str(path)
         self._db = patiently(partial(connect, self.path), patience_s)
         try:
@@ -87,6 +96,9 @@ class DuckStore(QuestionSide):
             self._last_number: int = numbers[-1][1] if numbers else 0
             self._retired: list[str] = self._facts_left_behind() if len(self._numbers) < len(numbers) else []
             self._unsaved: list[tuple[int, str]] = []
+        except duckdb.Error as error:
+            self._db.close()
+            raise StoreError(f"cannot read the store {self.path!r}: {error}") from error
         except BaseException:
             self._db.close()
             raise
@@ -97,10 +109,14 @@ class DuckStore(QuestionSide):
         """Return the number of the run called `run_id`, giving it the next one when it is new.
 
         A new number becomes durable with the next commit.
+
+        Raises:
+            StoreError: the id is no valid Unicode; no commit could write it.
         """
         with self._writer_lock:
             number = self._numbers.get(run_id)
             if number is None:
+                _check_text(run_id)
                 number = self._last_number = self._last_number + 1
                 self._numbers[run_id] = number
                 self._unsaved.append((number, run_id))

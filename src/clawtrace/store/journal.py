@@ -1,14 +1,16 @@
 """What was acknowledged and does not stand in the tables yet: a file beside the store, synced with every group.
 
 A commit of DuckDB costs milliseconds however few spans it has, an append to this file a tenth of one. ``<store>.journal``
-begins with a line that says which store it is of; each group after it is `_HEAD` and JSON. A group that ends too early,
-or whose checksum is wrong, was never acknowledged: nothing is appended after a group that could not be written.
+begins with a line that says which store it is of; each group after it is `_HEAD` and JSON. A last group that ends too
+early, or whose checksum is wrong, was never acknowledged: nothing is appended after a group that could not be written. One
+with a later group behind it was, and is damaged.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -23,6 +25,9 @@ __all__ = ["Group", "Journal", "problem"]
 
 _HEAD = struct.Struct("<QII")
 """Number of the group, length and CRC-32 of its JSON."""
+_ZEROS = re.compile(rb"\0\0\0")
+_NUMBER_BYTES = 5
+"""A number has at most so many bytes that are not 0; three that are follow them, which JSON never has."""
 _ORIGIN = "clawtrace journal 1 of store "
 _SHAPES_LIMIT = 5_000
 _sync = getattr(os, "fdatasync", os.fsync)
@@ -98,11 +103,15 @@ class Journal:
             os.close(self._file)
             self._file = None
 
-    def groups(self, store_id: str | None) -> Iterator[tuple[int, Group]]:
+    def groups(self, store_id: str | None, last: int) -> Iterator[tuple[int, Group]]:
         """Yield (number, group) of what a process that was killed left behind.
 
+        Args:
+            store_id: id of the store.
+            last: number of the last group in its tables.
+
         Raises:
-            StoreError: the file is of another store than the one with `store_id`, or cannot be read.
+            StoreError: the file is of another store, damaged, or cannot be read.
         """
         try:
             data = self.path.read_bytes()
@@ -118,18 +127,20 @@ class Journal:
                 f"{str(self.path)!r} holds spans that another store, or another version of clawtrace, acknowledged and "
                 "did not keep: put that store back, or remove this file if nobody needs them."
             )
-        yield from self._read(rest)
+        yield from self._read(rest, last)
 
-    def _read(self, data: bytes) -> Iterator[tuple[int, Group]]:
+    def _read(self, data: bytes, last: int) -> Iterator[tuple[int, Group]]:
         place = 0
-        while place + _HEAD.size <= len(data):
-            number, length, checksum = _HEAD.unpack_from(data, place)
-            place += _HEAD.size
-            body = data[place : place + length]
-            if len(body) < length or zlib.crc32(body) != checksum:
-                return
-            place += length
+        while (found := _group_at(data, place)) and found[0] <= last + 1:
+            number, body = found
+            place += _HEAD.size + len(body)
+            last = max(last, number)
             yield number, _read_group(body)
+        if any(number > last for number in _later(data, place)):
+            raise StoreError(
+                f"{str(self.path)!r} is damaged: it holds spans that were acknowledged and cannot be read, and nothing of it "
+                "was taken. Put back a whole copy, or move the file away and do without all that it holds."
+            )
 
     def _open(self, store_id: str) -> int:
         """Return the file, with its first line."""
@@ -143,6 +154,24 @@ class Journal:
                 raise
             self._file, self._start, self._end = file, len(origin), len(origin)
         return self._file
+
+
+def _group_at(data: bytes, place: int) -> tuple[int, bytes] | None:
+    """Return the number and the JSON of the group that begins at `place`; None where no whole one does."""
+    if place + _HEAD.size > len(data):
+        return None
+    number, length, checksum = _HEAD.unpack_from(data, place)
+    body = data[place + _HEAD.size : place + _HEAD.size + length]
+    # A disk may leave zeros where a group was to be; they would be one without a text.
+    return (number, body) if 0 < length == len(body) and zlib.crc32(body) == checksum else None
+
+
+def _later(data: bytes, place: int) -> Iterator[int]:
+    """Yield the numbers of whole groups behind `place`, wherever they begin."""
+    for zeros in _ZEROS.finditer(data, place):
+        for start in range(max(zeros.start() - _NUMBER_BYTES, place), zeros.start() + 1):
+            if found := _group_at(data, start):
+                yield found[0]
 
 
 def _write(file: int, data: bytes, place: int) -> None:

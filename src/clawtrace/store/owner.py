@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from clawtrace.errors import StoreError, StoreLockedError
+from clawtrace.errors import StoreError, StoreLockedError, StoreSchemaError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -25,6 +25,7 @@ __all__ = [
     "Owner",
     "command_of",
     "connect",
+    "is_damage",
     "owner_file",
     "patiently",
     "read_owner",
@@ -40,7 +41,7 @@ PATIENCE_SECONDS = 5.0
 _STEPS_SECONDS = (0.02, 0.25)
 """First and longest pause between two tries; the system does not tell when a file lock ends."""
 
-_NO_DATABASE = "not a valid DuckDB database"
+_DAMAGED = ("not a valid DuckDB database", "Corrupt database file", "Could not read enough bytes")
 _COMMAND_LIMIT = 120
 
 
@@ -108,6 +109,7 @@ def connect(path: str) -> DuckDBPyConnection:
 
     Raises:
         StoreLockedError: another process holds it; the message names that process.
+        StoreSchemaError: it is the file of another database.
         StoreError: it cannot be opened or created.
     """
     import duckdb
@@ -121,20 +123,36 @@ def connect(path: str) -> DuckDBPyConnection:
         # A checkpoint that merges row groups holds all of their rows in memory, as they were before compression: 1 GB of a
         # blast's. Groups are merged when a small store is closed (`DuckStore.close`).
         "max_vacuum_tasks": 0,
+        # A file of another database would have it fetch an extension from the network.
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
         # Two sides ask at once, each on its caller's thread: DuckDB has one less than there are cores. On two cores facts
         # and insertions cost a tenth less (ADR 008).
         "threads": max(1, (os.cpu_count() or 1) - 1),
     }
     try:
+        path.encode()
         return duckdb.connect(path, config=config)
+    except UnicodeEncodeError as error:
+        raise StoreError(f"the path of the store {path!r} is not UTF-8, as DuckDB needs it; rename it") from error
     except duckdb.Error as error:
         text = str(error)
         if "could not set lock" in text.lower():
             raise StoreLockedError(
                 f"the store {path!r} is held by {_holder(path, text)}: wait until that has ended, or end it."
             ) from error
-        hint = " Move the file away; a campaign then runs its agents anew." if _NO_DATABASE in text else ""
-        raise StoreError(f"cannot open the store {path!r}: {text}{hint}") from error
+        if "Extension" in text:
+            raise StoreSchemaError(
+                f"{path!r} is the file of another database; name another file with --store."
+            ) from error
+        damaged = is_damage(text)
+        hint = " Move the file away; a campaign then runs its agents anew." if damaged else ""
+        raise StoreError(f"cannot open the store {path!r}: {text.rstrip('!.')}.{hint}") from error
+
+
+def is_damage(text: str) -> bool:
+    """Return whether DuckDB's words are of a file that is none of its own, or not whole."""
+    return any(words in text for words in _DAMAGED)
 
 
 def patiently(attempt: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:

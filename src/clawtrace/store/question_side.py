@@ -15,6 +15,7 @@ from clawtrace.errors import QueryError, StoreError
 from clawtrace.model.query import BoundRelation, Query, Scalar
 from clawtrace.store.api import Answer, Columns
 from clawtrace.store.markers import rewrite_markers
+from clawtrace.store.owner import is_damage
 from clawtrace.store.statements import Statements
 from clawtrace.store.user_sql import check_single_select, run_interruptibly
 
@@ -153,7 +154,12 @@ class QuestionSide:
             self._selected = wanted
 
     def ask(self, query: Query, bound: Sequence[BoundRelation] = ()) -> Answer:
-        """Answer one query over the relations, ``selected_runs`` and `bound`."""
+        """Answer one query over the relations, ``selected_runs`` and `bound`.
+
+        Raises:
+            QueryError: the engine refuses it.
+            StoreError: the file is damaged where it has to be read.
+        """
         self._settle_rows()
         with self._reader_lock:
             self._bind(bound)
@@ -176,7 +182,7 @@ class QuestionSide:
             try:
                 return ColumnAnswer(self._statements.relation(rewrite_markers(query.sql, "$"), query.params))
             except (duckdb.Error, RuntimeError) as error:  # what fails while rows are read comes through nanoarrow
-                raise QueryError(str(error)) from error
+                raise self._told(error) from error
 
     @contextlib.contextmanager
     def narrowed(self, run_ids: Sequence[str], queries: Sequence[Query]) -> Iterator[None]:
@@ -203,7 +209,13 @@ class QuestionSide:
             columns = tuple(column[0] for column in cursor.description)
             return Answer(columns, cursor.fetchall() if max_rows is None else cursor.fetchmany(max_rows))
         except duckdb.Error as error:
-            raise QueryError(str(error)) from error
+            raise self._told(error) from error
+
+    def _told(self, error: Exception) -> QueryError | StoreError:
+        """Return what an error of the engine's is: of the question, or of the file."""
+        if is_damage(str(error)):
+            return StoreError(f"cannot read the store {self.path!r}: {error}")
+        return QueryError(str(error))
 
     def ask_user(
         self,
@@ -217,6 +229,7 @@ class QuestionSide:
 
         Raises:
             QueryError: the text is no single SELECT, the engine refuses it, or the time limit has passed.
+            StoreError: the file is damaged where it has to be read.
         """
         self._settle_rows()
         with self._reader_lock:

@@ -118,7 +118,7 @@ class RawRows:
         if self._journal is None or not self._journal.path.exists():
             return
         self._store_id, self._last = self._state() or ("", 0)
-        for number, group in self._journal.groups(self._store_id or None):
+        for number, group in self._journal.groups(self._store_id or None, self._last):
             if number > self._last:
                 self._held.append(group)
                 self._last = number

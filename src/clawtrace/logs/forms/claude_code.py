@@ -15,7 +15,8 @@ __all__ = ["ClaudeCode"]
 
 _MAIN = "claude-code"
 """The name of the outermost agent, which no line tells: the product's."""
-_DELEGATE = frozenset(("Task", "Agent"))
+_DELEGATE = ("Task", "Agent")
+"""No set: what stands in a line in the place of such a word may be a list, which a set cannot be asked for."""
 _SYNTHETIC = "<synthetic>"
 _REJECTED = "User rejected tool use"
 """What the program itself notes beside a result; what a tool says stands behind `Error: ` there."""

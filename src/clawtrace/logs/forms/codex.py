@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import glob
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from clawtrace.logs.conversation import Conversation, Outcome, as_text, texts
-from clawtrace.logs.form import JsonLines, Line
+from clawtrace.logs.form import JsonLines, Line, started_names
 from clawtrace.logs.model import LoggedRun, LogReading
 
 __all__ = ["Codex"]
 
 _MAIN = "codex"
 """The name of the outermost agent, which no line tells: the product's."""
-_TYPES = frozenset(
-    ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state", "token_usage_record")
+# No sets: what stands in a line in the place of such a word may be a list, which a set cannot be asked for.
+_TYPES = (
+    "session_meta",
+    "response_item",
+    "event_msg",
+    "turn_context",
+    "compacted",
+    "world_state",
+    "token_usage_record",
 )
-_CALLS = frozenset(("function_call", "custom_tool_call", "local_shell_call"))
-_RESULTS = frozenset(("function_call_output", "custom_tool_call_output"))
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call")
+_RESULTS = ("function_call_output", "custom_tool_call_output")
 _SHELLS = frozenset(
     ("exec_command", "write_stdin", "shell", "local_shell", "shell_command", "container.exec", "unified_exec")
 )
@@ -61,12 +67,8 @@ class Codex(JsonLines):
 
     def companions(self, reading: LogReading) -> list[Path]:
         """Return the rollouts of sub-agents that lie in the same folder."""
-        wanted = sorted(name for run in reading.runs.values() for name in run.started if "/" not in name)
-        return [
-            found
-            for name in wanted
-            for found in sorted(reading.path.parent.glob(f"rollout-*{glob.escape(name)}.jsonl"))
-        ]
+        folder = reading.path.parent
+        return [found for name in started_names(reading) for found in sorted(folder.glob(f"rollout-*{name}.jsonl"))]
 
 
 class _Session:

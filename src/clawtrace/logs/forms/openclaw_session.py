@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import glob
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from clawtrace.logs.conversation import Conversation, as_text, texts
-from clawtrace.logs.form import JsonLines, Line
+from clawtrace.logs.form import JsonLines, Line, started_names
 from clawtrace.logs.model import LoggedRun, LoggedSpan, LogReading
 from clawtrace.logs.times import nanoseconds
 
 __all__ = ["OpenClawSession", "SessionReader", "usage_of"]
 
-_PSEUDO = frozenset(("gateway-injected", "delivery-mirror"))
+# No sets: what stands in a line in the place of such a word may be a list, which a set cannot be asked for.
+_PSEUDO = ("gateway-injected", "delivery-mirror")
 """Models that stand for a message which no model wrote."""
-_FAILED = frozenset(("error", "failed"))
-_BLOCKED = frozenset(("blocked", "denied", "rejected"))
+_FAILED = ("error", "failed")
+_BLOCKED = ("blocked", "denied", "rejected")
 _FINISH = {"toolUse": "tool_calls", "stop": "stop", "length": "length"}
 _CHILD_KEY = re.compile(r"agent:([^:]+):")
 _ANNOUNCED = re.compile(r"^session_key: (\S+)\nsession_id: (\S+)$", re.MULTILINE)
@@ -61,10 +61,8 @@ class OpenClawSession(JsonLines):
         """Return the transcripts of the sub-agents that are known by id: they lie in the folders of their agents."""
         if reading.path.parent.name != "sessions":
             return []
-        wanted = {run_id for run in reading.runs.values() for run_id in run.started}
         agents = reading.path.parent.parent.parent
-        names = [glob.escape(name) for name in sorted(wanted)]
-        return [found for name in names for found in sorted(agents.glob(f"*/sessions/{name}.jsonl"))]
+        return [found for name in started_names(reading) for found in sorted(agents.glob(f"*/sessions/{name}.jsonl"))]
 
 
 def _agent_of(path: Path) -> str | None:

@@ -18,7 +18,7 @@ from clawtrace.logs.times import nanoseconds
 __all__ = ["OpenClawTrajectory"]
 
 _AGENT = re.compile(r"^agent:([^:]+):")
-_MESSAGES = frozenset(("user.message", "assistant.message", "tool.result"))
+_MESSAGES = ("user.message", "assistant.message", "tool.result")
 
 
 class OpenClawTrajectory(JsonLines):

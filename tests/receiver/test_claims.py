@@ -1,0 +1,48 @@
+"""What attributes say about a run: the item before its resource, every session once, and nothing where nothing is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from clawtrace.receiver import claims
+from clawtrace.receiver.claims import NO_CLAIM, RUN_ID, Claim, ClaimReader
+
+
+@pytest.mark.parametrize("run_key", [None, "my.run"])
+def test_attributes_that_say_nothing_are_no_claim(run_key):
+    """Neither those of others nor empty ones."""
+    reader = ClaimReader(run_key)
+
+    for nothing in ({}, {"service.name": "agent"}, {"session.id": "", RUN_ID: "", "my.run": ""}):
+        assert reader.of_resource(nothing) == NO_CLAIM
+        assert reader.of_item(NO_CLAIM, nothing) == NO_CLAIM
+
+
+def test_the_item_speaks_beside_its_resource():
+    """It has a run of its own, its session comes after the resource's, and its run key goes before the resource's."""
+    reader = ClaimReader("my.run")
+    base = reader.of_resource({RUN_ID: "r1", "session.id": "s1", "my.run": "k1"})
+
+    assert base == Claim(resource="r1", sessions=("s1",), key="k1")
+    assert reader.of_item(base, {}, ("t1",)) == Claim("r1", "", ("s1",), "k1", ("t1",))
+    assert reader.of_item(base, {RUN_ID: "r2", "conversation.id": "s2", "session.id": "s1", "my.run": "k2"}) == Claim(
+        "r1", "r2", ("s1", "s2"), "k2"
+    )
+
+
+def test_a_run_key_is_read_only_where_the_project_names_one():
+    assert ClaimReader().of_item(NO_CLAIM, {"my.run": "k"}) == NO_CLAIM
+    assert "my.run" in ClaimReader("my.run").keys
+    assert {RUN_ID, "session.id", "gen_ai.conversation.id"} <= ClaimReader().keys
+
+
+def test_equal_claims_are_one_object_and_few_are_kept(monkeypatch):
+    """Whatever is sent, memory stays bounded."""
+    monkeypatch.setattr(claims, "_CACHE_LIMIT", 5)
+    reader = ClaimReader()
+    first = reader.of_item(NO_CLAIM, {"session.id": "s"})
+
+    assert reader.of_item(NO_CLAIM, {"session.id": "s"}) is first
+    for number in range(50):
+        reader.of_item(NO_CLAIM, {"session.id": f"s{number}"})
+    assert len(reader._known) <= 6

@@ -105,7 +105,7 @@ def test_the_schema_of_an_assertions_file_names_every_type():
 
 def test_an_unknown_type_is_told_the_nearest():
     """The error lists what is valid and suggests."""
-    with pytest.raises(UnknownTypeError, match="did you mean `no_span_errors`"):
+    with pytest.raises(UnknownTypeError, match="Did you mean `no_span_errors`"):
         registry.get("no_span_error")
 
 

@@ -173,10 +173,10 @@ def test_a_final_answer_is_never_contradicted_by_more_spans(asked, spans, kept):
 
 
 BAD = {
-    "unknown word": ({"select": {"kidn": "tool"}}, ("select", "kidn"), "unknown field `kidn`; valid: ", "did you mean `kind`?"),
-    "unknown word in a relation": ({"select": {"ancestor": {"agent_nam": "a"}}}, ("select", "ancestor", "agent_nam"), "unknown field", "did you mean `agent_name`?"),
-    "unknown word in a list": ({"select": {"or": [{"kind": "tool"}, {"not": {"eror": "any"}}]}}, ("select", "or", 1, "not", "eror"), "unknown field", "did you mean `error`?"),
-    "unknown kind": ({"select": {"kind": "tol"}}, ("select", "kind"), "'tol' is no kind of span; valid: llm, tool", "did you mean `tool`?"),
+    "unknown word": ({"select": {"kidn": "tool"}}, ("select", "kidn"), "unknown field `kidn`; valid: ", "Did you mean `kind`?"),
+    "unknown word in a relation": ({"select": {"ancestor": {"agent_nam": "a"}}}, ("select", "ancestor", "agent_nam"), "unknown field", "Did you mean `agent_name`?"),
+    "unknown word in a list": ({"select": {"or": [{"kind": "tool"}, {"not": {"eror": "any"}}]}}, ("select", "or", 1, "not", "eror"), "unknown field", "Did you mean `error`?"),
+    "unknown kind": ({"select": {"kind": "tol"}}, ("select", "kind"), "'tol' is no kind of span; valid: llm, tool", "Did you mean `tool`?"),
     "t9 regex": ({"select": {"name": "re:("}}, ("select", "name"), "invalid regular expression '('", ""),
     "t9 regex of an attribute": ({"select": {"attributes": {"a": "re:("}}}, ("select", "attributes", "a"), "invalid regular expression '('", ""),
     "null of an unknown": ({"select": {"tool_name": None}}, ("select", "tool_name"), "null says nothing of `tool_name`", ""),

@@ -71,6 +71,7 @@ class TestLoading:
             (MINE.replace('[{scope: "mine.*"}]', "[{present: parent.a}]"), "by the span alone"),
             (MINE.replace('[{scope: "mine.*"}]', "[{present: a, json: $.b}]"), "`json` goes with `key`"),
             (MINE.replace("[my.tool]", "[{key: a, plus: [$.b]}]"), "`plus` goes with `json`"),
+            (MINE.replace("[my.tool]", "[{const: '1', minus: [b]}]"), "`minus` goes with `key`"),
         ],
     )
     def test_mistakes_name_the_file(self, tmp_path: Path, text: str, says: str) -> None:
@@ -80,6 +81,12 @@ class TestLoading:
 
         assert says in str(caught.value)
         assert str(path) in str(caught.value)
+
+    def test_a_file_that_cannot_be_read_is_an_error(self, tmp_path: Path) -> None:
+        """A link that leads nowhere is named, and nobody goes on without its dialect."""
+        (tmp_path / "acme.yaml").symlink_to(tmp_path / "gone.yaml")
+        with pytest.raises(ConfigError, match=r"acme\.yaml.*cannot be read: No such file"):
+            load_dialects([tmp_path])
 
     def test_a_missing_folder_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="is not a folder"):

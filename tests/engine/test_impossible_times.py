@@ -39,6 +39,13 @@ def test_a_span_with_an_impossible_time_has_no_duration(lab: Lab, times: tuple[i
     assert lab.totals("first_start_ns", "last_end_ns", "busy_ns") == (1_000_000, 2_000_000, 1_000_000)
 
 
+def test_a_run_of_which_no_clock_tells_took_an_unknown_time(lab: Lab) -> None:
+    """That it was never busy was once a pass of every limit."""
+    lab.put(S("s", at=0, to=5))
+
+    assert lab.totals("first_start_ns", "last_end_ns", "busy_ns") == (None, None, None)
+
+
 def test_an_impossible_end_is_no_end(lab: Lab) -> None:
     """A span that ends in the last nanosecond that can be written has not ended, and its run is not complete."""
     put(lab, (1_000_000, LARGEST))

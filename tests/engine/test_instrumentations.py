@@ -529,3 +529,126 @@ def test_a_handoff_answers_the_request_that_it_is(lab: Lab) -> None:
     )  # fmt: skip
 
     assert lab.rows(TOOLS) == [("search", "unknown")]
+
+
+def heard(*results: tuple[str, str]) -> str:
+    """Input messages that hold nothing but the results of calls: id and text."""
+    parts = [{"type": "tool_call_response", "id": id, "response": text} for id, text in results]
+    return json.dumps([{"role": "tool", "parts": [part]} for part in parts])
+
+
+class TestResultsWithOtherIds:
+    """OpenLLMetry writes the id of the Responses API's item with the request, and the call's with the result."""
+
+    def asked(self, *ids: str) -> S:
+        said = asks(*((id, "get_weather", {"city": id}) for id in ids))
+        return chat("m", at=1, **{"gen_ai.output.messages": said, "gen_ai.input.messages": says("hi")})
+
+    def test_as_many_results_as_requests_are_theirs(self, lab: Lab) -> None:
+        """Also where the next request holds nothing but the news (`previous_response_id`)."""
+        last = chat(
+            "o", at=21, **{"gen_ai.input.messages": heard(("call_3", "22 C")), "gen_ai.output.messages": says("done")}
+        )
+        again = chat("n", at=11, **{"gen_ai.input.messages": heard(("call_1", "21 C"), ("call_2", "20 C"))})
+        again.attrs["gen_ai.output.messages"] = asks(("fc_3", "get_weather", {"city": "Oslo"}))
+        lab.put(self.asked("fc_1", "fc_2"), again, last)
+
+        assert lab.rows(TOOLS) == [("get_weather", "unknown")] * 3
+        assert lab.totals("tool_calls", "errors") == (3, None)
+
+    def test_fewer_results_do_not_say_whose_they_are(self, lab: Lab) -> None:
+        lab.put(self.asked("fc_1", "fc_2"), chat("n", at=11, **{"gen_ai.input.messages": heard(("call_1", "21 C"))}))
+
+        assert lab.totals("tool_calls") == (None,)
+
+    def test_a_failed_request_of_which_no_messages_are_known_may_have_carried_them(self, lab: Lab) -> None:
+        failed = S(
+            "n", "", 11, 12, "chat", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}, error="400"
+        )
+        lab.put(self.asked("fc_1"), failed)
+
+        assert lab.totals("tool_calls") == (None,)
+
+
+def gemini(scope: str, id: str, at: int, parent: str = "", **attrs: Any) -> S:
+    words = {key.replace("__", "."): value for key, value in attrs.items()}
+    return S(id, parent, at, at + 5, "generate_content gemini-2.5-flash", words, scope=scope)
+
+
+class TestGoogleGenAi:
+    def openllmetry(self, tools: str | None = None, **attrs: Any) -> S:
+        base: dict[str, Any] = {
+            "gen_ai__operation__name": "generate_content", "gen_ai__request__model": "gemini-2.5-flash",
+            "gen_ai__response__model": "gemini-2.5-flash", "gen_ai__input__messages": says("hi"),
+            "gen_ai__output__messages": says("d of the answer"), "gen_ai__usage__input_tokens": 100,
+            "gen_ai__usage__output_tokens": 20, "gen_ai__usage__total_tokens": 130,
+        }  # fmt: skip
+        base |= {"gen_ai__tool__definitions": tools} if tools else {}
+        return gemini("opentelemetry.instrumentation.google_generativeai", "m", 1, **base, **attrs)
+
+    @pytest.mark.parametrize(
+        ("tools", "calls", "output"),
+        [
+            (None, 1, 30),
+            ('[{"function_declarations": [{"description": "x", "name": "pay"}]}]', 1, 30),
+            ('[{"google_search": {}}]', 1, None),
+            ('[{"name": "pay"}]', None, None),
+        ],
+        ids=["no tools", "declared", "Google's own", "called by the SDK"],
+    )
+    def test_thoughts_are_in_the_total_only(
+        self, lab: Lab, tools: str | None, calls: int | None, output: int | None
+    ) -> None:
+        lab.put(self.openllmetry(tools))
+
+        assert lab.totals("llm_calls", "output_tokens") == (calls, output)
+        assert lab.rows("SELECT response_model, output_tokens FROM llm_calls") == [
+            (None, None if tools and "google" in tools else 30)
+        ]
+        assert lab.rows("SELECT final_output FROM runs") == [(None,)]
+
+    def test_a_function_below_a_model_call_is_another_request(self, lab: Lab) -> None:
+        scope = "opentelemetry.instrumentation.google_genai"
+        usage = {
+            "gen_ai__usage__input_tokens": 100,
+            "gen_ai__usage__output_tokens": 10,
+            "gen_ai__usage__cache_read__input_tokens": 5,
+        }
+        model = gemini(
+            scope,
+            "m",
+            1,
+            gen_ai__operation__name="generate_content",
+            gen_ai__request__model="gemini-2.5-flash",
+            gen_ai__output__messages=says("paid"),
+            **usage,
+        )
+        lab.put(model, gemini(scope, "t", 2, "m", gen_ai__operation__name="execute_tool", gen_ai__tool__name="pay"))
+
+        assert lab.totals("llm_calls", "input_tokens", "cache_read_tokens", "tool_calls") == (None, None, None, 1)
+
+    def test_a_text_behind_a_function_call_is_another_answer(self, lab: Lab) -> None:
+        said = '{"candidates": [{"content": {"parts": [{"function_call": {"args": {}, "name": "pay"}}, {"text": "paid"}]}}]}'
+        attrs = {
+            "openinference__span__kind": "LLM",
+            "llm__token_count__prompt": 100,
+            "llm__token_count__completion": 10,
+            "output__value": said,
+        }
+        span = gemini("openinference.instrumentation.google_genai", "m", 1, **attrs)
+        span.name = "GenerateContentStream"
+        lab.put(span)
+
+        assert lab.totals("llm_calls", "input_tokens", "output_tokens", "tool_calls") == (None, None, None, None)
+
+
+class TestBedrock:
+    @pytest.mark.parametrize("scope", ["botocore.bedrock-runtime", "bedrock"])
+    @pytest.mark.parametrize(("cached", "expected"), [(None, 100), (40, 140)])
+    def test_converse_counts_cached_tokens_apart(self, lab: Lab, scope: str, cached: int | None, expected: int) -> None:
+        usage = {} if cached is None else {"gen_ai.usage.cache_read.input_tokens": cached}
+        model = chat("m", **{"gen_ai.response.model": None, "rpc.method": "Converse"}, **usage)
+        model.scope = f"opentelemetry.instrumentation.{scope}"
+        lab.put(model)
+
+        assert lab.totals("input_tokens") == (expected,)

@@ -126,6 +126,39 @@ class TestTokens:
 
         assert lab.totals("input_tokens", "output_tokens") == (None, None)
 
+    @pytest.mark.parametrize(
+        ("scope", "dialect"),
+        [
+            ("openinference.instrumentation.claude_agent_sdk", "llm"),
+            ("strands.telemetry.tracer", "gen_ai"),
+            ("any", "gen_ai"),
+        ],
+        ids=["says that it leaves them out", "by the model", "more cached than input"],
+    )
+    def test_a_roll_up_includes_cached_tokens(self, scope: str, dialect: str) -> None:
+        """The only usage of a run was once four tokens of 32 312, and every budget passed."""
+        usage = {
+            "llm": {
+                "openinference.span.kind": "AGENT",
+                "llm.token_count.prompt": 4,
+                "llm.token_count.completion": 850,
+                "llm.token_count.prompt_details.cache_read": 29447,
+                "llm.token_count.prompt_details.cache_write": 2861,
+            },
+            "gen_ai": {
+                "gen_ai.operation.name": "invoke_agent",
+                "gen_ai.request.model": "claude-sonnet-4-5",
+                "gen_ai.usage.input_tokens": 4,
+                "gen_ai.usage.output_tokens": 850,
+                "gen_ai.usage.cache_read_input_tokens": 29447,
+                "gen_ai.usage.cache_write_input_tokens": 2861,
+            },
+        }
+        lab = Lab().put(S("a", at=1, to=9, name="query", attrs=usage[dialect], scope=scope))
+
+        assert lab.totals("input_tokens", "output_tokens", "cache_read_tokens") == (32312, 850, 29447)
+        assert status(lab, type="trace_token_budget", max_input_tokens=1000) is Status.FAIL
+
     def test_usage_that_only_an_agent_tells_beside_others_calls(self) -> None:
         """One agent records its calls, the other only their sum: the calls alone are not the run's tokens."""
         told = {"gen_ai.usage.input_tokens": 50000, "gen_ai.usage.output_tokens": 900}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from building import Lab, S, agent, answered, asks, chat, tool
-from instrumented import ACTIVATIONS, TOOLS
+from building import Lab, S, agent, answered, asks, chat, hex_id, tool
+from instrumented import ACTIVATIONS, OWNERS, TOOLS
 from log_records import L, put_logs
 
 OTHER = f"{2:032x}"
@@ -107,6 +107,26 @@ def side(id: str, at: int, to: int, trace: str, request: int = 7, session: str |
     return S(id, "", at, to, "tools/call add", told | attrs, scope=f"mcp.{id}", trace=trace)  # fmt: skip
 
 
+class TestRemoteAgents:
+    """Both sides of a call of a remote agent tell of it: the caller's names the callee."""
+
+    @pytest.mark.parametrize("flags", [0x100, 0x300], ids=["a request between", "a parent in another process"])
+    def test_both_sides_are_one_activation(self, lab: Lab, flags: int) -> None:
+        between = S("h", "b", 12, 58, "POST /", {"http.request.method": "POST"} if flags == 0x100 else {}, flags=flags)
+        lab.put(
+            agent("a"), agent("b", "a", at=10, to=60, agent="writer"), between,
+            agent("c", "h", at=15, to=50, agent="writer"), chat("m", "c", at=20),
+        )  # fmt: skip
+
+        assert lab.rows(ACTIVATIONS) == [("assistant", None, "root"), ("writer", 1, "nesting")]
+        assert lab.rows(OWNERS) == [(hex_id("m"), "writer")]
+
+    def test_an_agent_that_calls_itself_is_at_work_twice(self, lab: Lab) -> None:
+        lab.put(agent("a"), agent("b", "a", at=10, to=60))
+
+        assert lab.rows(ACTIVATIONS) == [("assistant", None, "root"), ("assistant", 1, "nesting")]
+
+
 class TestExchanges:
     """An MCP client and server that no framework's span surrounds, each in a trace of its own."""
 
@@ -130,6 +150,27 @@ class TestExchanges:
     )
     def test_what_is_not_surely_the_same_is_two(self, lab: Lab, server: S) -> None:
         lab.put(side("c", 10, 20, f"{1:032x}"), server)
+
+        assert len(lab.rows(TOOLS)) == 2
+
+    @pytest.mark.parametrize("offered", ["math.add", "mcp__math__add", "math_add", "mcp__server__math-add"])
+    def test_a_name_as_models_are_offered_it_is_the_servers(self, lab: Lab, offered: str) -> None:
+        """Names of functions hold no dots: `math.add` below `math_add` was once a second call."""
+        outer = tool("t", "a", at=5, tool=offered)
+        outer.to = 40
+        name = "add" if offered.endswith("__add") else "math.add"
+        inner = side("c", 10, 20, f"{1:032x}", **{"gen_ai.tool.name": name})
+        inner.parent = "t"
+        lab.put(agent("a"), outer, inner)
+
+        assert lab.rows("SELECT name, outcome FROM tool_calls") == [(offered, "ok")]
+
+    def test_another_tool_below_a_tool_is_a_call_of_its_own(self, lab: Lab) -> None:
+        outer = tool("t", "a", at=5, tool="report")
+        outer.to = 40
+        inner = side("c", 10, 20, f"{1:032x}")
+        inner.parent = "t"
+        lab.put(agent("a"), outer, inner)
 
         assert lab.totals("tool_calls") == (2,)
 

@@ -33,10 +33,14 @@ def price(provider: str | None, model: str, **tokens: int | None) -> Price:
         (None, "openai/gpt-4o-mini", "openai", "gpt-4o-mini"),
         (None, "openai:gpt-4o-mini", "openai", "gpt-4o-mini"),
         ("anthropic", "claude-sonnet-4-6-20260101", "anthropic", "claude-sonnet-4-6"),
+        ("anthropic", "claude-4.5-opus-20251101", "anthropic", "claude-opus-4-5"),
+        ("anthropic", "claude-sonnet-4-20250514", "anthropic", "claude-sonnet-4-0"),
         ("aws.bedrock", "us.anthropic.claude-3-5-sonnet-20240620-v1:0", "aws", "claude-3-5-sonnet-20240620"),
+        ("aws.bedrock", "us.mistral.mistral-7b-instruct-v0", "aws", "mistral.mistral-7b-instruct-v0:2"),
         ("gcp.vertex_ai", "gemini-2.5-flash", "google", "gemini-2.5-flash"),
         ("azure.ai.openai", "gpt-4o", "azure", "gpt-4o"),
         ("x_ai", "grok-4.3", "x-ai", "grok-4.3"),
+        (" Cursor ", "composer-2.5[fast=true]", "cursor", "composer-2.5-fast"),
     ],
 )
 def test_a_model_that_the_tables_name_has_their_price(provider, model, table, reference):

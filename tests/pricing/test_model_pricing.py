@@ -60,6 +60,14 @@ class TestWhichEntry:
         """Providers write `claude-opus-4.6` and `claude-opus-4-6`; a price for one is a price for the other."""
         assert taken({"claude-opus-4.6": flat(5)}, "anthropic", "claude-opus-4-6-20260101") == 5
 
+    def test_a_key_is_read_without_case_and_surrounding_space(self):
+        """Of a name, of a provider with a name, and of a glob: the telemetry's own spelling does not matter either."""
+        for key in ("Made-Up", " made-up ", "Acme/Made-Up", "glob:MADE-*"):
+            assert taken({key: flat(6)}, "ACME", "made-up") == 6
+
+    def test_no_mapping_is_the_empty_one(self):
+        assert Pricing.from_mapping(None) == Pricing.from_mapping({}) == Pricing()
+
     @pytest.mark.parametrize("order", list(itertools.permutations(range(5))))
     def test_precedence_does_not_depend_on_order(self, order):
         """T12: exact with provider > exact > the glob with the longest literal part, however the file is sorted."""
@@ -201,6 +209,8 @@ class TestMistakes:
                 ["same `above_input_tokens`"],
             ),
             ({"re:gpt.*": FLAT}, ["glob:"]),
+            ({"literal:gpt-4o": FLAT}, ["glob:"]),
+            ({" ": FLAT}, ["not a model name"]),
             ({4.1: FLAT}, ["4.1", "quotes"]),
             ({"GPT-4o": FLAT, "gpt-4o": FLAT}, ["gpt-4o", "second time"]),
             ([1], ["mapping"]),
@@ -248,6 +258,10 @@ class TestGlobs:
             ("*-mini", "*-nano", False),
             ("a?c", "abc", True),
             ("[ab]x", "[bc]x", True),
+            ("[ab]x", "bx", True),
+            ("bx", "[ab]x", True),
+            ("[ab]x", "cx", False),
+            ("cx", "[ab]x", False),
             ("[ab]x", "[cd]x", False),
             ("", "*", True),
             ("", "?", False),

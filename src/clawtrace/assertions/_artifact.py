@@ -10,11 +10,11 @@ from clawtrace.assertions._files import PathText, Timestamp, located, stale_reas
 from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
 from clawtrace.assertions.world import World
 
-__all__ = ["Artifact", "FreshArtifact"]
+__all__ = ["Artifact"]
 
 
 class Artifact(Probe):
-    """Base of the assertions about one file that a run leaves."""
+    """Base of the assertions about one file that a run leaves: a file from before the run satisfies none of them."""
 
     abstract = True
     main_field = "path"
@@ -25,6 +25,8 @@ class Artifact(Probe):
     """How long to wait for the file after the agent has ended, in seconds; changes of files wake the check."""
     updated_after: Timestamp | None = None
     """ISO 8601 time after which the file must have been changed; without an offset it is local time."""
+    allow_stale: bool = False
+    """Whether a file that was there before the run and was not touched is accepted."""
 
     def probe(self, world: World) -> Finding:
         """Look at the file, again when something changes until `timeout` has passed."""
@@ -47,20 +49,17 @@ class Artifact(Probe):
             waited = f" (waited {self.timeout:g} s)" if self.timeout else ""
             return Finding(False, f"`{self._path}` {what}{waited}.", {"exists": False})
         old = stale_reason(file, world, self.updated_after)
-        if old and (self.updated_after is not None or self._refuses_stale):
-            hint = "" if self.updated_after is not None else "; `allow_stale: true` accepts it"
-            return Finding(False, f"`{self._path}` is stale: {old}{hint}.", {"exists": True, "stale": True})
-        if old is None and self._refuses_stale:
-            sentence = (
-                f"`{self._path}` exists, and whether this run wrote it is unknown; `allow_stale: true` accepts it."
-            )
-            return Finding(None, sentence, {"exists": True}, "runs.started_ns")
+        if self.updated_after is not None and old:
+            return Finding(False, f"`{self._path}` is stale: {old}.", {"exists": True, "stale": True})
+        if self.updated_after is None and not self.allow_stale:
+            accepts = "`allow_stale: true` accepts it"
+            if old is None:
+                sentence = f"`{self._path}` exists, and whether this run wrote it is unknown; {accepts}."
+                return Finding(None, sentence, {"exists": True}, "runs.started_ns")
+            if old:
+                return Finding(False, f"`{self._path}` is stale: {old}; {accepts}.", {"exists": True, "stale": True})
         finding = self.look(file, world)
         return finding._replace(sentence=f"{finding.sentence} The file is stale: {old}.") if old else finding
-
-    @property
-    def _refuses_stale(self) -> bool:
-        return False
 
     @abstractmethod
     def look(self, file: Path, world: World) -> Finding:
@@ -70,16 +69,3 @@ class Artifact(Probe):
         """Return the fields that say what is asked."""
         own = set(type(self).model_fields) - set(Probe.model_fields) - {"timeout"}
         return {name: value for name, value in self.model_dump(mode="json", include=own).items() if value is not None}
-
-
-class FreshArtifact(Artifact):
-    """Base of the artifact assertions that a file from before the run must not satisfy."""
-
-    abstract = True
-
-    allow_stale: bool = False
-    """Whether a file that was there before the run and was not touched is accepted."""
-
-    @property
-    def _refuses_stale(self) -> bool:
-        return not self.allow_stale

@@ -29,11 +29,12 @@ class AssertionProblem(NamedTuple):
     message: str
     """What was found and what would be valid."""
     hint: str = ""
-    """A nearby valid word ("did you mean …?"); empty when there is none."""
+    """A nearby valid word ("Did you mean …?"); empty when there is none."""
 
     def __str__(self) -> str:
         where = ".".join(str(part) for part in self.path)
-        return " ".join(part for part in (f"`{where}`:" if where else "", self.message, self.hint) if part)
+        said = f"{self.message.rstrip('.')}. {self.hint}" if self.hint else self.message
+        return f"`{where}`: {said}" if where else said
 
 
 class InvalidAssertionError(ClawtraceError):
@@ -47,11 +48,11 @@ class InvalidAssertionError(ClawtraceError):
 
 
 def did_you_mean(word: Any, choices: Iterable[str]) -> str:
-    """Return "did you mean `x`?" for the choice nearest to `word`; empty when none is near."""
+    """Return "Did you mean `x`?" for the choice nearest to `word`; empty when none is near."""
     from difflib import get_close_matches
 
     near = get_close_matches(str(word), list(choices), n=1, cutoff=0.6)
-    return f"did you mean `{near[0]}`?" if near else ""
+    return f"Did you mean `{near[0]}`?" if near else ""
 
 
 def problems_of(error: ValidationError, model: type[BaseModel], written: Mapping[str, Any]) -> list[AssertionProblem]:

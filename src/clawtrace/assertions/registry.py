@@ -35,7 +35,8 @@ class UnknownTypeError(ClawtraceError):
 
     def __init__(self, name: Any) -> None:
         self.hint = did_you_mean(name, names()) if isinstance(name, str) else ""
-        self.problem = f"unknown assertion type {name!r}; valid: {', '.join(names())}"
+        valid = "`clawtrace assertions` lists those that there are" if self.hint else f"valid: {', '.join(names())}"
+        self.problem = f"unknown assertion type {name!r}; {valid}"
         super().__init__(f"{self.problem}. {self.hint}".rstrip())
 
 

@@ -257,6 +257,9 @@ class Compiler:
                 value = self._number(kind, value)
                 if rule.plus:
                     value = self._sum(rule, kind, value)
+                if rule.minus:
+                    parts = (self._number(kind, self._attribute(key) or "NULL") for key in rule.minus)
+                    value = f"nullif(greatest({value} - {' - '.join(parts)}, -1), -1)"
                 if rule.scale is not None:
                     value = f"({value} * {rule.scale!r})"
             if value is not None:

@@ -170,6 +170,8 @@ def rule_words(rule: Rule) -> str:
         place += f" /{rule.capture}/"
     if rule.scale is not None:
         place += f" x {rule.scale:g}"
+    if rule.minus:
+        place += f" minus {' and '.join(rule.minus)}"
     return place if rule.when is None else f"{place} where {condition_words(rule.when)}"
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from clawtrace.dialects._parsed import read_foreign_yaml, remembered
 from clawtrace.dialects.rules import RECORDABLE
@@ -98,27 +99,48 @@ def load_dialects(folders: Sequence[Path] = ()) -> tuple[Dialect, ...]:
     Raises:
         ConfigError: a file is not a dialect, or extends one that does not exist.
     """
-    return _load(tuple(str(folder) for folder in folders))
+    states = tuple((str(path), *_state(path)) for folder in folders for path in _files(folder))
+    return _load(tuple(str(folder) for folder in folders), states)
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """Return what changes when a file is edited; zeros where it cannot be looked at."""
+    try:
+        seen = path.stat()
+    except OSError:
+        return 0, 0
+    return seen.st_mtime_ns, seen.st_size
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")])
 
 
 @lru_cache(maxsize=8)
-def _load(folders: tuple[str, ...]) -> tuple[Dialect, ...]:
+def _load(folders: tuple[str, ...], states: tuple[tuple[str, int, int], ...]) -> tuple[Dialect, ...]:
+    """Load the dialects; `states` of a project's own files are only told so that an edited one is read again."""
+    del states
     known = remembered()
     sources: dict[str, _Source] = {}
     problems: list[ConfigProblem] = []
     for folder in (BUILTIN, *map(Path, folders)):
         if not folder.is_dir():
-            problems.append(ConfigProblem(str(folder), 0, 0, "is not a folder of dialect files."))
-        for path in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
+            problems.append(ConfigProblem(_shown(folder), 0, 0, "is not a folder of dialect files."))
+        for path in _files(folder):
             try:
                 source = _read(path, known if folder is BUILTIN else {})
+            except OSError as error:
+                problems.append(ConfigProblem(_shown(path), 0, 0, f"cannot be read: {error.strerror}"))
+                continue
             except (ValueError, yaml.YAMLError) as error:
                 problems.extend(_problems(path, error))
                 continue
             sources[source.name] = source
     for source in sources.values():
         if source.extends is not None and source.extends not in sources:
-            problems.append(ConfigProblem(str(source.path), 0, 0, f"extends {source.extends!r}, which does not exist."))
+            problems.append(
+                ConfigProblem(_shown(source.path), 0, 0, f"extends {source.extends!r}, which does not exist.")
+            )
     if problems:
         raise ConfigError(problems)
     found = [_dialect(name, sources) for name in sources]
@@ -142,14 +164,50 @@ def _dialect(name: str, sources: Mapping[str, _Source]) -> Dialect:
 
 
 def _problems(path: Path, error: ValueError | yaml.YAMLError) -> list[ConfigProblem]:
+    """Return what is wrong with a file, each problem at the line and column of its key."""
     if isinstance(error, ValidationError):
+        root = yaml.compose(path.read_bytes())
         return [
-            ConfigProblem(str(path), 0, 0, entry["msg"], key=".".join(str(part) for part in entry["loc"]))
+            ConfigProblem(
+                _shown(path), *_place(root, entry["loc"]), _message(entry), key=".".join(map(str, entry["loc"]))
+            )
             for entry in error.errors()
         ]
     mark = getattr(error, "problem_mark", None)
     place = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-    return [ConfigProblem(str(path), place[0], place[1], str(getattr(error, "problem", error)))]
+    return [ConfigProblem(_shown(path), place[0], place[1], str(getattr(error, "problem", error)))]
+
+
+def _message(entry: ErrorDetails) -> str:
+    words = {
+        "extra_forbidden": "is not a known word; docs/reference/dialect-words.md has them all",
+        "missing": "is required",
+        "model_type": "must be a mapping of keys",
+    }
+    return words.get(entry["type"], entry["msg"])
+
+
+def _place(node: yaml.Node | None, path: Sequence[str | int]) -> tuple[int, int]:
+    """Return line and column (1-based) of the key at `path`, or of the nearest thing around it; 0 in an empty file."""
+    if node is None:
+        return 0, 0
+    mark = node.start_mark
+    for step in path:
+        if isinstance(node, yaml.MappingNode):
+            found = next(((key.start_mark, value) for key, value in node.value if key.value == step), None)
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            found = node.value[step].start_mark, node.value[step]
+        else:
+            found = None
+        if found is not None:
+            mark, node = found
+    return mark.line + 1, mark.column + 1
+
+
+def _shown(path: Path) -> str:
+    """Return a path as the user would write it: below the working folder it is relative."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _merge(words: DialectFile, inherited: DialectFile) -> DialectFile:

@@ -8,6 +8,7 @@ redacted JSON) yields no parts: unknown, never guessed.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -92,9 +93,9 @@ _RESULTS = {f"{item}_output" for item in _ITEMS} | {
 _UNTYPED = {
     "toolUse": "tool_call", "functionCall": "tool_call", "function_call": "tool_call", "toolRequest": "tool_call",
     "toolResult": "tool_result", "functionResponse": "tool_result", "function_response": "tool_result",
-    "toolResponse": "tool_result",
+    "toolResponse": "tool_result", "tool_call": "tool_call", "tool_call_result": "tool_result", "reasoning": "reasoning",
 }  # fmt: skip
-"""Parts that carry no type but one telling key (Bedrock, Gemini, Genkit)."""
+"""Parts that carry no type but one telling key (Bedrock, Gemini, Genkit, Haystack)."""
 
 
 def _piece(part: Any) -> _Piece:
@@ -113,21 +114,20 @@ def _piece(part: Any) -> _Piece:
         inner = part.get("function")
         function: dict[str, Any] = inner if isinstance(inner, dict) else part
         arguments = next((function[key] for key in ("arguments", "input", "args", "action") if key in function), None)
-        name = function.get("name") or part.get("toolName") or (kind[:-5] if kind in _ITEMS else None)
+        name = function.get("name") or part.get("toolName") or part.get("tool_name")
+        name = name or (kind[:-5] if kind in _ITEMS else None)
         return ("tool_call", _id(part), name, _text(arguments))
     if kind in _RESULTS:
-        result = next(
-            (
-                part[key]
-                for key in ("response", "result", "content", "output", "server_tool_call_response")
-                if key in part
-            ),
-            None,
-        )
-        call_id = part.get("tool_use_id") or part.get("tool_call_id") or _id(part)
-        return ("tool_call_response", call_id, part.get("name") or part.get("toolName"), _text(_plain(result)))
+        keys = ("response", "result", "content", "output", "server_tool_call_response")
+        result = next((part[key] for key in keys if key in part), None)
+        origin = part.get("origin")  # Haystack repeats the call
+        asked = origin if isinstance(origin, dict) else part
+        call_id = part.get("tool_use_id") or part.get("tool_call_id") or _id(asked)
+        name = asked.get("name") or asked.get("toolName") or asked.get("tool_name")
+        return ("tool_call_response", call_id, name, _text(_plain(result)))
     if kind in ("reasoning", "thinking"):
-        return ("reasoning", None, None, _text(part.get("content") or part.get("thinking") or part.get("text")))
+        text = part.get("content") or part.get("thinking") or part.get("text") or part.get("reasoning_text")
+        return ("reasoning", None, None, _text(text))
     content = part.get("content") if "content" in part else part.get("text")
     return ("text" if kind in ("text", "input_text", "output_text") else str(kind), None, None, _text(content))
 
@@ -209,12 +209,15 @@ def _genai_chunks(payload: str, direction: str) -> Iterator[_Message]:
     yield role, [piece for piece in pieces if piece[0] != "text" or piece[3]]
 
 
+_INDEX = re.compile(r"[0-9]{1,9}")
+
+
 def _nest(payload: str, prefix_parts: int) -> list[dict[str, Any]]:
     """Turn ``prefix.0.a.b`` keys into a list of nested dicts, ordered by index; numeric levels stay dicts."""
     found: dict[int, dict[str, Any]] = {}
     for key, value in json.loads(payload).items():
         path = key.split(".")[prefix_parts:]
-        if not path or not path[0].isdigit():
+        if not path or not _INDEX.fullmatch(path[0]):
             continue
         node = found.setdefault(int(path[0]), {})
         for step in path[1:-1]:
@@ -229,7 +232,7 @@ def _ordered(node: Any) -> list[dict[str, Any]]:
     """Return the values of a dict keyed by digits, in numeric order."""
     if not isinstance(node, dict):
         return []
-    return [node[key] for key in sorted((key for key in node if key.isdigit()), key=int)]
+    return [node[key] for key in sorted(filter(_INDEX.fullmatch, node), key=int)]
 
 
 def _indexed(payload: str, direction: str) -> Iterator[_Message]:  # noqa: ARG001
@@ -320,7 +323,7 @@ def _blob(payload: str, direction: str) -> Iterator[_Message]:
     """A whole request or response, as JSON or plain text."""
     loaded = _loads(payload)
     if isinstance(loaded, dict):
-        lists = ("messages", "choices", "generations", "candidates", "contents", "output")
+        lists = ("messages", "choices", "generations", "candidates", "contents", "output", "replies")
         found = next((loaded[key] for key in lists if isinstance(loaded.get(key), list) and loaded[key]), None)
         content = loaded.get("content")
         loaded = found or (content if isinstance(content, dict) else loaded)

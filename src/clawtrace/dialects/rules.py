@@ -194,6 +194,8 @@ class Rule(_Words):
     """What a number is multiplied by: 0.001 where the attribute counts milliseconds and the column seconds."""
     plus: list[str] = []
     """JSON paths inside of the same text: the numbers there, as far as there are any, are added to the one at `json`."""
+    minus: list[str] = []
+    """Attribute keys of numbers that are taken from it (a total, of which a part is wanted); nothing where one is not there."""
     when: Condition | None = None
     """The rule yields nothing where this does not hold."""
 
@@ -204,6 +206,8 @@ class Rule(_Words):
             raise ValueError("a rule is exactly one of `key`, `span`, `resource`, `const`")
         if self.plus and self.json_ is None:
             raise ValueError("`plus` goes with `json`")
+        if self.minus and self.key is None:
+            raise ValueError("`minus` goes with `key`")
         return self
 
 

@@ -22,12 +22,12 @@ from clawtrace.errors import QueryError
 from clawtrace.model.query import BoundRelation, ByRun, Query, Resolve
 from clawtrace.store.api import Columns, QueryableStore
 
-__all__ = ["Asked", "Holding", "Values", "ask"]
+__all__ = ["OWN_VALUES", "Asked", "Holding", "Values", "ask"]
 
 Holding = tuple[bool | None, bool, str]
 """What weighs of an outcome: `Outcome.holds`, `final` and `missing`."""
 
-_OWN_VALUES = 64
+OWN_VALUES = 64
 """Runs that are asked together at most for a verdict to name the values of its own run only, and not those of all."""
 
 _KEPT_VALUES = 1_000
@@ -194,7 +194,7 @@ def _values(
     """Return the distinct values of the selected runs, for which a predicate is decided once each."""
     column = f"r.{predicate.column}"
     condition = f" AND ({predicate.where})" if predicate.where else ""
-    own = 1 < runs <= _OWN_VALUES
+    own = 1 < runs <= OWN_VALUES
     sql = (
         f"SELECT DISTINCT {'r.run_id, ' if own else ''}{column} AS value FROM {predicate.relation} AS r "
         f"JOIN selected_runs AS s ON s.run_id = r.run_id WHERE {column} IS NOT NULL{condition}"

@@ -18,7 +18,7 @@ from clawtrace.engine.final_output import final_output
 from clawtrace.engine.llm_calls import LlmCall
 from clawtrace.engine.run_facts import RunFacts
 from clawtrace.engine.run_spans import RunSpans
-from clawtrace.engine.span import Span
+from clawtrace.engine.span import REMOTE_PARENT, Span
 from clawtrace.engine.tool_calls import ToolCalls
 from clawtrace.model.run import ClosedBy, IncompleteReason, RunRecord
 from clawtrace.store.question_side import QuestionSide
@@ -29,10 +29,7 @@ __all__ = ["Completeness"]
 _SHOWN = 5
 """Spans named in a reason; the count is always whole."""
 
-_REMOTE = 0x300
-"""OTLP span flags: bit 8 says that bit 9 is known, bit 9 that the parent is remote."""
-
-_SAMPLED = re.compile(r"(?:^|,)ot=(?:[^,]*;)?(?:th:0*[1-9a-fA-F]|p:[1-9])")
+_SAMPLED = re.compile(r"(?:^|,)[ \t]*ot=(?:[^,]*;)?(?:th:0*[1-9a-fA-F]|p:[1-9])")
 """A W3C tracestate that says that others were not sampled."""
 
 _COUNTERS = """
@@ -160,7 +157,7 @@ class Completeness:
             if span.parent_span_id is None or run.cut[index]:
                 continue
             injected = span.parent_span_id == record.parent_span_id
-            remote = (span.flags or 0) & _REMOTE == _REMOTE
+            remote = (span.flags or 0) & REMOTE_PARENT == REMOTE_PARENT
             if not injected and not remote:
                 orphans.setdefault(span.parent_span_id, []).append(span)
         missing = [
@@ -200,14 +197,16 @@ def _lost(spans: Mapping[str, str], record: RunRecord) -> IncompleteReason | Non
 def _unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> list[LlmCall]:
     """Return the last model call below each root (bare ones are one conversation) that asked for tools in vain.
 
-    Something must have come of it: an execution or a handoff after it, or the end of an agent around it.
+    Something must have come of it: an execution or a handoff after it, or the end of an agent around it. A span that stands
+    for several requests (role `turn`) tells of the last answer, too.
     """
     calls = {root for root in set(run.root) if run.spans[root].kind == "llm"}
     last = {-1 if (root := run.root[call.index]) in calls and _bare(run, call) else root: call for call in models}
     found = []
     for call in last.values():
         asked = call.group in tools.asking or call.says_it_asks
-        if call.outcome == "ok" and asked and not _followed(run, call, tools):
+        several = run.role[call.index] == "turn"
+        if call.outcome == "ok" and asked and not several and not _followed(run, call, tools):
             found.append(call)
     return sorted(found, key=lambda call: run.enter[call.index])
 

@@ -29,7 +29,7 @@ _RECORDABLE = {
     "llm_calls.cache_write_tokens": "cached_tokens",
     "llm_calls.reasoning_tokens": "reasoning_tokens",
 }
-"""Missing fact → what a dialect calls it; columns of llm_calls: see `_recordable`."""
+"""Missing fact → what a dialect calls it; tokens and costs: see `_recordable`."""
 
 _WORDS = {
     "arguments": "tool arguments",
@@ -80,6 +80,12 @@ JOIN receipts AS c ON c.run_no = 0 AND c.reason <> '' AND c.arrival_ns >= coales
 GROUP BY s.run_id, c.reason ORDER BY run_id, n DESC, reason
 """
 
+_ENDS = """
+SELECT s.run_id AS run_id, r.run_status AS run_status, r.agent_exit_code AS exit_code
+FROM selected_runs AS s JOIN runs AS r ON r.run_id = s.run_id
+WHERE r.run_status IS NOT NULL AND r.run_status <> 'success'
+"""
+
 _REASONS = 3
 """Reasons that a hint tells."""
 
@@ -87,7 +93,7 @@ _REASONS = 3
 def _recordable(missing: str) -> str | None:
     """Return what a dialect calls a missing fact; None for one that no instrumentation records."""
     relation, _, column = missing.partition(".")
-    if relation == "llm_calls" and column.endswith("_tokens"):
+    if relation in ("llm_calls", "run_totals") and column.endswith("_tokens"):
         return "tokens"
     if column.startswith("cost"):
         return "cost"
@@ -128,10 +134,12 @@ def no_trace_hints(store: QueryableStore, run_ids: Sequence[str]) -> dict[str, s
         return {}
     store.select_runs(run_ids)
     receipts = {row["run_id"]: row for row in store.ask(Query(_RECEIPTS)).dicts()}
-    reasons, strays = _by_run(store, _WHY), _by_run(store, _STRAYS)
+    reasons, strays, ends = _by_run(store, _WHY), _by_run(store, _STRAYS), _by_run(store, _ENDS)
     strangers = store.ask(Query(_STRANGERS)).rows[0]
     return {
-        run_id: _no_trace_hint(receipts.get(run_id, {}), reasons.get(run_id, []), strays.get(run_id, []), strangers)
+        run_id: _no_trace_hint(
+            receipts.get(run_id, {}), reasons.get(run_id, []), strays.get(run_id, []), strangers, ends.get(run_id, [])
+        )
         for run_id in run_ids
     }
 
@@ -151,12 +159,15 @@ def _no_trace_hint(
     reasons: Sequence[tuple[Any, ...]],
     strays: Sequence[tuple[Any, ...]],
     strangers: tuple[Any, ...],
+    ends: Sequence[tuple[Any, ...]],
 ) -> str:
-    """Say what came for the run, and what came for none."""
+    """Say what came for the run, and what came for none; where nothing came, how its agent ended if not well."""
     rejected, refused = came.get("rejected") or 0, came.get("refused") or 0
     if rejected or refused:
         listed = "; ".join(reason for (reason,) in reasons)
-        return f"The receiver rejected {rejected} and refused {refused} items of this run: {listed}."
+        counts = ((rejected, "rejected"), (refused, "refused"))
+        told = " and ".join(f"{count} item{'s' if count != 1 else ''} {word}" for count, word in counts if count)
+        return f"Nothing of this run was taken, {told}: {listed}."
     if came.get("accepted"):
         return (
             f"Of this run came {came['accepted']} items, none of them a span: its exporter sends logs or metrics only."
@@ -165,15 +176,26 @@ def _no_trace_hint(
     if came.get("stranger") and came["trace_receipts"]:
         runs, spans = runs - 1, spans - came["spans"]
     if spans:
+        told = f"{spans} span{'s' if spans != 1 else ''} in {runs} trace{'s' if runs != 1 else ''}"
         return (
-            f"{spans} spans in {runs} traces arrived that name no run: pass CLAWTRACE_RUN_ID on as the resource "
+            f"{told} arrived that name no run: pass CLAWTRACE_RUN_ID on as the resource "
             "attribute clawtrace.run_id (OTEL_RESOURCE_ATTRIBUTES), or as the header x-clawtrace-run-id."
         )
     if strays:
         told = "; ".join(f"{reason} ({count} times)" if count > 1 else reason for reason, count in strays)
         return f"Nothing of this run arrived, but requests that named no run were turned away while it ran: {told}."
+    ended = _bad_end(*ends[0]) if ends else ""
     return (
-        "Nothing arrived at all. Usual causes: no exporter is configured or it points elsewhere (print what we set "
-        "with `clawtrace env`), an exporter of OTLP/HTTP sends to the gRPC port (which ends its connection without an "
-        "answer), the SDK is disabled (OTEL_SDK_DISABLED), or the agent ended without flushing its exporter."
+        f"Nothing arrived at all. {ended}Usual causes{' otherwise' if ended else ''}: no exporter is configured or it "
+        "points elsewhere (print what we set with `clawtrace env`), an exporter of OTLP/HTTP sends to the gRPC port "
+        "(which ends its connection without an answer), the SDK is disabled (OTEL_SDK_DISABLED), or the agent ended "
+        "without flushing its exporter."
     )
+
+
+def _bad_end(status: str, exit_code: int | None) -> str:
+    """Say how an agent ended that did not end well."""
+    if status == "timed_out":
+        return "The agent was ended by its time limit. "
+    code = "" if exit_code is None else f" (exit code {exit_code})"
+    return f"The agent ended as `{status}`{code}: begin with what it wrote on standard error. "

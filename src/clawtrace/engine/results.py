@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from clawtrace.engine.llm_calls import LlmCall
 from clawtrace.engine.requested import Request
@@ -20,6 +20,9 @@ def results(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request]) 
         found |= _by_name(run, asked)
     if any(request.served for request in asked):
         found = _served(run, models, asked) | found
+    if len(found) < len(asked):
+        known = {request.call_id for request in asked} - {None}
+        found |= _unnamed(run, [request for request in asked if request.number not in found], known)
     return found
 
 
@@ -58,24 +61,60 @@ def _by_name(run: RunSpans, asked: Sequence[Request]) -> dict[int, str | None]:
         if request.call_id is None:
             together[request.group, request.name].append(request)
     found: dict[int, str | None] = {}
-    for (group, name), of_name in together.items():
-        of_agent = readers.get(of_name[0].agent, [])
-        place = bisect_right(of_agent, of_name[0].asked_ns, key=lambda index: run.spans[index].start_ns)
-        after = next((index for index in of_agent[place:] if run.group[index] != group), None)
-        if after is not None:
-            before = next((index for index in of_agent if run.group[index] == group), None)
-            known = 0 if before is None else len(_nameless(run, before, name))
-            added = _nameless(run, after, name)[known:]
-            found |= {request.number: text for request, text in zip(of_name, added, strict=False)}
+    for (_, name), of_name in together.items():
+        added = _added(run, readers.get(of_name[0].agent, ()), of_name[0], name)
+        found |= {request.number: text for request, text in zip(of_name, added, strict=False)}
     return found
 
 
-def _nameless(run: RunSpans, index: int, name: str) -> list[str | None]:
-    """Return the results without an id of a tool of this `name` that a request carries."""
+def _unnamed(run: RunSpans, asked: Sequence[Request], known: Set[str | None]) -> dict[int, str | None]:
+    """Return results that name neither call nor tool, where the agent's next request adds as many as were asked for.
+
+    Whose they are is not told: of several the text is unknown. An id that is none of the `known` ones, by which calls were
+    asked for, names no call: some instrumentations write an id of the answer's item there, and the call's with the result.
+    """
+    readers = _readers(run)
+    together: dict[int, list[Request]] = defaultdict(list)
+    for request in asked:
+        together[request.group].append(request)
+    found: dict[int, str | None] = {}
+    for of_call in together.values():
+        added = _added(run, readers.get(of_call[0].agent, ()), of_call[0], None, known)
+        if len(added) == len(of_call):
+            found |= {request.number: added[0] if len(added) == 1 else None for request in of_call}
+    return found
+
+
+def _added(
+    run: RunSpans, of_agent: Sequence[int], request: Request, name: str | None, known: Set[str | None] | None = None
+) -> list[str | None]:
+    """Return the results without an id, of a tool of this `name`, that the agent's next request adds to those before it."""
+    place = bisect_right(of_agent, request.asked_ns, key=lambda index: run.spans[index].start_ns)
+    after = next((index for index in of_agent[place:] if run.group[index] != request.group), None)
+    if after is None:
+        return []
+    before = next((index for index in of_agent if run.group[index] == request.group), None)
+    told = [] if before is None else _nameless(run, before, name, known)
+    ids = {call_id for call_id, _ in told} - {None}
+    without = sum(call_id is None for call_id, _ in told)
+    added = _nameless(run, after, name, known)
+    bare = [position for position, (call_id, _) in enumerate(added) if call_id is None][:without]
+    return [text for at, (call_id, text) in enumerate(added) if at not in bare and call_id not in ids]
+
+
+def _nameless(
+    run: RunSpans, index: int, name: str | None, known: Set[str | None] | None = None
+) -> list[tuple[str | None, str | None]]:
+    """Return id and text of the results of a tool of this `name` that a request carries; None: they have no name either.
+
+    Those without an id, and where `known` ids are given, those with another one.
+    """
     return [
-        part.text
+        (part.call_id, part.text)
         for part in run.said(index, "input")
-        if part.type == "tool_call_response" and part.call_id is None and part.name == name
+        if part.type == "tool_call_response"
+        and part.name == name
+        and (part.call_id is None or (known is not None and part.call_id not in known))
     ]
 
 
@@ -101,11 +140,14 @@ def _served(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request]) 
     return found
 
 
-def went_unseen(run: RunSpans, models: Sequence[LlmCall], requested: Sequence[Request]) -> bool:
+def went_unseen(
+    run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request], requested: Sequence[Request]
+) -> bool:
     """Return whether tools may have been executed where nothing would tell.
 
-    Of the `requested` calls, when the model was called again and of none of these later requests of the agent the messages
-    were captured; or when a model call says that it asked for a tool, its words were not captured, and nothing followed.
+    Of those calls that were `asked` for and of which nothing is told (`requested`), when the model was called again and of
+    none of these later requests of the agent the messages were captured, or they carry results that do not say whose they
+    are; or when a model call says that it asked for a tool, its words were not captured, and nothing followed.
     """
     asking = (call for call in models if call.finish_reason is not None and call.says_it_asks)
     silent = [call for call in asking if call.outcome == "ok" and not _says_what(run, call)]
@@ -119,12 +161,24 @@ def went_unseen(run: RunSpans, models: Sequence[LlmCall], requested: Sequence[Re
     if any(_nothing_followed(work, calls[call.agent], call.start_ns) for call in silent):
         return True
     readers = _readers(run) if requested else {}
+    last = {
+        call.agent: call.start_ns for call in models
+    }  # failed ones, too: their requests carried what was done before
     for request in requested:
         heard = readers.get(request.agent, [])
-        again = calls[request.agent][-1:] > [request.asked_ns]
+        again = last.get(request.agent, request.asked_ns) > request.asked_ns
         if again and not (heard and run.spans[heard[-1]].start_ns > request.asked_ns):
             return True
-    return False
+    known = {request.call_id for request in asked} - {None}
+    if any(_added(run, readers.get(request.agent, ()), request, None, known) for request in requested):
+        return True
+    first = min((request.asked_ns for request in requested), default=None)
+    return first is not None and any(
+        _nameless(run, index, None)
+        for of_agent in readers.values()
+        for index in of_agent
+        if run.spans[index].start_ns > first
+    )
 
 
 def _says_what(run: RunSpans, call: LlmCall) -> bool:

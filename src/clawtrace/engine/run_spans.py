@@ -66,6 +66,7 @@ class RunSpans:
         walked = walk(spans, parents)
         walked = walked._replace(group=with_answers(spans, joined_by_time(spans, told_apart(spans, walked))))
         agent, role, group = join_twins(spans, walked)
+        role = _without_told_turns(spans, role)
         spans = _named(spans, agent)
         return cls(
             run_no=spans[0].run_no,
@@ -122,6 +123,16 @@ def _named(spans: Sequence[Span], agent: Sequence[int | None]) -> Sequence[Span]
     if not names:
         return spans
     return [span._replace(agent_name=names[index]) if index in names else span for index, span in enumerate(spans)]
+
+
+def _without_told_turns(spans: Sequence[Span], role: list[str | None]) -> list[str | None]:
+    """Return the roles, `turn` only where nobody else tells: one of an agent that has an activation of its own repeats it."""
+    turns = [index for index, part in enumerate(role) if part == "turn" and spans[index].agent_name is not None]
+    if not turns:
+        return role
+    named = {span.agent_name for span, part in zip(spans, role, strict=True) if span.kind == "agent" and part is None}
+    told = {index for index in turns if spans[index].agent_name in named}
+    return ["accounting" if index in told else part for index, part in enumerate(role)]
 
 
 def _turns(spans: Sequence[Span], root: Sequence[int]) -> list[int | None]:

@@ -6,13 +6,24 @@ computed in Python, run by run, from these rows (ADR 006).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["NO_TIME", "Span", "merged", "same_tool"]
+__all__ = ["NO_TIME", "REMOTE_PARENT", "Span", "merged", "same_tool"]
 
 NO_TIME = 2**63 - 1
 """The largest number of nanoseconds that a column holds; larger times are kept as this one, and no clock tells it."""
+
+REMOTE_PARENT = 0x300
+"""OTLP span flags: bit 8 says that bit 9 is known, bit 9 that the parent is remote."""
+
+_SEPARATORS = re.compile("[-_./:]+")
+"""What stands between the words of a tool's name; two of them are never told apart."""
+
+_CACHED_NAMES = 4_096
+"""Names of tools that are kept as models are offered them."""
 
 
 class Span(NamedTuple):
@@ -146,8 +157,16 @@ def merged(ranked: Sequence[Span]) -> Span:
 
 
 def same_tool(one: str | None, other: str | None) -> bool:
-    """Return whether two names may be one tool's: equal, or the one is the other behind a prefix (`mcp__weather__get`, `get`)."""
+    """Return whether two names may be one tool's: the one is the other, or the other behind a prefix.
+
+    Models are offered `mcp__weather__get` for `get`, and `files_read` for `files.read`: few characters may stand in names.
+    """
     if one is None or other is None:
         return False
-    short, long = sorted((one, other), key=len)
-    return one == other or (bool(short) and long.endswith(short) and long[-len(short) - 1] in "_-./:")
+    short, long = sorted((_as_offered(one), _as_offered(other)), key=len)
+    return one == other or (bool(short) and f"_{long}".endswith(f"_{short}"))
+
+
+@lru_cache(maxsize=_CACHED_NAMES)
+def _as_offered(name: str) -> str:
+    return _SEPARATORS.sub("_", name).strip("_")

@@ -84,7 +84,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     found += [_requested(request, told) for request in waiting]
     # `found` has executions first and requests in order: a stable sort keeps both orders among equal starts.
     found.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
-    unseen = went_unseen(run, models, [request for request in waiting if request.number not in told])
+    unseen = went_unseen(run, models, asked, [request for request in waiting if request.number not in told])
     asking = {request.group for request in asked if not request.served}
     return ToolCalls(found, executions, asking, unseen, {to: asked[number].agent for number, to in handed.items()})
 

@@ -72,7 +72,7 @@ def totals(
         else rollup.get("cost_usd"),
         "priced_calls": len(costs),
         **_times(run),
-        **_errors(run, failed, models, tools.calls, knows_tools),
+        **_errors(run, failed, models, tools.calls, knows_tools, records),
         "agents": len(agents) if "agent" in run.kinds else None,
     }
     if models and _untold(run):
@@ -117,6 +117,8 @@ def _untold(run: RunSpans) -> bool:
 def _add_turns(row: dict[str, Any], turns: Sequence[Span]) -> None:
     """Add what turns of other programs used: their tokens count, how many model calls they made is unknown."""
     row["llm_calls"] = None
+    # Of one that states no usage at all nothing is known, whatever the others tell.
+    silent = any(span.rollup_input_tokens is None and span.rollup_output_tokens is None for span in turns)
     for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"):
         told = [getattr(span, f"rollup_{name}") for span in turns]
         known = [value for value in told if value is not None]
@@ -125,6 +127,8 @@ def _add_turns(row: dict[str, Any], turns: Sequence[Span]) -> None:
             row[name] = row[name] + sum(known) if row[name] is not None and len(known) == len(told) else None
         elif known:
             row[name] = (row[name] or 0) + sum(known)
+        elif silent:
+            row[name] = None
 
 
 def _failed_attempts(
@@ -147,13 +151,22 @@ def _failed_attempts(
 
 
 def _errors(
-    run: RunSpans, failed: Sequence[Failure], models: Sequence[LlmCall], tools: Sequence[ToolCall], knows_tools: bool
+    run: RunSpans,
+    failed: Sequence[Failure],
+    models: Sequence[LlmCall],
+    tools: Sequence[ToolCall],
+    knows_tools: bool,
+    records: Callable[[Span, str], bool | str],
 ) -> dict[str, int | None]:
     """Return how many failures there were; None where nothing tells how a tool call ended that is over, or of any work."""
     unseen = any(call.outcome == "unknown" and (call.source == "message" or call.end_ns is not None) for call in tools)
     nothing = run.kinds.keys() == {"infra"}
-    at_work = "agent" in run.kinds or any(call.outcome == "ok" for call in models)
-    if nothing or unseen or (not knows_tools and at_work):
+    at_work = not run.kinds.keys().isdisjoint(("agent", "tool")) or any(call.outcome == "ok" for call in models)
+    # Steps alone, of an instrumentation that does not tell how what is done in them ends.
+    steps = not (models or at_work) and not any(
+        span.kind != "infra" and records(span, "errors") is True for span in run.spans
+    )
+    if nothing or unseen or steps or (not knows_tools and at_work):
         return {"errors": None, "unrecovered_errors": None}
     return {
         "errors": len(failed),
@@ -162,8 +175,14 @@ def _errors(
 
 
 def _knows_tools(run: RunSpans, models: Sequence[LlmCall], records: Callable[[Span, str], bool | str]) -> bool:
-    """Return whether the instrumentation at work records tool calls, or the model calls tell of all of them."""
-    if any(span.kind in ("tool", "agent") and records(span, "tool_calls") is not False for span in run.spans):
+    """Return whether the instrumentation at work records tool calls, or the model calls tell of all of them.
+
+    One that could record them with another setting, or that sees some of them only, tells of none that is absent; and what
+    an agent called of whose work only the usage is told, nothing tells.
+    """
+    if any(run.role[index] == "turn" for kind in ("agent", "llm") for index in run.kinds.get(kind, ())):
+        return False
+    if any(span.kind in ("tool", "agent") and records(span, "tool_calls") is True for span in run.spans):
         return True
     answered = [call for call in models if call.outcome == "ok"]
     in_part = any(span.source == "log" and records(span, "tool_calls") is False for span in run.spans)
@@ -240,5 +259,5 @@ def _times(run: RunSpans) -> dict[str, int | None]:
     return {
         "first_start_ns": began,
         "last_end_ns": None if began is None or unknown or (instants and reached == began) else reached,
-        "busy_ns": None if unknown or instants else busy,
+        "busy_ns": None if began is None or unknown or instants else busy,
     }

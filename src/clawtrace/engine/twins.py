@@ -1,16 +1,18 @@
 """Two instrumentations of one program: whose every model call another tells of as well, its tools and agents are the same.
 
-When every model call of one scope is also told by another scope, the k-th tool span (agent span) of a name in the one is
-the k-th of that name in the other, provided the other has all of them (spec: span-model.md §4). The two tool spans become
-one logical call; of the two agent spans one is the activation, and what hangs below the other hangs below it.
+When every model call of one scope is also told by another scope, a tool span (agent span) in the one is that of the same
+name in the other which ran at the same time, and else, provided the other has all of them, the next one of that name (spec:
+span-model.md §4). The two tool spans become one logical call; of the two agent spans one is the activation, and what hangs
+below the other hangs below it.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Sequence
+from itertools import product
 
-from clawtrace.engine.span import Span
+from clawtrace.engine.span import REMOTE_PARENT, Span
 from clawtrace.engine.walk import Walked
 
 __all__ = ["join_twins"]
@@ -65,7 +67,10 @@ class _Calls:
 
 
 def _inside_of_their_own(spans: Sequence[Span], walked: Walked) -> dict[int, int]:
-    """Return the activation that an agent span repeats: it is right inside of one of its name that another scope wrote."""
+    """Return the activation that an agent span repeats: it is right inside of one of its name.
+
+    Another scope wrote that one, or it is the caller's side of a remote agent, of which the other side tells as well.
+    """
     found: dict[int, int] = {}
     agents = [index for index, span in enumerate(spans) if span.kind == "agent"]
     for index in sorted(agents, key=walked.depth.__getitem__):
@@ -75,11 +80,23 @@ def _inside_of_their_own(spans: Sequence[Span], walked: Walked) -> dict[int, int
             and above is not None
             and walked.tool[index] is None
             and spans[above].kind == "agent"
-            and spans[above].scope != span.scope
             and spans[above].agent_name == span.agent_name is not None
+            and (spans[above].scope != span.scope or _remote(spans, walked, index, above))
         ):
             found[index] = found.get(above, above)
     return found
+
+
+def _remote(spans: Sequence[Span], walked: Walked, index: int, above: int) -> bool:
+    """Return whether a request to another process lies between an agent span and the one above it."""
+    first = spans[0].sid
+    at: int | None = index
+    while at is not None and at != above:
+        span = spans[at]
+        if span.kind == "infra" or (span.flags or 0) & REMOTE_PARENT == REMOTE_PARENT:
+            return True
+        at = None if span.parent_sid is None or walked.cut[at] else span.parent_sid - first
+    return False
 
 
 def _twice_told(spans: Sequence[Span], group: Sequence[int | None]) -> bool:
@@ -117,17 +134,37 @@ def _pairs(spans: Sequence[Span], group: Sequence[int | None]) -> list[tuple[int
     pairs: list[tuple[int, int]] = []
     for kind in ("tool", "agent"):
         gone: set[str] = set()
-        for kept in order:
-            for twin in order:
-                names = [key[2] for key in named if key[:2] == (twin, kind)]
-                enough = all(len(named[twin, kind, n]) <= len(named.get((kept, kind, n), [])) for n in names)
-                if twin == kept or {twin, kept} & gone or not names or not calls[twin] <= calls[kept] or not enough:
-                    continue
-                gone.add(twin)
-                for n in names:
-                    of_twin, of_kept = named[twin, kind, n], named[kept, kind, n]
-                    pairs += zip(_beyond(of_kept, of_twin, group), _beyond(of_twin, of_kept, group), strict=False)
+        for wholly, kept, twin in product((True, False), order, order):
+            names = [key[2] for key in named if key[:2] == (twin, kind)]
+            if twin == kept or {twin, kept} & gone or not names or not calls[twin] <= calls[kept]:
+                continue
+            if wholly and any(len(named[twin, kind, n]) > len(named.get((kept, kind, n), ())) for n in names):
+                continue
+            gone.add(twin)
+            for n in names:
+                of_twin, of_kept = named[twin, kind, n], named.get((kept, kind, n), [])
+                mine, others = _beyond(of_kept, of_twin, group), _beyond(of_twin, of_kept, group)
+                found = _at_once(spans, mine, others)
+                pairs += found.items()
+                if wholly:
+                    taken = set(found.values())
+                    pairs += zip(
+                        (i for i in mine if i not in found), (i for i in others if i not in taken), strict=False
+                    )
     return pairs
+
+
+def _at_once(spans: Sequence[Span], mine: Sequence[int], others: Sequence[int]) -> dict[int, int]:
+    """Return which of the `others` ran at the same time as which of `mine`, each once; all in order of start."""
+    found: dict[int, int] = {}
+    left = deque(others)
+    for index in mine:
+        span = spans[index]
+        while left and spans[left[0]].last_ns < span.start_ns:
+            left.popleft()
+        if left and spans[left[0]].start_ns <= span.last_ns:
+            found[index] = left.popleft()
+    return found
 
 
 def _beyond(others: Sequence[int], mine: Sequence[int], group: Sequence[int | None]) -> list[int]:

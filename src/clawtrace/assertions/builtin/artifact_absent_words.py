@@ -37,8 +37,9 @@ class ArtifactAbsentWords(Artifact):
 
     A mail that promises "guaranteed" results breaks the law in some places. Words are compared whole and without regard
     to case; the parts of a phrase may have any white space between them; characters that are not seen (soft hyphens) do
-    not part a word. A file that is missing fails: nothing was written that could be free of anything. In a file that
-    cannot be read as text whole, a word that is not found may still be there.
+    not part a word. A file that is missing or empty fails, and so does one that was there before the run and was not touched
+    unless `allow_stale` accepts it: nothing was written that could be free of anything. In a file that cannot be read as text
+    whole, a word that is not found may still be there.
 
     Example:
         - type: artifact_absent_words
@@ -46,6 +47,7 @@ class ArtifactAbsentWords(Artifact):
           words: [urgent, guaranteed, limited time]
     """
 
+    version = 2
     case_files = ("source",)
 
     words: Annotated[Annotated[tuple[Text, ...], Field(min_length=1)] | None, AfterValidator(_visible)] = None
@@ -78,6 +80,8 @@ class ArtifactAbsentWords(Artifact):
         if is_unread(text):
             sentence = f"`{self.path}` holds bytes that are no text, among which a word could be."
             return Finding(None, sentence, [], "the text of the file")
+        if not text.strip():
+            return Finding(False, f"`{self.path}` is empty: nothing was written that could be free of words.", [])
         return Finding(True, f"`{self.path}` holds none of {len(words)} words.", [])
 
     def _listed(self, world: World) -> list[str]:

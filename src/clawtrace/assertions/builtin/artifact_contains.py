@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from clawtrace.assertions._artifact import FreshArtifact
+from clawtrace.assertions._artifact import Artifact
 from clawtrace.assertions._bounds import need_one_of
 from clawtrace.assertions._documents import fields_of, headings, lookup
 from clawtrace.assertions._files import Text, hidden, read_text
@@ -17,7 +17,7 @@ from clawtrace.assertions.world import World
 __all__ = ["ArtifactContains"]
 
 
-class ArtifactContains(FreshArtifact):
+class ArtifactContains(Artifact):
     """The file that the run left has every section and every field asked for.
 
     A draft without its call to action is not done. `sections` are headings of Markdown, compared whole and without regard

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clawtrace.assertions._artifact import FreshArtifact
+from clawtrace.assertions._artifact import Artifact
 from clawtrace.assertions.probe import Finding
 from clawtrace.assertions.world import World
 
 __all__ = ["ArtifactExists"]
 
 
-class ArtifactExists(FreshArtifact):
+class ArtifactExists(Artifact):
     """The run left the file `path`, created or changed by it.
 
     An agent that says "done" may have written nothing. A file that was there before the run and was not touched is stale

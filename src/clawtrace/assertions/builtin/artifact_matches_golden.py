@@ -21,7 +21,8 @@ class ArtifactMatchesGolden(Artifact):
     """The file that the run left is as similar to the golden file as asked.
 
     It finds the draft that lost half of its points. The measure is ROUGE-L F1: the longest common subsequence of words, over
-    the number of words of both, without regard to case; 1 is the same text, and below `rouge_threshold` it fails.
+    the number of words of both, without regard to case; 1 is the same text, and below `rouge_threshold` it fails. So does a
+    file that was there before the run and was not touched, however similar it is, unless `allow_stale` accepts it.
 
     Example:
         - type: artifact_matches_golden
@@ -30,6 +31,7 @@ class ArtifactMatchesGolden(Artifact):
           rouge_threshold: 0.8
     """
 
+    version = 2
     case_files = ("golden",)
 
     golden: Text

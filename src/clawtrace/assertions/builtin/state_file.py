@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._artifact import FreshArtifact
+from clawtrace.assertions._artifact import Artifact
 from clawtrace.assertions._documents import fields_of, lookup, same
 from clawtrace.assertions._files import PathText, read_text
 from clawtrace.assertions.probe import Finding
@@ -17,7 +17,7 @@ from clawtrace.assertions.world import World
 __all__ = ["StateFile"]
 
 
-class StateFile(FreshArtifact):
+class StateFile(Artifact):
     """The state file that the run left has the status and the fields asked for.
 
     Agents keep their place in such files, and the next session believes them. It is a YAML or JSON mapping (or Markdown with

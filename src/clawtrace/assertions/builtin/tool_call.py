@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -18,6 +19,8 @@ from clawtrace.model.query import Query, Resolve
 
 __all__ = ["ToolCall"]
 
+_SHOWN = 120
+"""Characters of the arguments that the message repeats."""
 _UNREAD = "the text that was recorded"
 _NAMED = "c.name IN (SELECT m.value FROM asked_tool AS m)"
 # What each further condition says of a call: 1 it is met, 0 it is not, 2 nobody recorded it, 3 what was recorded of it
@@ -216,5 +219,17 @@ JOIN ({self._judged()}
         low, high, calls = row["low"], row["high"], plural(row["calls"], "call")
         asked = f"{words(self.count.min, self.count.max)} asked for"
         found = f"{low}" if low == high else f"at least {low}" if high is None else f"{low} to {high}"
-        described = " as described" if self._conditions else ""
-        return f"{found} of {calls} of `{self.tool}`{described}, {asked}."
+        return f"{found} of {calls} of `{self.tool}`{self._described()}, {asked}."
+
+    def _described(self) -> str:
+        """Say what is asked of a call besides its name."""
+        said = []
+        if self._asks_arguments:
+            written = json.dumps(self.args, ensure_ascii=False, default=str)
+            said.append(f"arguments {written if len(written) <= _SHOWN else written[: _SHOWN - 1] + '…'}")
+        if self.status is not None:
+            said.append(f"outcome `{self.status}`")
+        if self.result_contains is not None:
+            said.append(f"{self.result_contains!r} in the result")
+        by = f" by `{self.by_agent}`" if self.by_agent is not None else ""
+        return by + (f" with {', '.join(said)}" if said else "")

@@ -12,6 +12,8 @@ from clawtrace.model.query import Query
 
 __all__ = ["TraceCost"]
 
+_NO_CALL = "llm_calls"
+_NO_TOKENS = "run_totals.input_tokens"
 _NO_PRICE = "llm_calls.cost_source"
 _SOME_PRICES = "llm_calls.cost_usd"
 _TOKENS = "llm_calls.input_tokens"
@@ -35,7 +37,7 @@ class TraceCost(Assertion):
     growth = "exact"
     main_field = "max_usd"
     requires = ("llm_calls.cost_usd",)
-    warns_when_missing = frozenset({_NO_PRICE})
+    warns_when_missing = frozenset({_NO_CALL, _NO_TOKENS, _NO_PRICE})
 
     max_usd: Amount
     """Highest cost, in US dollars."""
@@ -75,7 +77,10 @@ ORDER BY run_id, model
         """Keep the answer unknown, and name the models that have no price, and those whose tokens are unknown."""
         untold = {detail["model"]: detail["untold"] for detail in details if detail["untold"]}
         unpriced = {detail["model"]: n for detail in details if (n := detail["calls"] - detail["untold"])}
-        missing = _NO_PRICE if not row["priced"] else _SOME_PRICES if unpriced else _TOKENS
+        if row["priced"]:
+            missing = _SOME_PRICES if unpriced else _TOKENS
+        else:
+            missing = _NO_PRICE if unpriced else _NO_TOKENS if untold else _NO_CALL
         return Outcome(row["run_id"], None, False, missing, {**row, "unpriced": unpriced, "untold": untold})
 
     def evidence(self) -> Query:
@@ -113,7 +118,7 @@ JOIN selected_runs AS s ON s.run_id = c.run_id
             for what, models in why.items()
             if models
         )
-        because = ", ".join(told) or "no model call with a cost is recorded"
+        because = ", ".join(told) or "no model call that cost anything is recorded"
         if not row["priced"]:
             return f"Whether the run cost at most {limit} is unknown: {because}."
         return f"The run cost at least {row['low']:.6g} USD of at most {limit}: {because}."

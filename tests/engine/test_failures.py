@@ -1,0 +1,106 @@
+"""The relation `errors`: which span stands for a failure, under which name, and whether it was recovered."""
+
+from __future__ import annotations
+
+import pytest
+from building import Lab, S, agent, chat, hex_id, tool
+
+ERRORS = "SELECT span_id, name, kind, message, recovered FROM errors ORDER BY span_id"
+UNANSWERED = {
+    "gen_ai.response.model": None,
+    "gen_ai.usage.input_tokens": None,
+    "gen_ai.usage.output_tokens": None,
+    "gen_ai.response.finish_reasons": None,
+}
+
+
+def failed(span: S, error: str) -> S:
+    span.error = error
+    return span
+
+
+def test_attempts_at_one_call_that_never_got_an_answer_are_one_failure(lab: Lab) -> None:
+    """Told by the innermost span, and of several by the first: it is where things went wrong."""
+    wrapper = failed(chat("w", "a", at=1, **UNANSWERED), "gave up")
+    wrapper.to = 40
+    first = failed(chat("x", "w", at=2, **UNANSWERED), "429")
+    second = failed(chat("y", "w", at=20, **UNANSWERED), "500")
+    lab.put(agent("a"), wrapper, first, second)
+
+    assert lab.rows(ERRORS) == [(hex_id("x"), "chat x", "llm", "429", False)]
+    assert lab.totals("errors", "unrecovered_errors") == (1, 1)
+
+
+def test_each_failed_attempt_at_an_answered_call_is_a_failure_of_its_own(lab: Lab) -> None:
+    wrapper = chat("w", "a", at=1)
+    wrapper.to = 40
+    first = failed(chat("x", "w", at=2, **UNANSWERED), "429")
+    second = failed(chat("y", "w", at=20, **UNANSWERED), "500")
+    lab.put(agent("a"), wrapper, first, second)
+
+    assert lab.rows("SELECT span_id, message, recovered FROM errors ORDER BY span_id") == [
+        (hex_id("x"), "429", True),
+        (hex_id("y"), "500", True),
+    ]
+
+
+@pytest.mark.parametrize(("at", "recovered"), [(5, False), (6, True), (30, True)])
+def test_a_model_call_is_recovered_by_one_that_began_when_it_had_ended(lab: Lab, at: int, recovered: bool) -> None:
+    """One beside it, of the same agent, is none: it could know nothing of the failure."""
+    lab.put(agent("a"), failed(chat("m", "a", at=1, **UNANSWERED), "500"), chat("n", "a", at=at))
+
+    assert lab.rows(ERRORS) == [(hex_id("m"), "chat m", "llm", "500", recovered)]
+
+
+def test_a_model_call_is_not_recovered_by_another_agents(lab: Lab) -> None:
+    lab.put(
+        agent("a"),
+        failed(chat("m", "a", at=1, **UNANSWERED), "500"),
+        agent("b", "a", at=10, to=30, agent="helper"),
+        chat("n", "b", at=12),
+    )
+
+    assert lab.rows("SELECT recovered FROM errors") == [(False,)]
+
+
+@pytest.mark.parametrize(("at", "recovered"), [(2, False), (3, True)])
+def test_a_tool_is_recovered_by_a_call_of_it_that_began_when_it_had_ended(lab: Lab, at: int, recovered: bool) -> None:
+    told = {"gen_ai.tool.call.result": "sunny"}
+    lab.put(agent("a"), failed(tool("t", "a", at=1), "timeout"), tool("u", "a", at=at, **told))
+
+    assert lab.rows(ERRORS) == [(hex_id("t"), "get_weather", "tool", "timeout", recovered)]
+
+
+def test_a_tool_is_not_recovered_by_another_tool(lab: Lab) -> None:
+    told = {"gen_ai.tool.call.result": "sunny"}
+    lab.put(agent("a"), failed(tool("t", "a", at=1), "timeout"), tool("u", "a", at=9, tool="search", **told))
+
+    assert lab.rows("SELECT recovered FROM errors") == [(False,)]
+
+
+def test_a_tool_without_a_name_is_told_by_its_span(lab: Lab) -> None:
+    """And nothing can be a second try of it."""
+    nameless, other = (tool(id, "a", at=at, **{"gen_ai.tool.name": None}) for id, at in (("t", 1), ("u", 9)))
+    nameless.name = other.name = "a step"
+    lab.put(agent("a"), failed(nameless, "timeout"), other)
+
+    assert lab.rows(ERRORS) == [(hex_id("t"), "a step", "tool", "timeout", False)]
+
+
+def test_whether_other_work_was_done_after_all_nothing_tells(lab: Lab) -> None:
+    """A later answer of the model is no second try of a step: it is unknown, and counts as unrecovered."""
+    lab.put(agent("a"), failed(S("s", "a", 1, 5, "load the index"), "no such file"), chat("m", "a", at=9))
+
+    assert lab.rows(ERRORS) == [(hex_id("s"), "load the index", "other", "no such file", None)]
+    assert lab.totals("errors", "unrecovered_errors") == (1, 1)
+
+
+def test_what_a_client_library_met_on_the_wire_is_no_failure_of_the_work(lab: Lab) -> None:
+    """The call that it served failed or not; that is what counts."""
+    request = failed(S("h", "t", 2, 3, "GET", {"http.request.method": "GET"}), "503")
+    told = {"gen_ai.tool.call.result": "sunny"}
+    lab.put(agent("a"), tool("t", "a", at=1, **told), request)
+
+    assert lab.rows("SELECT kind FROM spans WHERE name = 'GET'") == [("infra",)]
+    assert lab.rows(ERRORS) == []
+    assert lab.totals("errors") == (0,)

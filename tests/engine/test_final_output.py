@@ -1,0 +1,110 @@
+"""What a run answered: the word of the topmost agent of the conversation that started last, or nothing where two compete."""
+
+from __future__ import annotations
+
+import pytest
+from building import Lab, S, agent, asks, chat, says, tool
+
+OTHER = f"{2:032x}"
+ANSWER = "SELECT final_output FROM runs WHERE run_id = :run"
+
+
+def said(id: str, parent: str, at: int, text: str, trace: str = "") -> S:
+    """A model call that answered with a text."""
+    span = chat(id, parent, at=at, **{"gen_ai.output.messages": says(text)})
+    span.trace = trace or span.trace
+    return span
+
+
+def elsewhere(span: S) -> S:
+    span.trace = OTHER
+    return span
+
+
+def test_the_last_model_call_answers(lab: Lab) -> None:
+    lab.put(agent("a"), said("m", "a", 1, "Let me see."), tool("t", "a", at=10), said("n", "a", 20, "It is sunny."))
+
+    assert lab.rows(ANSWER) == [("It is sunny.",)]
+
+
+def test_a_last_call_that_asks_for_a_tool_is_no_answer(lab: Lab) -> None:
+    """Nor is one that got none: what was said before it was not the last word."""
+    lab.put(
+        agent("a"), said("m", "a", 1, "x"), chat("n", "a", at=20, **{"gen_ai.output.messages": asks(("c", "t", {}))})
+    )
+    failed = said("n", "a", 20, "partial")
+    failed.error = "500"
+    lab.put(agent("a"), said("m", "a", 1, "x"), failed, run="failed")
+
+    assert lab.rows(ANSWER) == [(None,)]
+    assert lab.rows(ANSWER, "failed") == [(None,)]
+
+
+@pytest.mark.parametrize(("first_ends", "answer"), [(30, "the second"), (40, "the second"), (41, None), (90, None)])
+def test_of_two_conversations_the_later_one_answers_if_the_first_was_over(
+    lab: Lab, first_ends: int, answer: str | None
+) -> None:
+    """However short the last call of the first one was: its agent may still have been at work."""
+    lab.put(
+        agent("a", to=first_ends),
+        said("m", "a", 5, "the first"),
+        elsewhere(agent("b", at=40, to=60)),
+        said("n", "b", 45, "the second", OTHER),
+    )
+
+    assert lab.rows(ANSWER) == [(answer,)]
+
+
+def test_a_conversation_that_never_ended_counts_from_its_start(lab: Lab) -> None:
+    lab.put(
+        agent("a", to=0),
+        said("m", "a", 5, "the first"),
+        elsewhere(agent("b", at=40, to=60)),
+        said("n", "b", 45, "the second", OTHER),
+    )
+
+    assert lab.rows(ANSWER) == [("the second",)]
+
+
+def test_several_texts_of_one_answer_are_its_lines(lab: Lab) -> None:
+    both = says("One.").replace("}]}]", '}, {"type": "text", "content": "Two."}]}]')
+    lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.output.messages": both}))
+
+    assert lab.rows(ANSWER) == [("One.\nTwo.",)]
+
+
+def test_work_without_agent_and_model_says_nothing(lab: Lab) -> None:
+    lab.put(S("s"), tool("t", "s", at=1))
+
+    assert lab.rows(ANSWER) == [(None,)]
+
+
+def test_a_later_conversation_that_said_nothing_takes_no_answer_from_the_earlier_one(lab: Lab) -> None:
+    lab.put(agent("a", to=30), said("m", "a", 5, "the first"), elsewhere(agent("b", at=40, to=60)))
+
+    assert lab.rows(ANSWER) == [(None,)]
+
+
+def worker(id: str, parent: str, at: int, to: int, word: str | None) -> S:
+    """An agent span of OpenInference, whose output is the agent's own word."""
+    attrs = {"openinference.span.kind": "AGENT", "agent.name": id} | ({} if word is None else {"output.value": word})
+    return S(id, parent, at, to, f"{id}.run", attrs, scope="openinference.instrumentation.agno")
+
+
+def test_the_topmost_agents_own_word_goes_before_the_models(lab: Lab) -> None:
+    """And before that of the agents that it asked, however late they spoke."""
+    lab.put(worker("top", "", 0, 90, "Top."), worker("sub", "top", 10, 80, "Sub."), said("m", "sub", 20, "Model."))
+
+    assert lab.rows(ANSWER) == [("Top.",)]
+
+
+def test_the_word_of_an_agent_that_was_asked_is_no_answer(lab: Lab) -> None:
+    lab.put(worker("top", "", 0, 90, None), worker("sub", "top", 10, 40, "Sub."), said("m", "top", 50, "Model."))
+
+    assert lab.rows(ANSWER) == [("Model.",)]
+
+
+def test_the_word_of_an_earlier_conversation_is_no_answer(lab: Lab) -> None:
+    lab.put(worker("top", "", 0, 30, "Top."), elsewhere(agent("b", at=40, to=60)), said("n", "b", 45, "Later.", OTHER))
+
+    assert lab.rows(ANSWER) == [("Later.",)]

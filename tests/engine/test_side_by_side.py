@@ -1,0 +1,160 @@
+"""A framework's callbacks beside the SDK's own spans: which of them are one model call where response ids are missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from building import Lab, S, chat, tool
+
+USAGE = ("llm_calls", "input_tokens", "output_tokens")
+UNTOLD = {"gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None}
+
+
+def told(scope: str, number: int, at: int, to: int, tokens: int | None = 100, **attrs: Any) -> S:
+    """Model call `number` as a scope tells it, in a trace of its own; without tokens it was told nothing of the answer."""
+    usage = UNTOLD if tokens is None else {"gen_ai.usage.input_tokens": tokens}
+    span = chat(f"{scope[0]}{number}", at=at, **usage, **attrs)
+    return replace(span, to=to, scope=scope, trace=f"{1000 * ord(scope[0]) + number:032x}")
+
+
+def named(number: int) -> dict[str, str]:
+    return {"gen_ai.response.id": f"chatcmpl-{number}"}
+
+
+def test_streamed_answers_beside_answers_that_have_an_id(lab: Lab) -> None:
+    """The callbacks know the id of a whole answer and none of a streamed one: the streamed ones were counted twice."""
+    lab.put(
+        told("framework", 1, 0, 9, **named(1)), told("sdk", 1, 1, 8, **named(1)),
+        told("framework", 2, 20, 29), told("sdk", 2, 21, 28, **named(2)),
+    )  # fmt: skip
+
+    assert lab.totals(*USAGE) == (2, 200, 20)
+
+
+def test_models_that_the_other_scope_never_tells_of(lab: Lab) -> None:
+    """Only one of two SDKs is instrumented: the calls of the other have no twin."""
+    other = {"gen_ai.request.model": "claude-haiku-4-5", "gen_ai.response.model": "claude-haiku-4-5"}
+    lab.put(told("framework", 1, 0, 9), told("sdk", 1, 1, 8, **named(1)), told("framework", 2, 20, 29, **other))
+
+    assert lab.totals(*USAGE) == (2, 200, 20)
+
+
+def test_streams_of_which_nobody_was_told_the_tokens(lab: Lab) -> None:
+    """As many calls on both sides, each in the time of another: one stream each, of unknown tokens."""
+    lab.put(
+        told("framework", 1, 0, 9, None), told("sdk", 1, 1, 8, None, **named(1)),
+        told("framework", 2, 20, 29, None), told("sdk", 2, 21, 28, None),
+    )  # fmt: skip
+
+    assert lab.totals(*USAGE) == (2, None, None)
+
+
+def test_streams_without_tokens_of_which_one_side_has_more(lab: Lab) -> None:
+    """Nothing tells that the call inside of another's time is that one: it may be another agent's."""
+    lab.put(
+        told("framework", 1, 0, 9, None), told("sdk", 1, 1, 8, None, **named(1)), told("sdk", 2, 2, 7, None, **named(2))
+    )
+
+    assert lab.totals("llm_calls") == (3,)
+
+
+def test_tokens_on_the_side_without_ids(lab: Lab) -> None:
+    """The scope that knows the ids was told nothing of the streams."""
+    lab.put(
+        told("framework", 1, 0, 9), told("sdk", 1, 1, 8, None, **named(1)),
+        told("framework", 2, 20, 29, 70), told("sdk", 2, 21, 28, None, **named(2)),
+    )  # fmt: skip
+
+    assert lab.totals(*USAGE) == (2, 170, 20)
+
+
+def test_an_id_in_one_of_three_scopes(lab: Lab) -> None:
+    """All of them tell of each call."""
+    scopes = ("framework", "sdk", "vendor")
+    lab.put(*(
+        told(scope, number, at + k, at + 9 - k, **(named(number) if scope == "vendor" else {}))
+        for number, at in enumerate((0, 20, 40))
+        for k, scope in enumerate(scopes)
+    ))  # fmt: skip
+
+    assert lab.totals(*USAGE) == (3, 300, 30)
+
+
+def test_parallel_calls_of_which_the_longer_one_started_first(lab: Lab) -> None:
+    """The short call's inner span came first, so the long one took it, and nothing was left that the short one holds."""
+    lab.put(
+        told("framework", 1, 0, 40), told("sdk", 1, 5, 39, **named(1)),
+        told("framework", 2, 2, 12), told("sdk", 2, 3, 11, **named(2)),
+    )  # fmt: skip
+
+    assert lab.totals(*USAGE) == (2, 200, 20)
+
+
+def test_an_attempt_that_only_the_sdk_tells_of(lab: Lab) -> None:
+    """The SDK tried again: its failed request has no twin, and its answer is the framework's call."""
+    failed = replace(told("sdk", 1, 1, 3, None), error="429")
+    lab.put(told("framework", 1, 0, 20, **named(1)), failed, told("sdk", 2, 5, 18))
+
+    assert lab.totals(*USAGE) == (1, 100, 10)
+
+
+NO_MODEL = {"gen_ai.request.model": None, "gen_ai.response.model": None}
+
+
+@pytest.mark.parametrize("words", [{}, NO_MODEL], ids=["the same model", "a model that one side does not name"])
+def test_a_failure_that_both_tell_of_is_one(lab: Lab, words: dict[str, None]) -> None:
+    """A failed call has no id: it was two failures, and the tools of the run were counted twice with it."""
+    failed = [
+        replace(told("framework", 2, 30, 39, None, **words), error="bad request"),
+        replace(told("sdk", 2, 31, 38, None), error="Error code: 400"),
+    ]
+    tools = [replace(tool(f"t{at}", at=at), scope=scope, to=25) for scope, at in (("framework", 20), ("sdk", 21))]
+    lab.put(told("framework", 1, 0, 9, **named(1)), told("sdk", 1, 1, 8, **named(1)), *tools, *failed)
+
+    assert lab.totals("llm_calls", "tool_calls", "errors") == (1, 1, 1)
+
+
+def test_failures_at_other_times_are_several(lab: Lab) -> None:
+    lab.put(
+        told("framework", 1, 0, 9, **named(1)), told("sdk", 1, 1, 8, **named(1)),
+        replace(told("framework", 2, 30, 39, None), error="bad request"),
+        replace(told("sdk", 2, 41, 48, None), error="bad request"),
+    )  # fmt: skip
+
+    assert lab.totals("llm_calls", "errors") == (1, 2)
+
+
+def test_the_very_same_tokens_where_one_side_names_no_model(lab: Lab) -> None:
+    lab.put(told("framework", 1, 0, 9, 123, **NO_MODEL), told("sdk", 1, 1, 8, 123, **named(1)))
+
+    assert lab.totals(*USAGE) == (1, 123, 10)
+
+
+class TestTools:
+    """Both scopes tell of every model call, and each of a tool call that the other does not tell of."""
+
+    MODELS = (told("framework", 1, 0, 9, **named(1)), told("sdk", 1, 1, 8, **named(1)))
+
+    def of(self, scope: str, at: int, name: str = "get", error: str | None = None) -> S:
+        span = tool(f"{scope[0]}{at}", at=at, tool=name, **{"gen_ai.tool.call.id": None})
+        return replace(span, scope=scope, to=at + 5, error=error, trace=f"{1000 * ord(scope[0]):032x}")
+
+    def test_what_each_of_them_lacks_does_not_make_the_others_two(self, lab: Lab) -> None:
+        lab.put(
+            *self.MODELS, self.of("framework", 20), self.of("framework", 40), self.of("sdk", 41),
+            self.of("sdk", 60, "final_answer"),
+        )  # fmt: skip
+
+        assert lab.rows("SELECT name, n FROM run_tools ORDER BY name") == [("final_answer", 1), ("get", 2)]
+
+    def test_the_one_that_ran_at_the_same_time_is_the_same(self, lab: Lab) -> None:
+        """The SDK lacks the first call: the failure is that of the second."""
+        lab.put(
+            *self.MODELS, self.of("framework", 20), self.of("framework", 40, error="boom"),
+            self.of("sdk", 41, error="boom"),
+        )  # fmt: skip
+
+        assert lab.rows("SELECT outcome FROM tool_calls ORDER BY call_no") == [("ok",), ("error",)]
+        assert lab.totals("tool_calls", "errors") == (2, 1)

@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["Waiting", "WaitingQuestion", "answer"]
 
 
-_TOGETHER = 64
-"""Runs that are asked about together at most: the verdicts of so few name the values of their own run only."""
-
-
 class WaitingQuestion:
     """One caller's question.
 
@@ -93,10 +89,14 @@ class Waiting:
     def company_of(self, question: WaitingQuestion, known: Iterable[str]) -> list[WaitingQuestion]:
         """Return the questions that wait and can be asked with this one, itself first; the others wait no more.
 
+        They are of at most as many runs as keep each verdict to the values of its own run.
+
         Args:
             question: whose caller has the store.
             known: the runs that the store knows.
         """
+        from clawtrace.engine.ask import OWN_VALUES
+
         if question.alone:
             return [question]
         asked = set(question.run_ids)
@@ -106,7 +106,7 @@ class Waiting:
             for one in list(self._questions):
                 runs = set(one.run_ids)
                 fits = one.evidence_of_passes == question.evidence_of_passes and runs <= there
-                fits = fits and len(asked) + len(runs) <= _TOGETHER
+                fits = fits and len(asked) + len(runs) <= OWN_VALUES
                 if one is not question and not one.alone and fits and asked.isdisjoint(runs):
                     found.append(one)
                     asked |= runs

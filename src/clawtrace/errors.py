@@ -80,7 +80,7 @@ class ConfigProblem(NamedTuple):
     key: str = ""
     """Dotted path of the key, for example ``assertions.2.mode``."""
     hint: str = ""
-    """A nearby valid word ("did you mean …?") or the next step; empty when none is known."""
+    """A nearby valid word ("Did you mean …?") or the next step; empty when none is known."""
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file

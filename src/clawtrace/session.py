@@ -14,14 +14,15 @@ One session owns one store. Everything on it may be called from any thread; ques
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from clawtrace._session_questions import SessionQuestions
 from clawtrace.config.session_settings import SessionSettings
-from clawtrace.errors import InputError, ReceiverError
+from clawtrace.errors import InputError, ReceiverError, StoreError
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.store.duckdb import MEMORY, DuckStore
 from clawtrace.store.owner import PATIENCE_SECONDS, Owner, remove_owner, write_owner
@@ -135,14 +136,18 @@ class Session(SessionQuestions):
         self._token = secrets.token_urlsafe(32)
         return Questions(answer, self._token)
 
-    def close(self) -> None:
-        """Stop the receiver (what it took in is committed), then let go of the store. Safe to call twice."""
+    def stop_receiving(self) -> None:
+        """Take nothing more in, and commit what was taken: the store holds what it will hold. Safe to call twice."""
         if self._receiver is not None:
             self._receiver.stop()
-            self._receiver = None
         if self._owner_file is not None:
             remove_owner(self._owner_file)
             self._owner_file = None
+
+    def close(self) -> None:
+        """Stop the receiver, then let go of the store. Safe to call twice."""
+        self.stop_receiving()
+        self._receiver = None
         self._store.close()
 
     def __enter__(self) -> Session:
@@ -198,6 +203,10 @@ class Session(SessionQuestions):
     def arrived(self, run_id: str) -> int:
         """Return how many spans, log records and metric points of a run this session has received and stored."""
         return self._receiver.counters(run_id).accepted if self._receiver is not None else 0
+
+    def has_grown(self, run_id: str) -> bool:
+        """Return whether spans or log records of a run came in this session."""
+        return self._receiver is not None and self._receiver.counters(run_id).last_arrival_ns is not None
 
     def close_run(self, record: RunRecord, *, processes_gone: bool, end_run: bool = False) -> RunRecord:
         """Wait until nothing more of the run can come, and store how it ended (spec: span-model.md §3).
@@ -273,33 +282,58 @@ class Session(SessionQuestions):
                 self._store, paths, adapters, redaction, run_of=run_of, ensure=self._current, must_be_logs=must_be_logs
             )
 
-    def take_run(self, store: Path, run_id: str, renamed: RunRecord | None = None) -> None:
-        """Copy a run with its spans and its record from another store, which nobody else may hold.
+    def take_run(self, store: Path, run_id: str, renamed: RunRecord | None = None) -> RunRecord | None:
+        """Copy a run with its spans and its record from another store, which nobody else may hold; return that record.
 
         Args:
             store: the other store.
             run_id: of the run.
             renamed: whose id, case, model and repetition the copy gets; None leaves them.
 
+        Returns:
+            The record of the copy; None where nobody announced the run.
+
         Raises:
-            InputError: that store is this session's own, or has no such run.
-            StoreError: that store cannot be opened, or the run not be written.
+            InputError: that store is this session's own, cannot be opened, or has no such run.
+            StoreError: the run cannot be written.
         """
         from clawtrace.store.whole_runs import copy_run
 
         if self._store.path != MEMORY and store.resolve() == Path(self._store.path).resolve():
             raise InputError(f"the run {run_id!r} would be copied from the store that is written, {str(store)!r}")
-        with self._store.lock:  # one file can be opened once in a process
-            source = DuckStore(store)
+        with self._other_store(store) as source:
+            if run_id not in source.run_ids():
+                raise InputError(f"the store {str(store)!r} has no run {run_id!r}; `clawtrace runs` lists its runs")
+            copy_run(source, self._store, run_id, renamed)
+        return self._store.record(run_id if renamed is None else renamed.run_id)
+
+    def runs_to_take(self, store: Path) -> list[str] | None:
+        """Return the runs that another store holds; None where it cannot be opened, such as while somebody else holds it."""
+        try:
+            with self._other_store(store) as source:
+                return source.run_ids()
+        except InputError:
+            return None
+
+    @contextmanager
+    def _other_store(self, path: Path) -> Iterator[DuckStore]:
+        """Open another store, with the lock held: one file can be opened once in a process.
+
+        Raises:
+            InputError: it cannot be opened.
+        """
+        with self._store.lock:
             try:
-                if run_id not in source.run_ids():
-                    raise InputError(f"the store {str(store)!r} has no run {run_id!r}; `clawtrace runs` lists its runs")
-                copy_run(source, self._store, run_id, renamed)
+                found = DuckStore(path)
+            except StoreError as error:
+                raise InputError(str(error)) from error
+            try:
+                yield found
             finally:
-                source.close()
+                found.close()
 
     def forget_runs(self, run_ids: Collection[str]) -> None:
-        """Take runs out of the store; meant for before anything is received.
+        """Take runs out of the store; meant for while nothing is received.
 
         Raises:
             StoreError: they could not be taken out.

@@ -14,7 +14,7 @@ import pytest
 from clawtrace.campaign.events import Interrupted, PlanReady, RunFinished, RunJudging, RunNotRun, RunStarted
 from clawtrace.campaign.execute import execute
 from clawtrace.campaign.layout import campaign_lock
-from clawtrace.errors import StoreError, StoreLockedError
+from clawtrace.errors import ConfigError, StoreError, StoreLockedError
 from clawtrace.model.verdict import Status
 
 
@@ -229,6 +229,21 @@ class TestFiles:
             "before": {"gone": digest["gone"], "kept": digest["kept"], "same": digest["same"]},
             "after": {"kept": digest["one\n"], "made": digest["new\n"], "same": digest["same"]},
         }
+
+    def test_what_judging_needs_is_loaded_while_the_agent_runs(self, project, monkeypatch):
+        """The agent ends only once it was; that it cannot be loaded is left to the question that needs it."""
+        ready = project.root / "ready"
+        os.mkfifo(ready)
+
+        def prepare():
+            ready.write_text("loaded")
+            raise ConfigError("a dialect cannot be read")
+
+        monkeypatch.setattr(project.session, "prepare", prepare)
+        project.case("a", f"cat {ready}")
+        (result,) = project.run().results
+
+        assert project.session.closed[result.run_id][0].final_output == "loaded"
 
     def test_a_second_campaign_starts_afresh(self, project):
         """What an agent left, even without write permission, is gone before the next run of that place."""

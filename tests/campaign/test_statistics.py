@@ -90,6 +90,7 @@ class TestPassRate:
             (PassRate(9, 0, 1), None),
             (PassRate(0, 9, 1), None),
             (PassRate(0, 0, 3), None),
+            (PassRate(2, 0, 0), "stable-pass"),
             (PassRate(1, 0, 0), None),
             (PassRate(0, 1, 0), None),
             (PassRate(), None),
@@ -230,6 +231,18 @@ class TestWhatCouldBeFound:
         assert lowest == again or statistics.fisher((ran, 0), (lowest, again - lowest)) > level
         if lowest:
             assert statistics.fisher((ran, 0), (lowest - 1, again - lowest + 1)) <= level
+
+    @given(counts, st.integers(1, 12), st.sampled_from([0.3, 0.05]))
+    @settings(max_examples=40, deadline=None)
+    def test_also_of_runs_that_passed_in_part(self, first, again, level):
+        """No number of passes below the old rate is called fewer from the lowest on; the rate itself never is."""
+        border = first[0] / sum(first) * again
+        suspicious = [n for n in range(again + 1) if n < border and statistics.fisher(first, (n, again - n)) <= level]
+
+        assert suspicious == list(range(statistics.lowest_unsuspicious(first, again, level)))
+
+    def test_nothing_is_suspicious_beside_no_run(self):
+        assert statistics.lowest_unsuspicious((0, 0), 5, 0.05) == 0
 
     @given(st.integers(2, 9), st.integers(2, 9), st.sampled_from([0.05, 0.01]))
     @settings(max_examples=40, deadline=None)

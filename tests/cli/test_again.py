@@ -64,7 +64,7 @@ class TestLastFailed:
         project.case("b")
         project.eval()
         (project.root / "report.out").unlink()
-        ended = project._program("eval", "--suite", "s", "--last-failed", "--report", "json=report.out")
+        ended = project.clawtrace("eval", "--suite", "s", "--last-failed", "--report", "json=report.out")
 
         assert ended.returncode == 0
         assert "Everything passed last time" in ended.stderr
@@ -87,7 +87,7 @@ class TestLastFailedAndRates:
         runs = project.eval("--repeat", "2")
         assert runs == {("f", 1): (False, "fail"), ("f", 2): (False, "pass")}
         assert project.ended.returncode == 0
-        ended = project._program("eval", "--suite", "s", "--repeat", "2", "--last-failed")
+        ended = project.clawtrace("eval", "--suite", "s", "--repeat", "2", "--last-failed")
 
         assert ended.returncode == 0
         assert "Everything passed last time" in ended.stderr
@@ -114,7 +114,7 @@ class TestLastFailedAndRates:
         project.case("b", assertions="  - {type: tool_not_invoked, tool: search, severity: warn}")
         project.eval()
         assert project.ended.returncode == 0
-        ended = project._program("eval", "--suite", "s", "--last-failed")
+        ended = project.clawtrace("eval", "--suite", "s", "--last-failed")
         assert ended.returncode == 0
 
         assert set(project.eval("--last-failed", "--strict")) == {("b", 1)}
@@ -198,7 +198,7 @@ def test_dry_run_estimates_from_several_stored_runs(project):
     for number, seconds in (("1", 1000), ("2", 2000), ("3", 9000)):
         data = json.loads((folder / number / "run.json").read_text())
         (folder / number / "run.json").write_text(json.dumps(data | {"duration_ms": seconds, "tokens": 100}))
-    ended = project._program("eval", "--suite", "s", "--dry-run", "--case", "a", "--repeat", "5")
+    ended = project.clawtrace("eval", "--suite", "s", "--dry-run", "--case", "a", "--repeat", "5")
 
     assert (
         "By 3 stored runs of the same cases, they typically take 4.0 s of agents' time, 200 tokens, and at least 2.0 s of agents' time"
@@ -229,7 +229,7 @@ assertions: [{{type: agent_exit_code, value: 0}}]
         self.mark = str(mark)
         report = project.root / "report.out"
         args = ("eval", "--suite", "s", "--run-profile", "p", "--report", f"json={report}")
-        ended = project._program(*args, env={"MARK": str(mark)})
+        ended = project.clawtrace(*args, env={"MARK": str(mark)})
         (case,) = json.loads(report.read_text())["cases"]
         return ended, case["runs"][0]
 
@@ -255,7 +255,7 @@ assertions: [{{type: agent_exit_code, value: 0}}]
             "configs/cases/a/test.yaml",
             self.CASE.format(command="'true'").replace("pass_env: [MARK]", "env: {MARK: /nonexistent/x}"),
         )
-        ended = project._program("eval", "--suite", "s", "--case", "a")
+        ended = project.clawtrace("eval", "--suite", "s", "--case", "a")
 
         assert ended.returncode == 4
         assert "RETRIED" not in ended.stdout
@@ -265,7 +265,7 @@ assertions: [{{type: agent_exit_code, value: 0}}]
         self.retrying(project, tmp_path_factory, command=f"[{sys.executable}, {AGENT}, search]")
         file = project.root / "configs/cases/a/test.yaml"
         file.write_text(file.read_text().replace("agent_exit_code, value: 0", "agent_exit_code, value: 3"))
-        ended = project._program(
+        ended = project.clawtrace(
             "eval", "--suite", "s", "--run-profile", "p", "--report", "json=r.json", "--reevaluate",
             env={"MARK": self.mark},
         )  # fmt: skip
@@ -301,18 +301,18 @@ sys.exit(0 if worked else 1)
 
 
 class TestProviderFailures:
-    def eval(self, project, tmp_path_factory, error: str, retries: int = 0):
+    def eval(self, project, tmp_path_factory, error: str, retries: int = 0, agent: str = PROVIDER_AGENT, *flags: str):
         """One run of an agent whose model call fails the first time it is run, and then never again."""
         folder = tmp_path_factory.mktemp("apart")
         for name in "ab":
-            (project.root / f"configs/cases/{name}/test.yaml").unlink()
-        project.write("agents/provider.py", PROVIDER_AGENT)
+            (project.root / f"configs/cases/{name}/test.yaml").unlink(missing_ok=True)
+        project.write("agents/provider.py", agent)
         case = TestRetries.CASE.replace('  setup: [\'test -e "$MARK" || {{ touch "$MARK"; exit 1; }}\']\n', "")
         command = f"[{sys.executable}, {project.root}/agents/provider.py, {error}, {folder}]"
         project.write("configs/cases/a/test.yaml", case.format(command=command))
         policy = f"execution_policy: {{infrastructure_retries: {retries}}}\n"
         project.write("configs/run_profiles/p.yaml", "schema_version: 1\nrun_profile_id: p\ntitle: P\n" + policy)
-        return project.eval("--run-profile", "p")
+        return project.eval("--run-profile", "p", *flags)
 
     def run_of(self, project):
         (case,) = json.loads((project.root / "report.out").read_text())["cases"]
@@ -326,6 +326,24 @@ class TestProviderFailures:
         run = self.run_of(project)
         assert (run["run_status"], run["status"]) == ("success", "pass")
         assert run["retried"] == ["attempt 1 failed: the agent's provider failed"]
+        (store,) = (project.root / "outputs/campaigns/s").glob("p-*/spans.duckdb")
+        listed = json.loads(project.clawtrace("runs", "list", "--store", str(store), "--json").stdout)
+        assert [one["run_id"] for one in listed] == [run["run_id"]]
+
+    def test_every_attempt_spends(self, project, tmp_path_factory):
+        """What a provider took before it gave up was paid as well; where that was too much, nothing is tried again."""
+        used = 'call.set_attributes({"gen_ai.usage.input_tokens": 1000, "gen_ai.usage.output_tokens": 500})'
+        agent = PROVIDER_AGENT.replace("    if not worked:", f"    {used}\n    if not worked:")
+        flags = ("--repeat", "2", "--max-tokens")
+        for limit, tried_again, used_up in (("2000", ["success", 1], "3000"), ("1000", ["provider_error", 0], "1500")):
+            self.eval(project, tmp_path_factory, "429", 1, agent, *flags, limit)
+            run = self.run_of(project)
+            data = json.loads((project.root / "report.out").read_text())
+
+            assert [run["run_status"], len(run["retried"])] == tried_again
+            assert [one["reason"] for one in data["not_run"]] == [
+                f"{used_up} tokens were used, and `--max-tokens` is {limit}"
+            ]
 
     def test_its_run_never_stands_for_another(self, project, tmp_path_factory):
         """T24: an outage is not cached; the next evaluation runs the agent."""
@@ -385,6 +403,21 @@ class TestQuarantine:
         assert 'message="quarantined, not run: 3000 tokens' in junit.read_text()
         assert "<error" not in junit.read_text()
 
+    @pytest.mark.parametrize(
+        "harm",
+        [("  type: command", "  type: command\n  setup: [exit 1]"), (sys.executable, "no-such-program")],
+        ids=["setup", "program"],
+    )
+    def test_what_cannot_be_run_of_it_stops_nothing(self, project, harm):
+        """Its error is reported, and the other case is run and decides."""
+        project.write("configs/suites/s.yaml", QUARANTINED)
+        project.case("b")
+        case = project.root / "configs/cases/a/test.yaml"
+        case.write_text(case.read_text().replace("title: a", "title: a\ntags: [flaky]").replace(*harm))
+
+        assert project.eval("--no-reuse") == {("a", 1): (False, "error"), ("b", 1): (False, "pass")}
+        assert project.ended.returncode == 0
+
     def test_nothing_but_quarantine_has_not_passed(self, project):
         """Of nothing that counts, nothing is known."""
         project.write("configs/suites/s.yaml", QUARANTINED)
@@ -438,12 +471,12 @@ class TestStoredRuns:
         """Span by span and fact by fact, but for what only its campaign knew."""
         project.eval()
         (store,) = (project.root / "outputs/campaigns/s").glob("default-*/spans.duckdb")
-        (run, *_) = json.loads(project._program("runs", "list", "--store", str(store), "--json").stdout)
+        (run, *_) = json.loads(project.clawtrace("runs", "list", "--store", str(store), "--json").stdout)
         out = tmp_path_factory.mktemp("apart") / "run.otlp.jsonl"
-        ended = project._program("runs", "export", run["run_id"], "--store", str(store), "--out", str(out))
+        ended = project.clawtrace("runs", "export", run["run_id"], "--store", str(store), "--out", str(out))
         assert ended.returncode == 0, ended.stderr
-        shown = json.loads(project._program("runs", "show", run["run_id"], "--store", str(store), "--json").stdout)
-        again = json.loads(project._program("inspect", str(out), "--one-run", run["run_id"], "--json").stdout)
+        shown = json.loads(project.clawtrace("runs", "show", run["run_id"], "--store", str(store), "--json").stdout)
+        again = json.loads(project.clawtrace("inspect", str(out), "--one-run", run["run_id"], "--json").stdout)
 
         told = ("run_id", "traces", "spans", "dialects", "tool_calls", "agents", "errors", "totals")
         assert {key: again["runs"][0][key] for key in told} == {key: shown["runs"][0][key] for key in told}
@@ -453,12 +486,12 @@ class TestStoredRuns:
         """Nothing of it is left that could stand for a run."""
         project.eval()
         (store,) = (project.root / "outputs/campaigns/s").glob("default-*/spans.duckdb")
-        runs = json.loads(project._program("runs", "list", "--store", str(store), "--json").stdout)
+        runs = json.loads(project.clawtrace("runs", "list", "--store", str(store), "--json").stdout)
         (gone,) = [run["run_id"] for run in runs if run["case_id"] == "a"]
-        ended = project._program("runs", "delete", gone, "--store", str(store))
+        ended = project.clawtrace("runs", "delete", gone, "--store", str(store))
         assert ended.returncode == 0, ended.stderr
 
-        assert gone not in project._program("runs", "list", "--store", str(store)).stdout
+        assert gone not in project.clawtrace("runs", "list", "--store", str(store)).stdout
         assert reused(project.eval()) == {"b"}
 
     def test_a_run_that_is_not_there(self, project):
@@ -466,7 +499,7 @@ class TestStoredRuns:
         project.eval()
         (store,) = (project.root / "outputs/campaigns/s").glob("default-*/spans.duckdb")
         for what in ("show", "export", "delete"):
-            ended = project._program("runs", what, "nothing", "--store", str(store))
+            ended = project.clawtrace("runs", what, "nothing", "--store", str(store))
 
             assert ended.returncode == 2
             assert "There is no run 'nothing'" in ended.stderr

@@ -65,7 +65,7 @@ def loaded(project):
 
 def refused(project) -> str:
     """Return what is said of a dataset that cannot be loaded; nothing is run then."""
-    ended = project._program("eval", "--suite", "s")
+    ended = project.clawtrace("eval", "--suite", "s")
     assert ended.returncode == 2, ended.stderr
     assert not (project.root / "outputs").exists()
     return ended.stderr

@@ -211,6 +211,37 @@ def test_a_reader_that_leaves_is_no_fault() -> None:
     assert done.returncode == 141
 
 
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+def test_standard_streams_that_are_closed(closed, tmp_path) -> None:
+    """`clawtrace … >&-`: the command does its work and has its own exit code; no file it opens takes the stream's place."""
+    program = Path(sys.executable).parent / "clawtrace"
+    closing = " ".join(f"{number}>&-" for number in closed)
+    for words, code in ((["schema", "--out", "schemas"], 0), (["eval", "--suite", "nope"], 2), (["init"], 2)):
+        done = subprocess.run(
+            ["/bin/sh", "-c", f'exec "$@" {closing}', "sh", str(program), *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            timeout=60,
+        )
+
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        assert "fault of clawtrace" not in done.stderr
+    assert not any(file.read_text().startswith("error") for file in (tmp_path / "schemas").iterdir())
+
+
+def test_a_working_folder_that_is_gone(fails_with) -> None:
+    """What the system says of it names nothing."""
+    result = fails_with(FileNotFoundError(2, "No such file or directory"))
+
+    assert (result.exit_code, result.stderr) == (
+        4,
+        "error: The working folder does not exist any more; change to one that does.\n",
+    )
+
+
 STRUCK = """
 import os, duckdb
 from clawtrace.cli import main as edge

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import shlex
 import subprocess
 import sys
 import time
@@ -64,22 +65,30 @@ def test_a_changed_agent_fails_the_case(program: Program, tmp_path: Path):
 
 
 def test_an_agent_without_spans_is_told_why(program: Program, tmp_path: Path):
-    """Exit code 3, with the hints for a run without a trace; the files are valid and the next command says the same."""
-    done = program("init", "--yes", "--command", command("silent"))
+    """Exit code 3, with the hints for a run without a trace; nothing is left, so that the command it prints can succeed."""
+    done = program("init", "--yes", "--command", command("silent"), "--message", "it's you", "--case", "mine")
 
     assert done.returncode == 3
     assert "exported no spans" in done.stdout
     assert "Nothing arrived at all. Usual causes: no exporter is configured" in " ".join(done.stdout.split())
-    assert program("eval", "--suite", "first").returncode == 3
+    assert files_in(tmp_path) == set()
+    assert not (tmp_path / "configs").exists()
+    again = shlex.split(done.stdout.splitlines()[-1])
+    assert again[0] == "clawtrace"
+    assert program(*again[1:]).returncode == 3
+    assert program(*again[1:], "--no-trial").returncode == 0
+    assert case_of(tmp_path, "mine")["input"]["messages"][0]["content"] == "it's you"
 
 
-def test_a_command_that_breaks_shows_its_last_words(program: Program):
-    """What a shell says of a missing program is shown."""
+def test_a_command_that_breaks_shows_its_last_words(program: Program, tmp_path: Path):
+    """What a shell says of a missing program is shown, once, before what else may be the cause."""
     done = program("init", "--yes", "--command", "no-such-program-anywhere")
 
     assert done.returncode == 3
-    assert "no-such-program-anywhere" in done.stdout
+    assert done.stdout.count("no-such-program-anywhere: not found") == 1
     assert "ended as `failed`" in done.stdout
+    assert "The agent ended as `failed` (exit code 127): begin with what it wrote on standard error." in done.stdout
+    assert files_in(tmp_path) == set()
 
 
 def test_nothing_is_overwritten(program: Program, tmp_path: Path):
@@ -164,15 +173,16 @@ def test_without_a_terminal_nothing_is_asked(program: Program, tmp_path: Path):
 
     assert done.returncode == 2
     assert "--command is missing" in done.stderr
+    assert "--command is empty" in program("init", "--yes", "--command", " ").stderr
     assert files_in(tmp_path) == set()
 
 
-def test_on_a_terminal_it_asks_with_defaults(tmp_path: Path):
-    """Three questions; an empty answer takes the default."""
+def answered(folder: Path, *answers: tuple[str, str]) -> str:
+    """Run `clawtrace init` on a terminal, write each answer once its words have been seen, and return all that was shown."""
     main, terminal = pty.openpty()
     process = subprocess.Popen(
         [Path(sys.executable).parent / "clawtrace", "init"],
-        cwd=tmp_path,
+        cwd=folder,
         env={
             name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "CLAWTRACE_", "COLUMNS"))
         },
@@ -181,7 +191,7 @@ def test_on_a_terminal_it_asks_with_defaults(tmp_path: Path):
         stderr=terminal,
     )
     os.close(terminal)
-    seen, answers = "", [("Command that starts", command("search")), ("told", ""), ("Name of the case", "asked")]
+    seen, left = "", list(answers)
     deadline = time.monotonic() + 60
     while process.poll() is None or select.select([main], [], [], 0)[0]:
         assert time.monotonic() < deadline, seen
@@ -190,11 +200,36 @@ def test_on_a_terminal_it_asks_with_defaults(tmp_path: Path):
                 seen += os.read(main, 4096).decode()
             except OSError:
                 break
-        if answers and answers[0][0] in seen:
-            os.write(main, answers.pop(0)[1].encode() + b"\n")
+        if left and left[0][0] in seen:
+            os.write(main, left.pop(0)[1].encode() + b"\n")
     os.close(main)
 
     assert process.wait() == 0, seen
+    return seen
+
+
+def test_on_a_terminal_it_asks_with_defaults(tmp_path: Path):
+    """Three questions; an empty answer takes the default."""
+    shown = answered(tmp_path, ("Command that starts", command("search")), ("told", ""), ("Name of the case", "asked"))
+
+    assert "Name of the case [first]: " in shown
     case = case_of(tmp_path, "asked")
     assert case["input"]["messages"][0]["content"] == "Hello! What can you do?"
     assert case["assertions"][0] == {"type": "tool_sequence", "expected": ["search"]}
+
+
+def test_a_name_that_cannot_be_is_asked_for_again(program: Program, tmp_path: Path):
+    """A second case: no name that is taken is proposed, and one that is taken, or is no id, does not end everything."""
+    assert program("init", "--yes", "--no-trial", "--command", "true").returncode == 0
+
+    shown = answered(
+        tmp_path,
+        ("Command that starts", command("search")),
+        ("told", "Hi"),
+        ("Name of the case", "first"),
+        ("is there already", "../x"),
+        ("an id has letters", "other"),
+    )
+
+    assert "[first]" not in shown
+    assert case_of(tmp_path, "other")["input"]["messages"][0]["content"] == "Hi"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 
 import pytest
+from tests.cli.conftest import PROGRAM, clean_environment
 from tests.cli.test_reuse import AGENT, Project
 from tests.receiver.secret_samples import SAMPLES
 
@@ -85,7 +88,7 @@ def test_a_setup_that_fails_says_nothing_of_them(project):
     """Its last line is in the report, with a mark."""
     setup = f"echo it broke with {KEY}; exit 1"
     project.write("configs/cases/a/test.yaml", CASE.format(python=sys.executable, key=KEY, setup=setup))
-    ended = project._program("eval", "--suite", "s", env={"MY_TOKEN": VALUE})
+    ended = project.clawtrace("eval", "--suite", "s", env={"MY_TOKEN": VALUE})
 
     assert ended.returncode == 4
     assert "it broke with [REDACTED:" in ended.stdout
@@ -98,3 +101,30 @@ def test_redaction_that_is_off_keeps_every_word(project):
     project.eval(MY_TOKEN=VALUE)
 
     assert {"stdout", "run.json"} <= set(leaks(project))
+
+
+def test_what_an_agent_printed_that_was_cut_down_with_clawtrace_is_cleaned_by_the_next_evaluation(
+    project, tmp_path_factory
+):
+    """Nobody was left to clean it; the run is not of the next evaluation, and its folder stays."""
+    waits = TALKER.replace(
+        "runpy.run_path", "open(os.environ['PLACE'], 'w').close(); __import__('signal').pause(); runpy.run_path"
+    )
+    project.write("agents/main.py", waits.format(value=VALUE, agent=str(AGENT)))
+    place = tmp_path_factory.mktemp("apart") / "said"
+    os.mkfifo(place)
+    case = project.root / "configs/cases/a/test.yaml"
+    case.write_text(case.read_text().replace("env: {", f"env: {{PLACE: '{place}', "))
+    quiet = subprocess.DEVNULL
+    environment = clean_environment(MY_TOKEN=VALUE)
+    process = subprocess.Popen(
+        [str(PROGRAM), "eval", "--suite", "s"], cwd=project.root, env=environment, stdout=quiet, stderr=quiet
+    )
+    place.open().close()  # waits for the agent, which has said everything then
+    process.kill()
+    process.wait()
+    assert "stdout" in leaks(project)
+
+    project.case("b")
+    project.eval("--case", "b", MY_TOKEN=VALUE)
+    assert leaks(project) == []

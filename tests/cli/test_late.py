@@ -17,7 +17,7 @@ NOT_REMOVED = "  - {type: tool_not_invoked, tool: rm}"
 MEDDLER = """\
 import json, os, sys, urllib.request
 from pathlib import Path
-place = Path(sys.argv[1])
+place = Path(sys.argv[1], "run_id")
 if sys.argv[2] == "first":
     place.write_text(os.environ["CLAWTRACE_RUN_ID"])
 else:
@@ -87,15 +87,64 @@ class TestASpanThatCameLate:
         assert project.eval("--last-failed") == {("a", 1): (True, "fail")}
 
 
-def test_a_span_that_comes_while_others_run_is_in_the_verdict_of_its_run(project, tmp_path_factory):
-    """The run was judged and closed; the report of the campaign is of all that was received by its end."""
-    place = tmp_path_factory.mktemp("apart") / "run_id"
-    script = MEDDLER.replace("{agent!r}", repr(str(AGENT)))
-    project.write("agents/main.py", script)
+class TestAVerdictThatIsReadAgain:
+    """Nobody evaluates, and still nobody is told the verdict as if nothing had come since."""
+
+    def report(self, project):
+        (file,) = (project.root / "outputs/campaigns/s").glob("default-*/report.json")
+        runs = {case["case_id"]: case["runs"][0] for case in json.loads(file.read_text())["cases"]}
+        return {case_id: [one["stale"] for one in run["assertions"]] for case_id, run in runs.items()}
+
+    def adopt(self, project, program):
+        """Give run `a` a trace that named no run, in which `rm` was called."""
+        with Session.open(store_of(project)) as session:
+            (run_id,) = [one for one in session.run_ids() if "/a/" in one]
+            session.take("", removal(""))
+        return program("runs", "adopt", run_id, "07" * 16, "--store", str(store_of(project)))
+
+    def test_adopting_a_trace_marks_the_verdicts_of_the_run(self, project, program):
+        """In the campaign's report, and for who compares it; judged again they are marked no more."""
+        project.eval()
+        program("baseline", "set", "before", "s")
+        adopted = self.adopt(project, program)
+
+        assert adopted.returncode == 0, adopted.stderr
+        assert "Its verdicts are stale now" in adopted.stderr
+        assert self.report(project) == {"a": [True], "b": [False]}
+        compared = program("compare", "before", "s")
+        assert compared.returncode == 3
+        assert "1 run of the second campaign grew after the verdict, which is stale" in " ".join(
+            compared.stdout.split()
+        )
+
+        assert project.eval() == {("a", 1): (True, "fail"), ("b", 1): (True, "pass")}
+        assert self.report(project) == {"a": [False], "b": [False]}
+
+    def test_a_span_that_comes_while_only_another_case_is_asked_for(self, project, tmp_path_factory):
+        """The run that grew is not of this evaluation: it is named, and its judgement is marked."""
+        meddle(project, tmp_path_factory)
+        project.eval("--case", "a")
+        project.eval("--case", "b")
+        (kept,) = (project.root / "outputs/campaigns/s").glob("default-*/evaluations/*/-/a/1.json")
+
+        assert "warning: spans arrived of runs that were judged before (`s/-/a/1-" in project.ended.stderr
+        assert [one["stale"] for one in json.loads(kept.read_text())["result"]["verdicts"]] == [True]
+        assert project.eval() == {("a", 1): (True, "fail"), ("b", 1): (True, "pass")}
+
+
+def meddle(project, tmp_path_factory):
+    """Make the agent of `b` export a span under the id of the run of `a`."""
+    place = tmp_path_factory.mktemp("apart")
+    project.write("agents/main.py", MEDDLER.replace("{agent!r}", repr(str(AGENT))))
     for name, word in (("a", "first"), ("b", "second")):
         project.case(name, words=word, assertions=NOT_REMOVED)
         file = project.root / f"configs/cases/{name}/test.yaml"
         file.write_text(file.read_text().replace("search,", f'"{place}",'))
+
+
+def test_a_span_that_comes_while_others_run_is_in_the_verdict_of_its_run(project, tmp_path_factory):
+    """The run was judged and closed; the report of the campaign is of all that was received by its end."""
+    meddle(project, tmp_path_factory)
     runs = project.eval()
 
     assert runs == {("a", 1): (False, "fail"), ("b", 1): (False, "pass")}, project.ended.stdout

@@ -48,7 +48,7 @@ def test_explain_suggests_the_nearest_type(invoke) -> None:
     result = invoke("explain", "tool_seqence")
 
     assert result.exit_code == 2
-    assert "did you mean `tool_sequence`?" in result.stderr
+    assert "Did you mean `tool_sequence`?" in result.stderr
 
 
 def test_dialects_say_what_they_can_record(invoke) -> None:

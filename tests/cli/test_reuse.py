@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import clean_environment
 
+from clawtrace.session import Session
+
 PROGRAM = Path(sys.executable).parent / "clawtrace"
 AGENT = Path(__file__).with_name("agent.py")
 
@@ -33,7 +35,7 @@ class Project:
     """A project with one agent in its own folder, and the runs that it left."""
 
     def __init__(self, root: Path, program) -> None:
-        self.root, self._program = root, program
+        self.root, self.clawtrace = root, program
         self.write("agents/main.py", f'import runpy\nrunpy.run_path({str(AGENT)!r}, run_name="__main__")\n')
         self.write("agents/prompt.txt", "be brief")
         self.write("clawtrace.yaml", "schema_version: 1\n")
@@ -53,7 +55,7 @@ class Project:
     def eval(self, *args: str, **env: str):
         """Run the suite; return the reports' runs as (case, repetition) → (reused, status)."""
         report = self.root / "report.out"
-        ended = self._program("eval", "--suite", "s", "--report", f"json={report}", *args, env=env)
+        ended = self.clawtrace("eval", "--suite", "s", "--report", f"json={report}", *args, env=env)
         assert ended.returncode in (0, 1, 3), ended.stderr
         self.ended = ended
         data = json.loads(report.read_text())
@@ -145,6 +147,27 @@ class TestWhatIsReused:
         project.write("configs/cases/a/g.md", "y")
         assert reused(project.eval()) == {"a", "b"}
 
+    def test_an_edit_behind_a_link_counts(self, project, tmp_path_factory):
+        """T24: the agent, or what judges it, may lie outside of the project."""
+        outside = tmp_path_factory.mktemp("outside")
+        main = project.root / "agents/main.py"
+        (outside / "main.py").write_text(main.read_text())
+        main.unlink()
+        main.symlink_to(outside / "main.py")
+        (outside / "g.md").write_text("x")
+        project.case("a", assertions=SEARCHED + "\n  - {type: artifact_matches_golden, path: x.md, golden: g.md}")
+        (project.root / "configs/cases/a/g.md").symlink_to(outside / "g.md")
+        project.eval()
+        assert reused(project.eval()) == {"a", "b"}
+
+        (outside / "main.py").write_text(main.read_text() + "#\n")
+        assert reused(project.eval()) == set()
+        (kept,) = (project.root / "outputs/campaigns/s").glob("default-*/evaluations/*/-/a/1.json")
+        before = json.loads(kept.read_text())["fingerprint"]
+        (outside / "g.md").write_text("y")
+        assert reused(project.eval()) == {"a", "b"}
+        assert json.loads(kept.read_text())["fingerprint"] != before
+
     @pytest.mark.parametrize("path", ["{state}/done.txt", "../../../done.txt", "link/done.txt"])
     def test_a_file_beyond_the_workspace_is_looked_at_anew(self, project, path, tmp_path_factory):
         """T24: however the path leads there, nothing that was kept says what such a file holds today."""
@@ -179,6 +202,15 @@ class TestWhatIsReused:
     def test_no_reuse_runs_all(self, project):
         """The flag's promise."""
         assert reused(project.eval("--no-reuse")) == set()
+
+    def test_a_run_whose_place_another_took_is_gone_from_the_store(self, project):
+        """Whoever asks the store of a campaign is told of the runs that its folder keeps, and of each once."""
+        project.eval("--no-reuse")
+        (store,) = (project.root / "outputs/campaigns/s").glob("default-*/spans.duckdb")
+        listed = json.loads(project.clawtrace("runs", "list", "--store", str(store), "--json").stdout)
+        kept = [json.loads(file.read_text())["run_id"] for file in store.parent.glob("runs/*/*/*/run.json")]
+
+        assert sorted(row["run_id"] for row in listed) == sorted(kept)
 
     def test_named_inputs_narrow_down_what_counts(self, project):
         """With `inputs`, only these files, the case's folder and the program count."""
@@ -219,6 +251,20 @@ class TestWhereItIsFound:
 
         assert reused(runs) == {"a", "b"}
 
+    @pytest.mark.parametrize("git", [True, False], ids=["git", "no git"])
+    def test_results_in_another_folder_are_no_edit(self, project, git):
+        """Not an agent's input, wherever somebody wanted them; a folder of the same name that is the agent's own is."""
+        if git:
+            subprocess.run(["git", "init", "--quiet"], cwd=project.root, check=True)
+        project.write("agents/campaigns/summer/mail/manifest.json", "{}")
+        project.eval("--out", "elsewhere/now")
+        assert reused(project.eval()) == set()
+        project.eval("--out", "elsewhere/now", "--no-reuse")
+        assert reused(project.eval()) == {"a", "b"}
+
+        project.write("agents/campaigns/summer/mail/manifest.json", "{1: 2}")
+        assert reused(project.eval()) == set()
+
     def test_a_damaged_file_is_run_again_not_believed(self, project):
         """Half a file, a file of another version, or a store that is gone stand for nothing."""
         (folder,) = (project.root / "outputs/campaigns/s").glob("default-*")
@@ -238,15 +284,15 @@ class TestWhereItIsFound:
             ('{"schema": "clawtrace.run/2"}', "its `run.json` is of another version ('clawtrace.run/2', "),
         ):
             (folder / "runs/-/a/1/run.json").write_text(text)
-            assert why in project._program("eval", "--suite", "s", "--dry-run").stdout
+            assert why in project.clawtrace("eval", "--suite", "s", "--dry-run").stdout
         (folder / "runs/-/a/1/run.json").unlink()
-        assert "it was interrupted before it ended" in project._program("eval", "--suite", "s", "--dry-run").stdout
+        assert "it was interrupted before it ended" in project.clawtrace("eval", "--suite", "s", "--dry-run").stdout
 
     def test_a_store_that_is_no_database_says_what_to_do(self, project):
         """It is not written over, the message names the way out, and the way out works."""
         (store,) = (project.root / "outputs/campaigns/s").glob("default-*/spans.duckdb")
         store.write_text("junk")
-        ended = project._program("eval", "--suite", "s")
+        ended = project.clawtrace("eval", "--suite", "s")
 
         assert ended.returncode == 4
         assert "Move the file away; a campaign then runs its agents anew." in ended.stderr
@@ -269,7 +315,7 @@ def test_dry_run_starts_nothing_and_says_why(project):
     """Each run with what becomes of it, the numbers, and what earlier runs took."""
     project.case("a", message="please go")
     before = sorted(path.stat().st_mtime_ns for path in (project.root / "outputs").rglob("*"))
-    ended = project._program("eval", "--suite", "s", "--dry-run", "--repeat", "2")
+    ended = project.clawtrace("eval", "--suite", "s", "--dry-run", "--repeat", "2")
 
     assert ended.returncode == 0
     lines = [line.split() for line in ended.stdout.splitlines()]
@@ -287,7 +333,7 @@ def test_dry_run_names_the_files_that_were_edited(project):
     project.write("agents/new.py", "")
     project.write("configs/cases/a/data.csv", "1")
     (project.root / "agents/main.py").rename(project.root / "agents/other.py")
-    told = project._program("eval", "--suite", "s", "--dry-run").stdout
+    told = project.clawtrace("eval", "--suite", "s", "--dry-run").stdout
 
     assert "the case's folder (`data.csv` is new)" in told
     assert (
@@ -326,3 +372,44 @@ def test_a_campaign_that_was_killed_resumes_with_what_was_finished(tmp_path, pro
     (store,) = (tmp_path / "outputs/campaigns/s").glob("default-*/spans.duckdb")
     listed = json.loads(program("runs", "list", "--store", str(store), "--json").stdout)
     assert sorted(run["case_id"] for run in listed) == ["a", "b", "c"]
+
+
+class TestOfAnotherCampaign:
+    """A run of another campaign stands for one only while its spans can be had; else the agent is run."""
+
+    @pytest.fixture
+    def other(self, project):
+        """The store of the campaign `s`; a second suite has its case `a`."""
+        text = "schema_version: 1\nsuite_id: t\ntitle: T\ncase_selection: {include_case_ids: [a]}\n"
+        project.write("configs/suites/t.yaml", text)
+        (store,) = (project.root / "outputs/campaigns/s").glob("default-*/spans.duckdb")
+        return store
+
+    def evaluated(self, project):
+        ended = project.clawtrace("eval", "--suite", "t")
+        (file,) = (project.root / "outputs/campaigns/t").glob("default-*/report.json")
+        (case,) = json.loads(file.read_text())["cases"]
+        (manifest,) = (project.root / "outputs/campaigns/t").glob("default-*/manifest.json")
+        (listed,) = json.loads(manifest.read_text())["runs"]
+        assert listed["run_id"] == case["runs"][0]["run_id"]
+        return ended.returncode, case["runs"][0]["reused"], case["runs"][0]["status"]
+
+    @pytest.mark.usefixtures("other")
+    def test_it_stands_in_both(self, project):
+        """Its spans are copied, and the manifest names it."""
+        assert self.evaluated(project) == (0, True, "pass")
+
+    def test_while_another_process_holds_its_store(self, project, other):
+        """Two campaigns of one project can be run at the same time."""
+        with Session.open(other):
+            assert self.evaluated(project) == (0, False, "pass")
+
+    @pytest.mark.parametrize("harm", [b"no database", None], ids=["damaged", "without the run"])
+    def test_when_its_store_has_lost_it(self, project, other, harm):
+        """The folder keeps a run whose spans are gone."""
+        other.unlink()
+        if harm is None:
+            Session.open(other).close()
+        else:
+            other.write_bytes(harm)
+        assert self.evaluated(project) == (0, False, "pass")

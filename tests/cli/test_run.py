@@ -59,11 +59,28 @@ def test_passthrough_gives_the_commands_code(run) -> None:
 
 
 def test_no_trace_is_not_green(run) -> None:
-    """A command that exports nothing is skipped: exit 3, and it says where to look."""
+    """A command that exports nothing is skipped: exit 3, and it says once where to look."""
     done = run("--assertions", "checks.yaml", words="search silent")
+    unjudged = run(words="search silent")
+    broken = run(words="search silent exit=7")
 
     assert done.returncode == 3
-    assert "No span of this run arrived. `clawtrace env` shows what the command was told." in done.stderr
+    assert "SKIP  " in done.stderr
+    assert "there is no trace of this run" in done.stderr
+    for told in (done, unjudged):
+        assert told.stderr.count("print what we set with `clawtrace env`") == 1
+        assert "tokens ?" not in told.stderr
+    assert (unjudged.returncode, broken.returncode) == (0, 7)
+    assert "The agent ended as `failed` (exit code 7): begin with what it wrote on standard error." in broken.stderr
+
+
+def test_an_address_in_code_is_explained(run) -> None:
+    """An exporter that is given the base address in code posts to a path that there is not: the message says what it needs."""
+    done = run("--assertions", "checks.yaml", words="search base")
+
+    assert done.returncode == 3
+    assert "Nothing of this run was taken, 1 item refused: unknown path '/run/" in done.stderr
+    assert "needs all of it, with `/v1/traces` at its end." in done.stderr
 
 
 def test_the_time_limit_ends_the_command(run) -> None:

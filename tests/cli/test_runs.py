@@ -61,6 +61,12 @@ def test_list(invoke, store) -> None:
     assert listed(invoke, store, "--unattributed").keys() == {"b" * 32, "c" * 32}
     table = invoke("runs", "list", "--store", store)
     assert (table.exit_code, "mine" in table.stdout, table.stderr) == (0, True, "3 runs\n")
+    title, *rows = [line.split()[-1] for line in table.stdout.splitlines()]
+    assert (title, sorted(rows)) == ("unattributed", ["false", "true", "true"])
+    for trace in ("b" * 32, "c" * 32):
+        assert invoke("runs", "delete", trace, "--store", store).exit_code == 0
+    named = invoke("runs", "list", "--store", store)
+    assert "unattributed" not in named.stdout  # a column that says the same of every run tells nothing
 
 
 def test_adopt(invoke, store) -> None:

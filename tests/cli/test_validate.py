@@ -263,3 +263,49 @@ def test_the_bundled_configuration_is_sound(invoke: Invoke):
     result = invoke("validate", str(Path(__file__).parents[2]))
 
     assert report(result)[:2] == (0, [])
+
+
+def test_dialects_of_the_project_are_checked(project: Path, invoke: Invoke) -> None:
+    """Every file of the folders that `dialects` names, with line and column; what is right is listed by `dialects`."""
+    write(project, "clawtrace.yaml", "dialects: [telemetry]\n")
+    write(
+        project,
+        "telemetry/acme.yaml",
+        """\
+        dialect: acme
+        title: Acme's own agent
+        source: acme/bot
+        about: GenAI conventions.
+        extends: otel-genai
+        detect: {priority: 90, any: [{scope: "acme.*"}]}
+        """,
+    )
+    assert report(invoke("validate")) == (0, [], [])
+    assert "acme  Acme's own agent" in invoke("dialects").stdout
+    assert "telemetry/acme.yaml" in json.loads(invoke("validate", "--json").stdout)["files"]
+
+    write(project, "telemetry/broken.yaml", "dialect: broken\ntitle: [\n")
+    write(project, "telemetry/empty.yaml", "")
+    write(
+        project,
+        "telemetry/misspelt.yaml",
+        """\
+        dialect: misspelt
+        title: t
+        source: s
+        about: a
+        detect: {priority: 1, any: [{scope: "acme.*"}]}
+        events:
+          - log: [x]
+            is: llm
+            colums: {}
+        """,
+    )
+    code, problems, _ = report(invoke("validate"))
+
+    assert code == 2
+    assert [problem.split(" ")[0] for problem in problems] == [
+        "telemetry/broken.yaml:3:1:", "telemetry/empty.yaml:", "telemetry/misspelt.yaml:9:5:",
+    ]  # fmt: skip
+    assert problems[1] == "telemetry/empty.yaml: must be a mapping of keys"
+    assert problems[2].startswith("telemetry/misspelt.yaml:9:5: `events.0.colums` is not a known word; ")

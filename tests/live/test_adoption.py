@@ -41,7 +41,7 @@ def test_an_adopted_trace_leaves_no_run_behind(tmp_path: Path) -> None:
         export(session, 1, {})
         (alone,) = session.evaluate([TRACE], called)
         assert alone.verdicts[0].status == "pass"
-        assert "1 spans in 1 traces" in session.evaluate(["silent"], called)[0].verdicts[0].hint
+        assert "1 span in 1 trace arrived" in session.evaluate(["silent"], called)[0].verdicts[0].hint
         export(session, 2, {"clawtrace.run_id": "mine"})
 
         assert session.run_ids() == ["silent", "mine"]

@@ -20,8 +20,11 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from watchfiles import watch
 
 READY_SECONDS = 120
 TURN_SECONDS = 150
@@ -127,14 +130,26 @@ def _write_policy(folder: Path, refused: str) -> None:
 
 
 def _wait_for_answers(sessions: Path, awaited: dict[str, str]) -> None:
-    """Return when each session's transcript holds its text; OpenClaw tells nobody that a sub-agent's result was announced."""
-    end = time.monotonic() + AWAIT_SECONDS
+    """Return when each session's transcript holds its text: OpenClaw writes there that a sub-agent's result was announced."""
     for session, text in awaited.items():
         transcript = sessions / f"{session}.jsonl"
-        while not (transcript.exists() and text in transcript.read_text(encoding="utf-8")):
-            if time.monotonic() > end:
-                sys.exit(f"session {session!r} never said {text!r}")
-            time.sleep(0.1)
+
+        def said(file: Path = transcript, text: str = text) -> bool:
+            return file.exists() and text in file.read_text(encoding="utf-8")
+
+        if not _at_a_change(sessions, said, AWAIT_SECONDS):
+            sys.exit(f"session {session!r} never said {text!r}")
+
+
+def _at_a_change(folder: Path, holds: Callable[[], bool], seconds: float) -> bool:
+    """Return whether `holds` does, looking again whenever a file below `folder` changes, until `seconds` have passed."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        # What happens between the last look and the watch's start is seen by the look after its time-out.
+        next(watch(folder, rust_timeout=1000, yield_on_timeout=True, debounce=50, step=10, watch_filter=None))
+    return True
 
 
 def _turns(program: list[str], environment: dict[str, str], turns: tuple[str, ...]) -> int:
@@ -171,16 +186,21 @@ def _free_port() -> int:
 
 
 def _wait_until_ready(gateway: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    """Return when the gateway answers; OpenClaw tells nobody, so its health page is asked."""
-    end = time.monotonic() + READY_SECONDS
-    while time.monotonic() < end and gateway.poll() is None:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
-                if answer.status == 200:
-                    return
-        except OSError:
-            time.sleep(0.1)
-    sys.exit(f"the gateway did not become ready:\n{log.read_text(errors='replace')[-4000:]}")
+    """Return when the gateway answers: its health page is asked whenever it has written something, such as that it is ready."""
+
+    def answers_or_ended() -> bool:
+        return gateway.poll() is not None or _answers(port)
+
+    if not _at_a_change(log.parent, answers_or_ended, READY_SECONDS) or gateway.poll() is not None:
+        sys.exit(f"the gateway did not become ready:\n{log.read_text(errors='replace')[-4000:]}")
+
+
+def _answers(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
 
 
 if __name__ == "__main__":

@@ -320,7 +320,7 @@ def test_missing_data_fails_unless_allowed():
     [
         (lambda trace: trace.check(tool_was_called), UsageError, r"call it: `tool_was_called\(…\)`"),
         (lambda trace: trace.check(tool_was_called("a"), tool="b"), UsageError, r"fields \(tool\) go with"),
-        (lambda trace: trace.check("tool_was_caled", tool="a"), InvalidAssertionError, "did you mean"),
+        (lambda trace: trace.check("tool_was_caled", tool="a"), InvalidAssertionError, "Did you mean"),
         (lambda trace: trace.check("tool_was_called"), InvalidAssertionError, "tool.*missing"),
         (lambda trace: trace.check_all([]), UsageError, "at least one"),
         (lambda trace: trace.check(tool_was_called("a"), allow=["fail"]), UsageError, "missing_trace"),

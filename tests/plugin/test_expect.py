@@ -34,14 +34,14 @@ def test_functions_make_what_files_make():
 @pytest.mark.parametrize(
     ("make", "error", "said"),
     [
-        (lambda: expect.tool_sequnce, AttributeError, "did you mean `tool_sequence`"),
+        (lambda: expect.tool_sequnce, AttributeError, "Did you mean `tool_sequence`"),
         (lambda: expect._nothing, AttributeError, "has no attribute '_nothing'"),
         (lambda: expect.tool_call(), InvalidAssertionError, "`tool` is missing"),
         (lambda: tool_sequence(["a"], expected=["b"]), TypeError, "two values for `expected`"),
         (lambda: tool_sequence(["a"], "strict"), TypeError, "only `expected` may come without its name"),
         (lambda: expect.trace_token_budget(5), TypeError, "each needs its name"),
-        (lambda: tool_sequence(["a"], mod="strict"), InvalidAssertionError, "unknown field `mod`.*did you mean `mode`"),
-        (lambda: tool_sequence(["a"], mode="strikt"), InvalidAssertionError, "did you mean `strict`"),
+        (lambda: tool_sequence(["a"], mod="strict"), InvalidAssertionError, "unknown field `mod`.*Did you mean `mode`"),
+        (lambda: tool_sequence(["a"], mode="strikt"), InvalidAssertionError, "Did you mean `strict`"),
     ],
 )
 def test_mistakes_are_explained(make, error, said):
@@ -94,5 +94,5 @@ def test_conditions_written_in_python_are_those_of_files(made, written):
 
 def test_a_mistake_in_a_condition_is_explained():
     """Columns that do not exist are refused, with the nearest."""
-    with pytest.raises(InvalidAssertionError, match=r"select.parent.agent_nam.*did you mean `agent_name`"):
+    with pytest.raises(InvalidAssertionError, match=r"select.parent.agent_nam.*Did you mean `agent_name`"):
         spans(kind="tool").child_of(agent_nam="x").exist()

@@ -141,13 +141,15 @@ def test_the_fixture_is_listed_with_its_meaning(run_pytest):
 PAGE = Path(__file__).parents[2] / "docs" / "pytest.md"
 
 
-@pytest.mark.parametrize("number", range(3))
-def test_the_pages_examples_run(run_pytest, number):
-    """The test files that docs/pytest.md shows are tests that pass."""
+@pytest.mark.parametrize("number", range(4))
+def test_the_pages_examples_run(run_pytest, tmp_path, number):
+    """Every block of Python on docs/pytest.md is a test file that passes, beside the agent of docs/first-case.md."""
+    agent = re.search(r"<<'PYTHON'\n(.*?)PYTHON\n", PAGE.with_name("first-case.md").read_text(), re.DOTALL)
+    assert agent is not None
+    (tmp_path / "agent.py").write_text(agent.group(1))
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    whole = [example for example in examples if "def test_" in example]
-    assert len(whole) == 3
-    done = run_pytest(whole[number])
+    assert len(examples) == 4
+    done = run_pytest(examples[number])
 
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout

@@ -35,6 +35,17 @@ def test_links_lead_somewhere(page: Path):
     assert broken == []
 
 
+def test_the_readme_names_every_page():
+    """The table of the README has a row for each page of docs/, and one for each folder of pages."""
+    text = (ROOT / "README.md").read_text()
+    table = LINK.findall(text[text.index("## Documentation") :])
+    named = {(ROOT / target).resolve() for target, _ in table}
+    pages = {page for page in (ROOT / "docs").glob("*.md") if page.name != "README.md"}
+
+    assert pages - named == set()
+    assert {ROOT / "docs" / "reference", ROOT / "docs" / "adr" / "README.md"} <= named
+
+
 def test_every_page_is_linked():
     """No page of docs/ is an orphan: the index, or its own folder's, names each."""
     orphans = []

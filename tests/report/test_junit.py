@@ -1,15 +1,18 @@
 """JUnit XML: red exactly when the exit code is not 0, valid whatever agents write, nothing undecided shown as green."""
 
 import io
+import os
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from clawtrace.engine.gate import Gate
+from clawtrace.engine.thresholds import ThresholdRules, suite_rates
 from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
-from clawtrace.report.base import LeftOut
+from clawtrace.report.base import CaseLabels, LeftOut
 from clawtrace.report.junit import JunitReport
 
 
@@ -97,7 +100,7 @@ def test_nothing_evaluated_is_red(campaign) -> None:
     """A campaign without any run has one test case, and it is an error."""
     root = written(campaign())
 
-    assert root.get("errors") == "1"
+    assert (root.get("errors"), root.find(".//testcase").get("name")) == ("1", "(campaign)")
     assert root.find(".//error").get("message") == "Nothing was evaluated: there was no run."
 
 
@@ -164,3 +167,79 @@ def test_what_xml_cannot_carry_is_written_as_an_escape(char, verdict, run, campa
 
     escape = char.encode("unicode_escape", "surrogatepass").decode()
     assert root.find(".//failure").get("message") == f"a{escape}b <&> ]]> é"
+
+
+def everything(verdict, run, campaign):
+    """Of each thing that the format can say at least one."""
+    rated = {"id": "sometimes", "min_pass_rate": 0.9}
+    told = verdict(
+        "fail",
+        id="order",
+        description="The forecast is looked up first.",
+        dimensions=("task", "process"),
+        expected=["a", "b"],
+        evidence=(Evidence("t1", "c1", "execute_tool b", "ran first"), Evidence(None, None, "a", "")),
+        hint="Look at `clawtrace inspect`.",
+    )
+    repeated = [
+        run(verdict(**rated), told, run_id="r1", incomplete_because=("A parent was never received.",)),
+        run(
+            verdict("fail", **rated),
+            verdict("pass", id="order", sql=""),
+            run_id="r2",
+            repetition=2,
+            diagnostics=("1 span was rejected.",),
+            retried=("attempt 1 failed: the receiver was away",),
+        ),
+    ]
+    flaky = {"case_id": "flaky", "model_id": "m", "quarantined": True}
+    flaky_runs = [
+        run(verdict("fail", min_pass_rate=0.9), run_id="q1", **flaky),
+        run(run_id="q2", repetition=2, error="no such command", diagnostics=("why 1", "why 2"), **flaky),
+    ]
+    results = [
+        *repeated,
+        run(verdict("warn", known_failure=True), case_id="known", run_id="k"),
+        run(verdict(), error="broke late", case_id="late", run_id="l"),
+        *flaky_runs,
+    ]
+    thresholds = [
+        *suite_rates(results, [None, "m"], ThresholdRules(0.9, {"m": 1.0}), Gate()),
+        *suite_rates(results, [None], ThresholdRules(0.1), Gate()),
+        *suite_rates(results, [None], ThresholdRules(0.9, informational=True), Gate()),
+    ]
+    left_out = [
+        LeftOut("x1", "weather", None, 3, "the budget was spent"),
+        LeftOut("x2", "flaky", "m", 3, "the budget was spent", quarantined=True),
+    ]
+    labels = {
+        "weather": CaseLabels("Weather", row_of="forecasts", unjudged={"expectations": [], "rubric": {}}),
+        "known": CaseLabels("Known"),
+    }
+    return campaign(*results, thresholds=thresholds, left_out=left_out, labels=labels)
+
+
+def check_golden(name: str, text: str) -> None:
+    path = Path(__file__).parent / "golden" / name
+    if os.environ.get("CLAWTRACE_UPDATE_GOLDEN"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_the_whole_document(verdict, run, campaign) -> None:
+    """Pinned byte for byte: names, properties, texts, times and the order in which they stand."""
+    stream = io.StringIO()
+    JunitReport().write(everything(verdict, run, campaign), stream)
+
+    check_golden("everything.xml", stream.getvalue())
+
+
+@pytest.mark.parametrize("left_out", [[], [LeftOut("x", "c", None, 1, "the budget was spent", quarantined=True)]])
+def test_everything_in_quarantine_is_red(left_out, verdict, run, campaign) -> None:
+    """Nothing was evaluated that counts, however well it went."""
+    root = written(campaign(run(verdict(), quarantined=True), left_out=left_out))
+
+    assert root.find(".//error").attrib == {
+        "type": "nothing",
+        "message": "Nothing was evaluated: everything is in quarantine.",
+    }

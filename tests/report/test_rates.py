@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from clawtrace.engine.gate import Gate, exit_code_of
+from clawtrace.engine.pass_rate import PassRate, rate_of_runs
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import Status
 from clawtrace.report.json_report import results_of
@@ -114,6 +115,59 @@ def test_a_case_is_lost_when_nothing_could_lift_its_rate(repeated, statuses, rep
     assert Gate().is_lost(repeated(*statuses), repetitions) is lost
 
 
+def test_one_failed_assertion_of_several_loses_its_case(run, verdict) -> None:
+    """An assertion that must pass every time and failed once is enough; so is a repetition that broke."""
+    half = run(verdict("fail", id="never"), verdict("pass", id="always"))
+
+    assert Gate().is_lost([half], 5) is True
+    assert Gate().is_lost([run(verdict("pass")), half], 5) is True
+    assert Gate().is_lost([run(verdict("pass")), run(verdict("pass"))], 5) is False
+    assert Gate().is_lost([run(verdict("pass"), error="no such program")], 5) is True
+
+
+def test_a_case_is_lost_by_what_ended_and_what_is_to_come(repeated) -> None:
+    """Two failures lose five repetitions of which four must pass; ten may still bring eight."""
+    two_failed = repeated("fail", "fail")
+    five_of_ten = repeated("fail", "fail", "pass", minimum=0.5)
+
+    assert Gate().is_lost(two_failed, 5) is True
+    assert Gate().is_lost(two_failed, 10) is False
+    assert Gate().is_lost(five_of_ten, 10) is False
+    assert Gate().is_lost(five_of_ten, 3) is True
+
+
+def test_a_repetition_that_was_asked_nothing_is_undecided(repeated, run) -> None:
+    """It is no part of the rate that was reached, and no success either."""
+    runs = [*repeated(*["pass"] * 5), run(repetition=6)]
+
+    assert Gate().of_case(runs) is UNDECIDED
+    assert exit_code_of(runs) is UNDECIDED
+
+
+def test_repetitions_that_were_asked_less_count_for_what_they_were_asked(repeated) -> None:
+    """An assertion that was added to the case later has the rate of the repetitions that were asked it."""
+    asked_more = [
+        one._replace(verdicts=tuple(reversed(one.verdicts))) for one in repeated("pass", "pass", "fail", minimum=0.5)
+    ]
+    asked_less = asked_more[-1]._replace(verdicts=asked_more[-1].verdicts[:1], run_id="run-4", repetition=4)
+    (rated,) = Gate().rates([*asked_more, asked_less])
+
+    assert (rated.place, rated.rate) == (1, PassRate(passed=2, failed=1))
+
+
+@pytest.mark.parametrize(
+    ("statuses", "sentence"),
+    [
+        (["pass", "pass", "fail"], "2 of 3 repetitions passed; `min_pass_rate` is 0.8."),
+        (["pass", "skip", "inconclusive"], "1 of 3 repetitions passed, 2 undecided; `min_pass_rate` is 0.8."),
+    ],
+)
+def test_a_rate_is_told_with_what_is_undecided_if_anything_is(repeated, statuses, sentence) -> None:
+    (rated,) = Gate().rates(repeated(*statuses))
+
+    assert rated.sentence == sentence
+
+
 def junit(report):
     stream = io.StringIO()
     JunitReport().write(report, stream)
@@ -158,6 +212,7 @@ def test_a_known_failure_is_no_failure_in_reports(verdict, run, campaign) -> Non
     (case,) = junit(report).iter("testcase")
 
     assert report.exit_code is PASSED
+    assert rate_of_runs([run(known)]) == PassRate(passed=1)
     assert (found.status, found.known_failure, found.dimensions, found.scope) == ("warn", True, ["task"], None)
     assert case.find("skipped").get("type") == "known failure"
 

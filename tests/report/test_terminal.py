@@ -81,6 +81,71 @@ def test_unknown_is_never_zero(run, verdict, campaign) -> None:
     assert rows[1].split()[2:] == ["6", "?", "≥12", "≥$0.5000", "5.1", "s"]
 
 
+def test_repetitions_that_fail_alike_are_one_block(verdict, run, campaign, node) -> None:
+    """What fails in the same way in several repetitions is told once and names them; another message stands apart."""
+    from clawtrace.model.verdict import Evidence
+
+    deleted = (Evidence("t", "s1", "execute_tool rm", "rm: ok"),)
+    runs = [
+        run(
+            verdict("fail", run_id=f"run-{n}", message="took 9 s" if n == 4 else "rm was called", evidence=deleted),
+            run_id=f"run-{n}",
+            repetition=n,
+        )
+        for n in (1, 2, 3, 4, 5)
+    ]
+    trees = {f"run-{n}": [node("s1", None, 0, "execute_tool rm", "tool")] for n in (1, 2, 3, 4, 5)}
+    text = plain(campaign(*runs, trees=trees))
+
+    assert text.count("FAIL  weather · ") == 2
+    assert (
+        "FAIL  weather · repetitions 1-3, 5 · order (tool_sequence)\n"
+        "  rm was called\n"
+        "\n"
+        "  spans of repetition 1\n"
+        "▶ execute_tool rm  tool  100 ms\n"
+        "  → rm: ok\n"
+    ) in text.replace("     → rm", "  → rm")
+    assert "FAIL  weather · repetition 4 · order (tool_sequence)\n  took 9 s\n" in text
+    assert plain(campaign(*runs, trees=trees), verbose=True).count("FAIL  weather · ") == 5
+
+
+def test_assertions_that_say_the_same_are_one_block(verdict, run, campaign) -> None:
+    """A run without a trace says so once, with its hint, for all assertions; one with a description keeps its own."""
+    none = {"message": "there is no trace", "hint": "Nothing arrived at all.", "sql": ""}
+    skipped = run(
+        verdict("skip", id="a", type="a", **none),
+        verdict("skip", id="b", type="tool_call", **none),
+        verdict("skip", id="c", type="c", description="Never without asking.", **none),
+        diagnostics=("the agent ended as `failed`",),
+    )
+    text = plain(campaign(skipped))
+
+    assert "SKIP  weather · a, b (tool_call)\n  there is no trace\n  hint: Nothing arrived at all.\n" in text
+    assert "SKIP  weather · c\n  Never without asking.\n  there is no trace\n\n  note: the agent" in text
+    assert text.count("hint: ") == 1
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_why_a_trace_is_not_whole_is_told_once(verdict, run, campaign, number) -> None:
+    """One verdict that could still change says why itself; several leave it to one line, without the spans of each."""
+    from clawtrace.model.verdict import Evidence
+
+    why = "A span was never received."
+    open_ended = verdict(
+        "inconclusive",
+        message=f"No call was seen. This could still change: {why} This failure is known until 2099-12-31: x",
+        evidence=(Evidence(None, None, "somewhere", "saw nothing"),),
+    )
+    verdicts = [open_ended._replace(id=f"a{n}") for n in range(number)]
+    text = plain(campaign(run(*verdicts, complete=False, incomplete_because=(why,))), width=None)
+
+    assert text.count(why) == 1
+    assert ("could still change. This failure is known" in text) == (number == 2)
+    assert ("  incomplete: A span" in text) == (number == 2)
+    assert ("  • somewhere: saw nothing" in text) == (number == 1)
+
+
 def test_control_characters_cannot_paint(verdict, run, campaign, node) -> None:
     """A tool name with escape sequences or line breaks reaches neither plain paper nor a terminal as such."""
     from rich.console import Console
@@ -120,6 +185,61 @@ def test_wide_characters_keep_columns_aligned() -> None:
     )
 
     assert [papers.display_width(line) for line in stream.getvalue().splitlines()] == [10, 10, 10]
+
+
+def terminal(width: int, columns: list[str], rows: list[list[str]]) -> list[str]:
+    """A table as a terminal of this width shows it; columns that are named `#…` hold figures."""
+    from rich.console import Console
+
+    stream = io.StringIO()
+    titles = [Column(name.removeprefix("#"), "right" if name.startswith("#") else "left") for name in columns]
+    RichPaper(Console(file=stream, force_terminal=True, color_system=None, width=width)).table(
+        titles, [[(cell, "") for cell in row] for row in rows]
+    )
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+def test_a_table_on_a_terminal_gives_way_at_white_space() -> None:
+    """Sentences are wrapped before words are broken, and nothing is wider than the terminal."""
+    columns = ["case", "#first", "change", "verdict"]
+    row = ["(all cases)", "5/5", "-100 points (-100 to -39)", "regression"]
+
+    assert terminal(80, columns, [row]) == [
+        "case         first  change                     verdict",
+        57 * "─",
+        "(all cases)    5/5  -100 points (-100 to -39)  regression",
+    ]
+    assert terminal(46, columns, [row]) == [
+        "case         first  change          verdict",
+        46 * "─",
+        "(all cases)    5/5  -100 points     regression",
+        "                    (-100 to -39)",
+    ]
+    assert terminal(46, ["run_id", "#n"], [["first/-/first/1-" + 40 * "c", "1"]])[2:] == [
+        f"first/-/first/1-{27 * 'c'}  1",
+        13 * "c",
+    ]
+
+
+def test_a_table_that_cannot_fit_hides_no_column() -> None:
+    """More columns than the terminal has room for: each row with one column a line, none left out."""
+    columns = ["run_id", "#start_ns", "#end_ns", "name", "result"]
+    rows = [["r1", 30 * "1", 30 * "2", "greet", "a\nb " * 12], ["r2", "3", "4", "greet", ""]]
+
+    assert terminal(60, columns, rows) == [
+        "run_id    r1",
+        f"start_ns  {30 * '1'}",
+        f"end_ns    {30 * '2'}",
+        "name      greet",
+        "result    " + " ".join(10 * [r"a\nb"]),
+        r"          a\nb a\nb",
+        "",
+        "run_id    r2",
+        "start_ns  3",
+        "end_ns    4",
+        "name      greet",
+        "result",
+    ]
 
 
 class Tty(io.StringIO):

@@ -3,6 +3,7 @@
 import pytest
 
 from clawtrace.engine.gate import Gate
+from clawtrace.engine.pass_rate import PassRate
 from clawtrace.engine.thresholds import ThresholdRules, suite_rates
 
 # statuses of the runs, threshold, tolerance, informational: the code without flags, with --gate-incomplete warn, strict
@@ -14,6 +15,7 @@ TABLE = [
     (["pass", "fail"], 0.6, 0.0, True, (0, 0, 0)),
     (["pass", "inconclusive"], 0.6, 0.0, False, (3, 0, 3)),
     (["pass", "inconclusive"], 0.6, 0.0, True, (0, 0, 0)),
+    (["inconclusive"], 0.6, 0.0, False, (3, 0, 3)),
     (["fail", "inconclusive"], 0.6, 0.0, False, (1, 1, 1)),
     ([], 0.0, 0.0, False, (3, 3, 3)),
 ]
@@ -47,3 +49,37 @@ def test_the_campaign_fails_with_it(verdict, run, campaign) -> None:
     assert campaign(*runs, gate=gate).exit_code == 0
     assert campaign(*runs, gate=gate, thresholds=rates).exit_code == 1
     assert campaign(*runs, run(error="broke", repetition=3), gate=gate, thresholds=rates).exit_code == 4
+
+
+def test_each_model_has_the_rate_of_its_own_runs(verdict, run) -> None:
+    """What one model failed is not held against another."""
+    runs = [run(verdict(status), model_id=name) for name, status in (("a", "pass"), ("b", "fail"), ("b", "pass"))]
+    of_a, of_b = suite_rates(runs, ["a", "b"], ThresholdRules(0.9), Gate())
+
+    assert (of_a.rate, of_a.reached) == (PassRate(passed=1), True)
+    assert (of_b.rate, of_b.reached) == (PassRate(passed=1, failed=1), False)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "model", "tolerance", "sentence"),
+    [
+        (
+            ["pass", "fail"],
+            "gpt-4o",
+            0.05,
+            "1 of 2 runs of `gpt-4o` passed: 0.50, between 0.09 and 0.91; the threshold is 0.9 with a tolerance of 0.05",
+        ),
+        (
+            ["pass", "skip"],
+            None,
+            0.0,
+            "1 of 2 runs of the suite passed, 1 undecided: 0.50, between 0.09 and 1.00; the threshold is 0.9",
+        ),
+        ([], "gpt-4o", 0.0, "no run of `gpt-4o` was judged; the threshold is 0.9"),
+    ],
+)
+def test_a_threshold_says_what_was_found_and_what_was_asked(statuses, model, tolerance, sentence, verdict, run) -> None:
+    runs = [run(verdict(status), model_id=model, repetition=number) for number, status in enumerate(statuses, 1)]
+    (found,) = suite_rates(runs, [model], ThresholdRules(0.9, tolerance=tolerance), Gate())
+
+    assert found.sentence == sentence

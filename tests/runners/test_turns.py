@@ -11,8 +11,10 @@ from dataclasses import replace
 import pytest
 
 from clawtrace.errors import RunnerError
+from clawtrace.runners import command
 from clawtrace.runners.base import AgentFiles, Message
 from clawtrace.runners.command import CommandRunner
+from clawtrace.runners.process import supervise
 from clawtrace.runners.templates import session_id
 
 SYSTEM = (Message("system", "Be brief."),)
@@ -92,6 +94,19 @@ def test_the_time_limit_is_the_runs(run):
     assert (outcome.run_status, outcome.timed_out) == ("timed_out", True)
     assert outcome.notes == ("turn 2 of 3 was over its time; 1 further turn was not run",)
     assert outcome.ended_ns - outcome.started_ns < 1.9e9
+
+
+def test_a_clock_that_is_set_meanwhile_takes_no_time(run, monkeypatch):
+    """An hour that nobody waited is no part of the run's time."""
+
+    def an_hour_later(spec, stop):
+        end = supervise(spec, stop)
+        return replace(end, ended_ns=end.ended_ns + 3_600 * 10**9)
+
+    monkeypatch.setattr(command, "supervise", an_hour_later)
+    outcome = run("echo turn $CLAWTRACE_TURN", timeout_seconds=60)
+
+    assert (outcome.run_status, outcome.final_output) == ("success", "turn 3")
 
 
 def test_the_context_is_a_variable(bench):

@@ -12,14 +12,23 @@ from clawtrace.errors import PreconditionError, ReceiverError, RunnerError
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import StopSignal
 
-__all__ = ["attempt"]
+__all__ = ["attempt", "attempt_ids"]
 
 _FIRST_WAIT_SECONDS = 1.0
 """Before the second attempt; doubled before each further one."""
 
 
+def attempt_ids(run_id: str, retries: int) -> list[str]:
+    """Return the ids of the attempts at a run, in order: each is a run of its own."""
+    return [run_id, *(f"{run_id}-attempt{number}" for number in range(2, retries + 2))]
+
+
 def attempt(
-    planned: PlannedRun, retries: int, run: Callable[[PlannedRun, Sequence[str]], RunResult], stop: StopSignal
+    planned: PlannedRun,
+    retries: int,
+    run: Callable[[PlannedRun, Sequence[str]], RunResult],
+    stop: StopSignal,
+    spent: Callable[[], str],
 ) -> RunResult:
     """Return the result of the first attempt that the infrastructure let through, or of the last one.
 
@@ -31,6 +40,7 @@ def attempt(
         retries: how often it may be tried again.
         run: runs and judges; given why the attempts before failed.
         stop: ends the wait between attempts.
+        spent: says why nothing new may be started; empty while something is left to spend.
 
     Raises:
         RunInterruptedError: stopped while waiting.
@@ -38,17 +48,16 @@ def attempt(
         ReceiverError: the last attempt failed so.
     """
     failed: list[str] = []
-    for number in range(1, retries + 2):
-        this = planned if number == 1 else replace(planned, run_id=f"{planned.run_id}-attempt{number}")
+    for number, run_id in enumerate(attempt_ids(planned.run_id, retries), start=1):
         try:
-            result = run(this, failed)
-            if result.run_status != "provider_error" or number > retries:
+            result = run(replace(planned, run_id=run_id), failed)
+            if result.run_status != "provider_error" or number > retries or spent():
                 return result
             why = "the agent's provider failed"
         except PreconditionError:
             raise
         except (RunnerError, ReceiverError) as error:
-            if number > retries:
+            if number > retries or spent():
                 told = "".join(f"; {one}" for one in failed)
                 raise type(error)(f"{error}{told}") from error
             why = str(error)

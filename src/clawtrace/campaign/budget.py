@@ -10,7 +10,7 @@ __all__ = ["Budget"]
 
 
 class Budget:
-    """Adds up what runs took; several threads may use it. Reused runs take nothing.
+    """Adds up what runs took, each attempt at one by itself; several threads may use it. Reused runs take nothing.
 
     What a run took is known when it has ended: runs that are at work when the budget is spent still end.
 

@@ -9,7 +9,7 @@ significant is in no family: it cannot be rejected, so it need not be corrected 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -82,7 +82,7 @@ def compare(first: Measured, second: Measured, names: tuple[str, str], alpha: fl
         shared_runs=shared,
         only_in_first=only[0],
         only_in_second=only[1],
-        not_shown=_not_shown(suites, cases, only[0], second, shared),
+        not_shown=[*_not_shown(suites, cases, only[0], second, shared), *_stale(common.values())],
     )
 
 
@@ -359,6 +359,17 @@ def _not_shown(
         if suite.pass_rate.first.passed and suite.pass_rate.noticed_at is None
     ]
     return found
+
+
+def _stale(pairs: Iterable[Pair]) -> Iterator[str]:
+    """Yield which campaign was judged by less than its store holds."""
+    for side, campaign in zip(zip(*pairs, strict=True), ("first", "second"), strict=False):
+        grown = sum(run.stale for runs in side for run in runs)
+        if grown:
+            yield (
+                f"{grown} run{'s' if grown > 1 else ''} of the {campaign} campaign grew after the verdict, which is stale: "
+                "`clawtrace eval` judges again."
+            )
 
 
 def _ran(outcomes: Outcomes) -> int:

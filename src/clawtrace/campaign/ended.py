@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, cast
 
-from clawtrace.model.run import RunRecord
-from clawtrace.runners.base import RunOutcome
+from clawtrace.model.run import ClosedBy, RunRecord
+from clawtrace.runners.base import RunOutcome, RunStatus
 from clawtrace.runners.command_turn import read_output
 
-__all__ = ["with_last_words", "with_outcome", "with_provider_failure"]
+__all__ = ["as_stored", "with_last_words", "with_outcome", "with_provider_failure"]
 
 
 class _Session(Protocol):
@@ -46,6 +46,30 @@ def with_provider_failure(record: RunRecord, outcome: RunOutcome, session: _Sess
     session.put_record(record)
     note = f"the last model call failed with the provider's error `{error}`: the run ended as `provider_error`"
     return record, replace(outcome, run_status="provider_error", notes=(*outcome.notes, note))
+
+
+def as_stored(
+    stored: RunRecord | None, record: RunRecord, outcome: RunOutcome, session: _Session
+) -> tuple[RunRecord, RunOutcome]:
+    """Return the end of a run that a stored one is replayed as: how that one ended.
+
+    Args:
+        stored: what its store knows of it, under the id of the new run; None where nobody announced it, so that its spans are
+            all there is, and whole by themselves as those of any recording.
+        record: what is known of the new run.
+        outcome: what the runner says.
+        session: holds the spans.
+    """
+    if stored is None:
+        record = with_outcome(record, outcome)._replace(closed_by=ClosedBy.RECORDING)
+        session.put_record(record)
+        return record, outcome
+    return stored, replace(
+        outcome,
+        run_status=cast(RunStatus, stored.run_status or outcome.run_status),
+        exit_code=stored.agent_exit_code,
+        final_output=stored.final_output,
+    )
 
 
 def with_outcome(record: RunRecord, outcome: RunOutcome) -> RunRecord:

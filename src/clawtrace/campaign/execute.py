@@ -6,10 +6,10 @@ import concurrent.futures
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from pathlib import Path
 
 from clawtrace.assertions.world import Gateway, World
 from clawtrace.campaign.attempts import attempt
@@ -25,7 +25,8 @@ from clawtrace.campaign.events import (
     RunStarted,
 )
 from clawtrace.campaign.expand import Plan, PlannedRun
-from clawtrace.campaign.layout import write_json
+from clawtrace.campaign.late import mark_what_grew
+from clawtrace.campaign.manifest import write_manifest
 from clawtrace.campaign.one_run import (
     CampaignSession,
     RunContext,
@@ -36,15 +37,14 @@ from clawtrace.campaign.one_run import (
 )
 from clawtrace.campaign.packed_results import Packer
 from clawtrace.campaign.places import Place
+from clawtrace.campaign.preparing import preparing
 from clawtrace.campaign.reuse import Decision, decide, evaluation_folder, remember_inputs, remember_reports
 from clawtrace.campaign.reused_run import at_home, judge_stored
-from clawtrace.campaign.run_files import cleaned
-from clawtrace.campaign.stored import StoredRuns, read_run
+from clawtrace.campaign.stored import StoredRun, StoredRuns, read_run
 from clawtrace.campaign.stored_results import kept_file, write_result
-from clawtrace.config.case_file import LoadedCase
 from clawtrace.config.permissions import hook_policy
 from clawtrace.engine.gate import Gate
-from clawtrace.errors import ClawtraceError, ConfigError, PreconditionError, RunnerError
+from clawtrace.errors import ClawtraceError, ConfigError, InputError, PreconditionError, RunnerError
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import Runner, StopSignal, runner_types
 
@@ -77,10 +77,13 @@ class CampaignResult:
     started_at: float
     """Seconds since the epoch."""
     ended_at: float
+    """As many seconds later as it took, whatever somebody did to the clock."""
     interrupted: bool
     """Whether the user ended it (Ctrl-C)."""
     blind_spots: tuple[str, ...] = ()
     """What its budget could not see, one sentence each."""
+    stale: tuple[str, ...] = ()
+    """Other runs that the campaign keeps, of which more arrived now: their verdicts are out of date, and marked so."""
 
 
 def missing_runtimes(runs: Iterable[PlannedRun], env: Mapping[str, str]) -> dict[str, str]:
@@ -107,7 +110,8 @@ def execute(
     """Run every planned run and judge it; a stored run that can stand for a planned one spares its agent.
 
     The first Ctrl-C starts nothing new, ends the agents at work and returns what is there; a second one raises.
-    A missing program, container runtime or key is reported before anything starts: no run is started then.
+    A missing program, container runtime or key is reported before anything starts: no run is started then. When the last agent
+    has ended the session stops receiving, so that every verdict is of all that its store holds.
 
     Args:
         plan: from `expand`.
@@ -158,16 +162,21 @@ class _Execution:
         self._context = RunContext(session, runners, StopSignal(), env, project.telemetry_env, plan.folder, world)
 
     def run(self) -> CampaignResult:
-        started_at = time.time()
+        started_at, began = time.time(), time.monotonic()
         remember_reports(self.plan)
         remember_inputs(self.plan, self._decisions.values())
-        self._manifest(started_at)
+        write_manifest(self.plan, self._decisions, started_at, self._context.session.clean)
         self._tell(PlanReady(self.plan))
-        missing = missing_runtimes(self._to_start(), self._context.env)
+        stale: tuple[str, ...] = ()
+        deciding = [run for run in self._to_start() if not self.plan.suite.in_quarantine(run.case)]
+        missing = missing_runtimes(deciding, self._context.env)
         if missing:
             self._refuse(missing)
         else:
-            self._work()
+            with preparing(self._context.session) if self._to_start() else nullcontext():
+                self._work()
+            self._context.session.stop_receiving()
+            stale = mark_what_grew(self.plan, self._context.session)
             try:
                 self._judge_what_grew()
             except ClawtraceError:
@@ -178,9 +187,10 @@ class _Execution:
             results=tuple(self._results[run.run_id] for run in self.plan.runs if run.run_id in self._results),
             not_run=tuple(self._not_run[run.run_id] for run in self.plan.runs if run.run_id in self._not_run),
             started_at=started_at,
-            ended_at=time.time(),
+            ended_at=started_at + time.monotonic() - began,
             interrupted=self._interrupted,
             blind_spots=tuple(self._budget.blind_spots()),
+            stale=stale,
         )
 
     def _to_start(self) -> list[PlannedRun]:
@@ -253,12 +263,12 @@ class _Execution:
             result = self._broken(planned, error)
         except RunnerError as error:
             result = self._broken(planned, error)
-            if self.plan.stop_on_runner_error:
+            if self.plan.stop_on_runner_error and not self.plan.suite.in_quarantine(planned.case):
                 self._halt(f"the runner of `{planned.run_id}` failed before (`stop_on_runner_error`)")
         except ClawtraceError as error:
             result = self._broken(planned, error)
             self._halt(f"the store or the receiver failed in `{planned.run_id}`")
-        if is_run:
+        if is_run and result.error:
             self._budget.add(result)
         self._finish(planned, result)
         if self.plan.fail_fast and self._is_lost(planned):
@@ -281,13 +291,12 @@ class _Execution:
         decision = self._decisions[planned.run_id]
         kept = kept_file(self._evaluations, planned.folder)
         folder = self.plan.folder / planned.folder
-        if decision.stored is None or decision.evaluation is None:
-            result = attempt(
-                planned, self._retries, partial(self._run, decision=decision, place=place), self._context.stop
-            )
+        stored = self._at_home(decision, folder)
+        if stored is None:
+            tried = partial(self._run, decision=decision, place=place)
+            result = attempt(planned, self._retries, tried, self._context.stop, self._budget.spent)
             is_new = True
         else:
-            stored = at_home(decision.stored, folder, self.plan.folder, self._context.session)
             evaluation = None if decision.judge_anew else decision.evaluation
             result, is_new = judge_stored(planned, stored, evaluation, kept, self._context)
         run = read_run(folder, self.plan.folder)
@@ -296,6 +305,15 @@ class _Execution:
         if is_new and decision.evaluation is not None:
             write_result(kept, decision.evaluation, result)
         return result
+
+    def _at_home(self, decision: Decision, folder: Path) -> StoredRun | None:
+        """Return the run that stands for one, in this campaign's folder; None where none does, or it cannot be had any more."""
+        if decision.stored is None or decision.evaluation is None:
+            return None
+        try:
+            return at_home(decision.stored, folder, self.plan.folder, self._context.session)
+        except InputError:  # since it was decided, another process took hold of its store
+            return None
 
     def _run(self, planned: PlannedRun, failed: Sequence[str], decision: Decision, place: Place) -> RunResult:
         place.take()
@@ -308,7 +326,9 @@ class _Execution:
                 place.give_back()
 
             told = partial(self._tell, RunJudging(planned))
-            return run_one(planned, decision.fingerprint, self._context, told, looked, failed)
+            result = run_one(planned, decision.fingerprint, self._context, told, looked, failed)
+            self._budget.add(result)  # each attempt took what it took
+            return result
 
     def _judge_what_grew(self) -> None:
         """Judge the runs again of which more arrived after their verdict, while other agents were at work."""
@@ -349,35 +369,3 @@ class _Execution:
     def _tell(self, event: CampaignEvent) -> None:
         with self._telling:
             self._listener(event)
-
-    def _manifest(self, started_at: float) -> None:
-        """Write ``manifest.json``: what this campaign is, with the labels that reports show."""
-        suite, profile = self.plan.suite.config, self.plan.suite.run_profile
-        judging = self.plan.suite.evaluation_profile
-        cases: dict[str, Any] = {case.config.case_id: _case_entry(case) for case in self.plan.suite.cases}
-        labels = {
-            "title": suite.title,
-            "metadata": suite.metadata,
-            "models": [model.model_dump() for model in suite.models],
-            "run_profile": profile.model_dump(),
-            "evaluation_profile": judging.model_dump() if judging else None,
-            "cases": cases,
-        }
-        write_json(
-            self.plan.folder / "manifest.json",
-            {
-                "schema": "clawtrace.campaign/1",
-                "suite_id": suite.suite_id,
-                **cleaned(labels, self._context.session.clean),
-                "started_at": started_at,
-                "runs": [{"run_id": run.run_id, "folder": run.folder} for run in self.plan.runs],
-            },
-        )
-
-
-def _case_entry(case: LoadedCase) -> dict[str, Any]:
-    """Return what a manifest says of a case: its labels, its agent, and what waits for a judge."""
-    labels = case.config.model_dump(mode="json", include={"title", "description", "tags", "metadata"})
-    agent = case.agent.config.model_dump(mode="json", exclude={"schema_version"}) if case.agent else None
-    labels |= {"row_of": case.file_id} if case.dataset is not None else {}
-    return labels | case.config.for_judges() | ({"agent": agent} if agent else {})

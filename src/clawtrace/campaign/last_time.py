@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 from clawtrace.campaign.expand import Plan, PlannedRun
@@ -28,25 +29,42 @@ class StoreOfRuns(Protocol):
         """Return what the facts of runs are computed from now."""
         ...
 
+    def runs_to_take(self, store: Path) -> Collection[str] | None:
+        """Return the runs that another store holds; None where it cannot be opened."""
+        ...
+
 
 def against_the_store(plan: Plan, decisions: Mapping[str, Decision], session: StoreOfRuns) -> dict[str, Decision]:
     """Return the decisions with what only the campaign's store can tell of its stored runs.
 
-    One that the store does not hold is run. One of which more arrived after its verdict, or whose spans are read in another
+    One that its store does not hold is run, and so is one of another campaign whose store cannot be opened, such as while that
+    campaign is run by another process. One of which more arrived after its verdict, or whose spans are read in another
     way now (a dialect was edited), is judged again.
     """
     own = {one.stored.run_id for one in decisions.values() if one.stored is not None and _is_own(plan, one)}
     states = session.facts_states(sorted(own & set(session.run_ids()))) if own else {}
-    return {run.run_id: _against(plan, run, decisions[run.run_id], states) for run in plan.runs}
+    others = {one.stored.store for one in decisions.values() if one.stored is not None and not _is_own(plan, one)}
+    apart = {store: session.runs_to_take(store) for store in others}
+    return {run.run_id: _against(plan, run, decisions[run.run_id], states, apart) for run in plan.runs}
 
 
-def _against(plan: Plan, run: PlannedRun, decision: Decision, states: Mapping[str, tuple[int | str, ...]]) -> Decision:
+def _against(
+    plan: Plan,
+    run: PlannedRun,
+    decision: Decision,
+    states: Mapping[str, tuple[int | str, ...]],
+    apart: Mapping[Path, Collection[str] | None],
+) -> Decision:
     if decision.stored is None:
         return decision
-    if not _is_own(plan, decision):
+    own = _is_own(plan, decision)
+    held = states if own else apart[decision.stored.store]
+    if held is None:
+        return replace(decision, stored=None, why="the store that holds its spans cannot be opened now")
+    if decision.stored.run_id not in held:
+        return replace(decision, stored=None, why="its spans are not in its campaign's store any more")
+    if not own:
         return replace(decision, judge_anew=True)
-    if decision.stored.run_id not in states:
-        return replace(decision, stored=None, why="its spans are not in the campaign's store any more")
     last = _last(plan, run, decision)
     is_old = last is not None and last.facts_state != states[decision.stored.run_id]
     return replace(decision, judge_anew=True) if is_old else decision

@@ -37,6 +37,8 @@ class MeasuredRun(NamedTuple):
     """None in baselines of earlier versions."""
     quarantined: bool = False
     """Whether its case is known to be flaky, and decides nothing."""
+    stale: bool = False
+    """Whether more of it arrived after its verdicts."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +100,7 @@ def find_results(value: str, outputs: Path, others: Sequence[str] = ()) -> Path:
 
 def nearest(name: str, known: Sequence[str], none: str) -> str:
     """Return the sentence that helps somebody who named what is not there."""
-    hint = did_you_mean(name, known)
-    if hint:
-        return hint[0].upper() + hint[1:]
-    return f"There are: {', '.join(known)}." if known else none
+    return did_you_mean(name, known) or (f"There are: {', '.join(known)}." if known else none)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -169,4 +168,5 @@ def _run(run: Mapping[str, Any]) -> MeasuredRun:
         assertions={one["id"]: one["status"] for one in run["assertions"]},
         run_id=run["run_id"],
         quarantined=run.get("quarantined", False),
+        stale=any(one.get("stale") for one in run["assertions"]),
     )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
-from clawtrace.campaign.ended import with_last_words, with_outcome, with_provider_failure
+from clawtrace.campaign.ended import as_stored, with_last_words, with_outcome, with_provider_failure
 from clawtrace.campaign.expand import PlannedRun
 from clawtrace.campaign.layout import fresh_folder
 from clawtrace.campaign.reuse import RunFingerprint
@@ -75,12 +76,20 @@ class CampaignSession(Protocol):
         """Load what judging needs."""
         ...
 
+    def stop_receiving(self) -> None:
+        """Take nothing more in."""
+        ...
+
+    def has_grown(self, run_id: str) -> bool:
+        """Return whether spans or log records of a run came in this session."""
+        ...
+
     def close_run(self, record: RunRecord, *, processes_gone: bool) -> RunRecord:
         """Wait until nothing more can come."""
         ...
 
-    def take_run(self, store: Path, run_id: str, renamed: RunRecord | None = None) -> None:
-        """Copy a run, its spans and its record, from another store, maybe as another run."""
+    def take_run(self, store: Path, run_id: str, renamed: RunRecord | None = None) -> RunRecord | None:
+        """Copy a run, its spans and its record, from another store, maybe as another run; return the record."""
         ...
 
     def load_recordings(self, paths: Sequence[Path], grouping: Grouping) -> Any:
@@ -186,21 +195,22 @@ def run_one(
         outcome = with_last_words(outcome, context.session)
         judging()
         record = context.session.close_run(record, processes_gone=outcome.processes_gone)
-        said = _read_logs(context.session, outcome.logs, planned.run_id)
+        with _its_own_input():
+            said = _read_logs(context.session, outcome.logs, planned.run_id)
         record, outcome = with_provider_failure(record, outcome, context.session)
     else:
         said = ()
         outcome = runner.run(request, None, context.stop)
         judging()
         if outcome.stored is not None:
-            try:
-                context.session.take_run(outcome.stored.store, outcome.stored.run_id, record)
-            except InputError as error:
-                raise RunnerError(str(error)) from error
+            with _its_own_input():
+                taken = context.session.take_run(outcome.stored.store, outcome.stored.run_id, record)
+            record, outcome = as_stored(taken, record, outcome, context.session)
         else:
             record = with_outcome(record, outcome)
             context.session.open_run(record)
-            _load(context.session, outcome.recordings, planned.run_id)
+            with _its_own_input():
+                _load(context.session, outcome.recordings, planned.run_id)
     assertions = planned.case.assertions.for_run(values)
     world = after(request, outcome, context.world)
     (found,) = context.session.evaluate([planned.run_id], assertions, worlds={planned.run_id: world}, looked=looked)
@@ -213,6 +223,15 @@ def run_one(
     )
     keep_run(folder, planned, fingerprint, started_at, record, outcome, result, context.session.clean)
     return result
+
+
+@contextmanager
+def _its_own_input() -> Iterator[None]:
+    """Break the run alone whose recording or log cannot be read: the store is as good as before."""
+    try:
+        yield
+    except InputError as error:
+        raise RunnerError(str(error)) from error
 
 
 def _read_logs(session: CampaignSession, logs: Sequence[Path], run_id: str) -> tuple[str, ...]:

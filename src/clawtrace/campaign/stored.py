@@ -8,7 +8,7 @@ only, so that folders can be moved.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,10 +100,10 @@ def why_no_run(folder: Path) -> str:
     return f"its `run.json` is of another version ({schema!r}, this one reads {RUN_SCHEMA!r})"
 
 
-def kept_runs(campaign: Path) -> Iterator[StoredRun]:
-    """Yield every run that a campaign's folder keeps."""
+def kept_runs(campaign: Path, but: Collection[Path] = ()) -> Iterator[StoredRun]:
+    """Yield every run that a campaign's folder keeps; those in the folders `but` are not read."""
     for file in (campaign / "runs").glob("*/*/*/run.json"):
-        run = read_run(file.parent, campaign)
+        run = None if file.parent in but else read_run(file.parent, campaign)
         if run is not None:
             yield run
 

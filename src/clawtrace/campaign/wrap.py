@@ -8,15 +8,16 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from clawtrace.campaign.one_run import CampaignSession
+from clawtrace.campaign.preparing import preparing
 from clawtrace.config.assertion_list import AssertionList
 from clawtrace.config.base import is_slug
-from clawtrace.errors import ClawtraceError, RunnerError
+from clawtrace.errors import RunnerError
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import Protocol, RunStatus, StopSignal, TelemetryTarget
@@ -88,7 +89,7 @@ def run_command(
     spec = _spec(argv, record, session, env, switches or {}, protocol, timeout_seconds, streams, folder)
     session.open_run(record)
     stop = StopSignal()
-    with _preparing(session):
+    with preparing(session):
         try:
             with _interrupts(stop):
                 end = supervise(spec, stop)
@@ -152,22 +153,6 @@ def _shell_code(end: ProcessEnd) -> int:
     if end.signal is not None:
         return 128 + end.signal
     return end.exit_code if end.exit_code is not None else 1
-
-
-@contextmanager
-def _preparing(session: CampaignSession) -> Iterator[None]:
-    """Load what judging needs while the command runs: the first verdict waits half as long for it."""
-
-    def prepare() -> None:
-        with suppress(ClawtraceError):  # what cannot be loaded is told when it is needed
-            session.prepare()
-
-    thread = threading.Thread(target=prepare, name="clawtrace-prepare")
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
 
 
 @contextmanager

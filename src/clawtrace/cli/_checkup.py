@@ -95,8 +95,9 @@ def _receiver(project: Project) -> Iterator[Finding]:
     try:
         session = Session.open(receive=True, settings=settings)
     except ClawtraceError as error:
-        advice = "End what holds the port, or choose others with `receiver: {grpc_port, http_port}` in clawtrace.yaml."
-        yield Finding("receiver", "problem", str(error), advice)
+        yield Finding(
+            "receiver", "problem", str(error), "The ports are `receiver: {grpc_port, http_port}` in clawtrace.yaml."
+        )
         return
     with session:
         points = session.endpoints

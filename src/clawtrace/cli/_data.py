@@ -31,13 +31,19 @@ def stdout_paper() -> Paper:
 
 
 def print_table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table of texts and numbers; NULL is an empty cell, numbers stand to the right."""
+    """Write a table of texts and numbers; NULL is an empty cell, truth values are `true` and `false`, numbers stand to the right."""
     from clawtrace.report.paper import Column
 
     data = [list(row) for row in rows]
     numeric = [_is_numeric(row[i] for row in data) for i in range(len(titles))]
     columns = [Column(title, "right" if right else "left") for title, right in zip(titles, numeric, strict=True)]
-    stdout_paper().table(columns, [[("" if cell is None else str(cell), "") for cell in row] for row in data])
+    stdout_paper().table(columns, [[(_text(cell), "") for cell in row] for row in data])
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    return "" if cell is None else str(cell)
 
 
 def _is_numeric(cells: Iterable[Any]) -> bool:

@@ -16,6 +16,7 @@ _LONG = 40
 
 def print_explained(spans: Sequence[Mapping[str, Any]], paper: Paper) -> None:
     """Print each span with its dialect, and for each column its value and the rule that filled it."""
+    wide = max((len(entry["column"]) for span in spans for entry in span["columns"]), default=0)
     for span in spans:
         counted = f", counted as {span['counted_as']}" if span["counted_as"] != "none" else ""
         if span["counted_as"] == "duplicate" and span["counted_in"]:
@@ -27,8 +28,9 @@ def print_explained(spans: Sequence[Mapping[str, Any]], paper: Paper) -> None:
             value = _shown(entry["value"])
             if "counted" in entry:
                 value += f" ({_shown(entry['counted'])} counted)"
-            paper.line((f"    {entry['column']:<18}", "cyan"), (f" {value}", ""))
-            paper.paragraph(f"from {entry['rule']} [{entry['dialect']}]", first=" " * 23, indent=" " * 23, style="dim")
+            paper.line((f"    {entry['column']:<{wide}}", "cyan"), (f" {value}", ""))
+            lead = " " * (wide + 5)
+            paper.paragraph(f"from {entry['rule']} [{entry['dialect']}]", first=lead, indent=lead, style="dim")
 
 
 def _shown(value: Any) -> str:

@@ -22,7 +22,7 @@ PROJECT = """\
 # yaml-language-server: $schema=configs/schemas/project.schema.json
 # What holds for the whole project. Everything has a default; a file with `{}` is a valid one.
 
-# Folder of results: one folder a campaign. Keep it out of version control.
+# Folder of results: one folder a campaign. Keep it out of version control, but for its folder `baselines`.
 outputs: outputs
 
 # Prices of models that clawtrace does not know, in USD for a million tokens:

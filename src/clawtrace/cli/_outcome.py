@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import click
 
 from clawtrace.cli._reports import ReportTarget, in_every_format, report_option, write_reports, writes_to_stdout
-from clawtrace.errors import ClawtraceError
+from clawtrace.errors import ClawtraceError, ExitCode
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from clawtrace.engine.pass_rate import GateOn
     from clawtrace.engine.tree_view import SpanNode
-    from clawtrace.errors import ExitCode
     from clawtrace.model.verdict import RunResult
     from clawtrace.report.base import CampaignReport
     from clawtrace.session import Session
@@ -129,7 +128,8 @@ def finish(report: CampaignReport, output: Output, *, folder: Path | None = None
 
     unwritten = write_reports([*output.reports, *(in_every_format(folder) if folder else ())], report)
     stream = sys.stderr if to_stderr or writes_to_stdout(output.reports) else sys.stdout
-    print_campaign(report, paper_for(stream), verbose=output.verbose, quiet=output.quiet)
+    told = report._replace(exit_code=ExitCode.BROKEN) if unwritten else report
+    print_campaign(told, paper_for(stream), verbose=output.verbose, quiet=output.quiet)
     if unwritten:
         raise ClawtraceError(" ".join(unwritten))
     return report.exit_code

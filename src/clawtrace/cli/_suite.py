@@ -141,7 +141,7 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
         with progress() as listener:
             done = execute(plan, session, os.environ, listener, decisions=decisions, budget=budget)
         trees = trees_of(session, done.results)
-    for sentence in done.blind_spots:
+    for sentence in [*done.blind_spots, *_told_stale(done)]:
         click.echo(f"warning: {sentence}", err=True)
     report = _report_of(plan, done, gate, trees)
     code = finish(report, output, folder=plan.folder)
@@ -149,6 +149,16 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
         click.echo(f"interrupted: exit {_INTERRUPTED}; the same command runs what is missing", err=True)
         return _INTERRUPTED
     return code
+
+
+def _told_stale(done: CampaignResult) -> list[str]:
+    """Return one sentence on runs that were not asked for, and whose verdicts are out of date now; nothing where none is."""
+    if not done.stale:
+        return []
+    named = ", ".join(f"`{run_id}`" for run_id in done.stale[:3]) + (" …" if len(done.stale) > 3 else "")
+    return [
+        f"spans arrived of runs that were judged before ({named}): their verdicts are stale until they are judged again"
+    ]
 
 
 def _planned(

@@ -43,7 +43,9 @@ def command() -> None:
     """
 
 
-@command.command("set", epilog="Example: clawtrace baseline set main smoke")
+@command.command(
+    "set", short_help="Keep a campaign as a baseline.", epilog="Example: clawtrace baseline set main smoke"
+)
 @click.argument("name")
 @click.argument("campaign")
 @_out_option
@@ -61,7 +63,7 @@ def set_command(name: str, campaign: str, out: Path | None) -> None:
     click.echo(f"`{name}` is now {_words(baseline)}.", err=True)
 
 
-@command.command("show", epilog="Example: clawtrace baseline show main")
+@command.command("show", short_help="Show one baseline, or list all.", epilog="Example: clawtrace baseline show main")
 @click.argument("name", required=False)
 @_out_option
 @json_option
@@ -83,7 +85,11 @@ def show(name: str | None, out: Path | None, as_json: bool) -> None:
         print_table(("case", "model", "passed", "failed", "undecided", "pass_rate"), _cases(found[0].measured))
 
 
-@command.command("check", epilog="Example: clawtrace baseline check --name main --fail-on pass-rate")
+@command.command(
+    "check",
+    short_help="Compare a campaign with a baseline.",
+    epilog="Example: clawtrace baseline check --name main --fail-on pass-rate",
+)
 @click.argument("campaign", required=False)
 @click.option("--name", help="The baseline.  [default: the only one there is, or the only one of the campaign's suite]")
 @_out_option

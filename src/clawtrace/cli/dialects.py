@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -21,14 +23,15 @@ __all__ = ["command"]
 )
 @json_option
 def command(as_json: bool) -> None:
-    """List the dialects, what each can record, and where the facts come from.
+    """List the dialects, the project's own among them, what each can record, and where the facts come from.
 
     `yes` and `no` are facts about the instrumentation; any other word is the setting that makes it record that fact.
     """
     from clawtrace.cli._data import print_json, stdout_paper
+    from clawtrace.config.project_file import load_project
     from clawtrace.dialects import load_dialects
 
-    dialects = load_dialects()
+    dialects = load_dialects(load_project(Path.cwd(), os.environ).dialect_folders)
     if as_json:
         print_json([_facts(dialect) for dialect in dialects])
         return

@@ -98,20 +98,26 @@ def _print(found: Difference, paper: Paper) -> None:
         if side.complete is False:
             paper.line((f"        its trace is not complete: it may lack what the {_other(word)} run has", "yellow"))
     paper.line()
+    known = [figure for figure in found.figures if figure.first is not None or figure.second is not None]
     rows = []
-    for figure in found.figures:
+    for figure in known:
         texts = [_text(figure.name, value) for value in (figure.first, figure.second)]
         sign = "" if figure.difference is None or figure.difference <= 0 else "+"
         change = _text(figure.name, figure.difference, sign) if figure.difference else ""
-        rows.append(
-            [(_WORDS.get(figure.name, figure.name.replace("_", " ")), ""), *((t, "") for t in texts), (change, "")]
-        )
+        rows.append([(_word(figure.name), ""), *((t, "") for t in texts), (change, "")])
     paper.table([Column(""), Column("first", "right"), Column("second", "right"), Column("change", "right")], rows)
     for word, numbers in (("tools", found.tools), ("models", found.models), ("agents", found.agents)):
         _print_numbers(word, numbers, paper)
+    unknown = [_word(figure.name) for figure in found.figures if figure not in known]
+    if unknown:
+        paper.paragraph(", ".join(unknown), first="unknown in both runs: ", indent="  ", style="dim")
     _print_order(found, paper)
     paper.line()
     _print_tree(found.tree, paper)
+
+
+def _word(name: str) -> str:
+    return _WORDS.get(name, name.replace("_", " "))
 
 
 def _other(word: str) -> str:
@@ -131,7 +137,7 @@ def _text(name: str, value: float | None, sign: str = "") -> str:
 
 def _print_numbers(word: str, numbers: list[Number] | None, paper: Paper) -> None:
     if numbers is None:
-        paper.line((f"{word}: unknown in one of the runs", "yellow"))
+        paper.line((f"{word}: unknown in at least one of the runs", "yellow"))
         return
     changed = [f"{one.name} {one.first} → {one.second}" for one in numbers if one.first != one.second]
     if changed:

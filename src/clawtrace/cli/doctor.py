@@ -35,9 +35,10 @@ def command(as_json: bool) -> int:
         found.append(finding)
         if not as_json:
             mark, style = _MARKS[finding.status]
-            paper.line((mark, style), (f"{finding.check}: ", "bold"), (finding.message, ""))
+            told, indent = f"{finding.check}: {finding.message}", " " * len(mark)
+            paper.paragraph(told, first=mark, indent=indent, first_style=style)
             if finding.advice:
-                paper.paragraph(finding.advice, indent=" " * len(mark), style="dim")
+                paper.paragraph(finding.advice, indent=indent, style="dim")
     if as_json:
         print_json({"schema": _SCHEMA, "findings": [finding._asdict() for finding in found]})
     return 4 if any(finding.status == "problem" for finding in found) else 0

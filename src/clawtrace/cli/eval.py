@@ -23,6 +23,7 @@ __all__ = ["command"]
     epilog="Examples: clawtrace eval --suite smoke --report junit=results.xml; "
     "clawtrace eval --traces recordings/ --run-per-dir --assertions checks.yaml",
 )
+@click.argument("stray", nargs=-1, metavar="")
 @click.option("--suite", metavar="ID|PATH", help="Run this suite: configs/suites/<ID>.yaml, or a path.")
 @suite_options
 @recordings_options
@@ -40,6 +41,7 @@ __all__ = ["command"]
 @output_options
 @gate_options
 def command(
+    stray: tuple[str, ...],
     suite: str | None,
     recordings: Recordings,
     store: Path | None,
@@ -59,6 +61,8 @@ def command(
     Exit codes: 0 everything passed; 1 something failed; 2 usage or configuration, nothing was judged; 3 nothing
     failed, but something was skipped, inconclusive or not asked; 4 an agent, a precondition, a hook or the store broke.
     """
+    if stray:
+        raise click.UsageError(f"{stray[0]!r} stands without a flag: --suite names a suite, --traces a recording.")
     there = RunsThatAre(recordings, store, wanted, where)
     if suite is not None:
         if there.given() or assertions is not None:

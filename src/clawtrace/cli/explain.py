@@ -83,7 +83,7 @@ def _print(found: Reference, paper: Paper, *, verbose: bool) -> None:
 def _print_field(field: FieldReference, paper: Paper) -> None:
     default = "required" if field.required else "" if field.default in (None, "", [], {}) else _default(field.default)
     words = ", ".join(filter(None, (field.type, default)))
-    paper.line((f"  {field.name}", "cyan"), (f"  {words}", "dim"))
+    paper.paragraph(words, first=f"  {field.name}  ", indent="      ", style="dim", first_style="cyan")
     if field.meaning:
         paper.paragraph(" ".join(field.meaning.split()), indent="      ")
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _MESSAGE = "Hello! What can you do?"
+_FIRST = "first"
+"""Name of the case and the suite where none is given."""
+_TIMEOUT = 300
 
 
 class _Answers(NamedTuple):
@@ -52,7 +55,9 @@ class _Answers(NamedTuple):
 @click.option("--message", metavar="TEXT", help="What the agent is told.")
 @click.option("--case", "case_id", metavar="ID", help="Name of the case.  [default: first]")
 @click.option("--suite", "suite_id", metavar="ID", help="Name of the suite.  [default: first]")
-@click.option("--timeout", type=click.IntRange(1), default=300, show_default=True, help="Time limit of a run, in s.")
+@click.option(
+    "--timeout", type=click.IntRange(1), default=_TIMEOUT, show_default=True, help="Time limit of a run, in s."
+)
 @click.option("--no-trial", is_flag=True, help="Do not run the command now; the case then asserts the least there is.")
 @click.option("-y", "--yes", is_flag=True, help="Ask nothing: take the defaults of what no flag says.")
 @click.option("--from-run", metavar="RUN_ID", help="Take over what this run did, from --traces or --store.")
@@ -72,10 +77,13 @@ def command(
 
     The command is run once, as `clawtrace eval` will run it; its trace gives the assertions: tools in order, no errors,
     models, budgets with a margin. With --traces or --store they come from a recorded run; without --command the case
-    then replays the recording. Nothing is overwritten. Exit code 3: the command exported no spans.
+    then replays the recording. Nothing is overwritten. Exit code 3: the command exported no spans, and nothing was
+    written.
     """
     from clawtrace.config.project_file import load_project
 
+    if agent is not None and not agent.strip():
+        raise click.UsageError("--command is empty: what starts the agent?")
     recorded = bool(source.recordings) or source.store is not None or from_run is not None
     asks = not yes and sys.stdin.isatty()
     project = load_project(Path.cwd(), os.environ)
@@ -83,8 +91,8 @@ def command(
     answers = _Answers(
         agent if agent is not None or seen else _asked("Command that starts the agent", asks, "--command"),
         message if message is not None or seen else _with_default("What the agent is told", _MESSAGE, asks),
-        _with_default("Name of the case", "first", asks, given=case_id),
-        suite_id or "first",
+        _case_name(project, asks, case_id),
+        suite_id or _FIRST,
         timeout,
         not no_trial,
     )
@@ -98,11 +106,36 @@ def _asked(question: str, asks: bool, flag: str) -> str:
     return answer
 
 
-def _with_default(question: str, default: str, asks: bool, given: str | None = None) -> str:
+def _with_default(question: str, default: str, asks: bool) -> str:
+    return str(click.prompt(question, default=default, err=True)) if asks else default
+
+
+def _case_name(project: Project, asks: bool, given: str | None) -> str:
+    """Return the name of the new case; on a terminal one that cannot be is asked for again."""
+
+    def checked(name: str) -> str:
+        problem = _name_problem("", name) or _there_already(project, name)
+        if problem:
+            raise click.BadParameter(problem)
+        return name
+
     if given is not None or not asks:
-        return given if given is not None else default
-    answer: str = click.prompt(question, default=default, err=True)
-    return answer
+        return given if given is not None else _FIRST
+    free = None if _there_already(project, _FIRST) else _FIRST
+    return str(click.prompt("Name of the case", default=free, value_proc=checked, err=True))
+
+
+def _name_problem(flag: str, name: str) -> str:
+    from clawtrace.config.base import is_slug
+
+    return "" if is_slug(name) else f"{flag}an id has letters, digits, `_`, `-` and `.` only, found {name!r}."
+
+
+def _there_already(project: Project, case_id: str) -> str:
+    from clawtrace.config.places import case_files
+
+    there = case_files(project.configs / "cases").get(case_id)
+    return f"{_shown(there[0])} is there already, and nothing is overwritten." if there else ""
 
 
 class _Recorded(NamedTuple):
@@ -142,6 +175,9 @@ def _write(project: Project, answers: _Answers, seen: _Recorded | None) -> int:
     except BaseException:
         files.undo()
         raise
+    if trial is not None and not trial.result.has_trace:
+        files.undo()
+        return _say_nothing_came(trial, answers)
     if trial is not None and trial.found:
         replace_file(case_file, case_text(draft, trial.found))
     for path in files.written:
@@ -152,18 +188,13 @@ def _write(project: Project, answers: _Answers, seen: _Recorded | None) -> int:
 
 def _draft(project: Project, answers: _Answers, seen: _Recorded | None) -> tuple[CaseDraft, Path]:
     from clawtrace.cli._new_project import CaseDraft
-    from clawtrace.config.base import is_slug
-    from clawtrace.config.places import case_files
 
-    for flag, name in (("--case", answers.case), ("--suite", answers.suite)):
-        if not is_slug(name):
-            raise click.UsageError(f"{flag}: an id has letters, digits, `_`, `-` and `.` only, found {name!r}.")
-    there = case_files(project.configs / "cases").get(answers.case)
+    for flag, name in (("--case: ", answers.case), ("--suite: ", answers.suite)):
+        if problem := _name_problem(flag, name):
+            raise click.UsageError(problem)
     folder = project.configs / "cases" / answers.case
-    if there:
-        raise click.UsageError(
-            f"{_shown(there[0])} is there already, and nothing is overwritten. Give --case another name."
-        )
+    if there := _there_already(project, answers.case):
+        raise click.UsageError(f"{there} Give --case another name.")
     case_file = folder / "test.yaml"
     said = answers.message if answers.message is not None else seen.message if seen else None
     title = f"As recorded in {seen.run_id}" if seen else "The agent answers, and nothing fails"
@@ -278,37 +309,67 @@ def _last_words(folder: Path) -> str:
 
 def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
     """Tell what came of it; return the exit code."""
+    from clawtrace.report.figures import amount
     from clawtrace.report.paper import paper_for
 
-    paper, code = paper_for(sys.stdout), 0
+    paper = paper_for(sys.stdout)
     paper.line()
     if seen is not None:
-        paper.paragraph(f"{len(seen.found)} assertions hold of the run `{seen.run_id}`.")
+        paper.paragraph(f"{_hold(seen.found)} of the run `{seen.run_id}`.")
     elif trial is None:
         paper.paragraph("The command was not run; the case asserts the least there is.")
     else:
-        code = _say_trial(trial, paper)
+        ended = _say_end(trial, paper)
+        result = trial.result
+        paper.paragraph(f"The agent ran once {ended}: {amount(result.spans, 'span')}, {_hold(trial.found)} of it.")
+        if not result.complete:
+            paper.paragraph("Its trace is not whole: " + " ".join(result.incomplete_because), style="yellow")
     paper.line(("Next: ", ""), (f"clawtrace eval --suite {draft.suite_id}", "bold"))
-    return code
+    return 0
 
 
-def _say_trial(trial: _Trial, paper: Paper) -> int:
-    result = trial.result
-    ended = "and ended well" if result.run_status == "success" else f"and ended as `{result.run_status}`"
-    if result.run_status != "success" and trial.last_words:
+def _hold(found: Sequence[Observation]) -> str:
+    return "1 assertion holds" if len(found) == 1 else f"{len(found)} assertions hold"
+
+
+def _say_nothing_came(trial: _Trial, answers: _Answers) -> int:
+    """Tell why there may be no trace, and how to try again; return the exit code."""
+    import shlex
+
+    from clawtrace.report.paper import paper_for
+
+    paper = paper_for(sys.stdout)
+    ended = _say_end(trial, paper)
+    paper.paragraph(
+        f"The command ran {ended}, and exported no spans: there is nothing to judge yet, and nothing was written.",
+        style="yellow",
+    )
+    hints = [verdict.hint for verdict in trial.result.verdicts if verdict.hint]
+    told = trial.last_words.splitlines()[-1:]
+    notes = [note for note in trial.result.diagnostics if not any(words.strip() in note for words in told)]
+    for hint in dict.fromkeys([*hints, *notes]):
+        paper.paragraph(hint, first="  hint: ", indent="        ", style="cyan")
+    again = ["clawtrace", "init", "--yes", "--command", answers.command or "", "--message", answers.message or ""]
+    for flag, value, default in (
+        ("--case", answers.case, _FIRST),
+        ("--suite", answers.suite, _FIRST),
+        ("--timeout", str(answers.timeout), str(_TIMEOUT)),
+    ):
+        again += [flag, value] if value != default else []
+    paper.line(("Then try again (--no-trial writes the case without a run):", ""))
+    paper.line((f"  {shlex.join(again)}", "bold"))
+    return int(ExitCode.UNDECIDED)
+
+
+def _say_end(trial: _Trial, paper: Paper) -> str:
+    """Show what an agent that did not end well wrote at its end; return how it ended."""
+    if trial.result.run_status == "success":
+        return "and ended well"
+    if trial.last_words:
         paper.line(("Its last words on standard error:", "dim"))
         for line in trial.last_words.splitlines():
             paper.line((f"  {line}", "dim"))
-    if result.has_trace:
-        paper.paragraph(f"The agent ran once {ended}: {result.spans} spans, {len(trial.found)} assertions hold of it.")
-        if not result.complete:
-            paper.paragraph("Its trace is not whole: " + " ".join(result.incomplete_because), style="yellow")
-        return 0
-    paper.paragraph(f"The command ran {ended}, and exported no spans: there is nothing to judge yet.", style="yellow")
-    hints = [verdict.hint for verdict in result.verdicts if verdict.hint]
-    for hint in dict.fromkeys([*hints, *result.diagnostics]):
-        paper.paragraph(hint, first="  hint: ", indent="    ")
-    return int(ExitCode.UNDECIDED)
+    return f"and ended as `{trial.result.run_status}`"
 
 
 def _shown(path: Path) -> str:

@@ -66,15 +66,19 @@ def command(source: Source, wanted: tuple[str, ...], explain: bool, as_json: boo
 
 def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], paper: Paper) -> None:
     """Print one run of `clawtrace.inspect/1` with its tree."""
-    from clawtrace.report.figures import count, duration
+    from clawtrace.report.figures import amount, duration
     from clawtrace.report.tree import tree_lines
 
-    traces = f"{count(run['spans'])} spans in {count(run['traces'])} trace{'s' if run['traces'] != 1 else ''}"
+    traces = f"{amount(run['spans'], 'span')} in {amount(run['traces'], 'trace')}"
     dialects = ", ".join(run["dialects"] or []) or "no known instrumentation"
-    paper.line((run["run_id"], "bold"), (f"  {traces}, {duration(run['duration_ms'])}, {dialects}", ""))
+    told = (
+        [traces, duration(run["duration_ms"]), dialects] if run["spans"] else ["no spans", duration(run["duration_ms"])]
+    )
+    paper.line((run["run_id"], "bold"), (f"  {', '.join(told)}", ""))
     for line in tree_lines(nodes, width=paper.width):
         paper.line(*line)
-    _print_totals(run, paper)
+    if run["spans"] or any(value is not None for value in run["totals"].values()):
+        _print_totals(run, paper)
     for line in run["reconciliation"] or ():
         paper.paragraph(line, first="  counted: ", indent="    ", style="dim")
     if run["closed_by"] is None:

@@ -155,6 +155,8 @@ def tell(error: Exception) -> int:
         texts, code = [str(problem) for problem in error.problems], error.exit_code
     elif isinstance(error, ClawtraceError):
         texts, code = [str(error) or type(error).__name__], error.exit_code
+    elif isinstance(error, FileNotFoundError) and not error.filename:
+        texts = ["The working folder does not exist any more; change to one that does."]
     elif isinstance(error, OSError):
         texts = [f"{error.strerror or error}: {error.filename!r}" if error.filename else str(error)]
     else:
@@ -200,6 +202,7 @@ def main() -> None:
     _without_pydantic_plugins()
 
     signal.signal(signal.SIGTERM, _terminate)
+    _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         # What a narrow encoding cannot write is shown as an escape; a report must not fail on a name.
         with suppress(AttributeError):
@@ -208,6 +211,22 @@ def main() -> None:
         cli(prog_name="clawtrace")
     except SystemExit as end:
         _leave(end)
+
+
+def _open_standard_streams() -> None:
+    """Point the standard streams that whoever started this process has closed (``>&-``) at nothing.
+
+    Python has None for them then, and the next file that is opened, a span store for example, would get their number and
+    be written to by whoever writes to standard output.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+            os.set_inheritable(number, True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if name == "stdin" else "w", closefd=False))  # noqa: SIM115
 
 
 def _without_pydantic_plugins() -> None:

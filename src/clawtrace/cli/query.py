@@ -32,7 +32,7 @@ __all__ = ["command"]
 def command(sql: str, source: Source, form: str | None, as_json: bool) -> None:
     """Answer one read-only SELECT over the relations of all runs that are given or stored.
 
-    SQL that is wrong is shown with the engine's words and the relations that there are.
+    SQL that is wrong is shown with the engine's words, the relations that there are, and the columns of those it names.
     """
     if as_json and form not in (None, "json"):
         raise click.UsageError(f"--json and --format {form} contradict each other.")
@@ -42,15 +42,19 @@ def command(sql: str, source: Source, form: str | None, as_json: bool) -> None:
         try:
             answer = asked.query(sql)
         except QueryError as error:
-            raise QueryError(f"{error}\n{_relations()}") from error
+            raise QueryError(f"{error}\n{_relations(f'{sql} {error}')}") from error
     _print(answer, "json" if as_json else form or "table")
 
 
-def _relations() -> str:
+def _relations(said: str) -> str:
+    """Return the names of the relations, with the columns of those that the question or its answer names."""
+    import re
+
     from clawtrace.model.relations import RELATIONS
 
-    lines = [f"  {name}({', '.join(relation.column_names)})" for name, relation in RELATIONS.items()]
-    return "\n".join(["  The relations are:", *lines])
+    named = set(re.findall(r"\w+", said))
+    lines = [f"  {name}({', '.join(RELATIONS[name].column_names)})" for name in RELATIONS if name in named]
+    return "\n".join([f"  The relations are {', '.join(RELATIONS)}.", *lines])
 
 
 def _print(answer: Answer, form: str) -> None:

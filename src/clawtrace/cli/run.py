@@ -81,10 +81,6 @@ def _show(session: Session, wrapped: WrappedRun, *, judged: bool) -> None:
     (facts,) = session.inspect([run_id])["runs"]
     paper.line()
     print_run(facts, session.tree(run_id), paper)
-    if wrapped.record.timed_out:
-        paper.paragraph("The command was ended by the time limit.", indent="  ", style="yellow")
-    if not facts["spans"]:
-        paper.paragraph("No span of this run arrived. `clawtrace env` shows what the command was told.", indent="  ")
     if not facts["spans"] and not judged:
         paper.paragraph(session.why_no_trace(run_id), first="  hint: ", indent="        ", style="cyan")
     for note in () if judged else wrapped.result.diagnostics:

@@ -49,7 +49,9 @@ def command() -> None:
     """List, show, export and delete the runs of a span store, and adopt traces that named none."""
 
 
-@command.command("list", epilog="Example: clawtrace runs list --unattributed --json")
+@command.command(
+    "list", short_help="List the runs of a store.", epilog="Example: clawtrace runs list --unattributed --json"
+)
 @_store_option
 @click.option("--unattributed", is_flag=True, help="Only traces that named no run and stand for themselves.")
 @json_option
@@ -62,11 +64,16 @@ def list_runs(store: Path | None, unattributed: bool, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    print_table(_SHOWN, [[row[name] for name in _SHOWN] for row in rows])
+    shown = [name for name in _SHOWN if name != "unattributed" or any(row[name] for row in rows)]
+    print_table(shown, [[row[name] for name in shown] for row in rows])
     click.echo(f"{len(rows)} run{'s' if len(rows) != 1 else ''}", err=True)
 
 
-@command.command("adopt", epilog="Example: clawtrace runs adopt my-run 4bf92f3577b34da6a3ce929d0e0e4736")
+@command.command(
+    "adopt",
+    short_help="Give traces that named no run to one.",
+    epilog="Example: clawtrace runs adopt my-run 4bf92f3577b34da6a3ce929d0e0e4736",
+)
 @click.argument("run_id")
 @click.argument("trace_ids", nargs=-1, required=True)
 @_store_option
@@ -74,8 +81,11 @@ def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None) -> None:
     """Give traces that named no run to the run RUN_ID; their spans then say `run_rule` = `given`.
 
     Only traces that stand for themselves can be adopted (`clawtrace runs list --unattributed`): what a span said of its
-    run is never overruled. Verdicts that were given before are not changed; judge the run again.
+    run is never overruled. Verdicts that were given before are marked stale where a campaign keeps them; `clawtrace eval`
+    judges the run again.
     """
+    from clawtrace.campaign.late import mark_stale
+    from clawtrace.campaign.stored import kept_runs
     from clawtrace.model.raw import LogBatch, SpanBatch
     from clawtrace.model.run import RunRule
 
@@ -86,10 +96,16 @@ def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None) -> None:
         _check("unattributed trace", wanted, [trace for trace, _, rule in traces if rule == RunRule.NONE])
         number = held.run_no(run_id)
         held.commit(SpanBatch(), LogBatch(), [], [(trace, number, RunRule.GIVEN.value) for trace in wanted])
+        campaign = Path(held.path).parent
+        stale = mark_stale(campaign, [run for run in kept_runs(campaign) if run.run_id == run_id])
     click.echo(f"{run_id} has adopted {len(wanted)} trace{'s' if len(wanted) != 1 else ''}.", err=True)
+    if stale:
+        click.echo("Its verdicts are stale now: `clawtrace eval` judges it again.", err=True)
 
 
-@command.command("show", epilog="Example: clawtrace runs show my-run --store spans.duckdb")
+@command.command(
+    "show", short_help="Show what one run did.", epilog="Example: clawtrace runs show my-run --store spans.duckdb"
+)
 @click.argument("run_id")
 @_store_option
 @json_option
@@ -107,7 +123,11 @@ def show(run_id: str, store: Path | None, as_json: bool) -> None:
         print_run(facts["runs"][0], trees[run_id], stdout_paper())
 
 
-@command.command("export", epilog="Example: clawtrace runs export my-run --out my-run.otlp.jsonl")
+@command.command(
+    "export",
+    short_help="Write one run as lines of OTLP JSON.",
+    epilog="Example: clawtrace runs export my-run --out my-run.otlp.jsonl",
+)
 @click.argument("run_id")
 @_store_option
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Into this file.  [default: stdout]")
@@ -130,7 +150,11 @@ def export(run_id: str, store: Path | None, out: Path | None) -> None:
                 stream.writelines(lines)
 
 
-@command.command("delete", epilog="Example: clawtrace runs delete my-run --store spans.duckdb")
+@command.command(
+    "delete",
+    short_help="Take runs out of a store.",
+    epilog="Example: clawtrace runs delete my-run --store spans.duckdb",
+)
 @click.argument("run_ids", nargs=-1, required=True)
 @_store_option
 def delete(run_ids: tuple[str, ...], store: Path | None) -> None:

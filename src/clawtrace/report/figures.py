@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["UNKNOWN", "cost_of", "count", "dollars", "duration", "tokens_of"]
+__all__ = ["UNKNOWN", "amount", "cost_of", "count", "dollars", "duration", "tokens_of"]
 
 UNKNOWN = "?"
 
@@ -13,6 +13,11 @@ UNKNOWN = "?"
 def count(number: int | None) -> str:
     """Return a whole number with thousands separators."""
     return UNKNOWN if number is None else f"{number:,}"
+
+
+def amount(number: int, thing: str) -> str:
+    """Return a whole number with what it counts, for example ``1 span`` or ``2 spans``."""
+    return f"{count(number)} {thing}{'' if number == 1 else 's'}"
 
 
 def dollars(amount: float | None) -> str:

@@ -26,6 +26,7 @@ from clawtrace.engine.pass_rate import PassRate, rate_of_runs
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut, Report, cases_of
+from clawtrace.report.figures import amount
 
 __all__ = ["JunitReport"]
 
@@ -182,7 +183,8 @@ def _details(verdict: Verdict) -> str:
 
 def _account(run: RunResult, verdict: Verdict) -> str:
     """Return what `<system-out>` says: the run, the sentence, the evidence, the SQL."""
-    lines = [f"run {run.run_id}: {run.spans} spans in {run.traces} traces", f"{verdict.type}: {verdict.status.value}"]
+    spans = f"{amount(run.spans, 'span')} in {amount(run.traces, 'trace')}"
+    lines = [f"run {run.run_id}: {spans}", f"{verdict.type}: {verdict.status.value}"]
     if verdict.dimensions:
         lines.append(f"dimensions: {', '.join(verdict.dimensions)}")
     if verdict.description:

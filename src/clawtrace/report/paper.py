@@ -42,6 +42,12 @@ _ASCII = str.maketrans(
 )
 
 
+_GAP = 2
+"""Space between the columns of a table."""
+_LEAST_WIDTH = 12
+"""What a column of texts keeps of a word that is longer, in a table that has to be narrowed."""
+
+
 class Column(NamedTuple):
     """One column of a table."""
 
@@ -63,14 +69,25 @@ class Paper(ABC):
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Segment]]) -> None:
         """Write a table: one segment a cell."""
 
-    def paragraph(self, text: str, *, indent: str = "", style: str = "", first: str | None = None) -> None:
-        """Write `text`, wrapped to the width; `first` goes before the first line in the place of `indent`."""
+    def paragraph(
+        self, text: str, *, indent: str = "", style: str = "", first: str | None = None, first_style: str | None = None
+    ) -> None:
+        """Write `text`, wrapped to the width; `first` goes before the first line in the place of `indent`.
+
+        Args:
+            text: what to write; its line breaks stay.
+            indent: before every line.
+            style: of the text.
+            first: before the first line.
+            first_style: of `first`; None for that of the text.
+        """
         start = indent if first is None else first
         lines = [clean(line) for line in text.splitlines()] or [""]
         for number, line in enumerate(lines):
             lead = start if number == 0 else indent
-            for piece in self._wrap(line, lead, indent):
-                self.line((piece, style))
+            for place, piece in enumerate(self._wrap(line, lead, indent)):
+                marked = len(start) if number == place == 0 and first_style is not None else 0
+                self.line((piece[:marked], first_style or ""), (piece[marked:], style))
 
     def _wrap(self, line: str, first: str, rest: str) -> list[str]:
         if self.width is None or not line:
@@ -103,10 +120,10 @@ class PlainPaper(Paper):
         cells = [[column.title for column in columns], *([clean(text) for text, _ in row] for row in rows)]
         widths = [max(display_width(row[i]) for row in cells) for i in range(len(columns))]
         if self.width is not None:
-            _shrink(widths, columns, self.width - 2 * (len(columns) - 1))
+            _shrink(widths, columns, self.width - _GAP * (len(columns) - 1))
         for row in cells:
             padded = (_pad(text, width, column.align) for text, width, column in zip(row, widths, columns, strict=True))
-            self.line(("  ".join(padded), ""))
+            self.line(((" " * _GAP).join(padded), ""))
 
 
 class RichPaper(Paper):
@@ -124,17 +141,32 @@ class RichPaper(Paper):
         self._console.print(text, soft_wrap=True)
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Segment]]) -> None:
-        """Write a table that fits the terminal's width."""
+        """Write a table that fits the terminal's width; where none can, the rows with one column a line."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-        for column in columns:
-            table.add_column(column.title, justify=column.align, overflow="fold", no_wrap=column.align == "right")
+        cells = [[column.title for column in columns], *([clean(text) for text, _ in row] for row in rows)]
+        widths = _narrowed(cells, columns, self._console.width - _GAP * (len(columns) - 1))
+        if widths is None:
+            self._records(cells[0], cells[1:])
+            return
+        table = Table(
+            box=box.SIMPLE_HEAD, padding=(0, _GAP - 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold"
+        )
+        for column, width in zip(columns, widths, strict=True):
+            table.add_column(column.title, justify=column.align, overflow="fold", width=width)
         for row in rows:
             table.add_row(*(Text(clean(text), style=style) for text, style in row))
         self._console.print(table)
+
+    def _records(self, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        lead = max(map(display_width, titles)) + _GAP
+        for number, row in enumerate(rows):
+            if number:
+                self.line()
+            for title, text in zip(titles, row, strict=True):
+                self.paragraph(text, first=_pad(title, lead, "left"), indent=" " * lead)
 
 
 def paper_for(stream: TextIO) -> Paper:
@@ -173,6 +205,20 @@ def cut(text: str, width: int) -> str:
     while kept and display_width(kept) > width - 1:
         kept = kept[:-1]
     return kept + "…"
+
+
+def _narrowed(cells: Sequence[Sequence[str]], columns: Sequence[Column], room: int) -> list[int] | None:
+    """Return widths of columns that fit into `room`; None where there are none.
+
+    Figures keep their width. Of the texts the widest gives way first: at its white space, then also within words.
+    """
+    widths = [min(max(display_width(row[i]) for row in cells), max(room, 1)) for i in range(len(columns))]
+    texts = [i for i, column in enumerate(columns) if column.align == "left"]
+    words = {i: max((display_width(word) for row in cells for word in row[i].split()), default=0) for i in texts}
+    for least in (words, {i: min(words[i], _LEAST_WIDTH) for i in texts}):
+        while sum(widths) > room and (wide := [i for i in texts if widths[i] > least[i]]):
+            widths[max(wide, key=lambda i: (widths[i], i))] -= 1
+    return widths if sum(widths) <= room else None
 
 
 def _shrink(widths: list[int], columns: Sequence[Column], room: int) -> None:

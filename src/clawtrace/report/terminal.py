@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any
 
 from clawtrace.errors import ExitCode
-from clawtrace.model.verdict import RunResult, Status, Verdict
+from clawtrace.model.verdict import RunResult, Status
 from clawtrace.report._repeated_text import print_datasets, print_repetitions, print_thresholds
+from clawtrace.report._verdict_text import STATUS_STYLE, print_verdicts, title_of
 from clawtrace.report.base import CampaignReport, LeftOut, status_of
 from clawtrace.report.figures import UNKNOWN, cost_of, count, duration, tokens_of
 from clawtrace.report.paper import Column, Paper, Segment
 
 __all__ = ["print_campaign", "print_runs", "print_scores", "print_summary", "print_verdicts"]
 
-_STYLE: dict[Status | None, str] = {
-    Status.PASS: "green",
-    Status.FAIL: "red",
-    Status.ERROR: "bold red",
-    Status.INCONCLUSIVE: "yellow",
-    Status.SKIP: "yellow",
-    Status.WARN: "yellow",
-    None: "yellow",
-}
-_ORDER = [Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.SKIP, Status.WARN, Status.PASS]
-
 _MEANING = {
     ExitCode.PASSED: "everything that was asked was answered, and the answer was yes",
     ExitCode.FAILED: "something failed",
     ExitCode.USAGE: "nothing was judged",
     ExitCode.UNDECIDED: "nothing failed, but not everything could be decided",
-    ExitCode.BROKEN: "something broke: an agent, a precondition, an assertion or the store",
+    ExitCode.BROKEN: "something broke: agent, precondition, assertion, store or report",
 }
 _COUNTED = {
     Status.PASS: "passed",
@@ -81,7 +69,7 @@ def print_runs(results: Sequence[RunResult], paper: Paper) -> None:
         row: list[Segment] = [(result.case_id, "")]
         row += [(result.model_id or "", "")] * models + [(str(result.repetition), "")] * repeated
         word = status.value if status else "not asked"
-        row.append((f"{word} (quarantined)" if result.quarantined else word, _STYLE[status]))
+        row.append((f"{word} (quarantined)" if result.quarantined else word, STATUS_STYLE[status]))
         row += [(text, "dim" if text == UNKNOWN else "") for text in _run_figures(result)]
         rows.append(row)
     paper.table(columns, rows)
@@ -93,20 +81,6 @@ def _run_figures(result: RunResult) -> list[str]:
     return [count(result.spans), calls, tokens_of(totals), cost_of(totals), duration(result.duration_ms)]
 
 
-def print_verdicts(report: CampaignReport, paper: Paper, *, verbose: bool = False) -> None:
-    """Print what did not pass, run by run, the gravest first; with `verbose` also what passed."""
-    for result in report.results:
-        shown = list(result.verdicts) if verbose else result.not_passed()
-        if result.error:
-            paper.line()
-            paper.line(("ERROR", "bold red"), (f"  {_title(result)}", "bold"))
-            paper.paragraph(result.error, indent="  ")
-        for verdict in sorted(shown, key=lambda verdict: (verdict.severity == "warn", _ORDER.index(verdict.status))):
-            _print_verdict(verdict, result, report, paper, verbose=verbose)
-        if shown or result.error:
-            _print_reasons(result, shown, paper, apart=verbose)
-
-
 def print_scores(results: Sequence[RunResult], paper: Paper) -> None:
     """Print the scores of the runs that have any, from 0 to 10 by dimension."""
     scored = [(result, scores) for result in results if (scores := result.scores)]
@@ -114,56 +88,7 @@ def print_scores(results: Sequence[RunResult], paper: Paper) -> None:
         paper.line()
     for result, scores in scored:
         told = ", ".join(f"{dimension} {score:.1f}" for dimension, score in scores.items())
-        paper.paragraph(f"{_title(result)}: {told}", first="scores  ", indent="        ")
-
-
-def _print_verdict(verdict: Verdict, result: RunResult, report: CampaignReport, paper: Paper, *, verbose: bool) -> None:
-    paper.line()
-    kind = "" if verdict.id == verdict.type else f" ({verdict.type})"
-    severity = ", severity warn" if verdict.severity == "warn" else ""
-    word = "known failure" if verdict.known_failure else verdict.status.value
-    status = (word.upper(), _STYLE[verdict.status])
-    paper.line(status, (f"  {_title(result)}", "bold"), (f" · {verdict.id}{kind}{severity}", ""))
-    if verdict.description:
-        paper.paragraph(verdict.description, indent="  ", style="dim")
-    paper.paragraph(verdict.message, indent="  ")
-    nodes = report.trees.get(result.run_id, ())
-    in_tree = {node.span_id for node in nodes}
-    marks = {item.span_id: item.why for item in verdict.evidence if item.span_id is not None}
-    if marks.keys() & in_tree:
-        from clawtrace.report.tree import tree_lines
-
-        paper.line()
-        for line in tree_lines(nodes, marks=marks, only_marked=True, width=paper.width):
-            paper.line(*line)
-    for item in verdict.evidence:
-        if item.span_id not in in_tree:
-            paper.paragraph(": ".join(filter(None, (item.name, item.why))), first="  • ", indent="    ")
-    if verdict.stale:
-        paper.paragraph("Spans of this run arrived after the verdict.", indent="  ", style="yellow")
-    if verdict.hint:
-        paper.paragraph(verdict.hint, first="  hint: ", indent="        ", style="cyan")
-    if verbose and verdict.sql:
-        _print_sql(verdict, paper)
-
-
-def _print_sql(verdict: Verdict, paper: Paper) -> None:
-    paper.line()
-    for line in verdict.sql.strip().splitlines():
-        paper.line((f"    {line}", "dim"))
-    for name, value in verdict.params.items():
-        paper.paragraph(f"{name} = {_value(value)}", first="    :", indent="      ", style="dim")
-
-
-def _print_reasons(result: RunResult, shown: Sequence[Verdict], paper: Paper, *, apart: bool) -> None:
-    """Say why the run's trace is incomplete, where no verdict has said it, and what else there is to know of it."""
-    untold = [why for why in result.incomplete_because if not any(why in verdict.message for verdict in shown)]
-    if apart and (untold or result.diagnostics):
-        paper.line()
-    for reason in untold:
-        paper.paragraph(reason, first="  incomplete: ", indent="    ", style="yellow")
-    for note in result.diagnostics:
-        paper.paragraph(note, first="  note: ", indent="    ", style="dim")
+        paper.paragraph(f"{title_of(result)}: {told}", first="scores  ", indent="        ")
 
 
 def _print_retried(results: Sequence[RunResult], paper: Paper) -> None:
@@ -172,7 +97,7 @@ def _print_retried(results: Sequence[RunResult], paper: Paper) -> None:
     if retried:
         paper.line()
     for result in retried:
-        paper.paragraph(f"{_title(result)}: {'; '.join(result.retried)}", first="RETRIED  ", indent="  ")
+        paper.paragraph(f"{title_of(result)}: {'; '.join(result.retried)}", first="RETRIED  ", indent="  ")
 
 
 def _print_left_out(left_out: Sequence[LeftOut], paper: Paper) -> None:
@@ -205,7 +130,7 @@ def print_summary(report: CampaignReport, paper: Paper) -> None:
     line: list[Segment] = [(f"{count(len(words))} run{'s' if len(words) != 1 else ''}", "bold")]
     for status, word in _COUNTED.items():
         if number := words.count(status):
-            line += [(": " if len(line) == 1 else ", ", ""), (f"{count(number)} {word}", _STYLE[status])]
+            line += [(": " if len(line) == 1 else ", ", ""), (f"{count(number)} {word}", STATUS_STYLE[status])]
     if report.left_out:
         line += [(": " if len(line) == 1 else ", ", ""), (f"{count(len(report.left_out))} not run", "yellow")]
     quarantined = sum(run.quarantined for run in report.results) + sum(run.quarantined for run in report.left_out)
@@ -236,16 +161,3 @@ def _meaning(report: CampaignReport) -> str:
             "`min_pass_rate`"
         )
     return _MEANING[report.exit_code]
-
-
-def _title(result: RunResult) -> str:
-    parts = [result.case_id]
-    if result.model_id is not None:
-        parts.append(result.model_id)
-    if result.model_id is not None or result.repetition != 1:
-        parts.append(f"repetition {result.repetition}")
-    return " · ".join(parts)
-
-
-def _value(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)

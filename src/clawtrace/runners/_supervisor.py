@@ -152,7 +152,8 @@ class Watch:
         self.main_ended = False
         self.alone = False
         self.phase = "running"
-        self.deadline: float | None = time.monotonic() + order["limit_s"] if order["limit_s"] is not None else None
+        self.began = time.monotonic()
+        self.deadline: float | None = self.began + order["limit_s"] if order["limit_s"] is not None else None
         self.stuck = False
         self.killed = 0
         """Processes that a signal ended after we began to end things."""
@@ -210,7 +211,7 @@ class Watch:
         self.main_ended = True
         killed_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         code = None if killed_by else os.WEXITSTATUS(status)
-        say("exited", ns=time.time_ns(), exit_code=code, signal=killed_by)
+        say("exited", ns=time.time_ns(), ran_s=time.monotonic() - self.began, exit_code=code, signal=killed_by)
         if self.phase == "running":
             self.phase = "leftover"
             self.deadline = time.monotonic() + self.order["leftover_s"]

@@ -67,7 +67,7 @@ class CommandRunner(Runner):
             return None
         if shutil.which(program, path=path) is None:
             where = "does not exist or may not be executed" if os.sep in program else f"is not on PATH ({path})"
-            return f"the program `{program}` {where}: install it, or give its full path in `command`"
+            return f"the program `{program}` {where}: install it, or give its full path"
         return None
 
     def inputs(self, request: InputsRequest) -> Inputs:
@@ -122,7 +122,7 @@ def _run_turns(turns: Sequence[PreparedTurn], target: TelemetryTarget, stop: Sto
         ends.append(end)
         if end.exit_code != 0 or end.timed_out or end.stopped:
             break
-        left -= ((end.ended_ns or end.started_ns) - end.started_ns) / 1e9
+        left -= end.ran_s or 0.0
     if turns[0].request.turns:
         for name in ("stdout", "stderr"):
             _join([turn.folder / name for turn in turns[: len(ends)]], turns[0].request.folder / name)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["MAX_FILES", "ProjectListing", "Tree", "file_digest", "files_below", "tree", "tree_digest"]
+__all__ = ["MAX_FILES", "ProjectListing", "Tree", "file_digest", "files_below", "tree"]
 
 MAX_FILES = 50_000
 """How many files one digest may cover; beyond it, runs are not reused until `inputs` names fewer."""
@@ -34,18 +34,32 @@ def _digest(path: str, size: int, changed_ns: int, inode: int) -> str:
 
 
 def file_digest(file: Path) -> str:
-    """Return a file's kind, permission bits and content as one text; a link is what it leads to by name."""
+    """Return a file's kind, permission bits and content as one text; of a link where it leads, and the file there.
+
+    What is in a folder that a link leads to is not looked at: it may be everything that the machine has.
+    """
     try:
         found = file.lstat()
         if stat.S_ISLNK(found.st_mode):
-            return f"link:{file.readlink()}"
-        if not stat.S_ISREG(found.st_mode):
-            return "other"
-        return f"{stat.S_IMODE(found.st_mode):o}:{_digest(str(file), found.st_size, found.st_mtime_ns, found.st_ino)}"
+            return f"link:{file.readlink()}:{_behind(file)}"
+        return _content(file, found)
     except FileNotFoundError:
         return "missing"
     except OSError as error:
         return f"unreadable:{error.errno}"
+
+
+def _behind(link: Path) -> str:
+    try:
+        return _content(link, link.stat())
+    except OSError:  # it leads nowhere, or in a circle
+        return ""
+
+
+def _content(file: Path, found: os.stat_result) -> str:
+    if not stat.S_ISREG(found.st_mode):
+        return "other"
+    return f"{stat.S_IMODE(found.st_mode):o}:{_digest(str(file), found.st_size, found.st_mtime_ns, found.st_ino)}"
 
 
 class Tree(NamedTuple):
@@ -66,13 +80,10 @@ def tree(root: Path, files: Iterable[Path]) -> Tree:
     return Tree(total.hexdigest(), found)
 
 
-def tree_digest(root: Path, files: Iterable[Path]) -> str:
-    """Return SHA-256 over the paths, relative to `root`, and the contents of `files`."""
-    return tree(root, files).digest
-
-
 def files_below(root: Path, leave_out: Iterable[Path] = (), listing: ProjectListing | None = None) -> list[Path] | None:
     """Return the files below `root`: what git does not ignore, else all but the folders that hold no inputs.
+
+    Results of campaigns are no inputs, in whatever folder somebody wanted them.
 
     Args:
         root: a folder.
@@ -84,6 +95,9 @@ def files_below(root: Path, leave_out: Iterable[Path] = (), listing: ProjectList
     """
     passed_over = {os.path.realpath(folder) for folder in leave_out}
     listed = _from_git(root) if listing is None else listing.below(root)
+    if listed is not None:
+        manifests = (path for path in listed if path.name == "manifest.json" and "campaigns" in path.parts[-4:-3])
+        passed_over |= {kept for folder in {path.parents[3] for path in manifests} for kept in _results(folder)}
     found: list[Path] = []
     for path in _walked(root, passed_over) if listed is None else listed:
         if passed_over.isdisjoint(map(str, (real := Path(os.path.realpath(path)), *real.parents))):
@@ -130,8 +144,23 @@ class ProjectListing:
         return any((one / ".git").exists() for one in between)
 
 
+def _results(folder: Path) -> set[str]:
+    """Return which folders in one hold results of campaigns; none where no campaign of clawtrace is among them."""
+    for manifest in (folder / "campaigns").glob("*/*/manifest.json"):
+        try:
+            with manifest.open("rb") as stream:
+                is_ours = b'"clawtrace.campaign/' in stream.read(100)
+        except OSError:
+            continue
+        if is_ours:
+            return {os.path.realpath(folder / name) for name in ("campaigns", "index", "baselines")}
+    return set()
+
+
 def _walked(root: Path, passed_over: set[str]) -> Iterable[Path]:
     for folder, folders, files in os.walk(root):
+        if "campaigns" in folders:
+            passed_over |= _results(Path(folder))
         folders[:] = [
             name
             for name in folders

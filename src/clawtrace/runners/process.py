@@ -51,6 +51,8 @@ class ProcessEnd:
     started_ns: int
     ended_ns: int | None
     """When the command itself ended; None when it outlived SIGKILL."""
+    ran_s: float | None
+    """How long the command itself ran, in seconds, by a clock that nobody sets; None when it outlived SIGKILL."""
     exit_code: int | None
     signal: int | None
     timed_out: bool
@@ -141,6 +143,7 @@ def _end(spec: ProcessSpec, events: dict[str, dict[str, Any]]) -> ProcessEnd:
     return ProcessEnd(
         started_ns=events["started"]["ns"],
         ended_ns=exited.get("ns"),
+        ran_s=exited.get("ran_s"),
         exit_code=exited.get("exit_code"),
         signal=exited.get("signal"),
         timed_out="timed_out" in events,
@@ -160,7 +163,7 @@ def _not_started(spec: ProcessSpec, failure: dict[str, Any]) -> str:
         return f"`{program}` could not be started: {reason} ({failure['step']})"
     if failure["errno"] == errno.ENOENT and os.sep not in program:
         path = spec.env.get("PATH", os.defpath)
-        return f"the program `{program}` is not on PATH ({path}): install it, or give its full path in `command`"
+        return f"the program `{program}` is not on PATH ({path}): install it, or give its full path"
     if failure["errno"] == errno.ENOENT:
         return f"the program {program!r} (or the interpreter in its first line) does not exist"
     if failure["errno"] == errno.E2BIG:

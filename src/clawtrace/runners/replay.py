@@ -20,7 +20,7 @@ from clawtrace.runners.base import (
     StoredSpans,
     TelemetryTarget,
 )
-from clawtrace.runners.content import tree_digest
+from clawtrace.runners.content import tree
 
 __all__ = ["ReplayRunner", "ReplaySettings"]
 
@@ -43,6 +43,10 @@ class ReplaySettings(RunnerSettings):
         if (self.store is None) != (self.run_id is None):
             raise ValueError("`store` and `run_id` belong together: which store, and which run in it")
         return self
+
+    def files(self) -> list[str]:
+        """Return the files and folders that hold the spans: of a store also those that its last rows may be in."""
+        return self.traces or [f"{self.store}{more}" for more in ("", ".wal", ".journal")]
 
     def recordings(self, case_dir: Path) -> tuple[Path, ...]:
         """Return the files and folders of `traces`."""
@@ -68,17 +72,14 @@ class ReplayRunner(Runner):
         return None
 
     def inputs(self, request: InputsRequest) -> Inputs:
-        """Return the recordings by content."""
+        """Return the recordings, or the store, by content."""
         assert isinstance(request.settings, ReplaySettings)
-        if request.settings.run_id is not None:
-            return Inputs({}, "the spans of a stored run are read anew each time")
-        digests = {}
-        for trace, path in zip(
-            request.settings.traces or (), request.settings.recordings(request.case_dir), strict=True
-        ):
-            files = [file for file in path.rglob("*") if not file.is_dir()] if path.is_dir() else [path]
-            digests[trace] = tree_digest(path, files)
-        return Inputs({"the recordings": digests})
+        files: dict[str, str] = {}
+        for name in request.settings.files():
+            path = request.case_dir / name
+            below = [file for file in path.rglob("*") if not file.is_dir()] if path.is_dir() else [path]
+            files |= tree(request.case_dir, below).files
+        return Inputs({"the recordings": files}, files={"the recordings": files})
 
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
         """Return the recordings of this run."""

@@ -1,0 +1,56 @@
+"""``manifest.json``: what a campaign is, with the labels that reports show (spec: config.md §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from clawtrace.campaign.expand import Plan
+from clawtrace.campaign.layout import write_json
+from clawtrace.campaign.reuse import Decision
+from clawtrace.campaign.run_files import cleaned
+from clawtrace.config.case_file import LoadedCase
+
+__all__ = ["write_manifest"]
+
+
+def write_manifest(
+    plan: Plan, decisions: Mapping[str, Decision], started_at: float, clean: Callable[[str], str]
+) -> None:
+    """Write what a campaign is into its folder.
+
+    Args:
+        plan: the campaign.
+        decisions: what becomes of each run: one that a stored run stands for has that one's id.
+        started_at: seconds since the epoch.
+        clean: takes known secrets out of a text.
+    """
+    suite, profile, judging = plan.suite.config, plan.suite.run_profile, plan.suite.evaluation_profile
+    cases: dict[str, Any] = {case.config.case_id: _case_entry(case) for case in plan.suite.cases}
+    labels = {
+        "title": suite.title,
+        "metadata": suite.metadata,
+        "models": [model.model_dump() for model in suite.models],
+        "run_profile": profile.model_dump(),
+        "evaluation_profile": judging.model_dump() if judging else None,
+        "cases": cases,
+    }
+    stored = {run_id: one.stored.run_id for run_id, one in decisions.items() if one.stored is not None}
+    write_json(
+        plan.folder / "manifest.json",
+        {
+            "schema": "clawtrace.campaign/1",
+            "suite_id": suite.suite_id,
+            **cleaned(labels, clean),
+            "started_at": started_at,
+            "runs": [{"run_id": stored.get(run.run_id, run.run_id), "folder": run.folder} for run in plan.runs],
+        },
+    )
+
+
+def _case_entry(case: LoadedCase) -> dict[str, Any]:
+    """Return what a manifest says of a case: its labels, its agent, and what waits for a judge."""
+    labels = case.config.model_dump(mode="json", include={"title", "description", "tags", "metadata"})
+    agent = case.agent.config.model_dump(mode="json", exclude={"schema_version"}) if case.agent else None
+    labels |= {"row_of": case.file_id} if case.dataset is not None else {}
+    return labels | case.config.for_judges() | ({"agent": agent} if agent else {})

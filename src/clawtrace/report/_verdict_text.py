@@ -1,0 +1,237 @@
+"""What people read about verdicts, case by case: what several of them say alike is said once.
+
+Repetitions that fail in the same way are one block that names them all; the assertions that have nothing but the same
+sentence to say (there is no trace) are one block, too. Why a trace is incomplete, and a hint, stand once for a case.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from clawtrace.model.verdict import RunResult, Status, Verdict
+from clawtrace.report.base import CampaignReport, cases_of
+
+if TYPE_CHECKING:
+    from clawtrace.engine.tree_view import SpanNode
+    from clawtrace.report.paper import Paper, Segment
+
+__all__ = ["STATUS_STYLE", "print_verdicts", "title_of"]
+
+STATUS_STYLE: Mapping[Status | None, str] = {
+    Status.PASS: "green",
+    Status.FAIL: "red",
+    Status.ERROR: "bold red",
+    Status.INCONCLUSIVE: "yellow",
+    Status.SKIP: "yellow",
+    Status.WARN: "yellow",
+    None: "yellow",
+}
+_ORDER = [Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.SKIP, Status.WARN, Status.PASS]
+
+
+class _Block(NamedTuple):
+    """Verdicts that say the same: of several repetitions, or of several assertions."""
+
+    runs: Sequence[RunResult]
+    labels: Sequence[str]
+    """One assertion each, with its type where its id does not say it."""
+    verdict: Verdict
+    """The first of them, in the first of the runs."""
+    message: str
+    """What it says, without what is said once for the case."""
+    shows_spans: bool
+
+
+def print_verdicts(report: CampaignReport, paper: Paper, *, verbose: bool = False) -> None:
+    """Print what did not pass, case by case, the gravest first; with `verbose` also what passed, each by itself."""
+    for runs in cases_of(report.results).values():
+        _print_case(runs, report.trees, paper, verbose=verbose)
+
+
+def title_of(result: RunResult) -> str:
+    """Return what a run is called: its case, and where there are several its model and repetition."""
+    return _title([result], numbered=result.model_id is not None or result.repetition != 1)
+
+
+def _print_case(
+    runs: Sequence[RunResult], trees: Mapping[str, Sequence[SpanNode]], paper: Paper, *, verbose: bool
+) -> None:
+    shown = {id(run): list(run.verdicts) if verbose else run.not_passed() for run in runs}
+    told_of = [run for run in runs if shown[id(run)] or run.error]
+    numbered = len(runs) > 1 or runs[0].model_id is not None or runs[0].repetition != 1
+    for error, broken in _by((run.error, run) for run in runs if run.error).items():
+        paper.line()
+        paper.line(("ERROR", "bold red"), (f"  {_title(broken, numbered)}", "bold"))
+        paper.paragraph(error, indent="  ")
+    pairs = [(run, verdict) for run in runs for verdict in shown[id(run)]]
+    blocks = _alone(pairs) if verbose else _folded(pairs)
+    hints: set[str] = set()
+    for block in blocks:
+        _print_block(block, trees, paper, numbered=numbered, hints=hints, verbose=verbose)
+    _print_reasons(told_of, [block.message for block in blocks], paper, apart=verbose or len(blocks) > 1)
+
+
+# -- what is said once ------------------------------------------------------------------------------------------------
+
+
+def _alone(pairs: Sequence[tuple[RunResult, Verdict]]) -> list[_Block]:
+    """Return a block for each verdict, run by run."""
+    blocks = [_Block([run], [_label(verdict)], verdict, verdict.message, True) for run, verdict in pairs]
+    places = {id(run): place for place, (run, _) in enumerate(pairs)}
+    return sorted(blocks, key=lambda block: (places[id(block.runs[0])], *_gravity(block.verdict)))
+
+
+def _folded(pairs: Sequence[tuple[RunResult, Verdict]]) -> list[_Block]:
+    """Return the blocks of a case: verdicts that are alike over its repetitions, then assertions that say the same."""
+    # What could still change in several verdicts is a matter of the trace: told once, and no span of it decided.
+    once = sum(_is_open(run, verdict) for run, verdict in pairs) > 1
+    alike: dict[tuple[Any, ...], list[tuple[RunResult, Verdict, str]]] = {}
+    for run, verdict in sorted(pairs, key=lambda pair: _gravity(pair[1])):
+        cut = once and _is_open(run, verdict)
+        message = verdict.message.replace(_what_is_open(run), " This could still change.") if cut else verdict.message
+        why = () if cut else tuple((item.name, item.why, item.span_id is None) for item in verdict.evidence)
+        key = (verdict.id, verdict.description, why, *_said(verdict, message), cut)
+        alike.setdefault(key, []).append((run, verdict, message))
+    blocks: list[_Block] = []
+    plain: dict[tuple[Any, ...], int] = {}
+    for (*_, cut), members in alike.items():
+        runs, (_, verdict, message) = [run for run, _, _ in members], members[0]
+        block = _Block(runs, [_label(verdict)], verdict, message, not cut)
+        if verdict.evidence or verdict.description or cut:
+            blocks.append(block)
+            continue
+        place = plain.setdefault((*_said(verdict, message), *map(id, runs)), len(blocks))
+        if place == len(blocks):
+            blocks.append(block)
+        else:
+            blocks[place] = blocks[place]._replace(labels=[*blocks[place].labels, _label(verdict)])
+    return blocks
+
+
+def _what_is_open(run: RunResult) -> str:
+    """Return the words of a verdict that is not final for what the run's trace lacks."""
+    return " This could still change: " + " ".join(run.incomplete_because)
+
+
+def _is_open(run: RunResult, verdict: Verdict) -> bool:
+    return bool(run.incomplete_because) and _what_is_open(run) in verdict.message
+
+
+def _said(verdict: Verdict, message: str) -> tuple[Any, ...]:
+    """Return what a reader is told of a verdict, apart from its name and its spans."""
+    return verdict.status, verdict.severity, verdict.known_failure, verdict.stale, verdict.hint, message
+
+
+def _gravity(verdict: Verdict) -> tuple[bool, int]:
+    return verdict.severity == "warn", _ORDER.index(verdict.status)
+
+
+def _label(verdict: Verdict) -> str:
+    return verdict.id if verdict.id == verdict.type else f"{verdict.id} ({verdict.type})"
+
+
+def _by(pairs: Iterable[tuple[str, RunResult]]) -> dict[str, list[RunResult]]:
+    found: dict[str, list[RunResult]] = {}
+    for text, run in pairs:
+        found.setdefault(text, []).append(run)
+    return found
+
+
+# -- how it is written ------------------------------------------------------------------------------------------------
+
+
+def _print_block(
+    block: _Block,
+    trees: Mapping[str, Sequence[SpanNode]],
+    paper: Paper,
+    *,
+    numbered: bool,
+    hints: set[str],
+    verbose: bool,
+) -> None:
+    verdict, first = block.verdict, block.runs[0]
+    paper.line()
+    word = "known failure" if verdict.known_failure else verdict.status.value
+    severity = ", severity warn" if verdict.severity == "warn" else ""
+    status: Segment = (word.upper(), STATUS_STYLE[verdict.status])
+    labels = f" · {', '.join(block.labels)}{severity}"
+    paper.line(status, (f"  {_title(block.runs, numbered)}", "bold"), (labels, ""))
+    if verdict.description:
+        paper.paragraph(verdict.description, indent="  ", style="dim")
+    paper.paragraph(block.message, indent="  ")
+    if block.shows_spans:
+        among = f"spans of repetition {first.repetition}" if len(block.runs) > 1 else ""
+        _print_spans(verdict, trees.get(first.run_id, ()), paper, among)
+    if verdict.stale:
+        paper.paragraph("Spans of this run arrived after the verdict.", indent="  ", style="yellow")
+    if verdict.hint and verdict.hint not in hints:
+        paper.paragraph(verdict.hint, first="  hint: ", indent="        ", style="cyan")
+        hints.add(verdict.hint)
+    if verbose and verdict.sql:
+        _print_sql(verdict, paper)
+
+
+def _print_spans(verdict: Verdict, nodes: Sequence[SpanNode], paper: Paper, among: str) -> None:
+    """Print the tree with the spans that decided, and what decided without being one of its spans."""
+    in_tree = {node.span_id for node in nodes}
+    marks = {item.span_id: item.why for item in verdict.evidence if item.span_id is not None}
+    if marks.keys() & in_tree:
+        from clawtrace.report.tree import tree_lines
+
+        paper.line()
+        if among:
+            paper.paragraph(among, indent="  ", style="dim")
+        for line in tree_lines(nodes, marks=marks, only_marked=True, width=paper.width):
+            paper.line(*line)
+    for item in verdict.evidence:
+        if item.span_id not in in_tree:
+            paper.paragraph(": ".join(filter(None, (item.name, item.why))), first="  • ", indent="    ")
+
+
+def _print_sql(verdict: Verdict, paper: Paper) -> None:
+    paper.line()
+    for line in verdict.sql.strip().splitlines():
+        paper.line((f"    {line}", "dim"))
+    for name, value in verdict.params.items():
+        paper.paragraph(f"{name} = {_value(value)}", first="    :", indent="      ", style="dim")
+
+
+def _print_reasons(runs: Sequence[RunResult], messages: Sequence[str], paper: Paper, *, apart: bool) -> None:
+    """Say why traces are incomplete, where no verdict has said it, and what else there is to know of the runs."""
+    untold = _by(
+        (reason, run)
+        for run in runs
+        for reason in run.incomplete_because
+        if not any(reason in message for message in messages)
+    )
+    notes = _by((note, run) for run in runs for note in run.diagnostics)
+    if apart and (untold or notes):
+        paper.line()
+    for word, texts, style in (("incomplete", untold, "yellow"), ("note", notes, "dim")):
+        for text, told_of in texts.items():
+            which = f" ({_repetitions(told_of)})" if len(runs) > 1 else ""
+            paper.paragraph(text, first=f"  {word}{which}: ", indent="        ", style=style)
+
+
+def _title(runs: Sequence[RunResult], numbered: bool) -> str:
+    first = runs[0]
+    parts = [first.case_id, first.model_id, _repetitions(runs) if numbered else None]
+    return " · ".join(part for part in parts if part is not None)
+
+
+def _repetitions(runs: Sequence[RunResult]) -> str:
+    """Return ``repetition 3``, or ``repetitions 1-4, 6``."""
+    ranges: list[list[int]] = []
+    for number in sorted({run.repetition for run in runs}):
+        if ranges and ranges[-1][-1] == number - 1:
+            ranges[-1][1:] = [number]
+        else:
+            ranges.append([number])
+    listed = ", ".join("-".join(map(str, one)) for one in ranges)
+    return f"repetition{'s' if listed != str(runs[0].repetition) else ''} {listed}"
+
+
+def _value(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

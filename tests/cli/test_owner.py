@@ -101,7 +101,7 @@ class TestAskedTheOwner:
 
         assert (wrong.exit_code, unknown.exit_code) == (2, 2)
         assert "nothing" in wrong.stderr
-        assert "The relations are:" in wrong.stderr
+        assert "  spans(" in wrong.stderr
         assert "Did you mean 'one_tool'?" in unknown.stderr
 
     def test_a_stale_file_misleads_nobody(self, holder, invoke, store) -> None:

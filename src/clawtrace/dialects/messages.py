@@ -36,6 +36,7 @@ class Part(NamedTuple):
 _Piece = tuple[str, str | None, str | None, str | None]
 """type, call_id, name, text."""
 _Message = tuple[str | None, list[_Piece]]
+_INDEX = re.compile(r"[0-9]{1,9}")
 
 
 def parse_messages(form: str, payload: str, direction: str) -> list[Part]:
@@ -207,9 +208,6 @@ def _genai_chunks(payload: str, direction: str) -> Iterator[_Message]:
             else:
                 pieces.append(piece)
     yield role, [piece for piece in pieces if piece[0] != "text" or piece[3]]
-
-
-_INDEX = re.compile(r"[0-9]{1,9}")
 
 
 def _nest(payload: str, prefix_parts: int) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """A user's own SQL on the real store: it reads, within limits, and nothing else; one run's failure is its own."""
 
 import contextlib
+import threading
 
 import pytest
 
@@ -82,6 +83,34 @@ def test_a_query_that_never_ends_is_interrupted_and_the_store_lives_on(store):
 
     assert store.ask_user("SELECT 1 AS one", time_limit_s=5).rows == [(1,)]
     assert count(store) == 2
+
+
+@pytest.mark.parametrize("had_begun", [True, False])
+def test_a_signal_at_the_first_instant_leaves_no_query_behind(store, monkeypatch, had_begun):
+    """Ctrl-C while the query's thread starts: what has begun is ended, what has not never begins; the store lives on."""
+    start, thread_of = threading.Thread.start, []
+    began = threading.Event()
+    answered = store._answer
+    monkeypatch.setattr(store, "_answer", lambda *of: began.set() or answered(*of))
+
+    def struck(thread: threading.Thread) -> None:
+        thread_of.append(thread)
+        if had_begun:
+            start(thread)
+            began.wait(30)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", struck)
+        with pytest.raises(KeyboardInterrupt):
+            store.ask_user(ENDLESS)
+    if not had_begun:
+        start(thread_of[0])
+    thread_of[0].join(30)
+
+    assert began.is_set() is had_begun
+    assert not thread_of[0].is_alive()
+    assert store.ask_user("SELECT 1 AS one", time_limit_s=5).rows == [(1,)]
 
 
 def test_only_so_many_rows_are_fetched(store):

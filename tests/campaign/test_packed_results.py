@@ -62,9 +62,9 @@ def result(number: int) -> RunResult:
     return RunResult(f"s/m/c/{number}", "c", "m", number, Status.FAIL, told, totals=totals, facts_state=(1, "a"))
 
 
-def test_packed_results_are_the_same():
+def test_packed_results_are_the_same(tmp_path: Path):
     """Whatever a result says it says unpacked too, of the first that is packed and of the last."""
-    packer = Packer()
+    packer = Packer(tmp_path)
     results = [result(number) for number in range(100)]
     packed = [packer.packed(one) for one in results]
 
@@ -74,12 +74,12 @@ def test_packed_results_are_the_same():
         assert (one.totals["llm_calls"], dict(one.totals)) == (3, dict(before.totals))
 
 
-def test_what_is_the_same_in_many_results_takes_little_room():
+def test_what_is_the_same_in_many_results_takes_little_room(tmp_path: Path):
     """The text of a question, its expectation and its parameters stand in thousands of results."""
-    packer = Packer()
+    packer = Packer(tmp_path)
     packed = [packer.packed(result(number)) for number in range(50)]
 
-    assert len(packed[-1].verdicts._packed.text) < 300 < len(result(0).verdicts[0].sql)
+    assert packed[-1].verdicts._packed.size < 300 < len(result(0).verdicts[0].sql)
 
 
 def test_nothing_that_a_campaign_judged_with_outlives_it(tmp_path: Path, monkeypatch):

@@ -208,7 +208,7 @@ def test_a_known_failure_is_no_failure_in_reports(verdict, run, campaign) -> Non
         "warn", known_failure=True, dimensions=("task",), message="This failure is known until 2026-12-01: x"
     )
     report = campaign(run(known))
-    (found,) = results_of(report).cases[0].runs[0].assertions
+    ((found,),) = (run.assertions for case in results_of(report).cases for run in case.runs)
     (case,) = junit(report).iter("testcase")
 
     assert report.exit_code is PASSED
@@ -219,7 +219,8 @@ def test_a_known_failure_is_no_failure_in_reports(verdict, run, campaign) -> Non
 
 def test_json_tells_scope_and_scores(verdict, run, campaign) -> None:
     scoped = verdict("pass", dimensions=("task",), scope={"agent": "boss", "turn": "last"})
-    (of_run,) = results_of(campaign(run(scoped, verdict("fail", dimensions=("task", "process"))))).cases[0].runs
+    scored = results_of(campaign(run(scoped, verdict("fail", dimensions=("task", "process")))))
+    ((of_run,),) = (case.runs for case in scored.cases)
 
     assert of_run.scores == {"process": 0.0, "task": 5.0}
     assert (of_run.assertions[0].scope.agent, of_run.assertions[0].scope.turn) == ("boss", "last")

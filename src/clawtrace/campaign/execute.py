@@ -150,7 +150,7 @@ class _Execution:
         self._decisions = decisions
         self._stored = StoredRuns(plan.outputs)
         self._evaluations = evaluation_folder(plan)
-        self._packer = Packer()
+        self._packer = Packer(plan.folder)
         self._results: dict[str, RunResult] = {}
         self._not_run: dict[str, NotRun] = {}
         types = runner_types()

@@ -1,4 +1,4 @@
-"""Results that wait for the end of a campaign, packed: of thousands of runs only what is read again is unpacked.
+"""Results that wait for the end of a campaign, packed and in a file: of thousands only what is read again is in memory.
 
 Verdicts share what was read of all runs that were judged together, and hold it for as long as one of them lives. A packed
 result holds nothing but its own, in some hundred bytes a verdict: most of the text is in the results before it too.
@@ -6,10 +6,16 @@ result holds nothing but its own, in some hundred bytes a verdict: most of the t
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import tempfile
+import threading
+import weakref
 import zlib
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from clawtrace.campaign.stored_results import verdict_data, verdict_of
@@ -25,12 +31,45 @@ _UNPACKED = 64
 """So many of the results that were read last are kept unpacked."""
 
 
+class _File:
+    """Texts in a file without a name, which goes with the last who can read it, or with the process."""
+
+    def __init__(self, folder: Path) -> None:
+        file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115  # closed by its finalizer
+        self._number = file.fileno()
+        self._end = 0
+        self._writing = threading.Lock()
+        weakref.finalize(self, file.close)
+
+    def append(self, text: bytes) -> int:
+        """Write a text, and return where it begins.
+
+        Raises:
+            OSError: there is no room.
+        """
+        with self._writing:
+            at, written = self._end, 0
+            while written < len(text):
+                written += os.pwrite(self._number, text[written:], at + written)
+            self._end += written
+        return at
+
+    def read(self, at: int, size: int) -> bytes:
+        """Return `size` bytes from `at` on."""
+        return os.pread(self._number, size, at)
+
+
 class _Packed(NamedTuple):
     """Verdicts and totals of one run, as compressed JSON."""
 
-    text: bytes
+    file: _File
+    at: int
+    """Where they begin in the file."""
+    size: int
     words: bytes
     """What the text is compressed against."""
+    text: bytes = b""
+    """The text itself, where the file had no room."""
 
 
 class _Read(NamedTuple):
@@ -39,10 +78,16 @@ class _Read(NamedTuple):
 
 
 class Packer:
-    """Packs the results of one campaign, on whichever thread."""
+    """Packs the results of one campaign, on whichever thread.
 
-    def __init__(self) -> None:
+    Args:
+        folder: on whose disk the results wait.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = _File(folder)
         self._words = b""
+        self._standings: dict[tuple[Standing, ...], tuple[Standing, ...]] = {}
 
     def packed(self, result: RunResult) -> RunResult:
         """Return the same result, whose verdicts and totals are unpacked when they are read."""
@@ -52,8 +97,14 @@ class Packer:
         if len(words) < _WORDS_BYTES:
             words = self._words = (text + words)[:_WORDS_BYTES]
         squeeze = zlib.compressobj(level=_LEVEL, zdict=words)
-        packed = _Packed(squeeze.compress(text) + squeeze.flush(), words)
-        return result._replace(verdicts=_PackedVerdicts(result.standings, packed), totals=_PackedTotals(packed))
+        packed = self._put(squeeze.compress(text) + squeeze.flush(), words)
+        standings = self._standings.setdefault(result.standings, result.standings)
+        return result._replace(verdicts=_PackedVerdicts(standings, packed), totals=_PackedTotals(packed))
+
+    def _put(self, text: bytes, words: bytes) -> _Packed:
+        with contextlib.suppress(OSError):
+            return _Packed(self._file, self._file.append(text), len(text), words)
+        return _Packed(self._file, 0, len(text), words, text)
 
 
 class _PackedVerdicts(UnreadVerdicts):
@@ -91,4 +142,5 @@ class _PackedTotals(Mapping[str, Any]):
 @lru_cache(_UNPACKED)
 def _read(packed: _Packed) -> _Read:
     widen = zlib.decompressobj(zdict=packed.words)
-    return _Read(*json.loads(widen.decompress(packed.text) + widen.flush()))
+    text = packed.text or packed.file.read(packed.at, packed.size)
+    return _Read(*json.loads(widen.decompress(text) + widen.flush()))

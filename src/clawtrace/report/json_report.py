@@ -6,7 +6,7 @@ Their JSON Schema is exported by `clawtrace schema`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
@@ -22,7 +22,7 @@ from clawtrace.report._repetitions import (
     suite_threshold,
 )
 from clawtrace.report.base import CampaignReport, Report, Struct, cases_of, status_of
-from clawtrace.report.json_text import json_text
+from clawtrace.report.json_text import json_pieces
 
 __all__ = ["JsonReport", "Results", "json_schema", "results_of"]
 
@@ -251,7 +251,7 @@ class Results(Struct):
     """0 passed, 1 failed, 2 usage, 3 undecided, 4 broken."""
     totals: Totals
     """Numbers of runs."""
-    cases: list[Case]
+    cases: Iterable[Case]
     """One entry for each case and model, in the order of the suite."""
     thresholds: list[SuiteThreshold]
     """The suite's pass rate of each model that has a threshold in the suite's file."""
@@ -267,7 +267,8 @@ class JsonReport(Report):
 
     def write(self, report: CampaignReport, stream: TextIO) -> None:
         """Write one JSON object, indented, with a line end."""
-        stream.write(json_text(results_of(report)) + "\n")
+        stream.writelines(json_pieces(results_of(report)))
+        stream.write("\n")
 
 
 def json_schema() -> dict[str, Any]:
@@ -282,7 +283,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def results_of(report: CampaignReport) -> Results:
-    """Return `report` as the structs of `clawtrace.results/1`."""
+    """Return `report` as the structs of `clawtrace.results/1`; each case is made when it is come to."""
     return Results(
         schema="clawtrace.results/1",
         clawtrace=__version__,
@@ -290,10 +291,21 @@ def results_of(report: CampaignReport) -> Results:
         started_at=_utc(report.started_at),
         exit_code=int(report.exit_code),  # type: ignore[arg-type]
         totals=_totals(report.results),
-        cases=[_case(*key, runs, report) for key, runs in cases_of(report.results).items()],
+        cases=_Cases(report),
         thresholds=[suite_threshold(rate, report.gate) for rate in report.thresholds],
         not_run=[NotRun(**one._asdict()) for one in report.left_out],
     )
+
+
+class _Cases(Iterable[Case]):
+    """The cases of a report, of which as many are in memory as their reader keeps."""
+
+    def __init__(self, report: CampaignReport) -> None:
+        self._report = report
+
+    def __iter__(self) -> Iterator[Case]:
+        for key, runs in cases_of(self._report.results).items():
+            yield _case(*key, runs, self._report)
 
 
 def _utc(moment: datetime) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-__all__ = ["json_text"]
+__all__ = ["json_pieces", "json_text"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -22,6 +22,32 @@ def json_text(value: Any) -> str:
     """
     text = json.dumps(_json(value), indent=2, ensure_ascii=False, allow_nan=False)
     return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+def json_pieces(struct: Any) -> Iterator[str]:
+    """Yield the `json_text` of a dataclass piece by piece: what one of its fields iterates over is made one at a time."""
+    opening = "{"
+    for item in fields(struct):
+        yield f"{opening}\n  {json.dumps(item.name)}: "
+        opening = ","
+        value = getattr(struct, item.name)
+        if isinstance(value, Iterable) and not isinstance(value, (str, Mapping)):
+            yield from _items(value)
+        else:
+            yield _indented(json_text(value), 2)
+    yield "\n}"
+
+
+def _items(values: Iterable[Any]) -> Iterator[str]:
+    opening, closing = "[", "[]"
+    for value in values:
+        yield f"{opening}\n    {_indented(json_text(value), 4)}"
+        opening, closing = ",", "\n  ]"
+    yield closing
+
+
+def _indented(text: str, by: int) -> str:
+    return text.replace("\n", "\n" + " " * by)  # no string of JSON holds a line end as such
 
 
 def _json(value: Any) -> Any:

@@ -17,8 +17,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import tempfile
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from clawtrace.engine.gate import Gate, Rated
@@ -33,6 +36,9 @@ __all__ = ["JunitReport"]
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot carry, not even escaped."""
 
+_TOTALS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+"""Attribute and element."""
+
 _RED = {ExitCode.FAILED: "failure", ExitCode.UNDECIDED: "error", ExitCode.BROKEN: "error"}
 
 
@@ -43,33 +49,48 @@ class JunitReport(Report):
     file_name = "report.xml"
 
     def write(self, report: CampaignReport, stream: TextIO) -> None:
-        """Write one XML document in UTF-8."""
+        """Write one XML document in UTF-8; of its suites one at a time is in memory."""
         root = ET.Element("testsuites", name=_xml(report.suite_id or "clawtrace"))
-        for (case_id, model_id), runs in cases_of(report.results).items():
-            name = case_id if model_id is None else f"{case_id} [{model_id}]"
-            suite = ET.SubElement(root, "testsuite", name=_xml(name))
-            suite.set("timestamp", report.started_at.isoformat(timespec="seconds"))
-            labels = report.labels.get(case_id)
-            _add_properties(suite, _rate(rate_of_runs(runs)) if len(runs) > 1 else {}, labels)
-            rated = {one.place: one for one in report.gate.rates(runs)}
-            for run in runs:
-                _add_run(suite, name, run, report.gate, rated, repeated=len(runs) > 1)
-            _add_rated(suite, name, runs, rated.values())
-            _count(suite, [suite])
-        if report.left_out:
-            _add_left_out(ET.SubElement(root, "testsuite", name="(not run)"), report.left_out)
-        if report.thresholds:
-            _add_thresholds(ET.SubElement(root, "testsuite", name="(thresholds)"), report)
-        if all(run.quarantined for run in report.results) and all(run.quarantined for run in report.left_out):
-            suite = ET.SubElement(root, "testsuite", name="clawtrace")
-            case = ET.SubElement(suite, "testcase", classname="clawtrace", name="(campaign)", time="0.000")
-            why = "everything is in quarantine" if report.results or report.left_out else "there was no run"
-            _outcome(case, "error", "nothing", f"Nothing was evaluated: {why}.", "")
-            _count(suite, [suite])
-        _count(root, list(root))
-        ET.indent(root)
-        stream.write('<?xml version="1.0" encoding="UTF-8"?>\n')
-        stream.write(ET.tostring(root, encoding="unicode") + "\n")
+        totals: Counter[str] = Counter()
+        with tempfile.TemporaryFile(
+            "w+", encoding="utf-8", newline=""
+        ) as written:  # the totals stand before the suites
+            for suite in _suites(report):
+                own = _counted(suite)
+                totals.update(own)
+                _note(suite, own)
+                ET.indent(suite, level=1)
+                written.write(f"\n  {ET.tostring(suite, encoding='unicode')}")
+            _note(root, totals)
+            stream.write('<?xml version="1.0" encoding="UTF-8"?>\n')
+            stream.write(ET.tostring(root, encoding="unicode").removesuffix(" />") + ">")
+            written.seek(0)
+            shutil.copyfileobj(written, stream)
+        stream.write("\n</testsuites>\n")
+
+
+def _suites(report: CampaignReport) -> Iterator[ET.Element]:
+    for (case_id, model_id), runs in cases_of(report.results).items():
+        name = case_id if model_id is None else f"{case_id} [{model_id}]"
+        suite = ET.Element("testsuite", name=_xml(name))
+        suite.set("timestamp", report.started_at.isoformat(timespec="seconds"))
+        labels = report.labels.get(case_id)
+        _add_properties(suite, _rate(rate_of_runs(runs)) if len(runs) > 1 else {}, labels)
+        rated = {one.place: one for one in report.gate.rates(runs)}
+        for run in runs:
+            _add_run(suite, name, run, report.gate, rated, repeated=len(runs) > 1)
+        _add_rated(suite, name, runs, rated.values())
+        yield suite
+    if report.left_out:
+        yield _left_out(report.left_out)
+    if report.thresholds:
+        yield _thresholds(report)
+    if all(run.quarantined for run in report.results) and all(run.quarantined for run in report.left_out):
+        suite = ET.Element("testsuite", name="clawtrace")
+        case = ET.SubElement(suite, "testcase", classname="clawtrace", name="(campaign)", time="0.000")
+        why = "everything is in quarantine" if report.results or report.left_out else "there was no run"
+        _outcome(case, "error", "nothing", f"Nothing was evaluated: {why}.", "")
+        yield suite
 
 
 def _add_run(
@@ -109,7 +130,8 @@ def _add_rated(suite: ET.Element, classname: str, runs: Sequence[RunResult], rat
         ET.SubElement(case, "system-out").text = _xml(one.sentence)
 
 
-def _add_left_out(suite: ET.Element, left_out: Sequence[LeftOut]) -> None:
+def _left_out(left_out: Sequence[LeftOut]) -> ET.Element:
+    suite = ET.Element("testsuite", name="(not run)")
     for run in left_out:
         classname = run.case_id if run.model_id is None else f"{run.case_id} [{run.model_id}]"
         name = f"(run) [repetition {run.repetition}]"
@@ -118,7 +140,7 @@ def _add_left_out(suite: ET.Element, left_out: Sequence[LeftOut]) -> None:
             _outcome(case, "skipped", "quarantined", f"quarantined, not run: {run.reason}", "")
         else:
             _outcome(case, "error", "not run", f"Not run: {run.reason}", "")
-    _count(suite, [suite])
+    return suite
 
 
 def _rate(rate: PassRate) -> dict[str, str]:
@@ -142,7 +164,8 @@ def _add_properties(suite: ET.Element, values: Mapping[str, str], labels: CaseLa
         ET.SubElement(properties, "property", name=name, value=value)
 
 
-def _add_thresholds(suite: ET.Element, report: CampaignReport) -> None:
+def _thresholds(report: CampaignReport) -> ET.Element:
+    suite = ET.Element("testsuite", name="(thresholds)")
     for found in report.thresholds:
         name = "pass rate" if found.model_id is None else f"pass rate [{found.model_id}]"
         case = ET.SubElement(
@@ -154,7 +177,7 @@ def _add_thresholds(suite: ET.Element, report: CampaignReport) -> None:
         elif not found.reached:
             _outcome(case, "skipped", "threshold", found.sentence, "")
         ET.SubElement(case, "system-out").text = _xml(found.sentence)
-    _count(suite, [suite])
+    return suite
 
 
 def _outcome(case: ET.Element, tag: str, kind: str, message: str, text: str) -> None:
@@ -162,13 +185,19 @@ def _outcome(case: ET.Element, tag: str, kind: str, message: str, text: str) -> 
     element.text = _xml(text) or None
 
 
-def _count(target: ET.Element, within: Sequence[ET.Element]) -> None:
-    """Set the totals of `target` from all test cases below `within`."""
-    cases = [case for element in within for case in element.iter("testcase")]
-    target.set("tests", str(len(cases)))
-    for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        target.set(attribute, str(sum(case.find(tag) is not None for case in cases)))
-    target.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.3f}")
+def _counted(suite: ET.Element) -> Counter[str]:
+    """Return the test cases of a suite by what came of them, and their milliseconds."""
+    cases = suite.findall("testcase")
+    counted = Counter(tests=len(cases), ms=sum(round(1000 * float(case.get("time", "0"))) for case in cases))
+    for total, tag in _TOTALS.items():
+        counted[total] = sum(case.find(tag) is not None for case in cases)
+    return counted
+
+
+def _note(element: ET.Element, counted: Mapping[str, int]) -> None:
+    for name in ("tests", *_TOTALS):
+        element.set(name, str(counted.get(name, 0)))
+    element.set("time", f"{counted.get('ms', 0) / 1000:.3f}")
 
 
 def _details(verdict: Verdict) -> str:

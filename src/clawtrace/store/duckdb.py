@@ -179,7 +179,7 @@ class DuckStore(QuestionSide):
             retired: list[str] = []
             if adopted or not self._raw.take(group):
                 retired = self._raw.move(group, lambda db: adopt(db, adopted, self._numbers)) or []
-            self._blocks.wrote(group.rows)
+            self._wrote(group.rows)
             del self._unsaved[: len(group.numbers)]
             for run_id in retired:
                 del self._numbers[run_id]
@@ -203,6 +203,11 @@ class DuckStore(QuestionSide):
                 db.execute("DELETE FROM run_records WHERE run_id = ?", [run_id])
                 db.execute("INSERT INTO run_records VALUES (?, ?, ?)", [run_id, write_record(record), time.time_ns()])
             del self._unsaved[: len(unsaved)]
+            self._wrote(1)
+
+    def _wrote(self, rows: int) -> None:
+        if self.path != MEMORY:  # there is no file to read from what is dropped
+            self._blocks.wrote(rows, sum(side.asked for side in (self, *self._more_sides)))
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[DuckDBPyConnection]:

@@ -51,6 +51,11 @@ class QuestionSide:
         """The rows that a relation was bound with last; most questions are followed by that for their evidence."""
         self._reader_lock = threading.RLock()
 
+    @property
+    def asked(self) -> int:
+        """How many statements were run here."""
+        return self._statements.asked
+
     # Facts ------------------------------------------------------------------------------------
 
     def script(self, sql: str, params: Mapping[str, Scalar] | None = None) -> list[tuple[Any, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -43,17 +44,25 @@ def run_interruptibly(connection: DuckDBPyConnection, seconds: float | None, ask
     Raises:
         QueryError: the query ran longer than it may, or what `ask` raises.
     """
-    from concurrent.futures import ThreadPoolExecutor, wait
+    from concurrent.futures import Future, wait
 
-    with ThreadPoolExecutor(1, thread_name_prefix="clawtrace-query") as thread:
-        answer = thread.submit(ask)
-        try:
-            wait([answer], seconds)
-            if not answer.done():
-                raise QueryError(f"the query ran longer than {seconds:g} s and was interrupted.")
-            return answer.result()
-        finally:
-            # More than once: what comes before the statement has begun is lost on it.
-            while not answer.done():
-                connection.interrupt()
-                wait([answer], _STEP_SECONDS)
+    answer: Future[T] = Future()
+
+    def work() -> None:
+        if answer.set_running_or_notify_cancel():
+            try:
+                answer.set_result(ask())
+            except BaseException as error:
+                answer.set_exception(error)
+
+    try:
+        threading.Thread(target=work, name="clawtrace-query").start()
+        wait([answer], seconds)
+        if not answer.done():
+            raise QueryError(f"the query ran longer than {seconds:g} s and was interrupted.")
+        return answer.result()
+    finally:
+        # What has not begun never begins. The other more than once: what comes before the statement has begun is lost on it.
+        while not answer.cancel() and not answer.done():
+            connection.interrupt()
+            wait([answer], _STEP_SECONDS)

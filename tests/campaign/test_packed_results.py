@@ -6,10 +6,12 @@ import gc
 import os
 from pathlib import Path
 
+import pytest
+
 from clawtrace.campaign.execute import execute
 from clawtrace.campaign.expand import expand
 from clawtrace.campaign.opening import open_campaign
-from clawtrace.campaign.packed_results import Packer
+from clawtrace.campaign.packed_results import Packer, _read
 from clawtrace.config.project_file import load_project
 from clawtrace.config.suite_file import load_suite
 from clawtrace.engine.judgement import Judgement
@@ -80,6 +82,44 @@ def test_what_is_the_same_in_many_results_takes_little_room(tmp_path: Path):
     packed = [packer.packed(result(number)) for number in range(50)]
 
     assert packed[-1].verdicts._packed.size < 300 < len(result(0).verdicts[0].sql)
+
+
+def test_results_wait_in_a_file_that_nobody_sees(tmp_path: Path):
+    """It has no name, and goes with the last result that can be read from it."""
+    packer = Packer(tmp_path)
+    packed = [packer.packed(result(number)) for number in range(3)]
+    number = packer._file._number
+
+    assert list(tmp_path.iterdir()) == []
+    del packer
+    gc.collect()
+    assert packed[1].verdicts[0] == result(1).verdicts[0]
+    del packed
+    _read.cache_clear()
+    gc.collect()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(number)
+
+
+def test_results_of_a_full_disk_are_kept_in_memory(tmp_path: Path, monkeypatch):
+    """What does not fit into the file can be read all the same, and so can what comes after it."""
+    packer = Packer(tmp_path)
+    write, calls = os.pwrite, []
+
+    def full(number: int, text: bytes, at: int) -> int:
+        calls.append(at)
+        if len(calls) == 2:
+            return write(number, text[:10], at)  # as much as there was room for
+        if len(calls) == 3:
+            raise OSError(28, "No space left on device")
+        return write(number, text, at)
+
+    monkeypatch.setattr(os, "pwrite", full)
+    packed = [packer.packed(result(number)) for number in range(4)]
+
+    assert len(calls) == 5
+    assert packed == [result(number) for number in range(4)]
+    assert [one.verdicts._packed.text == b"" for one in packed] == [True, False, True, True]
 
 
 def test_nothing_that_a_campaign_judged_with_outlives_it(tmp_path: Path, monkeypatch):

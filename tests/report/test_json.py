@@ -3,7 +3,10 @@
 import io
 import json
 import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
@@ -14,6 +17,7 @@ from clawtrace.engine.thresholds import ThresholdRules, suite_rates
 from clawtrace.model.verdict import Evidence, Status
 from clawtrace.report.base import CampaignReport, LeftOut
 from clawtrace.report.json_report import JsonReport, Results, json_schema
+from clawtrace.report.json_text import json_pieces, json_text
 
 SPEC_KEYS = {
     "": {"schema", "clawtrace", "suite_id", "started_at", "exit_code", "totals", "cases"},
@@ -261,3 +265,30 @@ def test_what_was_left_out_of_quarantine_keeps_nothing_from_passing(verdict, run
 
     assert data["exit_code"] == 0
     assert data["not_run"][0]["quarantined"] is True
+
+
+def test_a_large_report_is_written_case_by_case() -> None:
+    """The next case is made when the one before is written, so that memory holds one of them."""
+
+    @dataclass
+    class Some:
+        name: str
+        cases: Iterable[dict[str, Any]]
+        none: list[int]
+        more: dict[str, list[int]]
+
+    made: list[int] = []
+
+    def cases() -> Iterator[dict[str, Any]]:
+        for number in range(3):
+            made.append(number)
+            yield {"number": number, "text": "a\nb", "empty": [], "values": [1, 2]}
+
+    pieces = json_pieces(Some("x", cases(), [], {"a": [1]}))
+    text, seen = "", []
+    for piece in pieces:
+        text += piece
+        seen += [len(made)] * ('"number"' in piece)
+
+    assert seen == [1, 2, 3]
+    assert text == json_text(Some("x", list(cases()), [], {"a": [1]}))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 import tempfile
 import threading
 import weakref
@@ -16,12 +17,14 @@ import zlib
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from clawtrace.campaign.stored_results import verdict_data, verdict_of
 from clawtrace.model.verdict import RunResult, Standing, UnreadVerdicts, Verdict
 
 __all__ = ["Packer"]
+
+_T = TypeVar("_T")
 
 _WORDS_BYTES = 32 << 10
 """As far as zlib looks back."""
@@ -99,12 +102,23 @@ class Packer:
         squeeze = zlib.compressobj(level=_LEVEL, zdict=words)
         packed = self._put(squeeze.compress(text) + squeeze.flush(), words)
         standings = self._standings.setdefault(result.standings, result.standings)
-        return result._replace(verdicts=_PackedVerdicts(standings, packed), totals=_PackedTotals(packed))
+        return result._replace(
+            verdicts=_PackedVerdicts(standings, packed),
+            totals=_PackedTotals(packed),
+            run_status=_shared(result.run_status),
+            closed_by=_shared(result.closed_by),
+            facts_state=tuple(map(_shared, result.facts_state)),
+        )
 
     def _put(self, text: bytes, words: bytes) -> _Packed:
         with contextlib.suppress(OSError):
             return _Packed(self._file, self._file.append(text), len(text), words)
         return _Packed(self._file, 0, len(text), words, text)
+
+
+def _shared(value: _T) -> _T:
+    """Return a value that stands in many results; a text is the same object in all of them."""
+    return sys.intern(value) if isinstance(value, str) else value  # type: ignore[return-value]
 
 
 class _PackedVerdicts(UnreadVerdicts):

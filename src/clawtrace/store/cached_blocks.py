@@ -8,13 +8,14 @@ stands for that instant alone.
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["CachedBlocks"]
+__all__ = ["CachedBlocks", "move_log"]
 
 _ROWS_BETWEEN = 50_000
 """Rows between two looks at what is kept."""
@@ -23,6 +24,18 @@ _FEW_BYTES = 32 << 20
 """Of blocks as they are in the file: more than many are dropped until few are left, the latest used."""
 _QUESTIONS_BETWEEN = 2_000
 """So many leave some eight megabytes of what they used."""
+_LOG_BYTES = 4 << 20
+"""What is in the write-ahead log is in memory, too: of a campaign without spans the records of its runs."""
+
+
+def move_log(db: DuckDBPyConnection, path: str, at_least: int) -> None:
+    """Move the write-ahead log into the file when it has so many bytes; one that cannot be moved now stays."""
+    import duckdb
+
+    log = Path(f"{path}.wal")
+    if log.exists() and log.stat().st_size >= at_least:
+        with contextlib.suppress(duckdb.Error):
+            db.execute("CHECKPOINT")
 
 
 class CachedBlocks:
@@ -30,11 +43,13 @@ class CachedBlocks:
 
     Args:
         db: the connection that writes; it may still change ``memory_limit``.
+        path: of the file.
         questions: held by whoever asks; a question must never meet the limit of an instant.
     """
 
-    def __init__(self, db: DuckDBPyConnection, questions: RLock) -> None:
+    def __init__(self, db: DuckDBPyConnection, path: str, questions: RLock) -> None:
         self._db = db
+        self._path = path
         self._questions = questions
         self._rows = 0
         self._asked = 0
@@ -56,6 +71,7 @@ class CachedBlocks:
                 self._drop_blocks()
             if many_questions:
                 self._asked = asked
+                move_log(self._db, self._path, _LOG_BYTES)
                 self._forget_handles()
         finally:
             self._questions.release()

@@ -20,7 +20,7 @@ from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import RunRecord
 from clawtrace.store.adoption import RETIRED, adopt
-from clawtrace.store.cached_blocks import CachedBlocks
+from clawtrace.store.cached_blocks import CachedBlocks, move_log
 from clawtrace.store.journal import Group, Journal
 from clawtrace.store.owner import PATIENCE_SECONDS, connect, patiently
 from clawtrace.store.question_side import QuestionSide
@@ -88,7 +88,7 @@ class DuckStore(QuestionSide):
             self._raw.recover()
             super().__init__(self._db.cursor(), self.path, self._settle)
             self._more_sides: list[QuestionSide] = []
-            self._blocks = CachedBlocks(self._writer, self._reader_lock)
+            self._blocks = CachedBlocks(self._writer, self.path, self._reader_lock)
             self._writer_lock = threading.RLock()
             known = "SELECT run_id, run_no FROM run_numbers ORDER BY run_no"
             numbers = self._db.execute(known).fetchall() if stored else []
@@ -256,14 +256,10 @@ class DuckStore(QuestionSide):
         Raises:
             StoreError: what waits could not be moved; it is as durable as before.
         """
-        import duckdb
-
         self._settle()
-        log = Path(f"{self.path}.wal")
-        if self.path == MEMORY or not log.exists() or log.stat().st_size < _CHECKPOINT_BYTES:
-            return
-        with self._writer_lock, contextlib.suppress(duckdb.Error):
-            self._writer.execute("CHECKPOINT")
+        if self.path != MEMORY:
+            with self._writer_lock:
+                move_log(self._writer, self.path, _CHECKPOINT_BYTES)
 
     def _merge_when_small(self) -> None:
         """Let the last checkpoint merge row groups, where that takes little memory."""

@@ -5,7 +5,8 @@
 CASES cases × 3 models × 2 repetitions (1 000, that is 6 000 runs). With `command` the agent is `true`, which exports
 nothing; with `replay` each run is the same recording of four spans. Printed are the CPU time of planning (files read and
 checked, fingerprints, what could be reused), the CPU time and the clock's time a run, agents included, over the first and
-the last third of the runs, the memory of the process after each third, and what planning costs when all runs are stored.
+the last third of the runs, the memory of the process after each third and when the reports are written, and what planning
+costs when all runs are stored.
 """
 
 from __future__ import annotations
@@ -15,17 +16,20 @@ import resource
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from clawtrace._collector import collect_seldom
 from clawtrace.campaign.events import RunFinished
-from clawtrace.campaign.execute import execute
+from clawtrace.campaign.execute import CampaignResult, execute
 from clawtrace.campaign.expand import Plan, expand
 from clawtrace.campaign.opening import open_campaign
 from clawtrace.campaign.reuse import Decision, decide
 from clawtrace.config.project_file import load_project
 from clawtrace.config.suite_file import load_suite
+from clawtrace.engine.gate import Gate
+from clawtrace.report.base import CampaignReport, formats
 
 PLANNING_BAR_S = 2.0
 RUN_BAR_MS = 30.0
@@ -113,6 +117,14 @@ class Thirds:
                 self.seen.append((cpu(), time.perf_counter(), resident_mb()))
 
 
+def write_reports(plan: Plan, done: CampaignResult) -> None:
+    """Write every report of the campaign into its folder, as the command does."""
+    report = CampaignReport.gated("s", datetime.fromtimestamp(done.started_at, UTC), done.results, Gate())
+    for format_of in formats().values():
+        with (plan.folder / format_of.file_name).open("w", encoding="utf-8") as stream:
+            format_of().write(report, stream)
+
+
 def main() -> None:
     """Measure and print."""
     cases = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
@@ -135,7 +147,8 @@ def main() -> None:
             print(
                 f"{name} third: {used:.1f} ms of CPU a run ({used / RUN_BAR_MS:.2f} x the bar), {taken:.1f} ms by the clock"
             )
-        print("memory: " + ", ".join(f"{memory:.0f} MB" for _, _, memory in thirds.seen))
+        write_reports(plan, done)
+        print("memory: " + ", ".join(f"{memory:.0f} MB" for memory in [*(seen[2] for seen in thirds.seen), resident_mb()]))
         _, decisions, seconds = planned()
         stored = sum(decision.stored is not None for decision in decisions.values())
         print(f"planning again, {stored} runs stored: {seconds:.2f} s of CPU, {seconds / PLANNING_BAR_S:.2f} x the bar")

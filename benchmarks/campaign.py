@@ -148,7 +148,9 @@ def main() -> None:
                 f"{name} third: {used:.1f} ms of CPU a run ({used / RUN_BAR_MS:.2f} x the bar), {taken:.1f} ms by the clock"
             )
         write_reports(plan, done)
-        print("memory: " + ", ".join(f"{memory:.0f} MB" for memory in [*(seen[2] for seen in thirds.seen), resident_mb()]))
+        print(
+            "memory: " + ", ".join(f"{memory:.0f} MB" for memory in [*(seen[2] for seen in thirds.seen), resident_mb()])
+        )
         _, decisions, seconds = planned()
         stored = sum(decision.stored is not None for decision in decisions.values())
         print(f"planning again, {stored} runs stored: {seconds:.2f} s of CPU, {seconds / PLANNING_BAR_S:.2f} x the bar")

@@ -208,12 +208,15 @@ class Session(SessionQuestions):
         """Return whether spans or log records of a run came in this session."""
         return self._receiver is not None and self._receiver.counters(run_id).last_arrival_ns is not None
 
-    def close_run(self, record: RunRecord, *, processes_gone: bool, end_run: bool = False) -> RunRecord:
+    def close_run(
+        self, record: RunRecord, *, processes_gone: bool, ended: float | None = None, end_run: bool = False
+    ) -> RunRecord:
         """Wait until nothing more of the run can come, and store how it ended (spec: span-model.md §3).
 
         Args:
             record: what the runner knows of the run's end.
             processes_gone: whether every process that the runner started has exited, descendants included.
+            ended: when its command ended, in seconds of the monotonic clock; now when None.
             end_run: whether somebody says that nothing more will come; nothing is waited for then.
 
         Returns:
@@ -226,7 +229,7 @@ class Session(SessionQuestions):
             receiver,
             record.run_id,
             processes_gone=processes_gone,
-            ended_ns=record.ended_ns,
+            ended=ended,
             end_run=end_run,
             settle_ms=self.settings.settle_ms,
             trace_timeout_ms=self.settings.trace_timeout_ms,

@@ -71,6 +71,8 @@ CHANGES_THE_RUN = {
     "a file of the case": {"files": {"configs/cases/c/data.csv": "x"}},
     "a variable of the caller": {"env": {"AGENT_KEY": "other"}},
     "a telemetry switch": {"project": {"telemetry_env": {"langsmith": False}}},
+    "a further secret": {"project": {"redaction": {"patterns": {"customer": "CUST-[0-9]{8}"}}}},
+    "a kind of secret that is kept": {"project": {"redaction": {"kinds_off": ["jwt"]}}},
     "another variable that is let through": {
         "case": {"runner": RUNNER | {"pass_env": ["AGENT_*"]}},
         "env": {"AGENT_MODE": "x"},
@@ -95,6 +97,7 @@ CHANGES_NOTHING = {
     "another case": {"files": {"configs/cases/d/test.yaml": yaml.safe_dump(CASE | {"case_id": "d"})}},
     "results": {"files": {"outputs/x.json": "{}"}},
     "ports": {"project": {"receiver": {"grpc_port": 4317}}},
+    "the redaction that holds anyway": {"project": {"redaction": {"enabled": True}}},
 }
 
 

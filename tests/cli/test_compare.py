@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from jsonschema_rs import validator_for
 
-from clawtrace.campaign.comparison import json_schema
+from clawtrace.campaign.comparison import Comparison
 
 PROGRAM = Path(sys.executable).parent / "clawtrace"
 AGENT = Path(__file__).with_name("flaky_agent.py")
@@ -72,7 +72,7 @@ class Suite:
         """Compare and return the exit code and the JSON, which is what its schema says."""
         done = self.clawtrace(*args, "--json")
         found = json.loads(done.stdout)
-        validator_for(json_schema()).validate(found)
+        validator_for(Comparison.json_schema()).validate(found)
         return done.returncode, found
 
 

@@ -221,3 +221,36 @@ class TestMistakes:
         project.case("qa-two")
 
         assert "a row makes the case `qa-two`, and there is another case of that id" in refused(project)
+
+    def test_a_row_whose_folder_would_be_that_of_another_case(self, project):
+        """Machines whose files are not told apart by case would write both into one."""
+        project.case("QA-Two")
+
+        assert "the case `qa-two`, and there is a case `QA-Two`: on machines whose files" in refused(project)
+
+    @pytest.mark.parametrize(
+        ("line", "why"),
+        [
+            ('{"id": "one", "id": "two"}', "the key `id` is there twice"),
+            ('{"id": NaN}', "NaN is no JSON number"),
+            ('{"id": "\\ud800"}', "half of a surrogate pair is no character"),
+            (f'{{"id": {"[" * 5000}{"]" * 5000}}}', "it is nested too deeply"),
+        ],
+    )
+    def test_what_python_would_read_and_json_is_not(self, project, line, why):
+        """With the line, and no fault of the program."""
+        project.write("configs/cases/qa/rows.jsonl", f"{line}\n")
+
+        assert f"configs/cases/qa/rows.jsonl:1:1: is not valid JSON: {why}" in refused(project)
+
+
+def test_a_row_that_broke_or_was_not_run_did_not_pass(project):
+    """The line about a dataset counts all of its planned rows."""
+    profile = "schema_version: 1\nrun_profile_id: p\ntitle: P\nexecution_policy: {stop_on_runner_error: true}\n"
+    project.write("configs/run_profiles/p.yaml", profile)
+    project.write("configs/cases/qa/test.yaml", CASE.replace("  inputs: []", '  inputs: []\n  setup: ["exit 3"]'))
+
+    ended = project.clawtrace("eval", "--suite", "s", "--run-profile", "p")
+
+    assert ended.returncode == 4
+    assert "qa: 0 of 3 rows passed; not: qa-one, qa-two, qa-three" in ended.stdout

@@ -71,8 +71,7 @@ def test_an_agent_without_spans_is_told_why(program: Program, tmp_path: Path):
     assert done.returncode == 3
     assert "exported no spans" in done.stdout
     assert "Nothing arrived at all. Usual causes: no exporter is configured" in " ".join(done.stdout.split())
-    assert files_in(tmp_path) == set()
-    assert not (tmp_path / "configs").exists()
+    assert [*tmp_path.iterdir()] == []
     again = shlex.split(done.stdout.splitlines()[-1])
     assert again[0] == "clawtrace"
     assert program(*again[1:]).returncode == 3
@@ -88,7 +87,19 @@ def test_a_command_that_breaks_shows_its_last_words(program: Program, tmp_path: 
     assert done.stdout.count("no-such-program-anywhere: not found") == 1
     assert "ended as `failed`" in done.stdout
     assert "The agent ended as `failed` (exit code 127): begin with what it wrote on standard error." in done.stdout
-    assert files_in(tmp_path) == set()
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_trial_that_gives_nothing_takes_nothing_away(program: Program, tmp_path: Path):
+    """Results that were there before are all there is after a trial without spans, of the same suite too."""
+    assert program("init", "--yes", "--command", command("search")).returncode == 0
+    results = tmp_path / "outputs"
+    before = set(results.rglob("*.json"))
+
+    assert program("init", "--yes", "--case", "second", "--command", command("silent")).returncode == 3
+    assert set(results.rglob("*.json")) == before
+    assert not list(results.rglob("second"))
+    assert program("eval", "--suite", "first").returncode == 0
 
 
 def test_nothing_is_overwritten(program: Program, tmp_path: Path):

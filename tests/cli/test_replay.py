@@ -65,7 +65,7 @@ def test_a_stored_run_is_replayed(project, program, tmp_path):
 
 
 def test_a_run_that_is_not_there_is_named(project, program, tmp_path):
-    """A missing store is known before anything starts; a missing run ends that case with a sentence."""
+    """A missing store is a mistake of the case file; a missing run ends that case with a sentence."""
     program("eval", "--suite", "first")
     (store,) = tmp_path.rglob("spans.duckdb")
     replayed(project, f"../../../{store.relative_to(tmp_path)}", "nobody")
@@ -75,8 +75,8 @@ def test_a_run_that_is_not_there_is_named(project, program, tmp_path):
     replayed(project, "absent.duckdb", "nobody")
 
     done = program("eval", "--suite", "again")
-    assert done.returncode == 4
-    assert "absent.duckdb' does not exist" in " ".join(done.stdout.split())
+    assert done.returncode == 2
+    assert "`runner.store` the store 'absent.duckdb' does not exist beside the case file" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,16 @@ class TestWhatIsReused:
         assert kept
         assert not any("s3cr3t-value" in path.read_text() for path in kept)
 
+    def test_spans_in_which_a_secret_was_not_looked_for_are_not_asked_for_it(self, project):
+        """A further pattern of `redaction` runs the agents again: the stored spans hold it without a mark."""
+        project.case("a", words="CUST-12345678", assertions='  - {type: tool_was_called, tool: "re:.*:customer:.*"}')
+        assert project.eval("--case", "a") == {("a", 1): (False, "fail")}
+        project.write("clawtrace.yaml", "schema_version: 1\nredaction: {patterns: {customer: 'CUST-[0-9]{8}'}}\n")
+
+        assert "edited since: `redaction`" in project.clawtrace("eval", "--suite", "s", "--dry-run").stdout
+        assert project.eval("--case", "a") == {("a", 1): (False, "pass")}
+        assert project.eval("--case", "a") == {("a", 1): (True, "pass")}
+
     def test_an_upgraded_package_counts(self, project, tmp_path_factory):
         """What is installed beside the program is part of the agent, though no file of the project tells."""
         home = tmp_path_factory.mktemp("venv")
@@ -413,3 +423,16 @@ class TestOfAnotherCampaign:
         else:
             other.write_bytes(harm)
         assert self.evaluated(project) == (0, False, "pass")
+
+
+def test_dry_run_says_what_would_keep_runs_from_starting(project):
+    """A program that is not there, for which nothing is started, and `fail_fast`."""
+    profile = "schema_version: 1\nrun_profile_id: p\ntitle: P\nexecution_policy: {fail_fast: true}\n"
+    project.write("configs/run_profiles/p.yaml", profile)
+    place = project.root / "configs/cases/b/test.yaml"
+    place.write_text(place.read_text().replace(sys.executable, "no-such-program"))
+
+    told = " ".join(project.clawtrace("eval", "--suite", "s", "--run-profile", "p", "--dry-run").stdout.split())
+
+    assert "`fail_fast` is set: once a case has failed, also by a stored run, what is left is not run." in told
+    assert "Nothing would be started, because of the case `b`: the program `no-such-program` is not on PATH" in told

@@ -307,5 +307,12 @@ def test_dialects_of_the_project_are_checked(project: Path, invoke: Invoke) -> N
     assert [problem.split(" ")[0] for problem in problems] == [
         "telemetry/broken.yaml:3:1:", "telemetry/empty.yaml:", "telemetry/misspelt.yaml:9:5:",
     ]  # fmt: skip
+    for asked in (["--suite", "main"], ["configs/suites/main.yaml"]):
+        assert report(invoke("validate", *asked))[:2] == (2, problems)
+    assert report(invoke("validate", "telemetry/misspelt.yaml")) == (2, problems[2:], [])
+    assert report(invoke("validate", "telemetry/acme.yaml")) == (0, [], [])
+    for started in (["eval", "--suite", "main"], ["run", "--", "touch", "ran"]):
+        assert invoke(*started).exit_code == 2
+    assert not any((project / left).exists() for left in ("results", "ran"))
     assert problems[1] == "telemetry/empty.yaml: must be a mapping of keys"
     assert problems[2].startswith("telemetry/misspelt.yaml:9:5: `events.0.colums` is not a known word; ")

@@ -93,7 +93,7 @@ class TestAttachments:
         assert found[0] == (
             "configs/cases/a/test.yaml:7:17: `input.attachments.0` the file 'absent.md' does not exist beside the case file"
         )
-        assert found[1].startswith("configs/cases/a/image.png: cannot be read as UTF-8 text:")
+        assert found[1] == "configs/cases/a/image.png:1:1: is not UTF-8 text (byte 0). Save the file as UTF-8."
 
     def test_an_attachment_that_nobody_would_see_is_refused(self, case, files):
         """With `input: text` an attachment reaches no agent: the contradiction is told before anything runs."""

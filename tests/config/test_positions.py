@@ -83,13 +83,19 @@ class TestYaml:
     def test_other_encodings_and_documents_are_refused(self, files):
         """A file that is no UTF-8, or holds two documents, is named."""
         path = files.root / "latin.yaml"
-        path.write_bytes(b"a: \xe9\n")
+        path.write_bytes(b"b:\na: \xe9\n")
         from clawtrace.config.document import read_document
 
-        with pytest.raises(ConfigError, match=r"latin\.yaml: is not UTF-8 text \(byte 3\)"):
+        with pytest.raises(
+            ConfigError, match=r"latin\.yaml:2:4: is not UTF-8 text \(byte 6\)\. Save the file as UTF-8\."
+        ):
             read_document(path)
         assert yaml_problems("a: \udcff\n") == ["f.yaml: is not UTF-8 text"]
         assert "but found another document" in yaml_problems("a: 1\n---\nb: 2\n")[0]
+        assert yaml_problems("a: 1\nb: x\0y\n") == [
+            "f.yaml:2:5: is not valid YAML: the control character U+0000 cannot stand in a file. Remove it; in quotes it "
+            "can be written as an escape."
+        ]
 
     @pytest.mark.parametrize(
         "text", ["a: " + "[" * 100_000, "- " * 50_000 + "x", "\n".join(" " * n + "a:" for n in range(5_000))]
@@ -100,6 +106,12 @@ class TestYaml:
 
         assert problem.startswith("f.yaml:")
         assert problem.endswith("is nested deeper than 200 levels")
+
+
+def split(problems: list[str], word: str) -> tuple[str, list[str]]:
+    """Return the one problem that holds a word, and the others."""
+    (found,) = [problem for problem in problems if word in problem]
+    return found, [problem for problem in problems if problem is not found]
 
 
 class TestCaseProblems:
@@ -120,7 +132,10 @@ class TestCaseProblems:
         files.case("a", text="schema_version: 1\ncase_id: a\ntitle: 3\nrunner: {type: comand}\ninput: {}\n")
         files.case("b", text="schema_version: 1\ncase_id: bb\nrunner: {type: command}\ninput: {turn: []}\n")
 
-        assert files.problems(run_profile="p") == [
+        profile_setting, found = split(files.problems(run_profile="p"), "`runner_defaults.timeout_second`")
+        assert profile_setting.startswith("configs/run_profiles/p.yaml:4:19: ")
+        assert profile_setting.endswith("Did you mean `timeout_seconds`?")
+        assert found == [
             "configs/run_profiles/p.yaml:1:17: `schema_version` found 2, valid is 1",
             "configs/run_profiles/p.yaml:5:37: `execution_policy.max_concurrency` must be greater than or equal to 1, "
             "found 0",
@@ -129,8 +144,94 @@ class TestCaseProblems:
             "configs/cases/a/test.yaml:4:16: `runner.type` found 'comand', valid is `command` or `replay`. Did you mean "
             "`command`?",
             "configs/cases/b/test.yaml:1:1: `title` is required",
+            "configs/cases/b/test.yaml:2:10: `case_id` must be the name of the case's folder, 'b', found 'bb'",
             "configs/cases/b/test.yaml:4:9: `input.turn` is not a known key; known are `messages`, `turns`, `attachments`, "
             "`context`. Did you mean `turns`?",
+        ]
+
+    def test_a_wrong_suite_hides_no_mistake_of_its_cases(self, files):
+        """What a suite says wrong beside its selection keeps nobody from reading what it selects; nothing else is read."""
+        files.suite("models: [{model_id: a b}]\ncase_selection: {include_case_ids: [a]}\nthreshold: {}\n")
+        files.case("a", text="schema_version: 1\ncase_id: a\ntitle: A\nrunner: {type: comand}\ninput: {}\n")
+        files.case("b", text="nonsense")
+
+        assert [problem.split(" ", 2)[:2] for problem in files.problems()] == [
+            ["configs/suites/main.yaml:4:21:", "`models.0.model_id`"],
+            ["configs/suites/main.yaml:6:1:", "`threshold`"],
+            ["configs/cases/a/test.yaml:4:16:", "`runner.type`"],
+        ]
+        files.suite("case_selection: {include_case_id: [a]}\n")
+        assert len(files.problems()) == 1
+        files.suite("case_selections: {include_case_ids: [a]}\n")
+        assert len(files.problems()) == 1
+
+    def test_what_a_wrong_model_or_profile_may_have_given_is_not_missed(self, files):
+        """A setting that a case lacks is no mistake of its own while what may give it cannot be read."""
+        files.write(
+            "configs/run_profiles/p.yaml",
+            "schema_version: 1\nrun_profile_id: p\ntitle: P\nmodel_overrides: {m: {command: [x]}}\n",
+        )
+        files.suite("models: [{model_id: m, requested_model: 5}]\n")
+        files.case("a", text="schema_version: 1\ncase_id: a\ntitle: A\nrunner: {type: command}\ninput: {}\n")
+
+        (problem,) = files.problems(run_profile="p")
+        assert "`models.0.requested_model` must be text" in problem
+
+    def test_one_wrong_message_hides_no_other_mistake_of_the_input(self, files):
+        """Turns and attachments are checked beside wrong messages, and no user message is missed."""
+        files.suite()
+        text = (
+            "schema_version: 1\ncase_id: a\ntitle: A\nrunner: {type: command, command: ['{{message}}'], input: json}\n"
+            "input:\n  messages: [{role: usr, content: x}]\n  turns: [{role: system, content: x}]\n  attachments: [no.md]\n"
+        )
+        files.case("a", text=text)
+
+        assert [problem.split(" ", 2)[:2] for problem in files.problems()] == [
+            ["configs/cases/a/test.yaml:6:21:", "`input.messages.0.role`"],
+            ["configs/cases/a/test.yaml:7:11:", "`input.turns.0`"],
+            ["configs/cases/a/test.yaml:8:17:", "`input.attachments.0`"],
+        ]
+
+    @pytest.mark.parametrize("version", ["true", "1.0", "'1'"])
+    def test_a_version_is_a_whole_number(self, files, version):
+        """Python takes `true` and `1.0` for equal to 1; a file that says so is wrong."""
+        files.suite()
+        files.write("clawtrace.yaml", "schema_version: 1\n")
+        files.case(
+            "a",
+            text=f"schema_version: {version}\ncase_id: a\ntitle: A\nrunner: {{type: command, command: [x]}}\ninput: {{}}\n",
+        )
+
+        (problem,) = files.problems()
+        assert problem.startswith("configs/cases/a/test.yaml:1:17: `schema_version` must be a whole number, found ")
+
+    def test_a_date_is_told_as_one(self, files):
+        """No word of Python stands in a message."""
+        files.suite()
+        files.case("a", tags="2026-11-22")
+
+        assert files.problems() == [
+            "configs/cases/a/test.yaml:4:8: `tags.0` must be text, found the date 2026-11-22. Put it in quotes."
+        ]
+
+    def test_what_no_program_can_be_given_is_refused(self, files):
+        """Names of variables, NUL characters and an empty command are known before the run; one problem each."""
+        files.suite()
+        head = "schema_version: 1\ncase_id: a\ntitle: A\ninput: {}\n"
+
+        def told(settings: str) -> list[str]:
+            files.case("a", text=f"{head}runner: {{type: command, {settings}}}\n")
+            return [problem.split(" ", 1)[1] for problem in files.problems()]
+
+        nul = "holds a NUL character, which no program can be given"
+        assert told('command: [x, "a\\0b"]') == [f"`runner.command.1` {nul}"]
+        assert told('command: "a\\0b"') == [f"`runner.command` {nul}"]
+        assert told("command: []") == ["`runner.command` is empty"]
+        assert told("command: ['', x]") == ["`runner.command` names no program"]
+        assert told('command: " "') == ["`runner.command` names no program"]
+        assert told('command: x, env: {A=B: x, A: "a\\0b"}') == [
+            "`runner.env.A=B` is the name of a variable, which has no `=`, found 'A=B'",
+            f"`runner.env.A` {nul}",
         ]
 
     def test_one_wrong_key_hides_no_other_mistake_of_the_file(self, files):

@@ -216,6 +216,53 @@ class TestSettings:
         files.suite("models: [{model_id: m}, {model_id: m}]\n")
 
         assert files.problems() == ["configs/suites/main.yaml:4:9: `models` the model_id 'm' is there twice"]
+        files.suite("models: [{model_id: m}, {model_id: M}]\n")
+        assert "`models` the model_ids 'm' and 'M' differ in case only" in files.problems()[0]
+
+
+def test_cases_whose_ids_differ_in_case_only(files):
+    """Their results would share a folder on machines whose files are not told apart by case."""
+    files.suite()
+    files.case("a", group="g")
+    files.case("A", group="h")
+
+    (problem,) = files.problems()
+    assert (
+        "this is the case `A`, and there is a case `a`: on machines whose files are not told apart by case" in problem
+    )
+
+
+class TestWhatSettingsName:
+    def case(self, files, runner: str) -> list[str]:
+        files.suite()
+        files.case("a", text=f"schema_version: 1\ncase_id: a\ntitle: A\nrunner: {{type: {runner}}}\ninput: {{}}\n")
+        return files.problems()
+
+    def test_it_is_there(self, files):
+        """A scaffold, a recording or a store that is absent is known before anything runs, at its place."""
+        file = "configs/cases/a/test.yaml"
+        assert self.case(files, "command, command: [x], scaffold: gone") == [
+            f"{file}:4:49: `runner.scaffold` there is no folder 'gone' beside the case file"
+        ]
+        assert self.case(files, "replay, traces: [no.json]") == [
+            f"{file}:4:33: `runner.traces.0` the recording 'no.json' does not exist beside the case file"
+        ]
+        assert self.case(files, "replay, store: no.duckdb, run_id: r") == [
+            f"{file}:4:31: `runner.store` the store 'no.duckdb' does not exist beside the case file"
+        ]
+
+    @pytest.mark.parametrize(
+        "setting", ["pass_env: ['{{case_id}}']", "scaffold: '{{case_dir}}/x'", "inputs: ['{{env.A}}']"]
+    )
+    def test_no_template_stands_where_none_is_filled_in(self, files, setting):
+        """It would be taken for plain text."""
+        (problem,) = self.case(files, f"command, command: [x], {setting}")
+        assert f"has no value here: `{setting.split(':')[0]}` is read before there is a run" in problem
+
+    def test_a_scaffold_does_not_hold_the_results(self, files):
+        """A workspace would be copied into itself."""
+        (problem,) = self.case(files, "command, command: [x], scaffold: ../../..")
+        assert "`runner.scaffold` the folder holds the results (outputs)" in problem
 
 
 class TestMessages:
@@ -387,6 +434,7 @@ class TestABrokenCase:
         self.suite_of_smoke(files, self.BROKEN.format(tags="slow, smoke"))
         (told,) = files.problems()
         assert told.startswith("configs/cases/b/test.yaml:")
+        assert "may select it" not in told
 
     @pytest.mark.parametrize(
         "broken",
@@ -397,7 +445,9 @@ class TestABrokenCase:
         """Nothing is left out by a typing error."""
         self.suite_of_smoke(files, broken)
 
-        assert any(one.startswith("configs/cases/b/test.yaml") for one in files.problems())
+        (told,) = files.problems()
+        assert told.startswith("configs/cases/b/test.yaml")
+        assert told.endswith(". Its tags cannot be read, so that the suite may select it.")
 
     def test_a_selection_by_id_never_looks_at_others(self, files):
         """Nor at their tags."""

@@ -27,6 +27,9 @@ OUTPUTS = {
             {"role": "assistant", "parts": [{"text": ""}]},
         ]
     ),
+    "genai_half": json.dumps(
+        [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": CALL}]}]
+    ),
     "indexed": json.dumps(
         {
             "gen_ai.completion.0.role": "assistant",
@@ -124,6 +127,25 @@ OUTPUTS = {
 @pytest.mark.parametrize("form", sorted(OUTPUTS))
 def test_a_tool_call_reads_the_same_in_every_form(form: str) -> None:
     assert brief(parse_messages(form, OUTPUTS[form], "output")) == ASKED
+
+
+@pytest.mark.parametrize(
+    ("part", "failed"),
+    [
+        ({"tool_call_result": {"result": "no", "origin": {"tool_name": "pay", "id": "c1"}, "error": True}}, True),
+        ({"tool_call_result": {"result": "yes", "origin": {"tool_name": "pay", "id": "c1"}, "error": False}}, False),
+        ({"type": "tool_result", "tool_use_id": "c1", "content": "no", "is_error": True}, True),
+        ({"type": "tool_result", "tool_use_id": "c1", "content": "Error: it says so in prose only"}, None),
+        ({"toolResult": {"toolUseId": "c1", "content": [{"text": "no"}], "status": "error"}}, True),
+        ({"toolResult": {"toolUseId": "c1", "content": [{"text": "yes"}], "status": "success"}}, False),
+        ({"type": "function_call_output", "call_id": "c1", "output": "said", "status": "completed"}, None),
+        ({"type": "tool_result", "tool_use_id": "c1", "content": "said", "error": "a text is no flag"}, None),
+    ],
+)
+def test_a_result_says_in_a_field_that_the_tool_failed(part: dict[str, object], failed: bool | None) -> None:
+    (found,) = parse_messages("blob", json.dumps({"messages": [{"role": "tool", "content": [part]}]}), "input")
+
+    assert (found.type, found.call_id, found.failed) == ("tool_call_response", "c1", failed)
 
 
 def test_every_form_is_tested() -> None:

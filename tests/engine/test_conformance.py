@@ -35,7 +35,9 @@ STRANGERS = (
     "langfuse-js", "copilot", "qwen-code", "haystack", "haystack-3", "haystack+openinference", "haystack-3+openinference", "ag2",
     "beeai+openinference", "llama-index+openllmetry", "openai-agents+openlit", "semantic-kernel", "agent-framework",
     "google-genai-sdk+official", "google-genai-sdk+openinference", "google-genai-sdk+openllmetry", "openai-sdk+openllmetry",
-    "anthropic-sdk+openllmetry", "bedrock-sdk+official",
+    "anthropic-sdk+openllmetry", "bedrock-sdk+official", "langchain+genai", "openai-agents+genai", "agno+genai",
+    "smolagents+genai", "anthropic-sdk+genai", "openai-sdk+genai", "openai-agents+openinference+mcp",
+    "dspy+genai",
 )  # fmt: skip
 """Clients that only the copied recordings hold."""
 

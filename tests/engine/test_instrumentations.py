@@ -273,7 +273,7 @@ class TestStrands:
 
         assert lab.totals("llm_calls", "input_tokens", "tool_calls") == (2, 200, 1)
         assert lab.rows("SELECT name, arguments, result, outcome FROM tool_calls") == [
-            ("get_weather", '{"city":"Paris"}', "21 C", "unknown")
+            ("get_weather", '{"city":"Paris"}', "21 C", "ok")
         ]
         assert lab.rows("SELECT final_output FROM runs") == [("21 degrees",)]
 

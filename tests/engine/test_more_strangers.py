@@ -186,6 +186,44 @@ def test_openlits_words_are_not_the_models(lab: Lab) -> None:
     assert lab.rows("SELECT cost_usd FROM spans") == [(None,)]
 
 
+def test_what_openlit_stumbles_over_is_no_failure_of_the_call(lab: Lab) -> None:
+    """Offline it cannot count a stream's tokens, and marks the answered call. A call that fails has a status message."""
+
+    def call(id: str, at: int, error: str, stack: str) -> S:
+        raised = ("exception", {"exception.type": "E", "exception.message": "no way", "exception.stacktrace": stack})
+        name, scope = "openai.chat.completions", "openlit.otel.tracing"
+        return S(id, "", at, at + 5, name, {}, [raised], error, scope)
+
+    python = "Traceback (most recent call last):\n  File …"
+    lab.put(call("own", 0, "", python))
+    lab.put(call("theirs", 0, "ConnectError: refused", python), run="failed")
+    lab.put(call("js", 0, "", "Error: refused\n    at fetch (node:internal)"), run="javascript")
+
+    failed = "SELECT message FROM errors WHERE run_id = :run"
+    assert lab.totals("llm_calls", "input_tokens") == (1, None)
+    assert lab.rows(failed) == []
+    for run in ("failed", "javascript"):
+        assert lab.totals("llm_calls", run=run) == (0,)
+        assert len(lab.rows(failed, run)) == 1
+
+
+def test_arguments_that_openllmetry_lost_in_a_stream_of_bedrocks_are_unknown(lab: Lab) -> None:
+    """`{}` of `InvokeModel` may be anything; `Converse`, whose answers have no id, is read rightly."""
+    parts = [
+        {"type": "tool_call", "id": f"c{n}", "name": "pay", "arguments": told}
+        for n, told in enumerate(({}, {"eur": 5}))
+    ]
+    asked = json.dumps([{"role": "assistant", "parts": parts}])
+    for run, response_id in (("invoke", "msg_1"), ("converse", None)):
+        told = chat("m", **{"gen_ai.output.messages": asked, "gen_ai.response.id": response_id})
+        told.scope = "opentelemetry.instrumentation.bedrock"
+        lab.put(told, run=run)
+
+    arguments = "SELECT arguments FROM tool_calls WHERE run_id = :run ORDER BY call_no"
+    assert lab.rows(arguments, "invoke") == [(None,), ('{"eur":5}',)]
+    assert lab.rows(arguments, "converse") == [("{}",), ('{"eur":5}',)]
+
+
 def test_llama_indexs_tasks_are_model_and_tool_calls(lab: Lab) -> None:
     """OpenLLMetry calls every method a task."""
     task = {"traceloop__span__kind": "task"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from building import Lab, S
 from instrumented import ACTIVATIONS
 from log_records import L, put_logs
@@ -168,6 +169,40 @@ class TestWork:
         lab.put(run("r"), call("a", "r", 10, **used), call("b", "r", 30, **own, **used))
 
         assert lab.totals("llm_calls", "input_tokens", "output_tokens", "output_tokens_low") == (None, 200, 20, 20)
+
+    @pytest.mark.parametrize(
+        ("turn", "cached", "reasoning"),
+        [
+            (
+                {
+                    "input_tokens": 100,
+                    "output_tokens": 10,
+                    "cache_read__input_tokens": 30,
+                    "reasoning__output_tokens": 3,
+                },
+                70,
+                8,
+            ),
+            ({"input_tokens": 100, "output_tokens": 10}, 40, 5),
+            ({}, None, None),
+        ],
+        ids=["that states them", "that states others", "that states nothing"],
+    )
+    def test_cached_and_reasoning_tokens_beside_such_a_turn(
+        self, lab: Lab, turn: dict[str, int], cached: int | None, reasoning: int | None
+    ) -> None:
+        """Where the turn states any usage, what it does not mention is none; where it states none, no total is known."""
+        calls = {
+            "input_tokens": 100,
+            "output_tokens": 10,
+            "cache_read__input_tokens": 40,
+            "reasoning__output_tokens": 5,
+        }
+        own = {"model_call__observation_unit": "turn", "genai__operation__name": "invoke_agent"}
+        used = [{f"genai__usage__{name}": n for name, n in stated.items()} for stated in (calls, turn)]
+        lab.put(run("r"), call("a", "r", 10, **used[0]), call("b", "r", 30, **own, **used[1]))
+
+        assert lab.totals("llm_calls", "cache_read_tokens", "reasoning_tokens") == (None, cached, reasoning)
 
     def test_names_of_the_latest_conventions_are_the_same_call(self, lab: Lab) -> None:
         span = call("a", "r", 10, api="openai-completions")

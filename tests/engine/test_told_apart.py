@@ -241,3 +241,43 @@ class TestLostSpans:
 
         assert lab.totals("llm_calls") == (1,)
         assert lab.reasons() == []
+
+
+class TestCallsOfOneTool:
+    """Spans of one tool, one inside the other, and results that stand near a request."""
+
+    def test_a_tool_that_is_called_again_while_it_runs_is_two_calls(self, lab: Lab) -> None:
+        """Two ids that one instrumentation writes: what the inner call did is not lost in the outer one."""
+        outer = tool("t", at=10, tool="bash", **{"gen_ai.tool.call.arguments": '{"command":"python sub.py"}'})
+        inner = tool("u", "t", at=25, tool="bash", **{"gen_ai.tool.call.arguments": '{"command":"rm -rf x"}'})
+        outer.to = 50
+        lab.put(
+            chat("m", at=1, **{"gen_ai.output.messages": asks(("call_t", "bash", {"command": "python sub.py"}))}),
+            outer,
+            chat("n", "t", at=15, **{"gen_ai.output.messages": asks(("call_u", "bash", {"command": "rm -rf x"}))}),
+            inner,
+        )
+
+        calls = lab.rows("SELECT call_id, outcome, source FROM tool_calls ORDER BY call_no")
+        assert calls == [("call_t", "ok", "span"), ("call_u", "ok", "span")]
+        assert ("rm -rf x",) in lab.rows("SELECT text FROM commands")
+
+    @pytest.mark.parametrize("other", [{"gen_ai.tool.call.id": None}, {"gen_ai.tool.call.id": "call_t"}])
+    def test_a_layer_without_an_id_of_its_own_is_the_same_call(self, lab: Lab, other: dict[str, Any]) -> None:
+        lab.put(tool("t", at=10), tool("u", "t", at=25, **other))
+
+        assert lab.totals("tool_calls") == (1,)
+
+    def test_a_layer_that_another_instrumentation_gives_an_id_is_the_same_call(self, lab: Lab) -> None:
+        inner = tool("u", "t", at=25)
+        inner.scope = "other"
+        lab.put(tool("t", at=10), inner)
+
+        assert lab.totals("tool_calls") == (1,)
+
+    def test_a_result_with_another_id_of_the_same_kind_is_another_calls(self, lab: Lab) -> None:
+        """The model call that asked for `call_2` was lost: that its result is there does not say that `call_1` ran."""
+        heard = {"gen_ai.input.messages": answered("call_2", "sent")}
+        lab.put(agent("a"), asking("m", 1, ("call_1", "delete_all", {})), chat("n", "a", at=20, **heard))
+
+        assert lab.rows("SELECT name, outcome FROM tool_calls") == [("delete_all", "requested")]

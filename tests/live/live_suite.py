@@ -46,10 +46,10 @@ class TimedSession:
     def __getattr__(self, name: str):
         return getattr(self._session, name)
 
-    def close_run(self, record, *, processes_gone):
+    def close_run(self, record, *, processes_gone, ended=None):
         began = time.monotonic()
         try:
-            return self._session.close_run(record, processes_gone=processes_gone)
+            return self._session.close_run(record, processes_gone=processes_gone, ended=ended)
         finally:
             self.waited[record.case_id] = time.monotonic() - began
 

@@ -166,7 +166,7 @@ def matrix(tmp_path_factory: pytest.TempPathFactory) -> Matrix:
             failures.append(f"{one.name} {one.protocol}: {(own / 'stderr').read_text()}")
         began = time.monotonic()
         closed[one.run_id] = wait_closed(
-            receiver, one.run_id, processes_gone=outcome.processes_gone, ended_ns=outcome.ended_ns, settle_ms=60_000
+            receiver, one.run_id, processes_gone=outcome.processes_gone, ended=outcome.ended, settle_ms=60_000
         )
         waited[one.run_id] = time.monotonic() - began
 

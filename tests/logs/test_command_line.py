@@ -194,6 +194,8 @@ def test_a_line_of_a_log_is_no_duration(invoke: Invoke, tmp_path: Path) -> None:
         "2026-11-20T10:00:00Z run_id=r1 tool=fetch\n2026-11-20T10:00:09Z run_id=r1 tool=store\n"
         "2026-11-20T10:00:00Z run_id=r2 tool=fetch\n"
         "2026-11-20T10:00:00Z run_id=r3 tool=fetch status=started\n2026-11-20T10:00:04Z run_id=r3 tool=fetch status=ok\n"
+        "2026-11-20T10:00:00Z run_id=r4 tool=fetch status=started\n2026-11-20T10:00:02Z run_id=r4 tool=store\n"
+        "2026-11-20T10:00:04Z run_id=r4 tool=fetch status=ok\n"
     )
     (tmp_path / "checks.yaml").write_text(
         "assertions:\n"
@@ -214,4 +216,5 @@ def test_a_line_of_a_log_is_no_duration(invoke: Invoke, tmp_path: Path) -> None:
         "r1": {"tools": "inconclusive", "wall": "fail", "busy": "inconclusive"},
         "r2": {"tools": "inconclusive", "wall": "inconclusive", "busy": "inconclusive"},
         "r3": {"tools": "pass", "wall": "pass", "busy": "pass"},
+        "r4": {"tools": "inconclusive", "wall": "pass", "busy": "pass"},  # the line lies within work that was measured
     }

@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+
+from clawtrace.config.project_file import load_project
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")])
@@ -81,7 +84,7 @@ def test_generated_documents_are_as_the_code_says():
     assert kept - pages.keys() == set()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/first-case.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/first-case.md", "docs/relations.md"])
 def test_the_commands_of_a_page_run(tmp_path: Path, page: str):
     """A reader who pastes the commands, one block after the other, sees each succeed, or fail where the page says so."""
     blocks = RUN.findall((ROOT / page).read_text())
@@ -106,6 +109,22 @@ def test_the_commands_of_a_page_run(tmp_path: Path, page: str):
         assert done.returncode == 0, f"{block}\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}"
         if where is folder:
             folder = Path((tmp_path / "folder").read_text().strip())
+
+
+def yaml_blocks(page: Path) -> list[str]:
+    """The YAML examples of a page, without the indentation that a list gives them."""
+    found = re.findall(r"^( *)```yaml\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE)
+    return [re.sub(f"^{indent}", "", block, flags=re.MULTILINE) for indent, block in found]
+
+
+@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")], ids=lambda page: page.name)
+def test_examples_of_the_project_file_are_valid(tmp_path: Path, page: Path):
+    """Every YAML example can be read, and one that says it is of `clawtrace.yaml` is a project file without a problem."""
+    for block in yaml_blocks(page):
+        list(yaml.safe_load_all(block))
+        if block.startswith("# clawtrace.yaml"):
+            (tmp_path / "clawtrace.yaml").write_text(block)
+            load_project(tmp_path, {})
 
 
 def test_no_document_names_this_machine():

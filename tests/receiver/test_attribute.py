@@ -224,6 +224,17 @@ class TestConflicts:
             ("resource", "r2", "trace", "r1")
         ]
 
+    def test_a_run_key_against_the_run_of_the_trace(self):
+        """A trace known from another run's span goes before rule 8: it decides, and the conflict names it first."""
+        desk = Desk(run_key="my.run")
+        desk.send(traces(span("s"), resource={RUN: "r1"}))
+        desk.send(traces(span("t", attributes={"my.run": "r2"})))
+
+        assert desk.given() == {"s": ("r1", "resource"), "t": ("r1", "trace")}
+        assert [(one.rule, one.run_id, one.other_rule, one.other_run_id) for one in desk.attribution.conflicts()] == [
+            ("trace", "r1", "run_key", "r2")
+        ]
+
 
 class TestAdoption:
     def test_by_a_later_span_of_the_trace(self):
@@ -255,6 +266,19 @@ class TestAdoption:
         assert {"r1"} == {run for run, _ in desk.given().values()}
         assert {"link", "resource"} == {rule for _, rule in desk.given().values()}
 
+    @pytest.mark.parametrize("announced_first", [True, False])
+    def test_a_link_to_an_announced_trace_of_which_no_span_came(self, announced_first):
+        """A queue's consumer begins a trace of its own, with a link to the context that the runner injected."""
+        desk = Desk()
+        if announced_first:
+            desk.attribution.announce("r1", trace_id=trace_id("a1"))
+        desk.send(traces(span("s", trace="a2", links=["a1"])))
+        if not announced_first:
+            desk.attribution.announce("r1", trace_id=trace_id("a1"))
+        desk.send(traces(span("t", trace="a2")))
+
+        assert desk.given() == {"s": ("r1", "link"), "t": ("r1", "trace")}
+
     def test_links_within_one_request_in_any_order(self):
         """Within one request the order of spans decides nothing."""
         made = [
@@ -269,6 +293,25 @@ class TestAdoption:
 
             assert desk.sink.rules() == {"a": "span", "b": "link", "c": "link", "d": "trace"}
             assert {"r1"} == {run for run, _ in desk.given().values()}
+
+    @pytest.mark.parametrize("runs", [("r1", "r2"), ("r2", "r1")])
+    @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+    def test_the_strongest_evidence_of_a_request_is_the_run_of_its_trace(self, runs, order):
+        """Whichever span stands first: rule 6 goes before rule 8, and of one rule the run that was known first."""
+        for rules in (("link", "run_key"), ("run_key", "run_key")):
+            desk = Desk(run_key="my.run")
+            desk.send(
+                traces(span("1", trace="e1", attributes={RUN: "r1"}), span("2", trace="e2", attributes={RUN: "r2"}))
+            )
+            made = [span("nothing")]
+            for rule, run in zip(rules, runs, strict=True):
+                target = {"link": {"links": [f"e{run[1]}"]}, "run_key": {"attributes": {"my.run": run}}}[rule]
+                made.append(span(f"{rule} {run}", **target))
+            desk.send(traces(*(made[place] for place in order)))
+            strongest = runs[0] if rules[0] == "link" else "r1"
+
+            assert desk.given()["nothing"] == (strongest, "trace")
+            assert {strongest} == {run for name, (run, _) in desk.given().items() if name not in "12"}
 
     def test_log_records_and_spans_alike(self):
         """A log record attributes the spans of its trace, and the other way round."""
@@ -290,6 +333,21 @@ class TestAdoption:
 
         assert desk.sink.adopted == []
         assert desk.given() == {"s": ("r1", "resource")}
+
+    def test_a_link_takes_no_trace_from_its_run(self):
+        """A span of a run's trace that links to a trace whose run is told in the same request leaves it where it was."""
+        desk = Desk()
+        desk.send(traces(span("s"), resource={RUN: "r1"}))
+        desk.send(traces(span("t", links=["a2"]), span("target", trace="a2", attributes={RUN: "r2"})))
+        desk.send(traces(span("u")))
+
+        assert desk.given() == {
+            "s": ("r1", "resource"),
+            "t": ("r1", "trace"),
+            "target": ("r2", "span"),
+            "u": ("r1", "trace"),
+        }
+        assert desk.sink.adopted == []
 
     def test_after_a_restart(self):
         """A new receiver on the same store knows its traces, attributed or not."""
@@ -352,6 +410,18 @@ class TestOtherSignals:
             "h": ("r4", "span"),
             "i": ("r3", "trace"),
         }
+
+    def test_log_records_without_a_trace_follow_the_rules_after_the_trace(self):
+        """A session or the run key names the run of a record that has no trace: nothing disagrees with it."""
+        desk = Desk(run_key="my.run")
+        desk.attribution.announce("r1", session_ids=["s1"])
+        desk.send(
+            logs(record("e", attributes={"session.id": "s1"}), record("f", attributes={"my.run": "r2"})), signal="logs"
+        )
+        found = {row["event_name"]: (desk.sink.id_of(row["run_no"]), row["run_rule"]) for row in desk.sink.logs}
+
+        assert found == {"e": ("r1", "session"), "f": ("r2", "run_key")}
+        assert desk.attribution.conflicts() == []
 
     def test_metrics_and_rejected_items_are_counted_for_their_run(self):
         """Data points, and items with bad ids, are counted for the run that their resource or request names."""

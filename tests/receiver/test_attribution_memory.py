@@ -52,6 +52,24 @@ def test_a_trace_that_found_its_run_no_longer_waits_for_a_linked_one():
     assert decided(attribution, NO_CLAIM, "t") == ("r1", "trace")
 
 
+def test_the_others_of_a_session_wait_on_when_one_trace_found_its_run():
+    """Traces that mention one session wait for it each by itself, and so do those that link to one trace."""
+    for claim, evidence in (
+        (Claim(sessions=("s",)), lambda attribution: attribution.announce("r2", session_ids=["s"])),
+        (Claim(links=("target",)), lambda attribution: decided(attribution, Claim(resource="r2"), "target")),
+    ):
+        attribution = made()
+        for trace in ("t1", "t2", "t3"):
+            decided(attribution, claim, trace)
+        decided(attribution, Claim(resource="r1"), "t2")
+        attribution.take_adopted()
+        evidence(attribution)
+
+        assert sorted(trace for trace, _, _ in attribution.take_adopted()) == ["t1", "t3"]
+        assert decided(attribution, NO_CLAIM, "t1")[0] == decided(attribution, NO_CLAIM, "t3")[0] == "r2"
+        assert decided(attribution, NO_CLAIM, "t2") == ("r1", "trace")
+
+
 def test_adoptions_of_a_failed_commit_come_first_again():
     attribution = made()
     for trace in ("t1", "t2"):
@@ -108,3 +126,35 @@ def test_one_who_listens_hears_which_trace_became_a_part_of_which_run():
 
     assert heard == [(alone, number)]
     assert alone not in attribution.names()
+
+
+def test_however_many_disagree_few_conflicts_are_remembered():
+    """A client that names another run in every span fills no memory."""
+    attribution = made(trace_limit=10_000)
+    for place in range(1_500):
+        decided(attribution, Claim(resource="r", span=f"r{place}"), "t")
+
+    assert len(attribution.conflicts()) == 1_000
+
+
+def test_a_trace_that_stood_for_itself_before_a_restart_is_no_run_any_more_when_it_is_adopted():
+    """Its name is free again, unless it is the run's own name."""
+    attribution = made(runs=[("t", 7)], traces=[("t", 7, "none")])
+    attribution.announce("r", trace_id="t")
+
+    assert 7 not in attribution.names()
+    assert attribution.number("t") != 7
+
+    attribution = made(runs=[("t", 7)], traces=[("t", 7, "none")])
+    attribution.announce("t", trace_id="t")
+
+    assert attribution.names() == {7: "t"}
+
+
+def test_a_run_without_a_trace_takes_nothing_that_has_none():
+    """An announcement of no trace is none of the items that stand outside of traces."""
+    attribution = made()
+    for none in ("", None):
+        attribution.announce("r", trace_id=none)
+
+    assert decided(attribution, NO_CLAIM, "") == ("", "none")

@@ -170,11 +170,24 @@ class TestSettling:
     def test_the_end_of_the_command_counts(self, receiver):
         """Time that passed since the command's end is not waited again."""
         receiver.open_run("r1")
-        an_hour_ago = time.time_ns() - 3_600 * 10**9
+        an_hour_ago = time.monotonic() - 3_600
 
         assert (
-            wait_closed(receiver, "r1", processes_gone=False, ended_ns=an_hour_ago, settle_ms=3_000_000)
+            wait_closed(receiver, "r1", processes_gone=False, ended=an_hour_ago, settle_ms=3_000_000)
             == ClosedBy.SETTLED
+        )
+
+    def test_a_clock_that_is_set_back_is_not_waited_for(self, receiver, monkeypatch):
+        """What arrived before the system's clock was set back by an hour settles like anything else."""
+        receiver.open_run("r1")
+        right = time.time_ns
+        monkeypatch.setattr(time, "time_ns", lambda: right() + 3_600 * 10**9)
+        post(receiver.endpoints.http, "/v1/traces", raw(traces(span("s"), resource={RUN: "r1"})))
+        monkeypatch.undo()
+
+        assert (receiver.last_arrival_ns("r1") or 0) > time.time_ns()
+        assert (
+            wait_closed(receiver, "r1", processes_gone=False, settle_ms=50, trace_timeout_ms=3_000) == ClosedBy.SETTLED
         )
 
     def test_said_explicitly(self, receiver, sink):

@@ -226,6 +226,20 @@ class TestCalls:
         assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
         assert receiver.counters("r1").refused == 1
 
+    def test_a_call_with_two_messages(self, base, receiver, sink):
+        """A call of more than its one message is UNIMPLEMENTED and stores nothing of it; its run knows what was lost."""
+        bodies = [raw(traces(span(f"s{n}", span_id=f"{n + 1:x}"), resource={RUN: "r1"})) for n in range(2)]
+        with grpc.insecure_channel(urlsplit(base).netloc) as channel:
+            call = channel.stream_unary(METHODS["traces"])
+            with pytest.raises(grpc.RpcError) as caught:
+                call(iter(bodies), metadata=(("x-clawtrace-run-id", "r1"),), timeout=30)
+        assert receiver.rest("r1", 30)
+
+        assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
+        assert "more than one message" in caught.value.details()
+        assert receiver.counters("r1").reasons == {"a call held more than one message, of which none was taken": 1}
+        assert sink.runs() == {}
+
     @pytest.mark.parametrize("part", ["_service", "_export"])
     def test_an_error_of_our_own(self, base, receiver, sink, monkeypatch, part):
         """An exception while a call is taken is INTERNAL for that call, and the next one is stored."""

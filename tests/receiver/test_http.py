@@ -252,6 +252,24 @@ class TestRefused:
         assert words in message
         assert message in receiver.counters().reasons
 
+    @pytest.mark.parametrize("path", ["/v1/traces", "/v1/logs", "/v1/metrics"])
+    def test_several_signals_in_one_body(self, base, receiver, sink, path):
+        """Spans and log records in one JSON body are 400 wherever they go: none of them is dropped as an unknown field."""
+        both = as_json(GOOD) | as_json(logs(record("e")))
+        status, _, answer = post(base, path, json.dumps(both).encode(), "application/json")
+
+        assert status == 400
+        assert b"a request is of one signal" in answer or b"; send it to" in answer
+        assert receiver.counters().reasons.total() == 1
+        assert sink.runs() == {}
+
+    def test_an_empty_second_signal(self, base, sink):
+        """A list of another signal that holds nothing loses nothing."""
+        body = json.dumps(as_json(GOOD) | {"resourceLogs": []}).encode()
+
+        assert post(base, "/v1/traces", body, "application/json")[0] == 200
+        assert len(sink.runs()) == 1
+
     @pytest.mark.parametrize("message", [GOOD, metrics()])
     def test_other_signals_on_the_logs_path(self, base, message):
         """Spans and metrics sent to `/v1/logs` are not taken for empty log records."""

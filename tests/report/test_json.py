@@ -16,8 +16,9 @@ from clawtrace.engine.gate import Gate
 from clawtrace.engine.thresholds import ThresholdRules, suite_rates
 from clawtrace.model.verdict import Evidence, Status
 from clawtrace.report.base import CampaignReport, LeftOut
-from clawtrace.report.json_report import JsonReport, Results, json_schema
+from clawtrace.report.json_report import JsonReport
 from clawtrace.report.json_text import json_pieces, json_text
+from clawtrace.report.results import Results
 
 SPEC_KEYS = {
     "": {"schema", "clawtrace", "suite_id", "started_at", "exit_code", "totals", "cases"},
@@ -190,7 +191,7 @@ def test_started_at_is_utc(verdict, run) -> None:
 
 def test_validates_against_the_exported_schema(mixed) -> None:
     """What is written has the schema's required keys and no key that the schema does not know, at every level."""
-    schema = json_schema()
+    schema = Results.json_schema()
     data = written(mixed)
 
     TypeAdapter(Results).validate_json(json.dumps(data), strict=True)
@@ -229,7 +230,7 @@ def _type(value: object, schema: dict) -> str:
 
 def test_schema_describes_every_key() -> None:
     """Each property of each struct has a sentence, so editors can show what a key means."""
-    schema = json_schema()
+    schema = Results.json_schema()
 
     structs = {"Results": schema, **schema["$defs"]}
     nameless = [

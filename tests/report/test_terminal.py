@@ -18,10 +18,20 @@ from clawtrace.report.terminal import print_campaign
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def plain(report: CampaignReport, width: int | None = 80, **options) -> str:
+def plain(report: CampaignReport, **options) -> str:
+    """What a pipe, a file or a CI log gets."""
     stream = io.StringIO()
-    print_campaign(report, PlainPaper(stream, width), **options)
+    print_campaign(report, PlainPaper(stream), **options)
     return stream.getvalue()
+
+
+def watched(report: CampaignReport, width: int) -> str:
+    """What a terminal of this width shows, without its colours."""
+    from rich.console import Console
+
+    stream = io.StringIO()
+    print_campaign(report, RichPaper(Console(file=stream, force_terminal=True, color_system=None, width=width)))
+    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().split("\n")[:-1])
 
 
 def check(name: str, text: str) -> None:
@@ -32,12 +42,17 @@ def check(name: str, text: str) -> None:
 
 
 def test_mixed_campaign(mixed) -> None:
-    """Table, failures with their tree, reasons, summary and exit code, at 80 columns."""
-    text = plain(mixed)
+    """Table, failures with their tree, reasons, summary and exit code, where nobody watches: no line is cut or wrapped."""
+    check("mixed.txt", plain(mixed))
+
+
+def test_mixed_campaign_on_a_terminal(mixed) -> None:
+    """The same fits 80 columns, but for the headings, which the terminal wraps, so that copying keeps them whole."""
+    text = watched(mixed, 80)
 
     headings = ("FAIL", "INCONCLUSIVE", "SKIP", "ERROR", "6 runs")
     assert max(papers.display_width(line) for line in text.splitlines() if not line.startswith(headings)) <= 80
-    check("mixed.txt", text)
+    check("mixed-80-columns.txt", text)
 
 
 def test_mixed_campaign_verbose(mixed) -> None:
@@ -75,7 +90,7 @@ def test_unknown_is_never_zero(run, verdict, campaign) -> None:
     """Unknown totals are question marks, partial ones lower bounds."""
     unknown = run(verdict(), totals={}, duration_ms=None)
     partial = run(verdict(), totals={"input_tokens": None, "input_tokens_low": 12, "cost_low": 0.5, "priced_calls": 1})
-    rows = plain(campaign(unknown, partial), width=None).splitlines()[1:3]
+    rows = plain(campaign(unknown, partial)).splitlines()[1:3]
 
     assert rows[0].split()[2:] == ["6", "?", "?", "?", "?"]
     assert rows[1].split()[2:] == ["6", "?", "≥12", "≥$0.5000", "5.1", "s"]
@@ -138,7 +153,7 @@ def test_why_a_trace_is_not_whole_is_told_once(verdict, run, campaign, number) -
         evidence=(Evidence(None, None, "somewhere", "saw nothing"),),
     )
     verdicts = [open_ended._replace(id=f"a{n}") for n in range(number)]
-    text = plain(campaign(run(*verdicts, complete=False, incomplete_because=(why,))), width=None)
+    text = plain(campaign(run(*verdicts, complete=False, incomplete_because=(why,))))
 
     assert text.count(why) == 1
     assert ("could still change. This failure is known" in text) == (number == 2)
@@ -148,8 +163,6 @@ def test_why_a_trace_is_not_whole_is_told_once(verdict, run, campaign, number) -
 
 def test_control_characters_cannot_paint(verdict, run, campaign, node) -> None:
     """A tool name with escape sequences or line breaks reaches neither plain paper nor a terminal as such."""
-    from rich.console import Console
-
     from clawtrace.model.verdict import Evidence
 
     evil = "rm\x1b[2K\r\n✓ pass\u202e"
@@ -157,10 +170,7 @@ def test_control_characters_cannot_paint(verdict, run, campaign, node) -> None:
         run(verdict("fail", message=evil, evidence=(Evidence("t", "s1", evil, evil),)), case_id=evil),
         trees={"run-1": [node("s1", None, 0, evil, error=evil)]},
     )
-    stream = io.StringIO()
-    print_campaign(report, RichPaper(Console(file=stream, force_terminal=True, color_system=None, width=100)))
-
-    for text in (plain(report), stream.getvalue()):
+    for text in (plain(report), watched(report, 100)):
         assert not set("\x1b\r\u202e") & set(text)
         assert not any(line.startswith("✓ pass") for line in text.splitlines())
 
@@ -169,7 +179,7 @@ def test_a_stream_that_cannot_encode_gets_ascii(mixed) -> None:
     """On an ASCII stream the drawing falls back to ASCII and nothing raises."""
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii", errors="backslashreplace")
-    print_campaign(mixed, PlainPaper(stream, 80))
+    print_campaign(mixed, PlainPaper(stream))
     stream.flush()
 
     text = raw.getvalue().decode("ascii")

@@ -153,3 +153,13 @@ class TestAgents:
         """A template that vanished after loading ends the run with a sentence."""
         with pytest.raises(RunnerError, match=r"the workspace of the agent `x` .* is not a folder"):
             run(bench, agent=AgentFiles("x", tmp_path / "absent"), command=["true"])
+
+
+def test_globs_of_artifacts_and_logs_have_templates(bench):
+    """What a template stands for is no pattern itself."""
+    outcome = bench.run(
+        command="touch case.txt other.txt case.log", artifacts=["{{case_id}}.txt"], logs=["{{workspace}}/*.log"]
+    )
+
+    assert [one.path for one in outcome.artifacts] == ["case.txt"]
+    assert [path.name for path in outcome.logs] == ["case.log"]

@@ -105,12 +105,14 @@ def test_setup_emits_no_telemetry(bench):
 
 
 def test_a_missing_scaffold_is_known_before_the_start(bench):
-    """`missing` names a scaffold that is not there, and a program that is not on PATH."""
+    """`absent` names a scaffold that is not there, `missing` a program that is not on PATH."""
     runner = CommandRunner()
     request = bench.request(command=["true"], scaffold="absent")
     absent = bench.request(command=["no-such-agent"])
 
-    assert "absent' is not a folder" in runner.missing(request.settings, bench.case_dir, request.base_env)
+    assert list(runner.absent(request.settings, bench.case_dir)) == [
+        (("scaffold",), "there is no folder 'absent' beside the case file")
+    ]
     assert "`no-such-agent` is not on PATH" in runner.missing(absent.settings, bench.case_dir, absent.base_env)
     assert runner.missing(bench.request(command=["sh"]).settings, bench.case_dir, absent.base_env) is None
 
@@ -122,3 +124,9 @@ def test_a_stop_before_the_start_is_obeyed(bench):
     stop.subscribe(lambda: calls.append(1))
 
     assert calls == [1]
+
+
+def test_a_scaffold_that_holds_the_workspace_is_refused(bench):
+    """It would be copied into itself without end."""
+    with pytest.raises(RunnerError, match="holds the run's workspace"):
+        bench.run(command=["true"], scaffold="..")

@@ -104,6 +104,8 @@ class Trace:
         self._scope: Scope | None = None
         self._session: Session | None = None
         self._closed = False
+        self._left: float | None = None
+        """When the block was left, in seconds of the monotonic clock."""
         self._ended = False
         """Whether it was said that nothing more will come."""
         self._children = Children()
@@ -154,6 +156,7 @@ class Trace:
         with self._lock:
             if self._record.ended_ns is None:
                 self._record = self._record._replace(ended_ns=time.time_ns())
+                self._left = time.monotonic()
                 if self._scope is not None:
                     self._scope.end()
 
@@ -377,6 +380,6 @@ class Trace:
             if self._children.told and record.ended_ns is None:
                 record = record._replace(ended_ns=time.time_ns())
             end_run = self._ended or not self._children.told
-            session.close_run(record, processes_gone=self._children.gone, end_run=end_run)
+            session.close_run(record, processes_gone=self._children.gone, ended=self._left, end_run=end_run)
         self._told_state = (*state[:-1], session.arrived(self.run_id))
         return session

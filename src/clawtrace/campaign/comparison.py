@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from clawtrace.report.base import Struct
+from clawtrace.report.struct import Struct
 
 __all__ = [
     "AssertionChange",
@@ -18,7 +18,6 @@ __all__ = [
     "Side",
     "Spread",
     "SuiteComparison",
-    "json_schema",
 ]
 
 Word = Literal["regression", "improvement", "no evidence"]
@@ -208,14 +207,3 @@ class Comparison(Struct):
     """Cases that the first campaign has not."""
     not_shown: list[str]
     """Why `no evidence` must not be read as `no regression`: one sentence for each reason; empty when there is none."""
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of `clawtrace.compare/1`."""
-    from pydantic import TypeAdapter
-
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **TypeAdapter(Comparison).json_schema(mode="serialization"),
-        "title": "clawtrace.compare/1",
-    }

@@ -48,7 +48,7 @@ from clawtrace.errors import ClawtraceError, ConfigError, InputError, Preconditi
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import Runner, StopSignal, runner_types
 
-__all__ = ["CampaignResult", "NotRun", "execute", "missing_runtimes"]
+__all__ = ["CampaignResult", "NotRun", "execute", "missing_runtimes", "refusals"]
 
 _AHEAD = 16
 """Runs whose agents have ended that may wait for their verdicts while others start: those that wait are judged together."""
@@ -96,6 +96,12 @@ def missing_runtimes(runs: Iterable[PlannedRun], env: Mapping[str, str]) -> dict
         if missing is not None:
             found.setdefault(planned.case.config.case_id, missing)
     return found
+
+
+def refusals(plan: Plan, decisions: Mapping[str, Decision], env: Mapping[str, str]) -> dict[str, str]:
+    """Return, by case id, why a campaign starts nothing; empty when it starts. Cases in quarantine stop nothing."""
+    to_start = [run for run in plan.runs if decisions[run.run_id].stored is None]
+    return missing_runtimes([run for run in to_start if not plan.suite.in_quarantine(run.case)], env)
 
 
 def execute(
@@ -168,8 +174,7 @@ class _Execution:
         write_manifest(self.plan, self._decisions, started_at, self._context.session.clean)
         self._tell(PlanReady(self.plan))
         stale: tuple[str, ...] = ()
-        deciding = [run for run in self._to_start() if not self.plan.suite.in_quarantine(run.case)]
-        missing = missing_runtimes(deciding, self._context.env)
+        missing = refusals(self.plan, self._decisions, self._context.env)
         if missing:
             self._refuse(missing)
         else:

@@ -6,11 +6,11 @@ import contextlib
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from clawtrace._whole_file import whole_text_file
 from clawtrace.errors import StoreLockedError
 from clawtrace.store.owner import command_of
 
@@ -18,21 +18,12 @@ __all__ = ["campaign_lock", "fresh_folder", "write_json"]
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Write `data` so that a reader sees the old file or the new one, never a part: temporary, fsync, rename."""
+    """Write `data`, whole or not at all, and make the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        # A file name that is no UTF-8 holds surrogates; with a backslash before it each is JSON again, and reads the same.
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:
-            json.dump(data, stream, indent=1, ensure_ascii=False, default=str)
-            stream.write("\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    # A file name that is no UTF-8 holds surrogates; with a backslash before it each is JSON again, and reads the same.
+    with whole_text_file(path, errors="backslashreplace") as stream:
+        json.dump(data, stream, indent=1, ensure_ascii=False, default=str)
+        stream.write("\n")
 
 
 def fresh_folder(path: Path) -> Path:

@@ -84,7 +84,7 @@ class CampaignSession(Protocol):
         """Return whether spans or log records of a run came in this session."""
         ...
 
-    def close_run(self, record: RunRecord, *, processes_gone: bool) -> RunRecord:
+    def close_run(self, record: RunRecord, *, processes_gone: bool, ended: float | None = None) -> RunRecord:
         """Wait until nothing more can come."""
         ...
 
@@ -194,7 +194,7 @@ def run_one(
         record, outcome = _live(record, runner, request, context)
         outcome = with_last_words(outcome, context.session)
         judging()
-        record = context.session.close_run(record, processes_gone=outcome.processes_gone)
+        record = context.session.close_run(record, processes_gone=outcome.processes_gone, ended=outcome.ended)
         with _its_own_input():
             said = _read_logs(context.session, outcome.logs, planned.run_id)
         record, outcome = with_provider_failure(record, outcome, context.session)
@@ -281,7 +281,7 @@ def _live(record: RunRecord, runner: Runner, request: RunRequest, context: RunCo
         raise
     record = with_outcome(record, outcome)
     if context.stop.is_set and outcome.runner_error is not None:
-        context.session.close_run(record, processes_gone=outcome.processes_gone)
+        context.session.close_run(record, processes_gone=outcome.processes_gone, ended=outcome.ended)
         raise RunInterruptedError
     return record, outcome
 

@@ -38,6 +38,7 @@ class _File:
     """Texts in a file without a name, which goes with the last who can read it, or with the process."""
 
     def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115  # closed by its finalizer
         self._number = file.fileno()
         self._end = 0

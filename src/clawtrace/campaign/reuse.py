@@ -22,6 +22,7 @@ from clawtrace.campaign.layout import write_json
 from clawtrace.campaign.stored import StoredRun, StoredRuns, read_run, why_no_run
 from clawtrace.config.case_file import LoadedCase
 from clawtrace.config.places import case_files
+from clawtrace.config.project import ProjectConfig, RedactionSection
 from clawtrace.runners.base import Inputs, InputsRequest, Runner, RunnerSettings, runner_types
 from clawtrace.runners.content import file_digest
 
@@ -133,7 +134,7 @@ class _Fingerprints:
         self._root = project.root.absolute()
         self._leave_out = frozenset(_no_inputs(plan))  # hashed once, however many cases there are
         self._profile = None if profile is None else profile.model_dump(mode="json")
-        self._switches = project.config.telemetry_env
+        self._recording = _recording(project.config)
         self._project = project.config.model_dump(mode="json", exclude={"receiver", "store", "outputs"})
         self._runners: dict[str, Runner] = {name: cls() for name, cls in runner_types().items()}
         self._runs: dict[tuple[str, str | None], tuple[RunFingerprint | None, str]] = {}
@@ -151,7 +152,7 @@ class _Fingerprints:
         inputs = self._inputs_of(planned)
         if inputs.unknown:
             return None, inputs.unknown
-        parts = run_parts(planned, self._env, {"`telemetry_env`": dict(self._switches), **inputs.digests})
+        parts = run_parts(planned, self._env, {**self._recording, **inputs.digests})
         files = (
             inputs.files
             if planned.case.agent is None
@@ -184,6 +185,17 @@ class _Fingerprints:
             folder = case.path.parent
             self._judging[case_id] = {name: file_digest(folder / name) for name in _judging_files(case)}
         return self._judging[case_id]
+
+
+def _recording(config: ProjectConfig) -> dict[str, Any]:
+    """Return what a project says about how runs are recorded: spans that are stored were never recorded otherwise.
+
+    What was stored while another `redaction` held has other marks, so that questions about secrets would be asked of
+    texts in which nobody looked for them.
+    """
+    redaction = config.redaction.model_dump(mode="json")
+    ordinary = redaction == RedactionSection().model_dump(mode="json")
+    return {"`telemetry_env`": dict(config.telemetry_env)} | ({} if ordinary else {"`redaction`": redaction})
 
 
 def _judging_files(case: LoadedCase) -> Iterator[str]:

@@ -7,12 +7,13 @@ judged again is judged by the same words. Files that it wrote into its workspace
 from __future__ import annotations
 
 import os
-import tempfile
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, Any
 
+from clawtrace._whole_file import whole_file
 from clawtrace.campaign.expand import PlannedRun
 from clawtrace.campaign.layout import write_json
 from clawtrace.campaign.reuse import RunFingerprint
@@ -62,14 +63,9 @@ def _clean_file(file: Path, clean: Callable[[str], str]) -> None:
     with file.open("rb") as stream:
         if all(_cleaned_bytes(block, clean) == block for block in _blocks(stream)):
             return
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with file.open("rb") as stream, os.fdopen(handle, "wb") as target:
-            target.writelines(_cleaned_bytes(block, clean) for block in _blocks(stream))
-        Path(name).chmod(file.stat().st_mode)
-        Path(name).replace(file)
-    finally:
-        Path(name).unlink(missing_ok=True)
+    with file.open("rb") as stream, whole_file(file, mode=0o600, sync=False) as target:
+        os.fchmod(target.fileno(), stat.S_IMODE(os.fstat(stream.fileno()).st_mode))
+        target.writelines(_cleaned_bytes(block, clean) for block in _blocks(stream))
 
 
 def _cleaned_bytes(block: bytes, clean: Callable[[str], str]) -> bytes:

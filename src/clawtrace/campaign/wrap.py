@@ -96,7 +96,7 @@ def run_command(
         except RunnerError as error:
             session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
             raise
-        record = session.close_run(_ended(record, end), processes_gone=end.gone)
+        record = session.close_run(_ended(record, end), processes_gone=end.gone, ended=end.ended)
     case_dir = assertions.folder if assertions is not None else None
     (result,) = session.evaluate([record.run_id], asked, case_dir=case_dir)
     result = result._replace(diagnostics=(*result.diagnostics, *notes(end, LEFTOVER_SECONDS)))

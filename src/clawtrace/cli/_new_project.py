@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from clawtrace._whole_file import whole_text_file
 from clawtrace.errors import UsageError
 
 if TYPE_CHECKING:
     from clawtrace.campaign.observed import Observation
 
-__all__ = ["CaseDraft", "NewFiles", "case_text", "project_text", "replace_file", "suite_text"]
+__all__ = ["CaseDraft", "NewFiles", "NewResults", "case_text", "project_text", "replace_file", "suite_text"]
 
 _WIDTH = 100
 
@@ -217,16 +216,44 @@ class NewFiles:
             self._folders.append(one)
 
 
+class NewResults:
+    """What a trial leaves among the results of a project, to be taken back when nothing came of it."""
+
+    def __init__(self, outputs: Path, made: Sequence[Path]) -> None:
+        """Note what is there before the trial.
+
+        Args:
+            outputs: folder of all results.
+            made: folders below it that the trial makes or adds to.
+        """
+        self._made = made
+        around = {folder for path in made for folder in path.parents if folder == outputs or outputs in folder.parents}
+        self._around = sorted(around, key=lambda folder: len(folder.parts), reverse=True)
+        self._before = {path for path in around if path.is_dir()}
+        self._before |= {path for folder in made for path in (folder, *folder.rglob("*")) if path.exists()}
+
+    def undo(self) -> None:
+        """Take back what was not there before; a folder that others have put something in stays."""
+        for folder in self._made:
+            self._clear(folder)
+        for folder in self._around:
+            if folder not in self._before and folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+
+    def _clear(self, path: Path) -> None:
+        from clawtrace.campaign.layout import fresh_folder
+
+        if not path.is_dir() or path.is_symlink():
+            if path not in self._before:
+                path.unlink(missing_ok=True)
+        elif path in self._before:
+            for inner in [*path.iterdir()]:
+                self._clear(inner)
+        else:
+            fresh_folder(path).rmdir()
+
+
 def replace_file(path: Path, text: str) -> None:
-    """Write `text` so that a reader sees the old file or the new one, never a part."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    """Write `text`, whole or not at all."""
+    with whole_text_file(path) as stream:
+        stream.write(text)

@@ -15,8 +15,14 @@ from clawtrace.cli._data import print_table, stdout_paper
 __all__ = ["print_plan"]
 
 
-def print_plan(plan: Plan, decisions: Mapping[str, Decision]) -> None:
-    """Print a line for each run, then how many there are of which kind and what earlier runs of the same cost."""
+def print_plan(plan: Plan, decisions: Mapping[str, Decision], refusals: Mapping[str, str]) -> None:
+    """Print a line for each run, then how many there are of which kind and what earlier runs of the same cost.
+
+    Args:
+        plan: what would be run.
+        decisions: which stored runs stand for planned ones.
+        refusals: by case id, why nothing would be started; empty when it would be.
+    """
     rows = [_row(planned, decisions[planned.run_id]) for planned in plan.runs]
     print_table(("case", "model", "repetition", "", "why"), rows)
     to_run = [planned for planned in plan.runs if decisions[planned.run_id].stored is None]
@@ -26,6 +32,10 @@ def print_plan(plan: Plan, decisions: Mapping[str, Decision]) -> None:
     paper.line((f"{runs}: {len(to_run)} to run, {len(plan.runs) - len(to_run)} reused.", "bold"))
     if to_run:
         paper.line((_estimate(plan, to_run), ""))
+    if to_run and plan.fail_fast:
+        paper.paragraph("`fail_fast` is set: once a case has failed, also by a stored run, what is left is not run.")
+    for case_id, why in refusals.items():
+        paper.paragraph(f"Nothing would be started, because of the case `{case_id}`: {why}")
 
 
 def _row(planned: PlannedRun, decision: Decision) -> tuple[Any, ...]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from clawtrace._whole_file import whole_text_file
+
 if TYPE_CHECKING:
     from clawtrace.report.base import CampaignReport
 
@@ -82,16 +84,9 @@ def write_reports(targets: Sequence[ReportTarget], report: CampaignReport) -> li
 
 def _write_file(word: str, report: CampaignReport, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    whole = path.is_file() or not path.exists()
-    place = path.with_name(f".{path.name}.{os.getpid()}.part") if whole else path
-    try:
-        with place.open("w", encoding="utf-8") as stream:
-            _write(word, report, stream)
-        if whole:
-            place.replace(path)
-    finally:
-        if whole:
-            place.unlink(missing_ok=True)
+    whole = path.is_file() or not path.exists()  # else a pipe or a device, which keeps its place
+    with whole_text_file(path, sync=False) if whole else path.open("w", encoding="utf-8") as stream:
+        _write(word, report, stream)
 
 
 def _write(word: str, report: CampaignReport, stream: TextIO) -> None:

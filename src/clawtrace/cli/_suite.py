@@ -124,11 +124,12 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
     plan, decisions = _planned(suite, project, flags, out, output)
     gate = _as_the_suite_says(gate, plan)
     if flags.dry_run:
+        from clawtrace.campaign.execute import refusals
         from clawtrace.cli._plan import print_plan
 
         plan, decisions = _as_flagged(plan, decisions, flags, gate)
         if plan.runs:
-            print_plan(plan, decisions)
+            print_plan(plan, decisions, refusals(plan, decisions, os.environ))
         else:
             click.echo(_NOTHING_TO_RUN, err=True)
         return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,9 +14,11 @@ from clawtrace.cli._source import Source, source_options
 from clawtrace.errors import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from clawtrace.campaign.expand import Plan
     from clawtrace.campaign.observed import Observation
+    from clawtrace.campaign.reuse import Decision
     from clawtrace.cli._new_project import CaseDraft
     from clawtrace.config.project_file import Project
     from clawtrace.model.verdict import RunResult
@@ -261,23 +264,37 @@ class _Trial(NamedTuple):
 
 
 def _trial(suite: Any, draft: CaseDraft) -> _Trial:
-    """Run the case once, as `clawtrace eval` does.
+    """Run the case once, as `clawtrace eval` does; no result is kept of a run without spans, or that broke.
 
     Raises:
         RunnerError: its agent could not be run at all.
     """
-    from clawtrace.campaign.execute import execute
     from clawtrace.campaign.expand import expand
-    from clawtrace.campaign.observed import Observation, observations
-    from clawtrace.campaign.opening import open_campaign
     from clawtrace.campaign.reuse import decide
-    from clawtrace.cli._progress import progress
-    from clawtrace.cli._recorded_run import holding
-    from clawtrace.errors import RunnerError
+    from clawtrace.cli._new_project import NewResults
 
     models = [suite.config.models[0].model_id] if suite.config.models else []
     plan = expand(suite, cases=[draft.case_id], models=models, repetitions=1)
     decisions = decide(plan, os.environ, reuse=False)
+    prints = [one.fingerprint.digest for one in decisions.values() if one.fingerprint is not None]
+    index = plan.outputs / "index"
+    results = NewResults(plan.outputs, [plan.folder, index / "files", *(index / one[:2] / one for one in prints)])
+    with ExitStack() as unless_kept:
+        unless_kept.callback(results.undo)
+        trial = _run(plan, decisions)
+        if trial.result.has_trace:
+            unless_kept.pop_all()
+    return trial
+
+
+def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
+    from clawtrace.campaign.execute import execute
+    from clawtrace.campaign.observed import Observation, observations
+    from clawtrace.campaign.opening import open_campaign
+    from clawtrace.cli._progress import progress
+    from clawtrace.cli._recorded_run import holding
+    from clawtrace.errors import RunnerError
+
     with open_campaign(plan) as session:
         with progress() as listener:
             done = execute(plan, session, os.environ, listener, decisions=decisions)

@@ -13,12 +13,14 @@ __all__ = ["command", "schemas"]
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Return every JSON Schema by the name of its file, in alphabetical order."""
-    from clawtrace.campaign.comparison import json_schema as of_compare
+    from clawtrace.campaign.comparison import Comparison
     from clawtrace.config.schemas import schemas as of_files
-    from clawtrace.report.difference import json_schema as of_diff
-    from clawtrace.report.json_report import json_schema
+    from clawtrace.report.difference import Difference
+    from clawtrace.report.results import Results
+    from clawtrace.report.struct import Struct
 
-    found = {**of_files(), "results": json_schema(), "compare": of_compare(), "diff": of_diff()}
+    written: dict[str, type[Struct]] = {"results": Results, "compare": Comparison, "diff": Difference}
+    found = {**of_files(), **{name: struct.json_schema() for name, struct in written.items()}}
     return {f"{kind.replace('_', '-')}.schema.json": found[kind] for kind in sorted(found)}
 
 

@@ -4,7 +4,8 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict
+from pydantic import AfterValidator, BeforeValidator, ConfigDict
+from pydantic_core import PydanticKnownError
 
 from clawtrace._attribute_docs import Documented
 
@@ -39,7 +40,15 @@ def _slug(text: str) -> str:
 Slug = Annotated[str, AfterValidator(_slug)]
 """An id: letters, digits, ``_``, ``-``, ``.``, at most 128 of them."""
 
-SchemaVersion = Literal[1]
+
+def _whole(version: Any) -> Any:
+    """Refuse `true` and `1.0`, which Python takes for equal to 1."""
+    if type(version) is not int:
+        raise PydanticKnownError("int_type")
+    return version
+
+
+SchemaVersion = Annotated[Literal[1], BeforeValidator(_whole)]
 
 Metadata = dict[str, Any]
 """Arbitrary keys and values, shown in reports."""

@@ -7,22 +7,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.problems import did_you_mean
 from clawtrace.assertions.registry import all_types
 from clawtrace.config.agent_file import LoadedAgent
 from clawtrace.config.assertion_list import AssertionList, load_assertions
-from clawtrace.config.case import CaseConfig
+from clawtrace.config.case import CaseConfig, InputSection
 from clawtrace.config.conversation import Conversation, load_conversation
 from clawtrace.config.dataset import Row, load_rows
 from clawtrace.config.document import Document, KeyPath, read_document
 from clawtrace.config.expectations import rubric_problems
 from clawtrace.config.notations import NOTATIONS, PRECONDITIONS
-from clawtrace.config.problems import Place, in_document, validated
+from clawtrace.config.problems import Place, in_document, sound_part, validated
 from clawtrace.config.suite import ModelConfig, RunProfile
-from clawtrace.config.template_check import template_problems
+from clawtrace.config.template_check import misplaced_templates, template_problems
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.runners.base import Runner, RunnerSettings, runner_types
 
@@ -119,6 +117,7 @@ def _load(
     assertions = load_assertions(document, tuple(NOTATIONS), env, problems)
     preconditions = load_assertions(document, PRECONDITIONS, env, problems)
     problems += _no_preconditions(preconditions)
+    whole = config is not None
     config = config or _sound_part(document.data, path)
     if config is None:
         return None
@@ -133,6 +132,8 @@ def _load(
     if runner is None:
         return None
     settings = _settings(config, runner, document, models, _Profile(*profile) if profile else None, env, problems)
+    if whole and not _has_user_message(config) and any(map(runner.needs_user_message, settings.values())):
+        problems.append(document.problem(("input",), "there is no user message, and the runner's settings use one"))
     problems += _unseen(conversation, document, runner, settings)
     if len(problems) > before:
         return None
@@ -142,19 +143,13 @@ def _load(
 def _sound_part(data: Mapping[str, Any], path: Path) -> CaseConfig | None:
     """Return a case without its wrong keys, so that what the others refer to is checked in the same round.
 
-    None where what is wrong is the runner or the input, on which all the rest rests.
+    None where what is wrong is the runner, on which all the rest rests.
     """
-    try:
-        return CaseConfig.model_validate(data)
-    except ValidationError as error:
-        wrong = {entry["loc"][0] for entry in error.errors(include_url=False) if entry["loc"]}
-    sound = {key: value for key, value in data.items() if key not in wrong}
-    if not {"runner", "input"} <= sound.keys():
-        return None
-    try:
-        return CaseConfig.model_validate({"schema_version": 1, "case_id": path.parent.name, "title": "-"} | sound)
-    except ValidationError:
-        return None
+    told = data.get("input")
+    sound = sound_part(InputSection, told if isinstance(told, dict) else {}, {})
+    more = {} if sound is None else {"input": sound}
+    instead = {"schema_version": 1, "case_id": path.parent.name, "title": "-"}
+    return sound_part(CaseConfig, {**data, **more}, instead)
 
 
 def _no_preconditions(found: AssertionList) -> list[ConfigProblem]:
@@ -219,15 +214,27 @@ def _settings(
     for model_id in model_ids or [None]:
         data, place = _merged(config, runner, document, model_id, profile)
         settings = validated(runner.Settings, data, place, found)
-        found += template_problems(data, place, env, more=runner.template_names)
+        plain = {key: value for key, value in data.items() if key in runner.without_templates}
+        misplaced = misplaced_templates(plain, place)
+        found += misplaced
+        filled = {key: value for key, value in data.items() if key not in plain}
+        found += template_problems(filled, place, env, more=runner.template_names)
         if settings is not None:
+            if not misplaced:
+                found += _absent(runner, settings, document, place)
             result[model_id] = settings
-            if runner.needs_user_message(settings) and not _has_user_message(config):
-                found.append(
-                    document.problem(("input",), "there is no user message, and the runner's settings use one")
-                )
     problems += dict.fromkeys(found)
     return result
+
+
+def _absent(runner: type[Runner], settings: RunnerSettings, case: Document, place: Place) -> list[ConfigProblem]:
+    """Return the files and folders that the settings name and that are not there."""
+    assert case.path is not None
+    found = []
+    for path, message in runner.absent(settings, case.path.parent):
+        document, where = place(path)
+        found.append(document.problem(where, message))
+    return found
 
 
 def _has_user_message(config: CaseConfig) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clawtrace.config.case import InputSection, MessageConfig
 from clawtrace.config.dataset import Row
-from clawtrace.config.document import Document, KeyPath, display, read_document
+from clawtrace.config.document import Document, KeyPath, read_document, unreadable
 from clawtrace.config.problems import Place, in_document, validated
 from clawtrace.config.template_check import template_problems
 from clawtrace.errors import ConfigError, ConfigProblem
@@ -168,6 +168,6 @@ class _Reader:
             content = file.read_bytes()
             content.decode()
         except (OSError, UnicodeDecodeError) as error:
-            self.problems.append(ConfigProblem(display(file), 0, 0, f"cannot be read as UTF-8 text: {error}"))
+            self.problems.append(unreadable(file, error))
             return None
         return content

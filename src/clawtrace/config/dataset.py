@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.assertions.problems import did_you_mean
 from clawtrace.config.base import is_slug
-from clawtrace.config.document import Document, KeyPath, display, problem_at
+from clawtrace.config.document import Document, KeyPath, display, problem_at, unreadable
 from clawtrace.config.notations import NOTATIONS, PRECONDITIONS
 from clawtrace.errors import ConfigProblem
 from clawtrace.runners.templates import escaped, names_in, replaced
@@ -120,7 +120,7 @@ def load_rows(name: Any, document: Document, problems: list[ConfigProblem]) -> t
         problems.append(document.problem(("dataset",), f"the file {name!r} does not exist beside the case file"))
         return None, []
     except (OSError, UnicodeDecodeError) as error:
-        problems.append(ConfigProblem(display(file), 0, 0, f"cannot be read as UTF-8 text: {error}"))
+        problems.append(unreadable(file, error))
         return None, []
     before = len(problems)
     rows = _named(list(reader(text, display(file), problems)), display(file), problems)
@@ -151,15 +151,44 @@ def _json_lines(text: str, file: str, problems: list[ConfigProblem]) -> Iterator
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except ValueError as error:
-            column = getattr(error, "colno", 1)
-            problems.append(problem_at(file, number, column, f"is not valid JSON: {getattr(error, 'msg', error)}"))
+            row = json.loads(line, object_pairs_hook=_object, parse_constant=_no_number)
+            line.encode()
+            json.dumps(row, ensure_ascii=False).encode()
+        except (ValueError, RecursionError) as error:
+            column, message = getattr(error, "colno", 1), getattr(error, "msg", error)
+            if isinstance(error, UnicodeEncodeError):
+                message = "half of a surrogate pair is no character"
+            elif isinstance(error, RecursionError):
+                message = "it is nested too deeply"
+            problems.append(problem_at(file, number, column, f"is not valid JSON: {message}"))
             continue
         if isinstance(row, dict):
             yield number, row
         else:
             problems.append(problem_at(file, number, 1, "a row is a JSON object: one in each line"))
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; a key that is there twice would hide a value.
+
+    Raises:
+        ValueError: one is.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key `{twice}` is there twice")
+    return found
+
+
+def _no_number(word: str) -> Any:
+    """Refuse what Python reads beyond JSON.
+
+    Raises:
+        ValueError: always.
+    """
+    raise ValueError(f"{word} is no JSON number")
 
 
 def _csv(text: str, file: str, problems: list[ConfigProblem]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -12,7 +12,7 @@ import yaml
 
 from clawtrace.errors import ConfigError, ConfigProblem
 
-__all__ = ["Document", "KeyPath", "display", "parse_document", "problem_at", "read_document"]
+__all__ = ["Document", "KeyPath", "display", "parse_document", "problem_at", "read_document", "unreadable"]
 
 KeyPath = tuple[str | int, ...]
 """Keys and list indexes from the root of a document."""
@@ -25,6 +25,8 @@ _DEEP_LINE = re.compile(rf"^[ \t?:-]{{{MAX_DEPTH},}}", re.MULTILINE)
 MAX_NODES = 200_000
 """Values a file may hold once its anchors are expanded; a file beyond it is an attack or a mistake."""
 
+_NO_TEXT: re.Pattern[str] = yaml.reader.Reader.NON_PRINTABLE
+"""Characters that YAML has only as escapes."""
 _SCALARS = {"timestamp": "date", "int": "number", "float": "number", "bool": "truth value"}
 """What YAML's own names of scalars mean."""
 _SHOWN = 40
@@ -113,11 +115,19 @@ def read_document(path: Path, *, mapping: bool = True) -> Document:
     file = display(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(ConfigProblem(file, 0, 0, f"is not UTF-8 text (byte {error.start})")) from error
-    except OSError as error:
-        raise ConfigError(ConfigProblem(file, 0, 0, f"cannot be read: {error.strerror}")) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(unreadable(path, error)) from error
     return parse_document(text, file, path, mapping=mapping)
+
+
+def unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigProblem:
+    """Return why a file could not be read as UTF-8 text: of a byte that is none, where it stands."""
+    file = display(path)
+    if isinstance(error, OSError):
+        return ConfigProblem(file, 0, 0, f"cannot be read: {error.strerror}")
+    before: bytes = error.object[: error.start]
+    line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+    return problem_at(file, line, column, f"is not UTF-8 text (byte {error.start})", "Save the file as UTF-8.")
 
 
 def parse_document(text: str, file: str, path: Path | None = None, *, mapping: bool = True) -> Document:
@@ -141,7 +151,7 @@ def parse_document(text: str, file: str, path: Path | None = None, *, mapping: b
         if mapping and not builder.problems and not isinstance(data, dict):
             builder.add(root, "a mapping of keys was expected, found " + _kind(root))
     except yaml.YAMLError as error:
-        raise ConfigError(_yaml_problem(file, error)) from error
+        raise ConfigError(_yaml_problem(file, text, error)) from error
     finally:
         loader.dispose()
     if builder.problems:
@@ -238,7 +248,15 @@ def _kind(node: yaml.Node) -> str:
     return "a list" if isinstance(node, yaml.SequenceNode) else repr(node.value)
 
 
-def _yaml_problem(file: str, error: yaml.YAMLError) -> ConfigProblem:
+def _yaml_problem(file: str, text: str, error: yaml.YAMLError) -> ConfigProblem:
+    character = _NO_TEXT.search(text) if isinstance(error, yaml.reader.ReaderError) else None
+    if character is not None:
+        line, column = (
+            text.count("\n", 0, character.start()) + 1,
+            character.start() - text.rfind("\n", 0, character.start()),
+        )
+        message = f"is not valid YAML: the control character U+{ord(character[0]):04X} cannot stand in a file"
+        return problem_at(file, line, column, message, "Remove it; in quotes it can be written as an escape.")
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     words = [getattr(error, "context", None), getattr(error, "problem", None)]
     message = "is not valid YAML: " + (", ".join(word for word in words if word) or str(error))

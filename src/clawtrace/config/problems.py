@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -11,7 +12,7 @@ from clawtrace.assertions.problems import did_you_mean
 from clawtrace.config.document import Document, KeyPath
 from clawtrace.errors import ConfigProblem
 
-__all__ = ["Place", "in_document", "in_reading_order", "problems_of", "validated"]
+__all__ = ["Place", "in_document", "in_reading_order", "problems_of", "sound_part", "validated"]
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -45,6 +46,25 @@ def validated(model: type[Model], data: Any, place: Place, problems: list[Config
         return None
 
 
+def sound_part(model: type[Model], data: Mapping[str, Any], instead: Mapping[str, Any]) -> Model | None:
+    """Return `data` as `model` without its wrong keys; None where it cannot be without them.
+
+    Args:
+        model: the file's.
+        data: what the file says.
+        instead: values of required keys that are missing or wrong.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        wrong = {str(entry["loc"][0]) for entry in error.errors(include_url=False) if entry["loc"]}
+    sound = {key: value for key, value in data.items() if key not in wrong}
+    try:
+        return model.model_validate({**instead, **sound})
+    except ValidationError:
+        return None
+
+
 def problems_of(error: ValidationError, model: type[BaseModel], place: Place) -> list[ConfigProblem]:
     """Return the problems of a validation, one for each place, in the order of the file.
 
@@ -53,6 +73,7 @@ def problems_of(error: ValidationError, model: type[BaseModel], place: Place) ->
     """
     kinds: dict[tuple[Document, KeyPath], list[Mapping[str, Any]]] = {}
     found: list[ConfigProblem] = []
+    told: list[tuple[Document, KeyPath]] = []
     for entry in error.errors(include_url=False):
         document, path = place(tuple(entry["loc"]))
         if entry["type"] in _TYPES:
@@ -62,10 +83,10 @@ def problems_of(error: ValidationError, model: type[BaseModel], place: Place) ->
         path = (*document.existing(path[:-1]), path[-1]) if named else document.existing(path)
         message, hint = _explained(entry, _model_at(model, entry["loc"][:-1]))
         found.append(document.problem(path, message, hint, key=entry["type"] == "extra_forbidden"))
+        told.append((document, path))
     for (document, path), entries in kinds.items():
-        if not any(
-            other is document and len(deeper) > len(path) and deeper[: len(path)] == path for other, deeper in kinds
-        ):
+        deeper = [one for one in kinds if len(one[1]) > len(path)]
+        if not any(other is document and below[: len(path)] == path for other, below in (*told, *deeper)):
             found.append(_wrong_kind(document, path, entries))
     return sorted(found, key=lambda problem: (problem.file, problem.line, problem.column))
 
@@ -89,6 +110,8 @@ def _shown(value: Any) -> str:
         text = "a mapping"
     elif isinstance(value, list):
         text = "a list"
+    elif isinstance(value, date):
+        text = f"the date {value}"
     return text if len(text) <= 80 else text[:77] + "…"
 
 
@@ -106,6 +129,8 @@ def _explained(entry: Mapping[str, Any], model: type[BaseModel] | None) -> tuple
         return f"found {_shown(entry['input'])}, valid is {valid}", did_you_mean(entry["input"], words)
     if kind == "value_error":
         return str(context["error"]), ""
+    if kind == "too_short" and context.get("actual_length") == 0:
+        return "is empty", ""
     message = entry["msg"][0].lower() + entry["msg"][1:]
     message = message.replace("input should be", "must be").replace("string", "text")
     return f"{message}, found {_shown(entry['input'])}", ""

@@ -9,10 +9,16 @@ from clawtrace.config.base import ConfigModel
 from clawtrace.config.document import Document, read_document
 from clawtrace.config.evaluation_profile import EvaluationProfile, judge_problems, judge_warnings
 from clawtrace.config.places import Found, resolve
-from clawtrace.config.problems import in_document, validated
+from clawtrace.config.problems import in_document, sound_part, validated
 from clawtrace.errors import ConfigError, ConfigProblem
 
-__all__ = ["evaluation_profile_file", "load_evaluation_profile", "read_identified", "run_profile_file"]
+__all__ = [
+    "evaluation_profile_file",
+    "load_evaluation_profile",
+    "read_identified",
+    "read_sound_part",
+    "run_profile_file",
+]
 
 Model = TypeVar("Model", bound=ConfigModel)
 
@@ -34,6 +40,19 @@ def read_identified(
         message = f"must be the name of the file, {found.path.stem!r}, found {own!r}"
         problems.append(document.problem((id_field,), message))
     return document, config
+
+
+def read_sound_part(model: type[Model], found: Found, id_field: str) -> tuple[Document, Model] | None:
+    """Return a file that is wrong somewhere without its wrong keys; None where it cannot be read at all.
+
+    So what its other keys refer to is checked in the same round.
+    """
+    try:
+        document = read_document(found.path)
+    except ConfigError:
+        return None
+    config = sound_part(model, document.data, {"schema_version": 1, id_field: found.path.stem, "title": "-"})
+    return None if config is None else (document, config)
 
 
 def evaluation_profile_file(value: str, configs: Path) -> Found:

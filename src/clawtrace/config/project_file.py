@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +20,7 @@ from clawtrace.errors import ConfigError, ConfigProblem
 if TYPE_CHECKING:
     from clawtrace.pricing import Pricing
 
-__all__ = ["Project", "environment_names", "load_project", "pricing_of"]
+__all__ = ["Project", "dialect_problems", "environment_names", "load_project", "pricing_of"]
 
 _PREFIX = "CLAWTRACE_"
 
@@ -89,6 +89,19 @@ def load_project(start: Path, env: Mapping[str, str], file: Path | None = None) 
     if problems or config is None:
         raise ConfigError(in_reading_order(problems))
     return Project(config, root, path, pricing)
+
+
+def dialect_problems(folders: Sequence[Path]) -> list[ConfigProblem]:
+    """Return what is wrong with the dialect files in folders of a project's own."""
+    if not folders:
+        return []
+    from clawtrace.dialects import load_dialects
+
+    try:
+        load_dialects(folders)
+    except ConfigError as error:
+        return error.problems
+    return []
 
 
 def environment_names() -> dict[str, KeyPath]:

@@ -13,7 +13,7 @@ from clawtrace.config.document import Document, display, read_document
 from clawtrace.config.suite import CaseSelection
 from clawtrace.errors import ConfigError, ConfigProblem
 
-__all__ = ["is_selected", "select_cases", "tags_in"]
+__all__ = ["is_selected", "may_be_selected", "select_cases", "tags_in"]
 
 
 def select_cases(
@@ -77,6 +77,12 @@ def is_selected(case_id: str, selection: CaseSelection, tags: Callable[[], set[s
         return True
     included = not selection.include_tags or bool(found & set(selection.include_tags))
     return included and not found & set(selection.exclude_tags)
+
+
+def may_be_selected(case_id: str, path: Path, selection: CaseSelection) -> bool:
+    """Return whether a case whose file is no YAML counts as selected only because its tags, which decide, are not known."""
+    by_tags = bool(selection.include_tags or selection.exclude_tags) and case_id not in selection.include_case_ids
+    return by_tags and tags_of_broken(path) is None
 
 
 def _tags(case_id: str, path: Path, read: dict[str, Document | None]) -> set[str] | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from clawtrace.assertions.world import Gateway
-from clawtrace.errors import UsageError
+from clawtrace.errors import ConfigError, UsageError
 from clawtrace.receiver.redact import RedactionSettings
 
 if TYPE_CHECKING:
@@ -84,7 +84,15 @@ class SessionSettings(NamedTuple):
 
 
 def session_settings(project: Project) -> SessionSettings:
-    """Return what a project says about receiving, closing, normalising, pricing and redaction."""
+    """Return what a project says about receiving, closing, normalising, pricing and redaction.
+
+    Raises:
+        ConfigError: a dialect file of the project is wrong; no agent is to run for a trace that cannot be read then.
+    """
+    from clawtrace.config.project_file import dialect_problems
+
+    if problems := dialect_problems(project.dialect_folders):
+        raise ConfigError(problems)
     config = project.config
     redaction = config.redaction
     return SessionSettings(

@@ -125,6 +125,14 @@ class SuiteConfig(ConfigModel):
         twice = sorted({model_id for model_id in ids if ids.count(model_id) > 1})
         if twice:
             raise ValueError(f"the model_id {twice[0]!r} is there twice")
+        first: dict[str, str] = {}
+        for model_id in ids:
+            other = first.setdefault(model_id.casefold(), model_id)
+            if other != model_id:
+                raise ValueError(
+                    f"the model_ids {other!r} and {model_id!r} differ in case only: on some machines their results would "
+                    "share a folder"
+                )
         return models
 
 

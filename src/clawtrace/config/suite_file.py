@@ -19,14 +19,18 @@ from clawtrace.config.profile_files import (
     evaluation_profile_file,
     load_evaluation_profile,
     read_identified,
+    read_sound_part,
     run_profile_file,
 )
-from clawtrace.config.project_file import Project
-from clawtrace.config.selection import select_cases
+from clawtrace.config.project_file import Project, dialect_problems
+from clawtrace.config.selection import may_be_selected, select_cases
 from clawtrace.config.suite import RunProfile, SuiteConfig
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
 
 __all__ = ["LoadedAssertions", "LoadedSuite", "idle_tags", "load_assertions_file", "load_suite", "suite_problems"]
+
+
+_MAY_BE_SELECTED = "Its tags cannot be read, so that the suite may select it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ def load_suite(
         UsageError: there is no such suite.
         ConfigError: every problem of every file.
     """
-    problems: list[ConfigProblem] = []
+    problems: list[ConfigProblem] = [*dialect_problems(project.dialect_folders)]
     found = resolve(suite, project.configs / "suites", "suite")
     configs = configs_of(found.path, "suites", project.configs)
     profile_file = _flagged("--run-profile", run_profile, lambda value: run_profile_file(value, configs), problems)
@@ -81,25 +85,33 @@ def load_suite(
     profile = read_identified(RunProfile, profile_file, "run_profile_id", problems) if profile_file else None
     odd: list[str] = []
     judging = load_evaluation_profile(judging_file, problems, odd) if judging_file else None
+    settings_known = loaded is not None and (profile is not None or not run_profile)
+    if loaded is not None:
+        problems += suite_problems(*loaded)
+    if profile is None and profile_file is not None:
+        profile = read_sound_part(RunProfile, profile_file, "run_profile_id")
     if profile is not None:
         problems += profile_problems(*profile)
-    if loaded is None:
+    loaded = loaded or read_sound_part(SuiteConfig, found, "suite_id")
+    if loaded is None or not _selects(*loaded):
         raise ConfigError(in_reading_order(problems))
     document, config = loaded
-    problems += suite_problems(document, config)
     files = case_files(configs / "cases")
     agents = load_agents(loaded, profile, configs / "agents", files, problems)
     cases: list[LoadedCase] = []
     for path, read in select_cases(config.case_selection, files, document, problems):
         wrong: list[ConfigProblem] = []
         rows = load_cases(path, read, config.models, profile, env, wrong)
-        problems += [one for one in wrong if profile or not run_profile or not _may_be_given(one)]
+        if wrong and read is None and may_be_selected(path.parent.name, path, config.case_selection):
+            wrong = [one._replace(message=f"{one.message}.", hint=_MAY_BE_SELECTED) for one in wrong]
+        problems += [one for one in wrong if settings_known or not _may_be_given(one)]
         if rows:
             agent = agents.of_case(rows[0].file_id, rows[0].config.tags, problems)
             cases += [replace(case, agent=agent) for case in rows]
     if judging or not evaluation_profile:
         problems += [one for case in cases for one in hook_problems(case.assertions, hook_policy(judging))]
     problems += _same_ids(cases)
+    problems += _around_results(cases, project)
     if problems:
         raise ConfigError(in_reading_order(problems))
     default = RunProfile(schema_version=1, run_profile_id="default", title="Default")
@@ -135,22 +147,52 @@ def _flagged(flag: str, value: str | None, find: Callable[[str], Found], problem
         return None
 
 
+def _selects(document: Document, config: SuiteConfig) -> bool:
+    """Return whether it is known which cases a suite selects, although other keys of it may be wrong."""
+    if "case_selection" in config.model_fields_set:
+        return True
+    return set(document.data) <= set(SuiteConfig.model_fields) - {"case_selection"}
+
+
 def _may_be_given(problem: ConfigProblem) -> bool:
-    """Return whether a case lacks a runner setting that a profile, which could not be read, may have given it."""
+    """Return whether a case lacks a runner setting that a profile or a model, which is wrong, may have given it."""
     return problem.key.startswith("runner.") and problem.message == "is required"
 
 
 def _same_ids(cases: Sequence[LoadedCase]) -> list[ConfigProblem]:
-    """Return the rows of datasets whose case has the id of another case."""
+    """Return the cases, of which rows of datasets may be one, whose results would share a folder with another one's."""
     first: dict[str, LoadedCase] = {}
     found = []
     for case in cases:
-        other = first.setdefault(case.config.case_id, case)
-        if other is not case:
-            row = case if case.dataset is not None else other
-            message = f"a row makes the case `{case.config.case_id}`, and there is another case of that id"
-            found.append(ConfigProblem(display(row.dataset or row.path), 0, 0, message))
+        other = first.setdefault(case.config.case_id.casefold(), case)
+        if other is case:
+            continue
+        row = case if case.dataset is not None else other
+        told = "a row makes the case" if row.dataset is not None else "this is the case"
+        message = f"{told} `{row.config.case_id}`, and there is another case of that id"
+        if other.config.case_id != case.config.case_id:
+            twin = other if row is case else case
+            message = (
+                f"{told} `{row.config.case_id}`, and there is a case `{twin.config.case_id}`: on machines whose files are "
+                "not told apart by case their results would share a folder"
+            )
+        found.append(ConfigProblem(display(row.dataset or row.path), 0, 0, message))
     return found
+
+
+def _around_results(cases: Sequence[LoadedCase], project: Project) -> list[ConfigProblem]:
+    """Return the scaffolds that hold the folder of results: a run's workspace would be copied into itself."""
+    found = []
+    for case in cases:
+        settings = next(iter(case.settings.values()), None)
+        scaffold: str | None = getattr(settings, "scaffold", None)
+        if scaffold is None:
+            continue
+        folder = (case.path.parent / scaffold).resolve()
+        if project.outputs.resolve().is_relative_to(folder):
+            message = f"the folder holds the results ({display(project.outputs)}), which a run's workspace is part of"
+            found.append(case.assertions.document.problem(("runner", "scaffold"), message, "Copy a folder of its own."))
+    return list(dict.fromkeys(found))
 
 
 def suite_problems(document: Document, config: SuiteConfig) -> list[ConfigProblem]:

@@ -11,7 +11,7 @@ from clawtrace.config.problems import Place
 from clawtrace.errors import ConfigProblem
 from clawtrace.runners.templates import NAMES, names_in
 
-__all__ = ["template_problems", "texts"]
+__all__ = ["misplaced_templates", "template_problems", "texts"]
 
 
 def texts(data: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
@@ -49,6 +49,17 @@ def template_problems(
             if message:
                 document, where = place(path)
                 problems.append(document.problem(where, message, hint))
+    return problems
+
+
+def misplaced_templates(data: Mapping[str, Any], place: Place) -> list[ConfigProblem]:
+    """Return the templates in settings that are read before there is a run: they would be taken for plain text."""
+    problems = []
+    for path, text in texts(data):
+        for name in names_in(text):
+            document, where = place(path)
+            message = f"`{{{{{name}}}}}` has no value here: `{path[0]}` is read before there is a run"
+            problems.append(document.problem(where, message))
     return problems
 
 

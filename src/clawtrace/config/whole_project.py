@@ -18,11 +18,10 @@ from clawtrace.config.permissions import hook_policy, hook_problems, refusal
 from clawtrace.config.places import SUFFIXES, Found, case_files, with_either_suffix
 from clawtrace.config.problems import in_reading_order
 from clawtrace.config.profile_files import load_evaluation_profile, read_identified
-from clawtrace.config.project_file import Project
+from clawtrace.config.project_file import Project, dialect_problems
 from clawtrace.config.selection import select_cases, tags_in
 from clawtrace.config.suite import ModelConfig, RunProfile, SuiteConfig
 from clawtrace.config.suite_file import idle_tags, load_suite, suite_problems
-from clawtrace.dialects import load_dialects
 from clawtrace.errors import ConfigError, ConfigProblem
 
 __all__ = ["Checked", "check_file", "check_project"]
@@ -120,6 +119,8 @@ class _Check:
         elif "agent_id" in keys:
             self._files.append(display(path))
             load_agent(path.parent.name, path.parent.parent, document, (), self._problems)
+        elif "dialect" in keys:
+            self._check_dialect(path)
         else:
             self._check_assertions(path, evaluation_profile)
         return self._checked()
@@ -281,10 +282,12 @@ class _Check:
         """Check the dialects of the project's own folders."""
         folders = self._project.dialect_folders
         self._files += [display(path) for folder in folders for path in _in(folder, once=False)]
-        try:
-            load_dialects(folders)
-        except ConfigError as error:
-            self._problems += error.problems
+        self._problems += dialect_problems(folders)
+
+    def _check_dialect(self, path: Path) -> None:
+        """Check one dialect, which may extend those beside it."""
+        self._files.append(display(path))
+        self._problems += [one for one in dialect_problems([path.absolute().parent]) if one.file == display(path)]
 
     def _check_assertions(self, path: Path, evaluation_profile: str | None) -> None:
         self._files.append(display(path))

@@ -263,8 +263,9 @@ class MessageRule(_Words):
 
     direction: Literal["input", "output", "both"]
     format: Literal[
-        "genai_parts", "genai_chunks", "indexed", "openinference", "events", "event_list", "blob", "ai_sdk", "langchain"
-    ]
+        "genai_parts", "genai_chunks", "genai_half", "indexed", "openinference", "events", "event_list", "blob", "ai_sdk",
+        "langchain",
+    ]  # fmt: skip
     key: str | None = None
     event: str | None = None
     prefix: str | None = None

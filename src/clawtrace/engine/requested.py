@@ -16,7 +16,7 @@ from clawtrace.engine.span import same_tool
 if TYPE_CHECKING:
     from clawtrace.engine.tool_calls import Execution
 
-__all__ = ["Request", "answered_by_handoffs", "match", "match_nameless", "requests", "transfers"]
+__all__ = ["Request", "answered_by_handoffs", "match", "match_nameless", "of_one_kind", "requests", "transfers"]
 
 _ID_KIND = re.compile("[A-Za-z]*")
 
@@ -237,10 +237,15 @@ def _ids(call_id: str | None) -> set[str]:
 
 
 def _differ(request: Request, execution: Execution) -> bool:
-    """Return whether both have ids of one kind (`call_1`, `call_2`): not equal, so they are two calls."""
-    if request.call_id is None or execution.call_id is None:
+    """Return whether both have ids of one kind: not equal, so they are two calls."""
+    return of_one_kind(request.call_id, execution.call_id)
+
+
+def of_one_kind(one: str | None, other: str | None) -> bool:
+    """Return whether two call ids are of one kind, such as `call_1` and `call_2`; what has no id is of none."""
+    if one is None or other is None:
         return False
-    kinds = [_ID_KIND.match(text) for text in (request.call_id, execution.call_id)]
+    kinds = [_ID_KIND.match(text) for text in (one, other)]
     return kinds[0] is not None and kinds[1] is not None and kinds[0].group() == kinds[1].group()
 
 

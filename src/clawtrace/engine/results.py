@@ -5,15 +5,24 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence, Set
+from typing import NamedTuple
 
 from clawtrace.engine.llm_calls import LlmCall
-from clawtrace.engine.requested import Request
+from clawtrace.engine.requested import Request, of_one_kind
 from clawtrace.engine.run_spans import RunSpans
 
-__all__ = ["results", "went_unseen"]
+__all__ = ["Result", "results", "went_unseen"]
 
 
-def results(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request]) -> dict[int, str | None]:
+class Result(NamedTuple):
+    """What became of a tool call, as messages tell it."""
+
+    text: str | None
+    failed: bool | None = None
+    """Whether a field of the result says that the tool failed; None where none says."""
+
+
+def results(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request]) -> dict[int, Result]:
     """Return by request number the result that the messages carry: a key says that the call was executed."""
     found = _by_id(run, asked)
     if any(request.call_id is None for request in asked):
@@ -26,7 +35,7 @@ def results(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request]) 
     return found
 
 
-def _by_id(run: RunSpans, asked: Sequence[Request]) -> dict[int, str | None]:
+def _by_id(run: RunSpans, asked: Sequence[Request]) -> dict[int, Result]:
     """Return the results that name their call.
 
     The first model call that carries one answers, one of the same agent where there is one. Where an id was used again,
@@ -35,17 +44,17 @@ def _by_id(run: RunSpans, asked: Sequence[Request]) -> dict[int, str | None]:
     wanted = {request.call_id for request in asked if request.call_id is not None}
     if not wanted:
         return {}
-    said: dict[str, list[tuple[int, str | None]]] = {}
+    said: dict[str, list[tuple[int, Result]]] = {}
     for index in run.kinds.get("llm", ()):
         parts = [part for part in run.said(index, "input") if part.type == "tool_call_response"]
-        for call_id, text in {part.call_id: part.text for part in parts if part.call_id in wanted}.items():
+        for call_id, part in {part.call_id: part for part in parts if part.call_id in wanted}.items():
             if call_id is not None:
-                said.setdefault(call_id, []).append((index, text))
-    found: dict[int, str | None] = {}
+                said.setdefault(call_id, []).append((index, Result(part.text, part.failed)))
+    found: dict[int, Result] = {}
     for request in asked:
         later = [
-            (run.agent[index] != request.agent, run.spans[index].start_ns, index, text)
-            for index, text in said.get(request.call_id or "", ())
+            (run.agent[index] != request.agent, run.spans[index].start_ns, index, result)
+            for index, result in said.get(request.call_id or "", ())
             if run.spans[index].start_ns > request.asked_ns
         ]
         if later:
@@ -53,42 +62,47 @@ def _by_id(run: RunSpans, asked: Sequence[Request]) -> dict[int, str | None]:
     return found
 
 
-def _by_name(run: RunSpans, asked: Sequence[Request]) -> dict[int, str | None]:
+def _by_name(run: RunSpans, asked: Sequence[Request]) -> dict[int, Result]:
     """Return the results of requests without an id: the results of that name that the agent's next request adds, in order."""
     readers = _readers(run)
     together: dict[tuple[int, str], list[Request]] = defaultdict(list)
     for request in asked:
         if request.call_id is None:
             together[request.group, request.name].append(request)
-    found: dict[int, str | None] = {}
+    found: dict[int, Result] = {}
     for (_, name), of_name in together.items():
         added = _added(run, readers.get(of_name[0].agent, ()), of_name[0], name)
-        found |= {request.number: text for request, text in zip(of_name, added, strict=False)}
+        found |= {request.number: Result(text) for request, (_, text) in zip(of_name, added, strict=False)}
     return found
 
 
-def _unnamed(run: RunSpans, asked: Sequence[Request], known: Set[str | None]) -> dict[int, str | None]:
+def _unnamed(run: RunSpans, asked: Sequence[Request], known: Set[str | None]) -> dict[int, Result]:
     """Return results that name neither call nor tool, where the agent's next request adds as many as were asked for.
 
     Whose they are is not told: of several the text is unknown. An id that is none of the `known` ones, by which calls were
     asked for, names no call: some instrumentations write an id of the answer's item there, and the call's with the result.
+    One of the same kind as the request's own names another call, whose request was not received.
     """
     readers = _readers(run)
     together: dict[int, list[Request]] = defaultdict(list)
     for request in asked:
         together[request.group].append(request)
-    found: dict[int, str | None] = {}
+    found: dict[int, Result] = {}
     for of_call in together.values():
-        added = _added(run, readers.get(of_call[0].agent, ()), of_call[0], None, known)
+        added = [
+            text
+            for call_id, text in _added(run, readers.get(of_call[0].agent, ()), of_call[0], None, known)
+            if not any(of_one_kind(call_id, request.call_id) for request in of_call)
+        ]
         if len(added) == len(of_call):
-            found |= {request.number: added[0] if len(added) == 1 else None for request in of_call}
+            found |= {request.number: Result(added[0] if len(added) == 1 else None) for request in of_call}
     return found
 
 
 def _added(
     run: RunSpans, of_agent: Sequence[int], request: Request, name: str | None, known: Set[str | None] | None = None
-) -> list[str | None]:
-    """Return the results without an id, of a tool of this `name`, that the agent's next request adds to those before it."""
+) -> list[tuple[str | None, str | None]]:
+    """Return id and text of the results without a known id, of a tool of this `name`, that the agent's next request adds."""
     place = bisect_right(of_agent, request.asked_ns, key=lambda index: run.spans[index].start_ns)
     after = next((index for index in of_agent[place:] if run.group[index] != request.group), None)
     if after is None:
@@ -99,7 +113,7 @@ def _added(
     without = sum(call_id is None for call_id, _ in told)
     added = _nameless(run, after, name, known)
     bare = [position for position, (call_id, _) in enumerate(added) if call_id is None][:without]
-    return [text for at, (call_id, text) in enumerate(added) if at not in bare and call_id not in ids]
+    return [result for at, result in enumerate(added) if at not in bare and result[0] not in ids]
 
 
 def _nameless(
@@ -127,16 +141,16 @@ def _readers(run: RunSpans) -> dict[int | None, list[int]]:
     return found
 
 
-def _served(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request]) -> dict[int, str | None]:
+def _served(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request]) -> dict[int, Result]:
     """Return the results of what the provider executed itself, which the same answer may carry."""
     voices = {call.group: call.voice for call in models}
-    found: dict[int, str | None] = {}
+    found: dict[int, Result] = {}
     for request in asked:
         voice = voices.get(request.group)
         if request.served and voice is not None:
             parts = [part for part in run.said(voice, "output") if part.type == "tool_call_response"]
-            told = [part.text for part in parts if part.call_id is not None and part.call_id == request.call_id]
-            found[request.number] = told[0] if told else None
+            told = [part for part in parts if part.call_id is not None and part.call_id == request.call_id]
+            found[request.number] = Result(told[0].text, told[0].failed) if told else Result(None)
     return found
 
 

@@ -126,7 +126,7 @@ class RunFacts:
         first = spans[0].sid
         for (sid, direction), parts in self.spans.messages.items():
             for part in parts:
-                yield (self.run_id, spans[sid - first].span_id, direction, *part)
+                yield (self.run_id, spans[sid - first].span_id, direction, *part[:-1])
 
     def error_rows(self) -> Iterable[tuple[Any, ...]]:
         """Return the rows of `errors`."""

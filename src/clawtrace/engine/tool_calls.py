@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from clawtrace.engine.llm_calls import LlmCall
 from clawtrace.engine.requested import Request, answered_by_handoffs, match, match_nameless, requests, transfers
-from clawtrace.engine.results import results, went_unseen
+from clawtrace.engine.results import Result, results, went_unseen
 from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.span import Span, merged, same_tool
 
@@ -142,14 +142,14 @@ def _final_answers(spans: Sequence[Span]) -> set[str]:
     return names
 
 
-def _executed(execution: Execution, request: Request | None, results: dict[int, str | None]) -> ToolCall:
+def _executed(execution: Execution, request: Request | None, results: dict[int, Result]) -> ToolCall:
     arguments, result = execution.arguments, execution.result
     if request is None and (arguments is None or not arguments.startswith('"')):
         return execution
     call_id, name = execution.call_id, execution.name
     if request is not None:
         arguments = request.arguments if arguments is None else arguments
-        result = results.get(request.number) if result is None else result
+        result = results.get(request.number, Result(None)).text if result is None else result
         call_id = call_id or request.call_id
         # As the model called it; but what ran is the truth where it was another tool.
         name = request.name if name is None or same_tool(name, request.name) else name
@@ -159,11 +159,14 @@ def _executed(execution: Execution, request: Request | None, results: dict[int, 
     )  # fmt: skip
 
 
-def _requested(request: Request, results: dict[int, str | None]) -> ToolCall:
-    answered = request.number in results
+def _requested(request: Request, results: dict[int, Result]) -> ToolCall:
+    told = results.get(request.number)
+    outcome: Outcome = "requested"
+    if told is not None:
+        outcome = "unknown" if told.failed is None else "error" if told.failed else "ok"
     return ToolCall(
         None, request.call_id, request.name, request.agent, request.turn, request.start_ns, None,
-        _unwrapped(request.arguments), results.get(request.number), "unknown" if answered else "requested", None, "message", None,
+        _unwrapped(request.arguments), told and told.text, outcome, None, "message", None,
     )  # fmt: skip
 
 

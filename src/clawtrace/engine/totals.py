@@ -158,8 +158,16 @@ def _errors(
     knows_tools: bool,
     records: Callable[[Span, str], bool | str],
 ) -> dict[str, int | None]:
-    """Return how many failures there were; None where nothing tells how a tool call ended that is over, or of any work."""
-    unseen = any(call.outcome == "unknown" and (call.source == "message" or call.end_ns is not None) for call in tools)
+    """Return how many failures there were.
+
+    None where nothing tells how a tool call ended that is over, where one failed outside of any span, which has no row, or
+    where nothing tells of any work.
+    """
+    unseen = any(
+        (call.source == "message" and call.outcome in ("unknown", "error"))
+        or (call.outcome == "unknown" and call.end_ns is not None)
+        for call in tools
+    )
     nothing = run.kinds.keys() == {"infra"}
     at_work = not run.kinds.keys().isdisjoint(("agent", "tool")) or any(call.outcome == "ok" for call in models)
     # Steps alone, of an instrumentation that does not tell how what is done in them ends.
@@ -185,7 +193,10 @@ def _knows_tools(run: RunSpans, models: Sequence[LlmCall], records: Callable[[Sp
     if any(span.kind in ("tool", "agent") and records(span, "tool_calls") is True for span in run.spans):
         return True
     answered = [call for call in models if call.outcome == "ok"]
-    in_part = any(span.source == "log" and records(span, "tool_calls") is False for span in run.spans)
+    # Of an agent whose framework tells of no tool call, requests that nothing answers may have been answered in prose.
+    in_part = any(
+        (span.source == "log" or span.kind == "agent") and records(span, "tool_calls") is False for span in run.spans
+    )
     if not answered or in_part:
         return False
     return all(map(partial(_tells, run), answered)) or not any(_may_ask(run, call) for call in answered)

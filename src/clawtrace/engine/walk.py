@@ -115,22 +115,26 @@ class _Context(NamedTuple):
     model_call: _Group | None
     """Group of the nearest ancestor among llm, tool and agent spans, if that is an llm span."""
     tools: tuple[Any, ...] | None
-    """Linked list (name, call id, group, rest) of the tool spans above, up to the nearest agent."""
+    """Linked list (name, call id, scope, group, rest) of the tool spans above, up to the nearest agent."""
 
 
 _TOP = _Context(None, None, None, None)
 
 
 def _tool_call(ledger: _Ledger, span: Span, above: tuple[Any, ...] | None) -> _Group:
-    """Return the group of a tool span: that of one above it, else the same call by id and name as another scope tells it."""
+    """Return the group of a tool span: that of one above it, else the same call by id and name as another scope tells it.
+
+    Two ids that one instrumentation writes are two calls: a tool that was called again while it ran, by a model of its own.
+    """
     scope, name, call_id = span.scope, span.tool_name, span.tool_call_id
     node = above
     while node is not None:
-        if (name is not None and node[0] == name) or (call_id is not None and node[1] == call_id):
-            group: _Group = node[2]
-            group.scopes.add(scope)
-            return group
-        node = node[3]
+        told_name, told_id, told_by, group, node = node
+        apart = told_by == scope and None not in (call_id, told_id) and call_id != told_id
+        if (name is not None and told_name == name and not apart) or (call_id is not None and told_id == call_id):
+            called: _Group = group
+            called.scopes.add(scope)
+            return called
     identity = None if name is None or call_id is None else (call_id, name)
     told = ledger.elsewhere(identity, scope)
     if told is not None and told.start_ns <= span.last_ns and span.start_ns <= told.last_ns:
@@ -311,7 +315,8 @@ class _Walker:
                 return context
             if span.emits == "agent":
                 return _Context(index, None, None, None)
-            return _Context(context.agent, index, None, (span.tool_name, span.tool_call_id, group, context.tools))
+            above = (span.tool_name, span.tool_call_id, span.scope, group, context.tools)
+            return _Context(context.agent, index, None, above)
         if kind != "agent":
             return context
         if span.agent_name is not None:

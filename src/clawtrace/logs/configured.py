@@ -47,28 +47,15 @@ def pattern_problem(pattern: str) -> str:
 class ConfiguredForm(LogForm):
     """A form of a project's own."""
 
+    name = "configured"
+
     def __init__(self, settings: FormSettings) -> None:
-        self.settings = settings
+        self.title = f"log adapter `{settings.name}`"
         self._patterns = [regex.compile(pattern) for pattern in settings.patterns]
         self._recognise = regex.compile(settings.recognise) if settings.recognise is not None else None
         groups = {name for pattern in self._patterns for name in pattern.groupindex}
-        self._by_run = "run_id" in groups
+        self.by_run = "run_id" in groups
         self._tells_tools = "tool" in groups
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """Name of its spans' scope."""
-        return "configured"
-
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        """What messages call it."""
-        return f"log adapter `{self.settings.name}`"
-
-    @property
-    def by_run(self) -> bool:  # type: ignore[override]
-        """Whether some pattern names the run."""
-        return self._by_run
 
     def recognises(self, head: Sequence[str]) -> bool:
         """Return whether one of the first lines is one of its own."""
@@ -81,7 +68,7 @@ class ConfiguredForm(LogForm):
         for number, text in lines:
             found = next((match for pattern in self._patterns if (match := _found(pattern, text))), None)
             told = {name: value for name, value in found.groupdict().items() if value} if found is not None else {}
-            if found is None or (self._by_run and "run_id" not in told):
+            if found is None or (self.by_run and "run_id" not in told):
                 reading.could_not_read(number, text, stray=not set(_TELLING).isdisjoint(told))
                 continue
             usage = bool({"input_tokens", "output_tokens"} & told.keys())

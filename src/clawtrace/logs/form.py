@@ -8,7 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from clawtrace.logs.model import LogReading
 
@@ -24,11 +24,11 @@ _FILE_NAME = re.compile(r"[\w.:@+-]{1,200}")
 class LogForm(ABC):
     """Base of the forms; one module of `clawtrace.logs.forms` each."""
 
-    name: ClassVar[str]
+    name: str
     """Name in messages, and of the scope of its spans."""
-    title: ClassVar[str]
+    title: str
     """What people call it."""
-    by_run: ClassVar[bool] = True
+    by_run: bool = True
     """Whether lines name their run; else the file is the work of one run."""
 
     @abstractmethod

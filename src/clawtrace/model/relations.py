@@ -249,7 +249,7 @@ priced_calls i How many calls have a cost.
 first_start_ns i Earliest start among spans of the agent's work (kind not infra).
 last_end_ns i Latest end among them; NULL when a root ended before it started.
 busy_ns i Length of the union of their intervals; NULL likewise.
-errors i Rows of errors; NULL where tools that a model asked for ran outside of any span.
+errors i Rows of errors; NULL where a tool that a model asked for ran outside of any span and failed, or may have.
 unrecovered_errors i Rows of errors whose recovered is not true; NULL like errors.
 agents i Agent activations; NULL when the instrumentation cannot record agents.
 """,

@@ -73,7 +73,8 @@ class Attribution:
             trace_limit: traces remembered, attributed and unattributed each; announced ones are always.
         """
         self.joined: Callable[[int, int], None] = lambda _alone, _run_no: None
-        """Called when a trace that stood for itself under the first number turns out to be of the run of the second."""
+        """Called when a trace that stood for itself under the first number turns out to be of the run of the second, with the
+        lock held: it must not call back."""
         self._lock = threading.RLock()
         self._register = run_no
         self._limit = trace_limit

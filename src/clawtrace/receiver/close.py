@@ -26,7 +26,7 @@ def wait_closed(
     run_id: str,
     *,
     processes_gone: bool,
-    ended_ns: int | None = None,
+    ended: float | None = None,
     end_run: bool = False,
     settle_ms: int = 2_000,
     trace_timeout_ms: int = 60_000,
@@ -37,7 +37,7 @@ def wait_closed(
         receiver: the receiver that the run's exporters were pointed at.
         run_id: the run.
         processes_gone: whether every process that the runner started has exited, descendants included.
-        ended_ns: Unix time at which the command ended; now when None.
+        ended: when the command ended, in seconds of the monotonic clock, which nobody sets; now when None.
         end_run: whether the run was ended explicitly.
         settle_ms: how long nothing may arrive, where exit cannot close the run.
         trace_timeout_ms: longest wait after the command's end.
@@ -46,7 +46,7 @@ def wait_closed(
         if end_run:
             receiver.flush()
             return ClosedBy.END_RUN
-        return _Wait(receiver, run_id, processes_gone, ended_ns, settle_ms, trace_timeout_ms).wait()
+        return _Wait(receiver, run_id, processes_gone, ended, settle_ms, trace_timeout_ms).wait()
     finally:
         receiver.close_run(run_id)
 
@@ -59,15 +59,14 @@ class _Wait:
         receiver: Receiver,
         run_id: str,
         processes_gone: bool,
-        ended_ns: int | None,
+        ended: float | None,
         settle_ms: int,
         trace_timeout_ms: int,
     ) -> None:
         self._receiver = receiver
         self._run_id = run_id
         self._gone = processes_gone
-        self._offset_ns = time.time_ns() - time.monotonic_ns()
-        self._ended = time.monotonic() if ended_ns is None else self._monotonic(ended_ns)
+        self._ended = time.monotonic() if ended is None else ended
         self._settle = settle_ms / 1_000
         self._limit = self._ended + trace_timeout_ms / 1_000
 
@@ -93,9 +92,5 @@ class _Wait:
 
     def _settled_at(self) -> float:
         """Return when nothing will have arrived for long enough."""
-        arrival = self._receiver.last_arrival_ns(self._run_id)
-        last = self._ended if arrival is None else max(self._ended, self._monotonic(arrival))
-        return last + self._settle
-
-    def _monotonic(self, unix_ns: int) -> float:
-        return (unix_ns - self._offset_ns) / 1e9
+        counted = self._receiver.counters(self._run_id).last_counted
+        return (self._ended if counted is None else max(self._ended, counted)) + self._settle

@@ -34,6 +34,9 @@ class Tally:
     """Why items or requests were rejected, refused or turned away, with how many."""
     last_arrival_ns: int | None = None
     """Unix time of the last request that brought spans or log records; None when none did."""
+    last_counted: float | None = None
+    """When that request was counted, which is once it was committed, in seconds of the monotonic clock: waiting is measured
+    by it, for somebody may set the other clock."""
 
 
 def _reason(tally: Tally, reason: str, count: int) -> None:
@@ -60,6 +63,7 @@ class Counters:
             port: which of our ports it came through.
             unattributed: whether its items belong to no run but their own trace (counted in the total only).
         """
+        now = time.monotonic()
         with self._lock:
             tallies = [self._total]
             if not unattributed:
@@ -76,6 +80,7 @@ class Counters:
                     _reason(tally, receipt.reason, receipt.rejected + receipt.refused)
                 if receipt.signal != "metrics" and (receipt.accepted or receipt.duplicates):
                     tally.last_arrival_ns = max(tally.last_arrival_ns or 0, receipt.arrival_ns)
+                    tally.last_counted = now
 
     def turned_away(self, reason: str) -> None:
         """Count a request that no run can be named for (wrong path, wrong port, no token)."""

@@ -133,6 +133,9 @@ class RequestDecoder:
             raise BadPayloadError(f"the JSON body holds none of {', '.join(sorted(JSON_KEYS))}")
         if found and request.signal not in found:
             _check_signal(request.signal, found[0])
+        if beside := [signal for signal in document_signals(document, filled=True) if signal != request.signal]:
+            told = " and ".join([request.signal, *beside])
+            raise BadPayloadError(f"the body holds {told}; a request is of one signal, sent to its own path")
         return self._json.decode(request.signal, document, request.body, suspect=suspect)
 
 

@@ -41,8 +41,6 @@ class Desk:
         self._attribution = attribution
         self._lock = threading.Lock()
         self._open_runs: set[int] = set()
-        writer.lost = self.rejected
-        attribution.joined = connections.joined
 
     def run_opened(self, run_no: int) -> None:
         """A run has been announced; what cannot be read from now on may be its own."""

@@ -25,9 +25,13 @@ _LOG = logging.getLogger("clawtrace.receiver")
 
 _NO_FLAGS = 0
 _OK = 0
+_SEVERAL = "a call held more than one message, of which none was taken"
 
-Reader = Callable[[bytes | None], None]
-"""Takes the message of a call; None when it never came, or was too large, which gRPC itself has told the caller."""
+Reader = Callable[[bytes | None, str], None]
+"""Takes the message of a call, or None and why it cannot be taken.
+
+The reason is empty where the message never came, or was too large, which gRPC itself has told the caller.
+"""
 
 
 class Call:
@@ -77,6 +81,11 @@ class Call:
             )
         finally:
             self._ended(self)
+
+
+def _only(message: bytes, another: bytes | None) -> tuple[bytes | None, str]:
+    """Return the message of a call and what is wrong with it, when another came after it or none did."""
+    return (message, "") if another is None else (None, _SEVERAL)
 
 
 def _nothing(_event: Any) -> None:
@@ -183,17 +192,23 @@ class CallServer:
         self._free -= 1
 
         def received(event: Any) -> None:
+            message = event.batch_operations[0].message()
+            if message is None:
+                told(None, "")
+            else:  # only the caller's end of the call says that this was all of it
+                call.receive(lambda end: told(*_only(message, end.batch_operations[0].message())))
+
+        def told(message: bytes | None, problem: str) -> None:
             self._free += 1
             if self._waiting:
                 self._read(*self._waiting.popleft())
-            message = event.batch_operations[0].message()
             try:
-                reader(message)
+                reader(message, problem)
             except Exception:
                 _LOG.exception("a gRPC message could not be taken")
                 call.refuse(Code.INTERNAL, "clawtrace failed on this request; its log says more")
             if message is None:
-                call.refuse(Code.UNIMPLEMENTED, "a call needs exactly one message")
+                call.refuse(Code.UNIMPLEMENTED, problem or "a call needs exactly one message")
 
         call.receive(received)
 

@@ -121,21 +121,21 @@ class GrpcServer:
     def _service(self, call: Call) -> Reader | None:
         """Return what takes the message of a call; None for methods that do not exist."""
         if call.method == _ORDER:
-            return lambda body: call.answer(b"") if body is not None else None
+            return lambda body, _: call.answer(b"") if body is not None else None
         signal = _METHODS.get(call.method)
         if signal is None:
             self._desk.counters.turned_away(f"unknown gRPC method {call.method[:100]!r}")
             return None
-        return lambda body: self._export(call, signal, body)
+        return lambda body, problem: self._export(call, signal, body, problem)
 
-    def _export(self, call: Call, signal: Signal, body: bytes | None) -> None:
+    def _export(self, call: Call, signal: Signal, body: bytes | None, problem: str) -> None:
         """Queue the request of an Export call, to be answered once its spans are durable."""
         desk, metadata = self._desk, call.metadata
         run = metadata.get("x-clawtrace-run-id", "")
         if body is None:
             limit = self._settings.max_request_bytes
-            reason = f"a message was larger than {limit} bytes, or its connection ended in the middle of it"
-            desk.refused(signal, "grpc", run, Connection(0, ""), self.port, reason)
+            lost = f"a message was larger than {limit} bytes, or its connection ended in the middle of it"
+            desk.refused(signal, "grpc", run, Connection(0, ""), self.port, problem or lost)
             return
         if not desk.allowed(metadata.get("authorization", ""), metadata.get("x-clawtrace-token", "")):
             desk.counters.turned_away(NO_TOKEN)

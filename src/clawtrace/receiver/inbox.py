@@ -38,7 +38,7 @@ class Budget:
 
 
 class Inbox:
-    """Requests whose bytes are reserved, in order of arrival; None in it marks a flush."""
+    """Requests whose bytes are reserved, in order of arrival; an event among them marks a flush."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()

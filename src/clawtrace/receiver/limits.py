@@ -88,7 +88,7 @@ class ReceiverSettings:
         if not (is_loopback(self.host) or self.token or self.tls_certificate or self.insecure):
             raise ReceiverError(
                 f"the receiver would listen on {self.host!r}, which other machines can reach, without protection: "
-                "set a token or TLS files, listen on 127.0.0.1, or allow it with `--insecure`"
+                "set a token or TLS files, listen on 127.0.0.1, or allow it with `insecure`"
             )
 
     @property

@@ -87,7 +87,9 @@ class Receiver:
             sink.run_no, runs=runs, traces=traces, sessions=sessions, trace_limit=self.settings.trace_window
         )
         self._writer = self._make_writer(sink, Redactor(self.settings.redaction, environ))
+        self._attribution.joined = self._connections.joined
         self._desk = Desk(self.settings, self._writer, self._attribution, self._connections, self._counters)
+        self._writer.lost = self._desk.rejected
         self._grpc = GrpcServer(self._desk)
         self._questions = questions
         self._http = HttpServer(self._desk, questions)

@@ -28,11 +28,17 @@ _PARTS: dict[Signal, tuple[str, str, str, str]] = {
 }
 
 
-def document_signals(document: Any) -> list[Signal]:
-    """Return the signals that a parsed JSON document holds, none when it is no OTLP request."""
+def document_signals(document: Any, *, filled: bool = False) -> list[Signal]:
+    """Return the signals that a parsed JSON document holds, none when it is no OTLP request.
+
+    Args:
+        document: the parsed text.
+        filled: whether only those count that it holds something of.
+    """
     if not isinstance(document, dict):
         return []
-    return list(dict.fromkeys(signal for key, signal in JSON_KEYS.items() if key in document))
+    held = (key for key in JSON_KEYS if (document.get(key) if filled else key in document))
+    return list(dict.fromkeys(JSON_KEYS[key] for key in held))
 
 
 def protobuf_signal(data: bytes) -> Signal | None:

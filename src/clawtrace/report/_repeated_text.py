@@ -25,17 +25,24 @@ def rate_words(rate: PassRate) -> str:
 
 
 def print_datasets(report: CampaignReport, paper: Paper) -> None:
-    """Print one line for each dataset and model: how many of its rows passed, and which did not."""
-    rows: dict[tuple[str, str | None], dict[str, PassRate]] = {}
-    for (case_id, model_id), runs in cases_of(report.results).items():
+    """Print one line for each dataset and model: how many of its rows passed, and which did not.
+
+    A row passed when all of its planned runs did; one that broke or was not run did not.
+    """
+    left_out = dict.fromkeys((left.case_id, left.model_id) for left in report.left_out)
+    ran = cases_of(report.results)
+    rows: dict[tuple[str, str | None], dict[str, bool]] = {}
+    for case_id, model_id in dict.fromkeys((*ran, *left_out)):
         labels = report.labels.get(case_id)
         if labels is not None and labels.row_of is not None:
-            rows.setdefault((labels.row_of, model_id), {})[case_id] = rate_of_runs(runs)
+            runs = ran.get((case_id, model_id), [])
+            passed = rate_of_runs(runs).passed == len(runs) and (case_id, model_id) not in left_out
+            rows.setdefault((labels.row_of, model_id), {})[case_id] = passed
     if rows:
         paper.line()
-    for (case_id, model_id), rates in rows.items():
-        others = [name for name, rate in rates.items() if rate.passed < rate.ran]
-        told = f"{count(len(rates) - len(others))} of {count(len(rates))} rows passed"
+    for (case_id, model_id), passed_by_row in rows.items():
+        others = [name for name, passed in passed_by_row.items() if not passed]
+        told = f"{count(len(passed_by_row) - len(others))} of {count(len(passed_by_row))} rows passed"
         if others:
             told += f"; not: {', '.join(others[:_NAMED])}"
             told += f" and {count(len(others) - _NAMED)} more" if len(others) > _NAMED else ""

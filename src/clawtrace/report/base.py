@@ -17,13 +17,7 @@ from clawtrace.model.verdict import RunResult, Status
 if TYPE_CHECKING:
     from clawtrace.engine.tree_view import SpanNode
 
-__all__ = ["CampaignReport", "CaseLabels", "LeftOut", "Report", "Struct", "cases_of", "formats", "status_of"]
-
-
-class Struct:
-    """Base of the structs of machine-readable results; pydantic, which writes their schema, is not needed to fill them."""
-
-    __pydantic_config__: ClassVar = {"use_attribute_docstrings": True}
+__all__ = ["CampaignReport", "CaseLabels", "LeftOut", "Report", "cases_of", "formats", "status_of"]
 
 
 class LeftOut(NamedTuple):

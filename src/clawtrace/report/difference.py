@@ -12,12 +12,12 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from clawtrace import __version__
-from clawtrace.report.base import Struct
+from clawtrace.report.struct import Struct
 
 if TYPE_CHECKING:
     from clawtrace.engine.tree_view import SpanNode
 
-__all__ = ["Difference", "Figure", "Number", "RunSide", "Step", "TreeStep", "difference_of", "json_schema"]
+__all__ = ["Difference", "Figure", "Number", "RunSide", "Step", "TreeStep", "difference_of"]
 
 Item = TypeVar("Item")
 Change = Literal["same", "removed", "added"]
@@ -125,17 +125,6 @@ class Difference(Struct):
     """The tool calls of both runs, aligned in the order of their starts; null like `tools`."""
     tree: list[TreeStep]
     """The spans of both runs."""
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of `clawtrace.diff/1`."""
-    from pydantic import TypeAdapter
-
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **TypeAdapter(Difference).json_schema(mode="serialization"),
-        "title": "clawtrace.diff/1",
-    }
 
 
 def difference_of(

@@ -1,262 +1,33 @@
-"""`--report json=PATH`: the machine-readable results, `clawtrace.results/1` (spec: cli.md).
-
-The structs below are the contract, apart from the engine's own on purpose: keys may be added, never changed.
-Their JSON Schema is exported by `clawtrace schema`.
-"""
+"""`--report json=PATH`: the machine-readable results, `clawtrace.results/1`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal, TextIO
+from typing import Any, TextIO
 
 from clawtrace import __version__
-from clawtrace.engine.pass_rate import outcome_of, rate_of_runs
+from clawtrace.engine.gate import Gate
+from clawtrace.engine.pass_rate import PassRate, assertion_rates, outcome_of, rate_of_runs
+from clawtrace.engine.thresholds import SuiteRate
 from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
-from clawtrace.report._repetitions import (
-    RepeatedAssertion,
-    SuiteThreshold,
-    repeated_assertions,
-    share,
-    suite_threshold,
-)
-from clawtrace.report.base import CampaignReport, Report, Struct, cases_of, status_of
+from clawtrace.report.base import CampaignReport, Report, cases_of, status_of
 from clawtrace.report.json_text import json_pieces
+from clawtrace.report.results import (
+    AssertionResult,
+    Case,
+    EvidenceSpan,
+    NotRun,
+    RepeatedAssertion,
+    Results,
+    Run,
+    Scope,
+    SuiteThreshold,
+    Totals,
+    Trace,
+)
 
-__all__ = ["JsonReport", "Results", "json_schema", "results_of"]
-
-StatusWord = Literal["pass", "fail", "warn", "skip", "inconclusive", "error"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvidenceSpan(Struct):
-    """One span that decided a verdict."""
-
-    trace_id: str | None
-    """32 hexadecimal digits; null when the fact is known only from a message or a log line."""
-    span_id: str | None
-    """16 hexadecimal digits; null when the fact is known only from a message or a log line."""
-    name: str
-    """Name of the span, or of what stands for it."""
-    why: str
-    """What about the span mattered."""
-    start_ns: int | None
-    """Start of the span in nanoseconds since the Unix epoch; null when unknown."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scope(Struct):
-    """The part of a run that a question was narrowed down to."""
-
-    agent: str | None
-    """The agent's name or matcher as written; null for every agent."""
-    turn: int | Literal["last"] | None
-    """The turn as written; null for every turn."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AssertionResult(Struct):
-    """The answer of one assertion for one run."""
-
-    id: str
-    """The assertion's id, unique within its file."""
-    type: str
-    """The assertion's type, for example `tool_sequence`."""
-    status: StatusWord
-    """How the question was answered."""
-    severity: Literal["error", "warn"]
-    """`warn` keeps a fail, skip or inconclusive out of the exit code."""
-    final: bool
-    """Whether no further span could have changed the answer."""
-    message: str
-    """One plain sentence: what was asked, what was found, why the status is what it is."""
-    description: str
-    """The author's own words about the assertion; empty when none were given."""
-    dimensions: list[str]
-    """What the answer counts towards in the run's scores."""
-    scope: Scope | None
-    """What the question was narrowed down to; null for the whole run."""
-    known_failure: bool
-    """Whether it failed as expected (`expect: fail`); its status is then `warn`."""
-    expected: Any
-    """What was asked for, as a JSON value."""
-    actual: Any
-    """What was found, as a JSON value; null when unknown."""
-    evidence: list[EvidenceSpan]
-    """The spans that decided, the most telling first."""
-    missing: str
-    """The fact that was unknown, as relation and column; empty when none was."""
-    hint: str
-    """The next step, where one is known; else empty."""
-    stale: bool
-    """Whether spans of the run arrived after this verdict."""
-    sql: str
-    """The SQL text that ran; empty for a probe of the world."""
-    params: Mapping[str, Any]
-    """The parameters and relations that were bound to the SQL."""
-    duration_ms: float
-    """Time of the query divided by the number of runs that it answered for."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trace(Struct):
-    """What was received of a run."""
-
-    complete: bool | None
-    """Whether no reason is known against the trace being whole; null while the run is open or has no trace."""
-    incomplete_because: list[str]
-    """The reasons against it, one plain sentence each."""
-    closed_by: str | None
-    """Why nothing more can come: exit, end_run, settled, timeout, recording; null while open."""
-    spans: int
-    """Distinct spans."""
-    traces: int
-    """Distinct trace ids."""
-    duration_ms: float | None
-    """From the first start to the last end; null when unknown."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run(Struct):
-    """One repetition of one case with one model."""
-
-    run_id: str
-    """The run's id, unique in its store."""
-    repetition: int
-    """1-based repetition of the same case and model."""
-    status: StatusWord | None
-    """The heaviest of its assertions: error, fail, inconclusive, skip, warn, pass; null when nothing was asked."""
-    outcome: Literal["passed", "failed", "undecided"] | None
-    """What the run counts as in pass rates; null when it broke, or nothing was asked of it."""
-    reused: bool
-    """Whether the run was taken over from an earlier campaign."""
-    retried: list[str]
-    """Why earlier attempts at the run failed; only failures of the infrastructure are tried again."""
-    quarantined: bool
-    """Whether the case is in quarantine (`quarantine_tags` of the suite): it decides nothing."""
-    run_status: Literal["success", "failed", "timed_out", "provider_error", "invalid"] | None
-    """How the agent's process ended; null for recorded input."""
-    error: str
-    """What broke before or while the agent ran; empty when nothing did."""
-    trace: Trace
-    """What was received."""
-    final_score: float | None
-    """A judge's score from 0 to 10; null where no judge was asked (this version asks none)."""
-    scores: dict[str, float]
-    """By dimension 10 × passed / decided over the assertions that have it; one without a decided assertion is left out."""
-    totals: dict[str, Any]
-    """The run's row of the relation `run_totals`; null values are unknown, never zero."""
-    diagnostics: list[str]
-    """What receiving and normalising the run had to say: conflicts, rejected spans, cut cycles."""
-    assertions: list[AssertionResult]
-    """Every assertion's answer, in the order of the file."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case(Struct):
-    """All repetitions of one case with one model."""
-
-    case_id: str
-    """The case; for recorded input the run's id."""
-    model_id: str | None
-    """The suite's model entry; null for recorded input."""
-    title: str | None
-    """The case's label; null for recorded input."""
-    description: str
-    """The author's own words about the case; empty when none were given."""
-    tags: list[str]
-    """Words by which suites select the case."""
-    metadata: Mapping[str, Any]
-    """Whatever the author noted at the case."""
-    agent_id: str | None
-    """The agent whose workspace its runs start from; null when it has none."""
-    unjudged: Mapping[str, Any]
-    """The case's `expectations` and `rubric`, of which nothing was judged because there is no judge; else empty."""
-    row_of: str | None
-    """The `case_id` of the case file, where the case is a row of its dataset; null where it is none."""
-    passed: int
-    """Runs that passed; one that only warned, and not for missing data, is among them."""
-    failed: int
-    """Runs that failed."""
-    undecided: int
-    """Runs that were skipped, inconclusive, warned for missing data, or had an assertion that broke."""
-    pass_rate: float | None
-    """`passed` divided by the runs that ran and were judged; null when none was."""
-    interval: tuple[float, float] | None
-    """Wilson interval of the pass rate, confidence 0.95, as wide as undecided runs could make it; null like the rate."""
-    stability: Literal["stable-pass", "flaky", "stable-fail"] | None
-    """How alike the runs are; null while fewer than two were judged, or undecided ones could say otherwise."""
-    pass_at_k: dict[str, float]
-    """By k: the chance that at least one of k runs passes, unbiased; undecided runs count as not passed."""
-    pass_hat_k: dict[str, float]
-    """By k: the chance that all of k runs pass (pass^k), unbiased; undecided runs count as not passed."""
-    assertions: list[RepeatedAssertion]
-    """Each assertion over the repetitions; empty when fewer than two runs were judged."""
-    runs: list[Run]
-    """The repetitions, in order."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Totals(Struct):
-    """Numbers of runs, by status; runs of which nothing was asked are in `runs` alone."""
-
-    runs: int
-    """All runs."""
-    passed: int
-    """Runs with status `pass`."""
-    failed: int
-    """Runs with status `fail`."""
-    warned: int
-    """Runs with status `warn`."""
-    skipped: int
-    """Runs with status `skip`."""
-    inconclusive: int
-    """Runs with status `inconclusive`."""
-    errored: int
-    """Runs with status `error`, and runs that broke before anything could be asked."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class NotRun(Struct):
-    """A planned run without a result."""
-
-    run_id: str
-    """The id that it would have had."""
-    case_id: str
-    """The case."""
-    model_id: str | None
-    """The suite's model entry."""
-    repetition: int
-    """1-based repetition of the same case and model."""
-    reason: str
-    """Why it was not run, or not judged."""
-    quarantined: bool
-    """Whether the case is in quarantine: it decides nothing."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Results(Struct):
-    """The results of one `clawtrace eval` or `clawtrace run`."""
-
-    schema: Literal["clawtrace.results/1"]
-    """Name and version of this format: keys may be added, never changed."""
-    clawtrace: str
-    """Version of clawtrace that judged."""
-    suite_id: str | None
-    """The suite; null for recorded input and for a single command."""
-    started_at: str
-    """When the evaluation began, ISO 8601 in UTC."""
-    exit_code: Literal[0, 1, 2, 3, 4]
-    """0 passed, 1 failed, 2 usage, 3 undecided, 4 broken."""
-    totals: Totals
-    """Numbers of runs."""
-    cases: Iterable[Case]
-    """One entry for each case and model, in the order of the suite."""
-    thresholds: list[SuiteThreshold]
-    """The suite's pass rate of each model that has a threshold in the suite's file."""
-    not_run: list[NotRun]
-    """Planned runs that were not started, or ended before they could be judged; a campaign with any out of quarantine has not passed."""
+__all__ = ["JsonReport", "results_of"]
 
 
 class JsonReport(Report):
@@ -271,17 +42,6 @@ class JsonReport(Report):
         stream.write("\n")
 
 
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of `clawtrace.results/1`."""
-    from pydantic import TypeAdapter
-
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **TypeAdapter(Results).json_schema(mode="serialization"),
-        "title": "clawtrace.results/1",
-    }
-
-
 def results_of(report: CampaignReport) -> Results:
     """Return `report` as the structs of `clawtrace.results/1`; each case is made when it is come to."""
     return Results(
@@ -292,7 +52,7 @@ def results_of(report: CampaignReport) -> Results:
         exit_code=int(report.exit_code),  # type: ignore[arg-type]
         totals=_totals(report.results),
         cases=_Cases(report),
-        thresholds=[suite_threshold(rate, report.gate) for rate in report.thresholds],
+        thresholds=[_threshold(rate, report.gate) for rate in report.thresholds],
         not_run=[NotRun(**one._asdict()) for one in report.left_out],
     )
 
@@ -337,8 +97,8 @@ def _case(case_id: str, model_id: str | None, runs: Sequence[RunResult], report:
         agent_id=labels.agent_id if labels else None,
         unjudged=labels.unjudged if labels else {},
         row_of=labels.row_of if labels else None,
-        **share(rate_of_runs(runs)),
-        assertions=repeated_assertions(runs, report.gate),
+        **_shares(rate_of_runs(runs)),
+        assertions=_repeated_assertions(runs, report.gate),
         runs=[_run(run) for run in runs],
     )
 
@@ -398,4 +158,51 @@ def _assertion(verdict: Verdict) -> AssertionResult:
 def _evidence(item: Evidence) -> EvidenceSpan:
     return EvidenceSpan(
         trace_id=item.trace_id, span_id=item.span_id, name=item.name, why=item.why, start_ns=item.start_ns
+    )
+
+
+def _shares(rate: PassRate) -> dict[str, Any]:
+    """Return the fields that everything repeated has."""
+    return {
+        "passed": rate.passed,
+        "failed": rate.failed,
+        "undecided": rate.undecided,
+        "pass_rate": rate.rate,
+        "interval": rate.interval,
+        "stability": rate.stability,
+        "pass_at_k": {str(k): chance for k, chance in rate.pass_at.items()},
+        "pass_hat_k": {str(k): chance for k, chance in rate.pass_hat.items()},
+    }
+
+
+def _repeated_assertions(runs: Sequence[RunResult], gate: Gate) -> list[RepeatedAssertion]:
+    """Return each assertion over the repetitions; none when fewer than two runs were judged."""
+    if sum(len(run.verdicts) > 0 for run in runs) < 2:
+        return []
+    return [
+        RepeatedAssertion(
+            id=one.id,
+            type=one.type,
+            min_pass_rate=one.minimum,
+            reached=one.rate.reaches(one.minimum, gate.gate_on),
+            **_shares(one.rate),
+        )
+        for one in assertion_rates(runs)
+    ]
+
+
+def _threshold(found: SuiteRate, gate: Gate) -> SuiteThreshold:
+    """Return the struct of one threshold."""
+    return SuiteThreshold(
+        model_id=found.model_id,
+        passed=found.rate.passed,
+        failed=found.rate.failed,
+        undecided=found.rate.undecided,
+        pass_rate=found.rate.rate,
+        interval=found.rate.interval,
+        threshold=found.threshold,
+        tolerance=found.tolerance,
+        gate_on=gate.gate_on,
+        reached=found.reached,
+        behavior="informational" if found.informational else "error",
     )

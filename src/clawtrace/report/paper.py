@@ -103,10 +103,11 @@ class Paper(ABC):
 
 
 class PlainPaper(Paper):
-    """Text without colour, as pipes, files and CI logs want it."""
+    """Text without colour, as pipes, files and CI logs want it: lines are as long as they are, nothing is cut."""
 
-    def __init__(self, stream: TextIO, width: int | None = None) -> None:
-        self.width = width
+    width = None
+
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._ascii = not _can_encode(stream, "├─…▶✓")
 
@@ -119,8 +120,6 @@ class PlainPaper(Paper):
         """Write a table with two spaces between columns."""
         cells = [[column.title for column in columns], *([clean(text) for text, _ in row] for row in rows)]
         widths = [max(display_width(row[i]) for row in cells) for i in range(len(columns))]
-        if self.width is not None:
-            _shrink(widths, columns, self.width - _GAP * (len(columns) - 1))
         for row in cells:
             padded = (_pad(text, width, column.align) for text, width, column in zip(row, widths, columns, strict=True))
             self.line(((" " * _GAP).join(padded), ""))
@@ -221,18 +220,7 @@ def _narrowed(cells: Sequence[Sequence[str]], columns: Sequence[Column], room: i
     return widths if sum(widths) <= room else None
 
 
-def _shrink(widths: list[int], columns: Sequence[Column], room: int) -> None:
-    """Take what does not fit into `room` from the widest text columns; figures are never cut."""
-    texts = [i for i, column in enumerate(columns) if column.align == "left"]
-    while sum(widths) > room and texts:
-        widest = max(texts, key=lambda i: widths[i])
-        if widths[widest] <= 8:
-            return
-        widths[widest] -= 1
-
-
 def _pad(text: str, width: int, align: str) -> str:
-    text = cut(text, width)
     space = " " * (width - display_width(text))
     return space + text if align == "right" else text + space
 

@@ -211,7 +211,8 @@ class Watch:
         self.main_ended = True
         killed_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         code = None if killed_by else os.WEXITSTATUS(status)
-        say("exited", ns=time.time_ns(), ran_s=time.monotonic() - self.began, exit_code=code, signal=killed_by)
+        at = time.monotonic()
+        say("exited", ns=time.time_ns(), at=at, ran_s=at - self.began, exit_code=code, signal=killed_by)
         if self.phase == "running":
             self.phase = "leftover"
             self.deadline = time.monotonic() + self.order["leftover_s"]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import fnmatch
 import hashlib
 import mimetypes
 import os
 import stat
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from clawtrace._whole_file import whole_file
 
 __all__ = ["MAX_BYTES", "MAX_FILES", "MAX_FILE_BYTES", "Artifact", "collect_artifacts"]
 
@@ -133,16 +133,8 @@ def _write(target: Path, data: bytes) -> None:
     if target.exists():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        Path(name).chmod(0o644)
-        Path(name).replace(target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
+    with whole_file(target, sync=False) as stream:
+        stream.write(data)
 
 
 def _media_type(path: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -173,6 +173,8 @@ class RunOutcome:
     started_ns: int | None = None
     ended_ns: int | None = None
     """When the agent's own process ended, not its last descendant."""
+    ended: float | None = None
+    """The same in seconds of the machine's monotonic clock, by which the wait for its last spans is measured."""
     exit_code: int | None = None
     ended_by_signal: int | None = None
     timed_out: bool = False
@@ -252,6 +254,8 @@ class Runner(ABC):
 
     template_names: ClassVar[frozenset[str]] = frozenset()
     """Template names that only this runner's settings know."""
+    without_templates: ClassVar[frozenset[str]] = frozenset()
+    """Settings that are read before there is a run, so that no template has a value in them."""
 
     @classmethod
     def needs_user_message(cls, settings: RunnerSettings) -> bool:
@@ -264,6 +268,12 @@ class Runner(ABC):
         """Whether the agent is given the whole conversation, not only what the user said last."""
         del settings
         return True
+
+    @classmethod
+    def absent(cls, settings: RunnerSettings, case_dir: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
+        """Return which files and folders that the settings name are not there: where the name stands, and a sentence."""
+        del settings, case_dir
+        return ()
 
     def missing(self, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]) -> str | None:
         """Return what must be installed or set before this run can start; None when nothing is known to be."""

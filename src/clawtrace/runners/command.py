@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +39,7 @@ class CommandRunner(Runner):
     type_name = "command"
     Settings = CommandSettings
     template_names = frozenset({"message", "turn"})
+    without_templates = frozenset({"pass_env", "scaffold", "inputs"})
 
     @classmethod
     def needs_user_message(cls, settings: RunnerSettings) -> bool:
@@ -55,11 +56,17 @@ class CommandRunner(Runner):
         assert isinstance(settings, CommandSettings)
         return settings.input == "json"
 
-    def missing(self, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]) -> str | None:
-        """Return what must be there before this run can start: the scaffold, and the program of a plain list."""
+    @classmethod
+    def absent(cls, settings: RunnerSettings, case_dir: Path) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Yield a scaffold that is no folder."""
         assert isinstance(settings, CommandSettings)
         if settings.scaffold is not None and not (case_dir / settings.scaffold).is_dir():
-            return f"the scaffold {str(case_dir / settings.scaffold)!r} is not a folder"
+            yield ("scaffold",), f"there is no folder {settings.scaffold!r} beside the case file"
+
+    def missing(self, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]) -> str | None:
+        """Return what must be there before this run can start: the program of a plain list."""
+        del case_dir
+        assert isinstance(settings, CommandSettings)
         if isinstance(settings.command, str) or settings.setup or names_in(settings.command[0]):
             return None
         program, path = settings.command[0], settings.env.get("PATH") or env.get("PATH", os.defpath)
@@ -84,6 +91,7 @@ class CommandRunner(Runner):
         scaffold = request.case_dir / settings.scaffold if settings.scaffold is not None else None
         workspace = fresh_workspace(request.folder / "workspace", scaffold, request.agent)
         turns = _turns(request, settings, workspace)
+        settings = settings.model_copy(update=turns[0].globs())
         for number, command in enumerate(settings.setup, start=1):
             turns[0].set_up(number, command, stop)
         request.before_agent(workspace)
@@ -170,6 +178,7 @@ def _outcome(
         run_status=status,
         started_ns=end.started_ns,
         ended_ns=end.ended_ns,
+        ended=end.ended,
         exit_code=end.exit_code,
         ended_by_signal=end.signal,
         timed_out=end.timed_out,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StrictStr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictStr, model_validator
 
 from clawtrace.runners.base import Protocol, RunnerSettings
 
@@ -16,8 +16,31 @@ def _text(value: Any) -> Any:
     return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
-Text = Annotated[StrictStr, BeforeValidator(_text)]
-Command = Annotated[list[Text], Field(min_length=1)] | Annotated[StrictStr, Field(min_length=1)]
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("holds a NUL character, which no program can be given")
+    return text
+
+
+def _name(name: str) -> str:
+    if not name or "=" in name:
+        raise ValueError(f"is the name of a variable, which has no `=`, found {name!r}")
+    return _without_nul(name)
+
+
+Text = Annotated[StrictStr, BeforeValidator(_text), AfterValidator(_without_nul)]
+Name = Annotated[StrictStr, AfterValidator(_name)]
+
+
+def _program(command: list[str] | str) -> list[str] | str:
+    if not (command if isinstance(command, str) else "".join(command[:1])).strip():
+        raise ValueError("names no program")
+    return command
+
+
+Words = Annotated[list[Text], Field(min_length=1)]
+Line = Annotated[StrictStr, Field(min_length=1), AfterValidator(_without_nul)]
+Command = Annotated[Words | Line, AfterValidator(_program)]
 
 
 class CommandSettings(RunnerSettings):
@@ -27,7 +50,7 @@ class CommandSettings(RunnerSettings):
     """The program and its arguments as a list, or one text for `/bin/sh -c`. `{{message}}` is the last user message,
     `{{turn}}` the number of the turn; in a shell text they are expanded like quoted variables, never read as shell
     code."""
-    env: dict[str, Text | None] = Field(default_factory=dict)
+    env: dict[Name, Text | None] = Field(default_factory=dict)
     """Variables for the agent; null takes one away. `{{env.NAME}}` reads one of the caller's."""
     pass_env: list[StrictStr] = Field(default_factory=list)
     """Names or globs of the caller's variables that the agent gets besides the allow-list, for example API keys."""

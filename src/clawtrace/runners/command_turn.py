@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import signal
@@ -75,6 +76,16 @@ class PreparedTurn:
     def text(self, text: str) -> str:
         """Fill in the templates of a text."""
         return render(text, self.value)
+
+    def globs(self) -> dict[str, list[str] | None]:
+        """Return the settings that are globs, with what their templates stand for, which is no pattern itself."""
+        return {
+            name: None if (written := getattr(self.settings, name)) is None else [self._glob(text) for text in written]
+            for name in ("artifacts", "logs")
+        }
+
+    def _glob(self, text: str) -> str:
+        return render(text, lambda name: glob.escape(self.value(name)))
 
     def argv(self, command: list[str] | str) -> tuple[list[str], dict[str, str]]:
         """Return the arguments, and the variables that a shell text expands."""

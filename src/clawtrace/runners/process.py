@@ -53,6 +53,8 @@ class ProcessEnd:
     """When the command itself ended; None when it outlived SIGKILL."""
     ran_s: float | None
     """How long the command itself ran, in seconds, by a clock that nobody sets; None when it outlived SIGKILL."""
+    ended: float | None
+    """When the command itself ended, in seconds of the machine's monotonic clock; None when it outlived SIGKILL."""
     exit_code: int | None
     signal: int | None
     timed_out: bool
@@ -144,6 +146,7 @@ def _end(spec: ProcessSpec, events: dict[str, dict[str, Any]]) -> ProcessEnd:
         started_ns=events["started"]["ns"],
         ended_ns=exited.get("ns"),
         ran_s=exited.get("ran_s"),
+        ended=exited.get("at"),
         exit_code=exited.get("exit_code"),
         signal=exited.get("signal"),
         timed_out="timed_out" in events,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -59,17 +59,17 @@ class ReplayRunner(Runner):
     type_name = "replay"
     Settings = ReplaySettings
     starts_agent = False
+    without_templates = frozenset({"traces", "store", "run_id"})
 
-    def missing(self, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]) -> str | None:
-        """Return which recording does not exist."""
-        del env
+    @classmethod
+    def absent(cls, settings: RunnerSettings, case_dir: Path) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Yield each recording that does not exist, and the store."""
         assert isinstance(settings, ReplaySettings)
-        absent = [path for path in settings.recordings(case_dir) if not path.exists()]
-        if absent:
-            return f"the recording {str(absent[0])!r} does not exist"
+        for index, name in enumerate(settings.traces or ()):
+            if not (case_dir / name).exists():
+                yield ("traces", index), f"the recording {name!r} does not exist beside the case file"
         if settings.store is not None and not (case_dir / settings.store).is_file():
-            return f"the store {str(case_dir / settings.store)!r} does not exist"
-        return None
+            yield ("store",), f"the store {settings.store!r} does not exist beside the case file"
 
     def inputs(self, request: InputsRequest) -> Inputs:
         """Return the recordings, or the store, by content."""

@@ -64,6 +64,8 @@ def placeholder(name: str) -> str:
 def _copy(source: Path, folder: Path, what: str) -> None:
     if not source.is_dir():
         raise RunnerError(f"{what} {str(source)!r} is not a folder")
+    if folder.resolve().is_relative_to(source.resolve()):
+        raise RunnerError(f"{what} {str(source)!r} holds the run's workspace: it would be copied into itself")
     try:
         _lay_over(source, folder)
         folder.chmod(folder.stat().st_mode | stat.S_IRWXU)  # the template may be read-only; the copy is worked in

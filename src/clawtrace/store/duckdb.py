@@ -22,6 +22,7 @@ from clawtrace.model.run import RunRecord
 from clawtrace.store.adoption import RETIRED, adopt
 from clawtrace.store.cached_blocks import CachedBlocks, move_log
 from clawtrace.store.journal import Group, Journal
+from clawtrace.store.loading import load_duckdb
 from clawtrace.store.owner import PATIENCE_SECONDS, connect, patiently
 from clawtrace.store.question_side import QuestionSide
 from clawtrace.store.raw_inserts import write_numbers
@@ -68,6 +69,7 @@ class DuckStore(QuestionSide):
     """
 
     def __init__(self, path: str | Path = MEMORY, *, patience_s: float = PATIENCE_SECONDS) -> None:
+        load_duckdb()
         import duckdb
 
         self.path = str(path)
@@ -89,7 +91,7 @@ class DuckStore(QuestionSide):
             super().__init__(self._db.cursor(), self.path, self._settle)
             self._more_sides: list[QuestionSide] = []
             self._blocks = CachedBlocks(self._writer, self.path, self._reader_lock)
-            self._writer_lock = threading.RLock()
+            self._writer_lock = threading.RLock()  # taken after `lock` where both are needed, never before it
             known = "SELECT run_id, run_no FROM run_numbers ORDER BY run_no"
             numbers = self._db.execute(known).fetchall() if stored else []
             self._numbers: dict[str, int] = {run_id: number for run_id, number in numbers if run_id != RETIRED}

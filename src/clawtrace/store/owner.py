@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from clawtrace._whole_file import whole_text_file
 from clawtrace.errors import StoreError, StoreLockedError, StoreSchemaError
 
 if TYPE_CHECKING:
@@ -68,18 +69,10 @@ def write_owner(store: str | Path, owner: Owner) -> Path:
     Raises:
         StoreError: it cannot be written.
     """
-    import tempfile
-
     path = owner_file(store)
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                json.dump(owner._asdict(), stream)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        with whole_text_file(path, mode=0o600, sync=False) as stream:
+            json.dump(owner._asdict(), stream)
     except OSError as error:
         raise StoreError(f"cannot write {str(path)!r}, where other commands look: {error.strerror}") from error
     return path
@@ -114,25 +107,9 @@ def connect(path: str) -> DuckDBPyConnection:
     """
     import duckdb
 
-    config: dict[str, str | bool | int | float | list[str]] = {
-        # The default threshold of 16 MB checkpoints in the middle of a blast: a factor of four in ingest.
-        "checkpoint_threshold": "256MB",
-        # Maps can be told how to be compressed only for the whole store (ADR 014); `schema.py` tells relations otherwise.
-        "force_compression": "zstd",
-        "preserve_insertion_order": "false",
-        # A checkpoint that merges row groups holds all of their rows in memory, as they were before compression: 1 GB of a
-        # blast's. Groups are merged when a small store is closed (`DuckStore.close`).
-        "max_vacuum_tasks": 0,
-        # A file of another database would have it fetch an extension from the network.
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-        # Two sides ask at once, each on its caller's thread: DuckDB has one less than there are cores. On two cores facts
-        # and insertions cost a tenth less (ADR 008).
-        "threads": max(1, (os.cpu_count() or 1) - 1),
-    }
     try:
         path.encode()
-        return duckdb.connect(path, config=config)
+        return duckdb.connect(path, config=_settings())
     except UnicodeEncodeError as error:
         raise StoreError(f"the path of the store {path!r} is not UTF-8, as DuckDB needs it; rename it") from error
     except duckdb.Error as error:
@@ -148,6 +125,26 @@ def connect(path: str) -> DuckDBPyConnection:
         damaged = is_damage(text)
         hint = " Move the file away; a campaign then runs its agents anew." if damaged else ""
         raise StoreError(f"cannot open the store {path!r}: {text.rstrip('!.')}.{hint}") from error
+
+
+def _settings() -> dict[str, str | bool | int | float | list[str]]:
+    """Return what DuckDB is told when a file is opened."""
+    return {
+        # The default threshold of 16 MB checkpoints in the middle of a blast: a factor of four in ingest.
+        "checkpoint_threshold": "256MB",
+        # Maps can be told how to be compressed only for the whole store (ADR 014); `schema.py` tells relations otherwise.
+        "force_compression": "zstd",
+        "preserve_insertion_order": "false",
+        # A checkpoint that merges row groups holds all of their rows in memory, as they were before compression: 1 GB of a
+        # blast's. Groups are merged when a small store is closed (`DuckStore.close`).
+        "max_vacuum_tasks": 0,
+        # A file of another database would have it fetch an extension from the network.
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        # Two sides ask at once, each on its caller's thread: DuckDB has one less than there are cores. On two cores facts
+        # and insertions cost a tenth less (ADR 008).
+        "threads": max(1, (os.cpu_count() or 1) - 1),
+    }
 
 
 def is_damage(text: str) -> bool:

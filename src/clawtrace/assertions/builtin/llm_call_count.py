@@ -45,12 +45,12 @@ class LlmCallCount(Assertion):
         return self
 
     def query(self) -> Query:
-        """Compare the count of the run; where it is unknown, at least 0.
+        """Compare the count of the run; where it is unknown, it is at least that of the calls that were recorded.
 
         What no later call could change is left open while the run is, and two of the calls may become one.
         """
         failed = " + t.failed_llm_attempts" if self.include_failed else ""
-        at_least = " + coalesce(t.failed_llm_attempts, 0)" if self.include_failed else ""
+        at_least = " + coalesce(t.failed_llm_attempts, k.failed, 0)" if self.include_failed else ""
         decided = "g.low >= :min" if self.max is None else "g.low > :max"
         return Query(
             f"""
@@ -59,12 +59,20 @@ SELECT g.run_id AS run_id, {decide_sql("g.low", "g.high", self.min, self.max)} A
        CASE WHEN {decided} AND {still_open("g.run_id")} THEN FALSE ELSE TRUE END AS settled,
        CASE WHEN g.high IS NOT NULL THEN NULL WHEN g.answered IS NULL THEN 'llm_calls'
             ELSE 'llm_calls.failed_attempts' END AS missing,
-       g.answered AS answered, g.failed AS failed, g.low AS low, g.high AS high
+       g.answered AS answered, g.failed AS failed, g.answered_low AS answered_low, g.failed_low AS failed_low,
+       g.low AS low, g.high AS high
 FROM (
   SELECT t.run_id AS run_id, t.llm_calls AS answered, t.failed_llm_attempts AS failed,
-         coalesce(t.llm_calls, 0){at_least} AS low, t.llm_calls{failed} AS high
+         coalesce(k.answered, 0) AS answered_low, coalesce(k.failed, 0) AS failed_low,
+         coalesce(t.llm_calls, k.answered, 0){at_least} AS low, t.llm_calls{failed} AS high
   FROM run_totals AS t
   JOIN selected_runs AS s ON s.run_id = t.run_id
+  LEFT JOIN (
+    SELECT c.run_id AS run_id, count(CASE WHEN c.outcome = 'ok' THEN 1 END) AS answered,
+           count(CASE WHEN c.outcome = 'error' THEN 1 END) AS failed
+    FROM llm_calls AS c
+    GROUP BY c.run_id
+  ) AS k ON k.run_id = t.run_id
 ) AS g
 """,
             self._bounds(),
@@ -126,9 +134,18 @@ GROUP BY p.run_id
         row = outcome.row
         asked = f"{words(self.min, self.max)} asked for"
         if row["answered"] is None:
-            return f"The number of model calls is unknown, {asked}."
+            if not row["low"]:
+                return f"The number of model calls is unknown, {asked}."
+            answered = f"At least {plural(row['answered_low'], 'answered model call')}"
+        else:
+            answered = plural(row["answered"], "answered model call")
         failed = f" and {plural(row['failed'], 'failed attempt')}" if row["failed"] else ""
         if self.include_failed and row["failed"] is None:
-            failed = " and an unknown number of failed attempts"
+            known = row["failed_low"]
+            failed = (
+                f" and at least {plural(known, 'failed attempt')}"
+                if known
+                else " and an unknown number of failed attempts"
+            )
         noted = "" if self.include_failed or not failed else " (failed attempts are not counted)"
-        return f"{plural(row['answered'], 'answered model call')}{failed}{noted}, {asked}."
+        return f"{answered}{failed}{noted}, {asked}."

@@ -11,13 +11,25 @@ from clawtrace.model.query import Query, Resolve
 
 __all__ = ["NoSpanErrors"]
 
-_IGNORED = "e.name IN (SELECT m.value FROM ignored_errors AS m)"
+# Each error, and whether its own name, its span's or its model's is ignored.
+_ERRORS = """(
+      SELECT c.run_id AS run_id, c.span_id AS span_id, c.name AS name, c.kind AS kind, c.message AS message,
+             c.recovered AS recovered,
+             CASE WHEN c.name IN (SELECT m.value FROM ignored_errors AS m)
+                    OR n.name IN (SELECT m.value FROM ignored_spans AS m)
+                    OR (c.kind = 'llm' AND l.model IN (SELECT m.value FROM ignored_models AS m)) THEN 1 ELSE 0 END AS ignored
+      FROM errors AS c
+      LEFT JOIN spans AS n ON n.run_id = c.run_id AND n.span_id = c.span_id
+      LEFT JOIN llm_calls AS l ON l.run_id = n.run_id AND l.span_id = n.counted_in
+    )"""
+
+_IGNORED = "e.ignored = 1"
 
 # Spans that failed around an ignored error and count as no cause, though both say why and say other things.
 _HIDDEN = f"""
     UNION ALL
     SELECT e.run_id AS run_id, -1 AS has_trace, 0 AS recordable, 0 AS counted, 0 AS doubtful, 1 AS hidden, NULL AS name
-    FROM errors AS e
+    FROM {_ERRORS} AS e
     JOIN spans AS i ON i.run_id = e.run_id AND i.span_id = e.span_id
     JOIN spans AS a ON a.run_id = e.run_id
     LEFT JOIN errors AS o ON o.run_id = a.run_id AND o.span_id = a.span_id
@@ -45,7 +57,7 @@ class NoSpanErrors(Assertion):
     requires = ("errors.name", "errors.recovered")
 
     ignore: tuple[Matcher, ...] = ()
-    """Names of spans, tools or models whose errors do not count, whole, or `glob:`, `re:`, `literal:`."""
+    """Names of spans, tools or models (bare) whose errors do not count, whole, or `glob:`, `re:`, `literal:`."""
     unrecovered: bool = False
     """Whether only errors count after which the same tool or model did not succeed."""
 
@@ -55,7 +67,12 @@ class NoSpanErrors(Assertion):
 
     def resolve(self) -> tuple[Resolve, ...]:
         """Decide once per distinct name whether its errors are ignored."""
-        return (Resolve("ignored_errors", "errors", "name", self._ignored),)
+        of_errors = "r.span_id IN (SELECT x.span_id FROM errors AS x)"
+        return (
+            Resolve("ignored_errors", "errors", "name", self._ignored),
+            Resolve("ignored_spans", "spans", "name", self._ignored, of_errors),
+            Resolve("ignored_models", "llm_calls", "model", self._ignored),
+        )
 
     def _ignored(self, name: str) -> tuple[int, ...]:
         return (0,) if any(matcher(name) for matcher in self.ignore) else ()
@@ -86,7 +103,7 @@ FROM (
            CASE WHEN {_IGNORED} THEN 0 WHEN {sure} THEN 1 ELSE 0 END AS counted,
            CASE WHEN {_IGNORED} THEN 0 WHEN {doubt} THEN 1 ELSE 0 END AS doubtful, 0 AS hidden,
            CASE WHEN {_IGNORED} THEN NULL WHEN {sure} THEN coalesce(e.name, '(no name)') ELSE NULL END AS name
-    FROM errors AS e{_HIDDEN if self.ignore else ""}
+    FROM {_ERRORS} AS e{_HIDDEN if self.ignore else ""}
   ) AS f
   JOIN selected_runs AS s ON s.run_id = f.run_id
   GROUP BY f.run_id
@@ -103,7 +120,7 @@ SELECT e.run_id AS run_id, e.span_id AS span_id,
        row_number() OVER (
          PARTITION BY e.run_id
          ORDER BY CASE WHEN {_IGNORED} THEN 2 WHEN {counts} THEN 0 ELSE 1 END, e.span_id) AS rank
-FROM errors AS e
+FROM {_ERRORS} AS e
 JOIN selected_runs AS s ON s.run_id = e.run_id
 """)
 

@@ -1,0 +1,53 @@
+"""Files that are written whole or not at all: a reader sees the old file or the new one, never a part of either."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+__all__ = ["whole_file", "whole_text_file"]
+
+
+@contextmanager
+def whole_file(path: Path, *, mode: int = 0o666, sync: bool = True) -> Iterator[BinaryIO]:
+    """Open a draft beside `path`, which takes its place when the block ends, and is removed when the block raises.
+
+    Args:
+        path: the file; its folder is there.
+        mode: the new file's permissions, from which the umask takes its share, as from those of any new file.
+        sync: whether the content is on the disk before it takes the place: after a crash of the machine, too, the file is
+            then whole.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    try:
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    except OSError as error:
+        error.filename = str(path)  # nobody knows the draft
+        raise
+    stream = os.fdopen(handle, "wb")
+    try:
+        with stream:
+            yield stream
+            stream.flush()
+            if sync:
+                os.fsync(stream.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def whole_text_file(path: Path, *, mode: int = 0o666, sync: bool = True, errors: str = "strict") -> Iterator[TextIO]:
+    """Do as `whole_file` does for text in UTF-8; `errors` says what becomes of what UTF-8 cannot carry."""
+    with whole_file(path, mode=mode, sync=sync) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8", errors=errors)
+        yield text
+        text.detach()

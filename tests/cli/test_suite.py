@@ -77,6 +77,33 @@ def test_a_good_suite_passes_and_leaves_its_results(project, program, results, t
     assert sorted(len(run["tool_calls"]) for run in facts["runs"]) == [1, 2]
 
 
+def test_what_authors_say_is_in_the_results(project, program, results, tmp_path) -> None:
+    """Titles, labels and metadata of the suite, and of what it names, are there for whoever reads the results."""
+    configs = project(first="search") / "configs"
+    suite = configs / "suites/s.yaml"
+    suite.write_text(
+        suite.read_text().replace("title: s", "title: Nightly")
+        + "metadata: {owner: ann}\nmodels: [{model_id: m, label: Big one}, {model_id: n}]\n"
+        + "openclaw: {agent_assignments: [{agent_id: a, case_selection: {include_case_ids: [first]}}]}\n"
+    )
+    (configs / "run_profiles/p.yaml").write_text("schema_version: 1\nrun_profile_id: p\ntitle: Slowly\n")
+    (configs / "evaluation_profiles").mkdir()
+    (configs / "evaluation_profiles/e.yaml").write_text("schema_version: 1\nevaluation_profile_id: e\ntitle: Hard\n")
+    (configs / "agents/a/workspace").mkdir(parents=True)
+    (configs / "agents/a/agent.yaml").write_text("schema_version: 1\nagent_id: a\ntitle: Helper\n")
+    done = program("eval", "--suite", "s", "--run-profile", "p", "--evaluation-profile", "e")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert results()["suite"] == {
+        "title": "Nightly",
+        "metadata": {"owner": "ann"},
+        "models": {"m": "Big one"},
+        "agents": {"a": "Helper"},
+        "run_profile": "Slowly",
+        "evaluation_profile": "Hard",
+    }
+
+
 def test_a_forbidden_tool_fails_one_case_only(project, program, results) -> None:
     """Exit 1; the other case still passes; the failure is shown in its tree."""
     project(good="search", bad="search rm")

@@ -126,7 +126,7 @@ class TestTls:
 class TestSettings:
     def test_an_address_that_others_reach_needs_protection(self):
         """A non-loopback address without token, TLS or `insecure` is refused, and the message says what to do."""
-        with pytest.raises(ReceiverError, match=r"'0.0.0.0'.*token or TLS.*--insecure"):
+        with pytest.raises(ReceiverError, match=r"'0.0.0.0'.*token or TLS.*`insecure`"):
             ReceiverSettings(host="0.0.0.0")
         for protected in ({"token": "t"}, {"insecure": True}):
             assert ReceiverSettings(host="0.0.0.0", **protected)

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from clawtrace.campaign.expand import Plan
     from clawtrace.campaign.reuse import Decision
     from clawtrace.config.project_file import Project
+    from clawtrace.config.suite_file import LoadedSuite
     from clawtrace.engine.gate import Gate
-    from clawtrace.report.base import CampaignReport
+    from clawtrace.report.base import CampaignReport, SuiteLabels
 
 __all__ = ["SuiteFlags", "eval_suite", "suite_options"]
 
@@ -247,4 +248,20 @@ def _report_of(plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, An
         duration_ms=(done.ended_at - done.started_at) * 1000,
         thresholds=rates_of_suite(plan, done.results, gate),
         labels=labels,
+        suite=_suite_labels(plan.suite),
+    )
+
+
+def _suite_labels(suite: LoadedSuite) -> SuiteLabels:
+    from clawtrace.report.base import SuiteLabels
+
+    agents = (case.agent.config for case in suite.cases if case.agent is not None)
+    profile = suite.evaluation_profile
+    return SuiteLabels(
+        suite.config.title,
+        suite.config.metadata,
+        {model.model_id: model.label for model in suite.config.models if model.label is not None},
+        {agent.agent_id: agent.title for agent in agents},
+        suite.run_profile.title,
+        None if profile is None else profile.title,
     )

@@ -17,7 +17,7 @@ from clawtrace.model.verdict import RunResult, Status
 if TYPE_CHECKING:
     from clawtrace.engine.tree_view import SpanNode
 
-__all__ = ["CampaignReport", "CaseLabels", "LeftOut", "Report", "cases_of", "formats", "status_of"]
+__all__ = ["CampaignReport", "CaseLabels", "LeftOut", "Report", "SuiteLabels", "cases_of", "formats", "status_of"]
 
 
 class LeftOut(NamedTuple):
@@ -48,6 +48,21 @@ class CaseLabels(NamedTuple):
     """The `case_id` of the case file where it is a row of that file's dataset."""
 
 
+class SuiteLabels(NamedTuple):
+    """What the author of a suite says of it, and of what it names."""
+
+    title: str
+    metadata: Mapping[str, Any] = MappingProxyType({})
+    models: Mapping[str, str] = MappingProxyType({})
+    """Label by model id, of those that have one."""
+    agents: Mapping[str, str] = MappingProxyType({})
+    """Title by agent id, of those in use."""
+    run_profile: str | None = None
+    """Its title; None where none was named."""
+    evaluation_profile: str | None = None
+    """Its title; None where none was named."""
+
+
 class CampaignReport(NamedTuple):
     """Everything that a report shows: the runs with their verdicts, and what follows from them."""
 
@@ -69,6 +84,8 @@ class CampaignReport(NamedTuple):
     """The suite's pass rate of each model that has a threshold."""
     labels: Mapping[str, CaseLabels] = MappingProxyType({})
     """By case id; empty for recorded input and for a single command."""
+    suite: SuiteLabels | None = None
+    """None for recorded input and for a single command."""
 
     @classmethod
     def gated(

@@ -22,6 +22,7 @@ from clawtrace.report.results import (
     Results,
     Run,
     Scope,
+    Suite,
     SuiteThreshold,
     Totals,
     Trace,
@@ -48,6 +49,7 @@ def results_of(report: CampaignReport) -> Results:
         schema="clawtrace.results/1",
         clawtrace=__version__,
         suite_id=report.suite_id,
+        suite=Suite(**report.suite._asdict()) if report.suite else None,
         started_at=_utc(report.started_at),
         exit_code=int(report.exit_code),  # type: ignore[arg-type]
         totals=_totals(report.results),

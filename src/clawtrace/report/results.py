@@ -21,6 +21,7 @@ __all__ = [
     "Results",
     "Run",
     "Scope",
+    "Suite",
     "SuiteThreshold",
     "Totals",
     "Trace",
@@ -294,6 +295,24 @@ class SuiteThreshold(Struct):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Suite(Struct):
+    """What the author of a suite says of it, and of what it names."""
+
+    title: str
+    """The suite's label."""
+    metadata: Mapping[str, Any]
+    """Whatever the author noted at the suite."""
+    models: Mapping[str, str]
+    """Label by model id, of those that have one."""
+    agents: Mapping[str, str]
+    """Title by agent id, of those in use."""
+    run_profile: str | None
+    """Title of the run profile; null where none was named."""
+    evaluation_profile: str | None
+    """Title of the evaluation profile; null where none was named."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Results(Struct):
     """The results of one `clawtrace eval` or `clawtrace run`."""
 
@@ -303,6 +322,8 @@ class Results(Struct):
     """Version of clawtrace that judged."""
     suite_id: str | None
     """The suite; null for recorded input and for a single command."""
+    suite: Suite | None
+    """What its author says of it; null like `suite_id`."""
     started_at: str
     """When the evaluation began, ISO 8601 in UTC."""
     exit_code: Literal[0, 1, 2, 3, 4]

@@ -80,10 +80,14 @@ def test_a_good_suite_passes_and_leaves_its_results(project, program, results, t
 def test_what_authors_say_is_in_the_results(project, program, results, tmp_path) -> None:
     """Titles, labels and metadata of the suite, and of what it names, are there for whoever reads the results."""
     configs = project(first="search") / "configs"
+    secret = "sk-proj-" + "A1b2C3d4" * 6
+    case = configs / "cases/first/test.yaml"
+    case.write_text(case.read_text() + f"metadata: {{key: {secret}}}\n")
     suite = configs / "suites/s.yaml"
     suite.write_text(
         suite.read_text().replace("title: s", "title: Nightly")
-        + "metadata: {owner: ann}\nmodels: [{model_id: m, label: Big one}, {model_id: n}]\n"
+        + f"metadata: {{owner: ann, key: {secret}}}\n"
+        + "models: [{model_id: m, label: Big one}, {model_id: n}]\n"
         + "openclaw: {agent_assignments: [{agent_id: a, case_selection: {include_case_ids: [first]}}]}\n"
     )
     (configs / "run_profiles/p.yaml").write_text("schema_version: 1\nrun_profile_id: p\ntitle: Slowly\n")
@@ -94,7 +98,10 @@ def test_what_authors_say_is_in_the_results(project, program, results, tmp_path)
     done = program("eval", "--suite", "s", "--run-profile", "p", "--evaluation-profile", "e")
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert results()["suite"] == {
+    data = results()
+    assert secret not in json.dumps(data)
+    assert data["cases"][0]["metadata"] == {"key": data["suite"]["metadata"].pop("key")}
+    assert data["suite"] == {
         "title": "Nightly",
         "metadata": {"owner": "ann"},
         "models": {"m": "Big one"},

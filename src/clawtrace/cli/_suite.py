@@ -145,7 +145,7 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
         trees = trees_of(session, done.results)
     for sentence in [*done.blind_spots, *_told_stale(done)]:
         click.echo(f"warning: {sentence}", err=True)
-    report = _report_of(plan, done, gate, trees)
+    report = _report_of(plan, done, gate, trees, session.clean)
     code = finish(report, output, folder=plan.folder)
     if done.interrupted:
         click.echo(f"interrupted: exit {_INTERRUPTED}; the same command runs what is missing", err=True)
@@ -211,14 +211,18 @@ def _as_the_suite_says(gate: Gate, plan: Plan) -> Gate:
     return gate if thresholds is None or given else gate._replace(gate_incomplete=thresholds.incomplete)
 
 
-def _report_of(plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, Any]) -> CampaignReport:
+def _report_of(
+    plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, Any], clean: Callable[[str], str]
+) -> CampaignReport:
+    """Return what the reports are written from; what authors say is cleaned of known secrets, as in the manifest."""
+    from clawtrace.campaign.run_files import cleaned
     from clawtrace.campaign.suite_rates import rates_of_suite
-    from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut
+    from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut, SuiteLabels
 
     labels = {}
     for case in plan.suite.cases:
         said, agent = case.config, case.agent
-        labels[said.case_id] = CaseLabels(
+        told = CaseLabels(
             said.title,
             said.description,
             said.tags,
@@ -227,6 +231,7 @@ def _report_of(plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, An
             said.for_judges(),
             case.file_id if case.dataset is not None else None,
         )
+        labels[said.case_id] = CaseLabels(*cleaned(told, clean))
     left_out = [
         LeftOut(
             left.run.run_id,
@@ -248,7 +253,7 @@ def _report_of(plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, An
         duration_ms=(done.ended_at - done.started_at) * 1000,
         thresholds=rates_of_suite(plan, done.results, gate),
         labels=labels,
-        suite=_suite_labels(plan.suite),
+        suite=SuiteLabels(*cleaned(_suite_labels(plan.suite), clean)),
     )
 
 

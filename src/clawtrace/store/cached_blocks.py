@@ -32,9 +32,8 @@ def move_log(db: DuckDBPyConnection, path: str, at_least: int) -> None:
     """Move the write-ahead log into the file when it has so many bytes; one that cannot be moved now stays."""
     import duckdb
 
-    log = Path(f"{path}.wal")
-    if log.exists() and log.stat().st_size >= at_least:
-        with contextlib.suppress(duckdb.Error):
+    with contextlib.suppress(FileNotFoundError, duckdb.Error):
+        if Path(f"{path}.wal").stat().st_size >= at_least:
             db.execute("CHECKPOINT")
 
 
@@ -65,16 +64,23 @@ class CachedBlocks:
         many_rows, many_questions = self._rows >= _ROWS_BETWEEN, asked - self._asked >= _QUESTIONS_BETWEEN
         if not (many_rows or many_questions) or not self._questions.acquire(blocking=False):
             return
+        import duckdb
+
         try:
-            if many_rows:
-                self._rows = 0
-                self._drop_blocks()
-            if many_questions:
-                self._asked = asked
-                move_log(self._db, self._path, _LOG_BYTES)
-                self._forget_handles()
+            # What was written is durable, whatever comes of this; what is wrong with the file the next question tells.
+            with contextlib.suppress(duckdb.Error):
+                self._drop(asked, many_rows=many_rows, many_questions=many_questions)
         finally:
             self._questions.release()
+
+    def _drop(self, asked: int, *, many_rows: bool, many_questions: bool) -> None:
+        if many_rows:
+            self._rows = 0
+            self._drop_blocks()
+        if many_questions:
+            self._asked = asked
+            move_log(self._db, self._path, _LOG_BYTES)
+            self._forget_handles()
 
     def _drop_blocks(self) -> None:
         blocks, others = self._used()

@@ -57,8 +57,8 @@ class SuiteLabels(NamedTuple):
     """Label by model id, of those that have one."""
     agents: Mapping[str, str] = MappingProxyType({})
     """Title by agent id, of those in use."""
-    run_profile: str | None = None
-    """Its title; None where none was named."""
+    run_profile: str = "Default"
+    """Its title."""
     evaluation_profile: str | None = None
     """Its title; None where none was named."""
 

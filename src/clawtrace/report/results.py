@@ -306,8 +306,8 @@ class Suite(Struct):
     """Label by model id, of those that have one."""
     agents: Mapping[str, str]
     """Title by agent id, of those in use."""
-    run_profile: str | None
-    """Title of the run profile; null where none was named."""
+    run_profile: str
+    """Title of the run profile; `Default` where none was named."""
     evaluation_profile: str | None
     """Title of the evaluation profile; null where none was named."""
 

@@ -139,9 +139,19 @@ class TestFisher:
 
     @given(counts, counts)
     @settings(max_examples=60, deadline=None)
-    def test_one_stratum_is_fishers_test(self, first, second):
-        """The stratified test of a single case says what Fisher's test says."""
-        assert statistics.stratified([(first, second)]) == pytest.approx(statistics.fisher(first, second), rel=1e-6)
+    def test_like_scipy(self, first, second):
+        """The p-value is scipy's."""
+        from scipy.stats import fisher_exact
+
+        assert statistics.fisher(first, second) == pytest.approx(fisher_exact([first, second]).pvalue, rel=1e-6)
+
+    def test_thousands_of_runs(self):
+        """Two campaigns of ten thousand runs each neither overflow nor take long."""
+        from scipy.stats import fisher_exact
+
+        first, second = (9_000, 1_000), (8_900, 1_100)
+
+        assert statistics.fisher(first, second) == pytest.approx(fisher_exact([first, second]).pvalue, rel=1e-6)
 
     @given(st.lists(st.tuples(counts, counts), min_size=1, max_size=3))
     @settings(max_examples=40, deadline=None)
@@ -197,6 +207,31 @@ class TestMannWhitney:
         tails = sum(way <= seen for way in ways), sum(way >= seen for way in ways)
 
         assert statistics.mann_whitney(first, second) == pytest.approx(min(1.0, 2 * min(tails) / len(ways)))
+
+    @given(
+        st.lists(st.integers(0, 30), min_size=11, max_size=25), st.lists(st.integers(0, 30), min_size=10, max_size=25)
+    )
+    @settings(max_examples=40, deadline=None)
+    def test_large_samples_are_like_scipys(self, first, second):
+        """Beyond exact counting the p-value is scipy's normal approximation with tie and continuity correction."""
+        from scipy.stats import mannwhitneyu
+
+        expected = mannwhitneyu(first, second, alternative="two-sided", method="asymptotic").pvalue
+
+        assert statistics.mann_whitney(first, second) == pytest.approx(expected, rel=1e-6)
+
+    def test_without_ties_like_scipys_exact(self):
+        """Eight against twelve values without ties give scipy's exact p-value."""
+        from scipy.stats import mannwhitneyu
+
+        first, second = [float(i * i) for i in range(1, 9)], [i * 4.5 + 0.1 for i in range(12)]
+        expected = mannwhitneyu(first, second, alternative="two-sided", method="exact").pvalue
+
+        assert statistics.mann_whitney(first, second) == pytest.approx(expected)
+
+    def test_equal_values_differ_in_nothing(self):
+        """Where all values are one, large samples as small ones give 1."""
+        assert statistics.mann_whitney([2.0] * 30, [2.0] * 40) == statistics.mann_whitney([2.0] * 3, [2.0] * 4) == 1.0
 
 
 def test_holm_published():

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
+from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
@@ -20,7 +25,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
-    return next(folder.glob("clawtrace-*.whl"))
+    return next(folder.glob("clawtrace_eval-*.whl"))
 
 
 def test_the_wheel_holds_every_source_and_data_file(wheel: Path):
@@ -59,3 +64,52 @@ def test_the_program_runs_from_the_unpacked_wheel(wheel: Path, tmp_path: Path):
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "openinference" in done.stdout
+
+
+def _declared() -> set[str]:
+    """The distributions that a plain installation asks for by name."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return {_name(Requirement(text).name) for text in project["dependencies"]}
+
+
+def _name(distribution_name: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution_name).lower()
+
+
+def test_what_is_imported_is_declared():
+    """Each package that the source imports, at its top or inside of a function, is a dependency that pyproject.toml names."""
+    imported: set[str] = set()
+    for path in (SOURCE / "clawtrace").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                imported |= {f"{node.module}.{alias.name}" for alias in node.names}
+    roots = {name.partition(".")[0] for name in imported} - set(sys.stdlib_module_names) - {"clawtrace"}
+    owners = {root: {_name(name) for name in packages_distributions().get(root, [])} for root in roots}
+    of_pytest = {"pytest", "_pytest"}  # the plugin runs inside of the user's pytest only
+    unnamed = {root: names for root, names in owners.items() if not names & _declared() and root not in of_pytest}
+
+    assert unnamed == {}
+
+
+def test_a_plain_installation_is_small():
+    """With all that it asks for, clawtrace takes at most 250 MB on disk, and the SDK is among it."""
+    wanted, found = list(_declared()), {}
+    while wanted:
+        name = wanted.pop()
+        if name in found:
+            continue
+        installed = distribution(name)
+        # Sources only: whether bytecode lies there depends on what has been imported.
+        files = [file for file in installed.files or () if file.suffix != ".pyc"]
+        found[name] = sum(path.stat().st_size for file in files if (path := Path(str(file.locate()))).is_file())
+        for text in installed.requires or ():
+            requirement = Requirement(text)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                wanted.append(_name(requirement.name))
+    largest = sorted(found.items(), key=lambda item: -item[1])[:5]
+
+    assert sum(found.values()) / 1e6 < 200, f"with bytecode more than 250 MB: {largest}"
+    assert {"opentelemetry-sdk", "opentelemetry-exporter-otlp"} <= found.keys()
+    assert not {"scipy", "numpy", "pandas", "pyarrow"} & found.keys()

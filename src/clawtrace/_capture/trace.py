@@ -129,13 +129,8 @@ class Trace:
         return self
 
     def _begin_in_process(self, given: Sequence[object]) -> None:
-        try:
-            from clawtrace._capture import scopes, sdk
-        except ImportError as error:
-            raise UsageError(
-                f"spans of this process are taken through opentelemetry-sdk, and {error.name!r} is not installed: "
-                "pip install 'clawtrace[agents]', or capture child processes only (`in_process=False`)."
-            ) from error
+        from clawtrace._capture import scopes, sdk
+
         providers = list(given)
         common = sdk.global_provider(create=not providers)
         if common is not None:

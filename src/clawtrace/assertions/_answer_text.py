@@ -66,16 +66,21 @@ def similar(reference: str, threshold: float) -> Condition:
 
 
 def rouge_l(reference: str, text: str) -> float:
-    """Return ROUGE-L F1: twice the longest common subsequence of words, over the number of words of both.
+    """Return ROUGE-L F1 (Lin 2004, as google-research's rouge-score computes it) of the text against the reference.
 
     Words are runs of letters, digits and underscores in any script, without regard to case; no stemming.
     """
-    from rapidfuzz.distance import LCSseq
+    from rouge_score_rs.rouge_scorer import RougeScorer
 
-    wanted, found = _WORD.findall(reference.casefold()), _WORD.findall(text.casefold())
-    if not wanted or not found:
-        return 0.0
-    return 2 * LCSseq.similarity(wanted, found) / (len(wanted) + len(found))
+    return float(RougeScorer(["rougeL"], tokenizer=_Words()).score(reference, text)["rougeL"].fmeasure)
+
+
+class _Words:
+    """Splits text into words for ROUGE-L; rouge-score's own tokenizer finds none outside of ASCII."""
+
+    def tokenize(self, text: str) -> list[str]:
+        """Return the words of a text, in lower case."""
+        return _WORD.findall(text.casefold())
 
 
 def fits_schema(schema: Mapping[str, Any]) -> Condition:

@@ -230,10 +230,12 @@ class RoleRule(_Words):
 
     `attempt`: a failed request, which is no error where one was made again. `turn`: it stands for model calls that nobody
     else tells of; its roll-up counts beside the calls of others, and the number of calls is unknown. `answer`: on a model
-    call, it repeats the request of another span of its scope beside it, and tells the answer that was streamed.
+    call, it repeats the request of another span of its scope beside it, and tells the answer that was streamed. `step`: on an
+    agent, it is a part of that agent's work, to which all belongs that follows below the same parent, until a step of another
+    agent: where no span stands for the whole of it.
     """
 
-    is_: Literal["wrapper", "accounting", "handoff", "attempt", "turn", "answer"] = Field(alias="is")
+    is_: Literal["wrapper", "accounting", "handoff", "attempt", "turn", "answer", "step"] = Field(alias="is")
     when: Condition
 
 

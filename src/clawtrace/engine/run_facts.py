@@ -114,11 +114,12 @@ class RunFacts:
 
     def agent_rows(self) -> Iterable[tuple[Any, ...]]:
         """Return the rows of `agents`."""
+        ends = self.spans.ends_of_steps()
         for a in self.agents:
             span = self.spans.spans[a.index]
             told = span.agent_name if a.via == "spawn" else None
             who = (span.span_id, span.agent_name, span.agent_id) if a.seen else (None, told, None)
-            yield (self.run_id, a.number, *who, a.parent, a.via, span.start_ns, span.end_ns)
+            yield (self.run_id, a.number, *who, a.parent, a.via, span.start_ns, ends.get(a.index, span.end_ns))
 
     def message_rows(self) -> Iterable[tuple[Any, ...]]:
         """Return the rows of `messages`."""

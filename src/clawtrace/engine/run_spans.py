@@ -106,6 +106,15 @@ class RunSpans:
                     found[number] = [index]
         return found
 
+    def ends_of_steps(self) -> dict[int, int]:
+        """Return when each activation ended whose span is the first step of its work only."""
+        ends = {index: self.spans[index].last_ns for index, role in enumerate(self.role) if role == "step"}
+        if ends:
+            for above, span in zip(self.agent, self.spans, strict=True):
+                if above in ends:
+                    ends[above] = max(ends[above], span.last_ns)
+        return ends
+
     def standing_for(self, kind: str) -> Sequence[int]:
         """Return the spans that are of a `kind` or stand for one, in order."""
         of_kind = self.kinds.get(kind, ())

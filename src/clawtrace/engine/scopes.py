@@ -256,7 +256,8 @@ class _Wanted:
         }
         tops = [one.index for one in activations if one.number in self.meant and one.seen]
         self.nested = all(
-            any(one.index == top or self._run.encloses(top, one.index) for top in tops)
+            self._run.role[one.index] != "step"
+            and any(one.index == top or self._run.encloses(top, one.index) for top in tops)
             for one in activations
             if one.number in inside
         )

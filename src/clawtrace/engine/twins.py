@@ -69,7 +69,8 @@ class _Calls:
 def _inside_of_their_own(spans: Sequence[Span], walked: Walked) -> dict[int, int]:
     """Return the activation that an agent span repeats: it is right inside of one of its name.
 
-    Another scope wrote that one, or it is the caller's side of a remote agent, of which the other side tells as well.
+    Another scope wrote that one, or it is the caller's side of a remote agent, of which the other side tells as well, or both
+    are steps of it.
     """
     found: dict[int, int] = {}
     agents = [index for index, span in enumerate(spans) if span.kind == "agent"]
@@ -81,7 +82,7 @@ def _inside_of_their_own(spans: Sequence[Span], walked: Walked) -> dict[int, int
             and walked.tool[index] is None
             and spans[above].kind == "agent"
             and spans[above].agent_name == span.agent_name is not None
-            and (spans[above].scope != span.scope or _remote(spans, walked, index, above))
+            and (spans[above].scope != span.scope or span.role == "step" or _remote(spans, walked, index, above))
         ):
             found[index] = found.get(above, above)
     return found

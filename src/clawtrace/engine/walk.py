@@ -260,6 +260,8 @@ class _Walker:
         self._position = 0
         self._named: dict[tuple[str, int | None, str], int] = {}
         """Latest activation of a name: below one parent, and (None) anywhere in the trace."""
+        self._around: dict[int | None, _Context] = {}
+        """What holds below a parent apart from the steps of agents that stand there."""
 
     def visit(self, top: int) -> None:
         """Visit the tree below `top`."""
@@ -278,6 +280,8 @@ class _Walker:
                 agent[index], tool[index], _, _ = context
                 below = children.get(index)
                 inner = self._enter(index, spans[index], context, leaf=not below)
+                if spans[index].role == "step":
+                    context = inner
                 if below:
                     above.append((siblings, parent, context))
                     siblings, parent, context = iter(below), index, inner
@@ -325,6 +329,15 @@ class _Walker:
         if span.emits == "tool":
             called = _tool_call(self._ledger, span, context.tools)
             self._result.group[index] = called.number
+        return _Context(index, None, None, None) if span.role != "step" else self._step(index, span, context)
+
+    def _step(self, index: int, span: Span, context: _Context) -> _Context:
+        """Return the context of the agent of which the span is a step: also what follows below the same parent is its work."""
+        around = self._around.setdefault(span.parent_sid, context)
+        before = context.agent if context is not around else None
+        if before is not None and self._spans[before].agent_name == span.agent_name is not None:
+            return context
+        self._result.agent[index], self._result.tool[index] = around.agent, around.tool
         return _Context(index, None, None, None)
 
     def _owned(self, index: int, span: Span, context: _Context) -> _Context:

@@ -7,18 +7,20 @@ blocked: an attempt, but perhaps a blocked one. A call without a name may be any
 from __future__ import annotations
 
 from clawtrace.assertions._bounds import plural
+from clawtrace.assertions._handoffs import has_handoff
 from clawtrace.assertions.base import Outcome
 
 __all__ = ["attempts_evidence", "attempts_query", "counted_attempts", "describe_attempts"]
 
 
-def attempts_query(matching: str, *, found: bool, count_blocked: bool = True) -> str:
+def attempts_query(matching: str, *, found: bool, count_blocked: bool = True, handoffs: bool = False) -> str:
     """Return SQL that counts the attempts of the tools for which `matching` is true.
 
     Args:
         matching: SQL condition on ``r.name``.
         found: what `holds` is when an attempt was found.
         count_blocked: whether a blocked attempt counts.
+        handoffs: whether a run without an attempt is left open where an agent handed over (`_handoffs.py`).
     """
     sure, doubt, unclear = "g.ok + g.failed + g.blocked + g.unclear", "g.nameless", ""
     if not count_blocked:
@@ -29,13 +31,19 @@ def attempts_query(matching: str, *, found: bool, count_blocked: bool = True) ->
         )
     yes, no = ("TRUE", "FALSE") if found else ("FALSE", "TRUE")
 
+    attempted = "g.ok + g.failed + g.blocked + g.unclear"
+    waits = (
+        f",\n       CASE WHEN {attempted} = 0 AND {has_handoff('g.run_id')} THEN FALSE ELSE TRUE END AS settled"
+        if handoffs
+        else ""
+    )
     tool = "r.name" if count_blocked else "CASE WHEN r.outcome IN ('ok', 'error') THEN r.name END"
     return f"""
 SELECT g.run_id AS run_id, g.ok AS ok, g.failed AS failed, g.blocked AS blocked, g.unclear AS unclear,
        g.nameless AS nameless, g.first_tool AS first_tool, g.last_tool AS last_tool,
        CASE WHEN {sure} > 0 THEN {yes} WHEN g.recordable = 0 OR {doubt} > 0 THEN NULL ELSE {no} END AS holds,
        CASE WHEN {sure} > 0 THEN NULL WHEN g.recordable = 0 THEN 'tool_calls'
-            WHEN g.nameless > 0 THEN 'tool_calls.name'{unclear} ELSE NULL END AS missing
+            WHEN g.nameless > 0 THEN 'tool_calls.name'{unclear} ELSE NULL END AS missing{waits}
 {counted_attempts(matching, tool)}
 WHERE g.has_trace = 1
 """

@@ -6,14 +6,27 @@ the whole interval lies on one side of it (spec: assertions.md §2).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from clawtrace._attribute_docs import Documented
 
-__all__ = ["Amount", "Bounds", "Count", "check_bounds", "decide_sql", "need_one_of", "plural", "words"]
+__all__ = [
+    "Amount",
+    "Bounds",
+    "Count",
+    "Counted",
+    "bounds_of",
+    "check_bounds",
+    "check_count",
+    "decide_sql",
+    "need_one_of",
+    "plural",
+    "words",
+]
 
 Count = Annotated[int, Field(strict=True, ge=0)]
 """A whole number from 0; text and booleans are refused."""
@@ -58,6 +71,54 @@ class Bounds(Documented):
         need_one_of(self, "min", "max")
         check_bounds(self.min, self.max, alone=False)
         return self
+
+
+def _exactly(written: Any) -> Any:
+    """Take a number for both bounds."""
+    if isinstance(written, Mapping | Bounds):
+        return written
+    if isinstance(written, bool) or not isinstance(written, int):
+        raise PydanticCustomError(
+            "count", "must be a whole number, or a mapping of `min` and `max`, found {found}", {"found": repr(written)}
+        )
+    return {"min": written, "max": written}
+
+
+_WHOLE = {"type": "integer", "minimum": 0}
+
+Counted = Annotated[
+    Bounds,
+    BeforeValidator(_exactly),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                _WHOLE,
+                {"type": "object", "properties": {"min": _WHOLE, "max": _WHOLE}, "additionalProperties": False},
+            ]
+        }
+    ),
+]
+"""An exact number, or its bounds."""
+
+
+def bounds_of(count: Bounds | None, minimum: int | None, maximum: int | None) -> dict[str, int]:
+    """Return the ``min`` and ``max`` that hold together: those of `count`, and the two beside it."""
+    lower = [bound for bound in (minimum, count.min if count else None) if bound is not None]
+    upper = [bound for bound in (maximum, count.max if count else None) if bound is not None]
+    return ({"min": max(lower)} if lower else {}) | ({"max": min(upper)} if upper else {})
+
+
+def check_count(model: BaseModel, count: Bounds | None, minimum: int | None, maximum: int | None) -> None:
+    """Refuse a question that counts where nothing is asked, or what no number can meet."""
+    need_one_of(model, "count", "min", "max")
+    check_bounds(minimum, maximum, alone=count is None)
+    bounds = bounds_of(count, minimum, maximum)
+    if count is not None and bounds.get("min", 0) > bounds.get("max", bounds.get("min", 0)):
+        raise PydanticCustomError(
+            "bounds",
+            "`count` ({count}) is outside of `min` and `max`: no number can meet all",
+            {"count": words(count.min, count.max).removeprefix("exactly ")},
+        )
 
 
 def decide_sql(low: str, high: str, minimum: Any, maximum: Any) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from clawtrace.assertions._attempts import attempts_evidence, attempts_query, describe_attempts
 from clawtrace.assertions._bounds import plural
-from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions._handoffs import HANDED_OVER, handed_over, handoff_words
+from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.matchers import Matcher
 from clawtrace.model.query import Query, Resolve
 
@@ -34,7 +36,15 @@ class ForbiddenTool(Assertion):
 
     def query(self) -> Query:
         """Count the attempts."""
-        return Query(attempts_query(_MATCHING, found=False, count_blocked=self.count_blocked))
+        return Query(attempts_query(_MATCHING, found=False, count_blocked=self.count_blocked, handoffs=True))
+
+    def details(self) -> Query:
+        """Return the names of tools that only handed over to another agent."""
+        return Query(HANDED_OVER)
+
+    def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
+        """Keep the answer, and note the handoff that was meant."""
+        return handed_over(self.outcome(row), details, self.tool)
 
     def evidence(self) -> Query:
         """Return the attempts, by start."""
@@ -57,4 +67,4 @@ class ForbiddenTool(Assertion):
         if not outcome.holds:
             return f"`{self.tool}` was attempted {describe_attempts(outcome)}; it must not be."
         forgiven = f"; {plural(outcome.row['blocked'], 'blocked attempt')} forgiven" if outcome.row["blocked"] else ""
-        return f"`{self.tool}` was never attempted{forgiven}."
+        return f"`{self.tool}` was never attempted{forgiven}.{handoff_words(outcome)}"

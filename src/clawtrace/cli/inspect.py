@@ -35,8 +35,11 @@ def command(source: Source, wanted: tuple[str, ...], explain: bool, as_json: boo
 
     Unknown is shown as `?`, and as null in JSON (`clawtrace.inspect/1`), never as 0. With `--explain` each span names the
     dialect that read it, and each of its columns the rule and attribute it came from (in JSON under `explained`).
+
+    The exit code is 3 where no run has a span: there was nothing to show.
     """
-    from clawtrace.cli._data import print_json, stdout_paper
+    from clawtrace.cli._data import print_json
+    from clawtrace.errors import ExitCode
 
     trees: Mapping[str, Sequence[SpanNode]] = {}
     with source.opened() as (asked, known):
@@ -50,9 +53,18 @@ def command(source: Source, wanted: tuple[str, ...], explain: bool, as_json: boo
                 run["explained"] = asked.explained(run["run_id"])
     if as_json:
         print_json(facts)
-        return
+    else:
+        _print_runs(facts["runs"], trees, explain=explain)
+    if not any(run["spans"] for run in facts["runs"]):
+        _say_that_nothing_is_there(facts["runs"])
+        raise click.exceptions.Exit(ExitCode.UNDECIDED)
+
+
+def _print_runs(runs: Sequence[Mapping[str, Any]], trees: Mapping[str, Sequence[SpanNode]], *, explain: bool) -> None:
+    from clawtrace.cli._data import stdout_paper
+
     paper = stdout_paper()
-    for number, run in enumerate(facts["runs"]):
+    for number, run in enumerate(runs):
         if number:
             paper.line()
         print_run(run, trees[run["run_id"]], paper)
@@ -60,20 +72,27 @@ def command(source: Source, wanted: tuple[str, ...], explain: bool, as_json: boo
             from clawtrace.cli._explained import print_explained
 
             print_explained(run["explained"], paper)
-    if not facts["runs"]:
+
+
+def _say_that_nothing_is_there(runs: Sequence[Mapping[str, Any]]) -> None:
+    if not runs:
         click.echo("There is no run.", err=True)
+    else:
+        what = f"The run {runs[0]['run_id']!r} has no" if len(runs) == 1 else "None of the runs has a"
+        click.echo(f"{what} span: nothing was received.", err=True)
 
 
 def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], paper: Paper) -> None:
     """Print one run of `clawtrace.inspect/1` with its tree."""
-    from clawtrace.report.figures import amount, duration
+    from clawtrace.report.figures import UNKNOWN, amount, duration
     from clawtrace.report.tree import tree_lines
 
     traces = f"{amount(run['spans'], 'span')} in {amount(run['traces'], 'trace')}"
     dialects = ", ".join(run["dialects"] or []) or "no known instrumentation"
-    told = (
-        [traces, duration(run["duration_ms"]), dialects] if run["spans"] else ["no spans", duration(run["duration_ms"])]
-    )
+    lasted, work, whole = (duration(run[name]) for name in ("duration_ms", "work_ms", "whole_trace_ms"))
+    if UNKNOWN not in (work, whole) and work != whole:
+        lasted = f"the agent's work {work}, the whole trace {whole}"
+    told = [traces, lasted, dialects] if run["spans"] else ["no spans", lasted]
     paper.line((run["run_id"], "bold"), (f"  {', '.join(told)}", ""))
     for line in tree_lines(nodes, width=paper.width):
         paper.line(*line)

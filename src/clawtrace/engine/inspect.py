@@ -30,7 +30,9 @@ FROM selected_runs AS s LEFT JOIN runs AS r ON r.run_id = s.run_id
 """
 
 _SPANS = """
-SELECT p.run_id AS run_id, count(*) AS spans, count(DISTINCT p.trace_id) AS traces
+SELECT p.run_id AS run_id, count(*) AS spans, count(DISTINCT p.trace_id) AS traces,
+       max(CASE WHEN p.duration_ns IS NOT NULL AND p.start_ns > 0 THEN p.end_ns END)
+         - min(CASE WHEN p.start_ns > 0 THEN p.start_ns END) AS whole_ns
 FROM spans AS p JOIN selected_runs AS s ON s.run_id = p.run_id GROUP BY p.run_id
 """
 
@@ -121,7 +123,7 @@ def _run(run_id: str, by_run: dict[str, dict[str, list[dict[str, Any]]]]) -> dic
     facts = {name: rows.get(run_id, []) for name, rows in by_run.items()}
     run = facts["runs"][0]
     totals = facts["totals"][0] if facts["totals"] else None
-    counts = facts["spans"][0] if facts["spans"] else {"spans": 0, "traces": 0}
+    counts = facts["spans"][0] if facts["spans"] else {"spans": 0, "traces": 0, "whole_ns": None}
     started, ended = run["started_ns"], run["ended_ns"]
     knows_tools = totals is not None and totals["tool_calls"] is not None
     return {
@@ -133,15 +135,25 @@ def _run(run_id: str, by_run: dict[str, dict[str, list[dict[str, Any]]]]) -> dic
         "spans": counts["spans"],
         "dialects": [row["dialect"] for row in facts["dialects"]],
         "started_at": None if started is None else _iso(started),
-        "duration_ms": None if started is None or ended is None else round((ended - started) / 1e6, 3),
+        "duration_ms": _ms(_between(started, ended)),
+        "work_ms": _ms(_between(totals["first_start_ns"], totals["last_end_ns"])) if totals else None,
+        "whole_trace_ms": _ms(counts["whole_ns"]),
         "final_output": run["final_output"],
         "llm_calls": _llm_calls(facts["llm_calls"], totals),
         "tool_calls": [_tool_call(row) for row in facts["tool_calls"]] if knows_tools else None,
         **_agents(facts["agents"], totals),
         "errors": facts["errors"] if totals is not None and totals["errors"] is not None else None,
         "totals": _totals(totals),
-        "reconciliation": _reconciliation(facts["counted"], facts["tool_calls"]),
+        "reconciliation": _reconciliation(facts["counted"], len(facts["llm_calls"]), facts["tool_calls"], totals or {}),
     }
+
+
+def _between(start_ns: int | None, end_ns: int | None) -> int | None:
+    return None if start_ns is None or end_ns is None else end_ns - start_ns
+
+
+def _ms(ns: int | None) -> float | None:
+    return None if ns is None else round(ns / 1e6, 3)
 
 
 def _llm_calls(rows: list[dict[str, Any]], totals: dict[str, Any] | None) -> list[dict[str, Any]] | None:
@@ -190,21 +202,27 @@ _REPEATED = ("agent span repeats its children", "agent spans repeat their childr
 _STATED = ("states what calls that are not recorded used", "state what calls that are not recorded used")
 
 
-def _reconciliation(rows: list[dict[str, Any]], tool_calls: list[dict[str, Any]]) -> list[str]:
-    """Return how raw spans became calls, one line for model calls and one for tool calls: the numbers add up."""
+def _reconciliation(
+    rows: list[dict[str, Any]], answered: int, tool_calls: list[dict[str, Any]], totals: dict[str, Any]
+) -> list[str]:
+    """Return how raw spans became calls, one line for model calls and one for tool calls: the numbers add up.
+
+    They are those of the totals: answered model calls, and attempts of tools. Where a total is unknown, the calls are those
+    that were recorded.
+    """
     lines = []
     usage = sum(row["with_usage"] for row in rows)
     calls = _n(rows, "llm", "call")
     if usage or calls:
+        failed = "call that got no answer is not counted", "calls that got no answer are not counted"
         why = [
+            _count(calls - answered, *failed),
             _count(calls - _n(rows, "llm", "call", "with_usage"), "call without usage", "calls without usage"),
             _count(_n(rows, "llm", "wrapper"), "wraps the call's own span", "wrap the call's own span"),
             _count(_n(rows, "llm", "duplicate"), "tells of the same call again", "tell of the same call again"),
             _count(_n(rows, None, "accounting", "with_usage"), *(_REPEATED if calls else _STATED)),
         ]
-        lines.append(
-            _line(_count(usage, "span") or "0 spans", " with usage", _count(calls, "model call"), "0 model calls", why)
-        )
+        lines.append(_line(usage, "span", " with usage", answered, _noun(totals, "llm_calls", "model call"), why))
     tools = _n(rows, "tool", None)
     counted = _n(rows, "tool", "call")
     unseen = max(sum(call["outcome"] != "requested" for call in tool_calls) - counted, 0)
@@ -214,16 +232,12 @@ def _reconciliation(rows: list[dict[str, Any]], tool_calls: list[dict[str, Any]]
             _count(tools - counted - _n(rows, "tool", "duplicate"), "is no call", "are no calls"),
             _count(unseen, "call known from messages only", "calls known from messages only"),
         ]
-        lines.append(
-            _line(
-                _count(tools, "tool span") or "0 tool spans",
-                "",
-                _count(counted + unseen, "tool call"),
-                "0 tool calls",
-                why,
-            )
-        )
+        lines.append(_line(tools, "tool span", "", counted + unseen, _noun(totals, "tool_calls", "tool call"), why))
     return lines
+
+
+def _noun(totals: dict[str, Any], total: str, noun: str) -> str:
+    return noun if totals.get(total) is not None else f"recorded {noun}"
 
 
 def _n(rows: list[dict[str, Any]], kind: str | None, counted_as: str | None, what: str = "n") -> int:
@@ -237,9 +251,11 @@ def _count(number: int, one: str, many: str | None = None) -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def _line(spans: str, which: str, calls: str, none: str, why: list[str]) -> str:
+def _line(spans: int, of: str, which: str, calls: int, noun: str, why: list[str]) -> str:
     reasons = ", ".join(filter(None, why))
-    return f"{spans}{which} -> {calls or none}" + (f": {reasons}" if reasons else "")
+    return f"{spans} {of}{'' if spans == 1 else 's'}{which} -> {_count(calls, noun) or f'0 {noun}s'}" + (
+        f": {reasons}" if reasons else ""
+    )
 
 
 def _iso(ns: int) -> str:

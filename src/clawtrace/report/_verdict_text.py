@@ -1,7 +1,8 @@
 """What people read about verdicts, case by case: what several of them say alike is said once.
 
 Repetitions that fail in the same way are one block that names them all; the assertions that have nothing but the same
-sentence to say (there is no trace) are one block, too. Why a trace is incomplete, and a hint, stand once for a case.
+sentence to say (there is no trace) are one block, too. Why a trace is incomplete stands once for a case, before what
+it leaves open; a hint stands once, too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.model.verdict import RunResult, Status, Verdict
-from clawtrace.report.base import CampaignReport, cases_of
+from clawtrace.report.base import CampaignReport, cases_of, is_open, without_reasons
 
 if TYPE_CHECKING:
     from clawtrace.engine.tree_view import SpanNode
@@ -67,10 +68,11 @@ def _print_case(
         paper.paragraph(error, indent="  ")
     pairs = [(run, verdict) for run in runs for verdict in shown[id(run)]]
     blocks = _alone(pairs) if verbose else _folded(pairs)
+    _print_reasons(told_of, paper, numbered)
     hints: set[str] = set()
     for block in blocks:
         _print_block(block, trees, paper, numbered=numbered, hints=hints, verbose=verbose)
-    _print_reasons(told_of, [block.message for block in blocks], paper, apart=verbose or len(blocks) > 1)
+    _print_notes(told_of, paper, apart=verbose or len(blocks) > 1)
 
 
 # -- what is said once ------------------------------------------------------------------------------------------------
@@ -78,19 +80,19 @@ def _print_case(
 
 def _alone(pairs: Sequence[tuple[RunResult, Verdict]]) -> list[_Block]:
     """Return a block for each verdict, run by run."""
-    blocks = [_Block([run], [_label(verdict)], verdict, verdict.message, True) for run, verdict in pairs]
+    blocks = [_Block([run], [_label(verdict)], verdict, without_reasons(run, verdict), True) for run, verdict in pairs]
     places = {id(run): place for place, (run, _) in enumerate(pairs)}
     return sorted(blocks, key=lambda block: (places[id(block.runs[0])], *_gravity(block.verdict)))
 
 
 def _folded(pairs: Sequence[tuple[RunResult, Verdict]]) -> list[_Block]:
     """Return the blocks of a case: verdicts that are alike over its repetitions, then assertions that say the same."""
-    # What could still change in several verdicts is a matter of the trace: told once, and no span of it decided.
-    once = sum(_is_open(run, verdict) for run, verdict in pairs) > 1
+    # What could still change is a matter of the trace: told once, and where several verdicts could, no span decided.
+    several = sum(is_open(run, verdict) for run, verdict in pairs) > 1
     alike: dict[tuple[Any, ...], list[tuple[RunResult, Verdict, str]]] = {}
     for run, verdict in sorted(pairs, key=lambda pair: _gravity(pair[1])):
-        cut = once and _is_open(run, verdict)
-        message = verdict.message.replace(_what_is_open(run), " This could still change.") if cut else verdict.message
+        cut = several and is_open(run, verdict)
+        message = without_reasons(run, verdict)
         why = () if cut else tuple((item.name, item.why, item.span_id is None) for item in verdict.evidence)
         key = (verdict.id, verdict.description, why, *_said(verdict, message), cut)
         alike.setdefault(key, []).append((run, verdict, message))
@@ -108,15 +110,6 @@ def _folded(pairs: Sequence[tuple[RunResult, Verdict]]) -> list[_Block]:
         else:
             blocks[place] = blocks[place]._replace(labels=[*blocks[place].labels, _label(verdict)])
     return blocks
-
-
-def _what_is_open(run: RunResult) -> str:
-    """Return the words of a verdict that is not final for what the run's trace lacks."""
-    return " This could still change: " + " ".join(run.incomplete_because)
-
-
-def _is_open(run: RunResult, verdict: Verdict) -> bool:
-    return bool(run.incomplete_because) and _what_is_open(run) in verdict.message
 
 
 def _said(verdict: Verdict, message: str) -> tuple[Any, ...]:
@@ -198,21 +191,27 @@ def _print_sql(verdict: Verdict, paper: Paper) -> None:
         paper.paragraph(f"{name} = {_value(value)}", first="    :", indent="      ", style="dim")
 
 
-def _print_reasons(runs: Sequence[RunResult], messages: Sequence[str], paper: Paper, *, apart: bool) -> None:
-    """Say why traces are incomplete, where no verdict has said it, and what else there is to know of the runs."""
-    untold = _by(
-        (reason, run)
-        for run in runs
-        for reason in run.incomplete_because
-        if not any(reason in message for message in messages)
-    )
-    notes = _by((note, run) for run in runs for note in run.diagnostics)
-    if apart and (untold or notes):
+def _print_reasons(runs: Sequence[RunResult], paper: Paper, numbered: bool) -> None:
+    """Say why traces are incomplete: the cause of whatever could not be decided below it."""
+    reasons = _by((reason, run) for run in runs for reason in run.incomplete_because)
+    told: dict[tuple[int, ...], list[str]] = {}
+    for reason, told_of in reasons.items():
+        told.setdefault(tuple(map(id, told_of)), []).append(reason)
+    for of_same in told.values():
         paper.line()
-    for word, texts, style in (("incomplete", untold, "yellow"), ("note", notes, "dim")):
-        for text, told_of in texts.items():
-            which = f" ({_repetitions(told_of)})" if len(runs) > 1 else ""
-            paper.paragraph(text, first=f"  {word}{which}: ", indent="        ", style=style)
+        paper.line(("INCOMPLETE", "yellow"), (f"  {_title(reasons[of_same[0]], numbered)}", "bold"))
+        for reason in of_same:
+            paper.paragraph(reason, indent="  ", style="yellow")
+
+
+def _print_notes(runs: Sequence[RunResult], paper: Paper, *, apart: bool) -> None:
+    """Say what else there is to know of the runs."""
+    notes = _by((note, run) for run in runs for note in run.diagnostics)
+    if apart and notes:
+        paper.line()
+    for text, told_of in notes.items():
+        which = f" ({_repetitions(told_of)})" if len(runs) > 1 else ""
+        paper.paragraph(text, first=f"  note{which}: ", indent="        ", style="dim")
 
 
 def _title(runs: Sequence[RunResult], numbered: bool) -> str:

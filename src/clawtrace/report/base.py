@@ -12,12 +12,23 @@ from clawtrace._discover import subclasses_in
 from clawtrace.engine.gate import Gate, most_severe
 from clawtrace.engine.thresholds import SuiteRate
 from clawtrace.errors import ExitCode
-from clawtrace.model.verdict import RunResult, Status
+from clawtrace.model.verdict import RunResult, Status, Verdict
 
 if TYPE_CHECKING:
     from clawtrace.engine.tree_view import SpanNode
 
-__all__ = ["CampaignReport", "CaseLabels", "LeftOut", "Report", "SuiteLabels", "cases_of", "formats", "status_of"]
+__all__ = [
+    "CampaignReport",
+    "CaseLabels",
+    "LeftOut",
+    "Report",
+    "SuiteLabels",
+    "cases_of",
+    "formats",
+    "is_open",
+    "status_of",
+    "without_reasons",
+]
 
 
 class LeftOut(NamedTuple):
@@ -132,3 +143,21 @@ def cases_of(results: Iterable[RunResult]) -> dict[tuple[str, str | None], list[
 def status_of(result: RunResult) -> Status | None:
     """Return the status to show for a run: `error` for one that broke, else its own; None when nothing was asked."""
     return Status.ERROR if result.error else result.status
+
+
+def is_open(result: RunResult, verdict: Verdict) -> bool:
+    """Return whether a verdict says that it could still change for what the run's trace lacks."""
+    return bool(result.incomplete_because) and _what_is_open(result) in verdict.message
+
+
+def without_reasons(result: RunResult, verdict: Verdict) -> str:
+    """Return a verdict's message without what the trace lacks, which a report says once for the run."""
+    return (
+        verdict.message.replace(_what_is_open(result), " This could still change.")
+        if is_open(result, verdict)
+        else verdict.message
+    )
+
+
+def _what_is_open(result: RunResult) -> str:
+    return " This could still change: " + " ".join(result.incomplete_because)

@@ -28,7 +28,7 @@ from clawtrace.engine.gate import Gate, Rated
 from clawtrace.engine.pass_rate import PassRate, rate_of_runs
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status, Verdict
-from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut, Report, cases_of
+from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut, Report, cases_of, without_reasons
 from clawtrace.report.figures import amount
 
 __all__ = ["JunitReport"]
@@ -102,12 +102,13 @@ def _add_run(
         case.set("time", f"{verdict.duration_ms / 1000:.3f}")
         code = gate.of_verdict(verdict)
         word = "known failure" if verdict.known_failure else verdict.status.value
+        message = without_reasons(run, verdict)
         if code in _RED and run.quarantined:
-            _outcome(case, "skipped", "quarantined", f"quarantined, {word}: {verdict.message}", _details(verdict))
+            _outcome(case, "skipped", "quarantined", f"quarantined, {word}: {message}", _details(verdict, message))
         elif code in _RED and (place not in rated or code is ExitCode.BROKEN):
-            _outcome(case, _RED[code], word, verdict.message, _details(verdict))
+            _outcome(case, _RED[code], word, message, _details(verdict, message))
         elif verdict.status is not Status.PASS:
-            _outcome(case, "skipped", word, f"{word}: {verdict.message}", "")
+            _outcome(case, "skipped", word, f"{word}: {message}", "")
         ET.SubElement(case, "system-out").text = _xml(_account(run, verdict))
     if run.error or not run.verdicts:
         case = ET.SubElement(suite, "testcase", classname=_xml(classname), name=_xml(f"(run){suffix}"), time="0.000")
@@ -200,8 +201,8 @@ def _note(element: ET.Element, counted: Mapping[str, int]) -> None:
     element.set("time", f"{counted.get('ms', 0) / 1000:.3f}")
 
 
-def _details(verdict: Verdict) -> str:
-    lines = [verdict.message, f"expected: {_value(verdict.expected)}", f"actual: {_value(verdict.actual)}"]
+def _details(verdict: Verdict, message: str) -> str:
+    lines = [message, f"expected: {_value(verdict.expected)}", f"actual: {_value(verdict.actual)}"]
     for item in verdict.evidence:
         where = f"span {item.span_id} {item.name}" if item.span_id is not None else item.name
         lines.append(": ".join(filter(None, (where, item.why))))
@@ -213,13 +214,14 @@ def _details(verdict: Verdict) -> str:
 def _account(run: RunResult, verdict: Verdict) -> str:
     """Return what `<system-out>` says: the run, the sentence, the evidence, the SQL."""
     spans = f"{amount(run.spans, 'span')} in {amount(run.traces, 'trace')}"
-    lines = [f"run {run.run_id}: {spans}", f"{verdict.type}: {verdict.status.value}"]
+    lines = [f"run {run.run_id}: {spans}"]
+    lines += [f"incomplete: {reason}" for reason in run.incomplete_because]
+    lines.append(f"{verdict.type}: {verdict.status.value}")
     if verdict.dimensions:
         lines.append(f"dimensions: {', '.join(verdict.dimensions)}")
     if verdict.description:
         lines.append(verdict.description)
-    lines.append(_details(verdict))
-    lines += [f"incomplete: {reason}" for reason in run.incomplete_because]
+    lines.append(_details(verdict, without_reasons(run, verdict)))
     lines += [f"note: {note}" for note in run.diagnostics]
     lines += [f"retried: {why}" for why in run.retried]
     if verdict.sql:

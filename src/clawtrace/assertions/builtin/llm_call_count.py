@@ -8,15 +8,15 @@ from typing import Any
 from pydantic import model_validator
 
 from clawtrace.assertions._apart import apart, model_calls_apart, still_open
-from clawtrace.assertions._bounds import Count, check_bounds, decide_sql, need_one_of, plural, words
+from clawtrace.assertions._bounds import Count, Counted, bounds_of, check_count, decide_sql, plural, words
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.model.query import Query, Scalar
+from clawtrace.model.query import Query
 
 __all__ = ["LlmCallCount"]
 
 
 class LlmCallCount(Assertion):
-    """The number of answered model calls lies within the bounds.
+    """The number of answered model calls is as asked: exactly `count`, or within the bounds.
 
     Too many calls are a loop that costs money, too few an agent that did not work. A logical call counts once, however
     many spans tell of it; the evidence says how spans became calls. While the run is open two calls may still turn out
@@ -29,8 +29,11 @@ class LlmCallCount(Assertion):
     """
 
     growth = "exact"
+    main_field = "count"
     requires = ("llm_calls.outcome",)
 
+    count: Counted | None = None
+    """The exact number of calls, or `{min, max}`."""
     min: Count | None = None
     """Smallest number of calls."""
     max: Count | None = None
@@ -40,8 +43,7 @@ class LlmCallCount(Assertion):
 
     @model_validator(mode="after")
     def _check(self) -> LlmCallCount:
-        need_one_of(self, "min", "max")
-        check_bounds(self.min, self.max)
+        check_count(self, self.count, self.min, self.max)
         return self
 
     def query(self) -> Query:
@@ -51,10 +53,11 @@ class LlmCallCount(Assertion):
         """
         failed = " + t.failed_llm_attempts" if self.include_failed else ""
         at_least = " + coalesce(t.failed_llm_attempts, k.failed, 0)" if self.include_failed else ""
-        decided = "g.low >= :min" if self.max is None else "g.low > :max"
+        bounds = self._bounds
+        decided = "g.low > :max" if "max" in bounds else "g.low >= :min"
         return Query(
             f"""
-SELECT g.run_id AS run_id, {decide_sql("g.low", "g.high", self.min, self.max)} AS holds,
+SELECT g.run_id AS run_id, {decide_sql("g.low", "g.high", bounds.get("min"), bounds.get("max"))} AS holds,
        CASE WHEN {decided} THEN TRUE ELSE FALSE END AS final,
        CASE WHEN {decided} AND {still_open("g.run_id")} THEN FALSE ELSE TRUE END AS settled,
        CASE WHEN g.high IS NOT NULL THEN NULL WHEN g.answered IS NULL THEN 'llm_calls'
@@ -75,7 +78,7 @@ FROM (
   ) AS k ON k.run_id = t.run_id
 ) AS g
 """,
-            self._bounds(),
+            dict(bounds),
         )
 
     def details(self) -> Query:
@@ -84,16 +87,19 @@ FROM (
 
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
         """Keep the answer; it is final when enough calls stay apart to decide it."""
-        sure = apart(details)
-        final = sure > self.max if self.max is not None else sure >= (self.min or 0)
+        bounds, sure = self._bounds, apart(details)
+        final = sure > bounds["max"] if "max" in bounds else sure >= bounds["min"]
         return Outcome(row["run_id"], bool(row["holds"]), final, row["missing"] or "", row)
 
-    def _bounds(self) -> dict[str, Scalar]:
-        return {name: value for name, value in (("min", self.min), ("max", self.max)) if value is not None}
+    @property
+    def _bounds(self) -> dict[str, int]:
+        """`min` and `max`, an exact count being both; what is given together must hold together."""
+        return bounds_of(self.count, self.min, self.max)
 
     def evidence(self) -> Query:
         """Return the calls, those beyond the maximum first, and the line that reconciles spans with calls."""
-        beyond = "0" if self.max is None else "CASE WHEN g.place > :max THEN 0 ELSE 1 END"
+        most = self._bounds.get("max")
+        beyond = "0" if most is None else "CASE WHEN g.place > :max THEN 0 ELSE 1 END"
         outcomes = "" if self.include_failed else " WHERE c.outcome = 'ok'"
         return Query(
             f"""
@@ -118,12 +124,12 @@ JOIN selected_runs AS q ON q.run_id = p.run_id
 WHERE p.kind = 'llm'
 GROUP BY p.run_id
 """,
-            {} if self.max is None else {"max": self.max},
+            {} if most is None else {"max": most},
         )
 
     def expectation(self) -> Any:
         """Return the bounds."""
-        return self._bounds()
+        return self._bounds
 
     def actual(self, outcome: Outcome) -> Any:
         """Return the count; None when unknown."""
@@ -132,7 +138,7 @@ GROUP BY p.run_id
     def explain(self, outcome: Outcome) -> str:
         """Say the count against the bounds."""
         row = outcome.row
-        asked = f"{words(self.min, self.max)} asked for"
+        asked = f"{words(self._bounds.get('min'), self._bounds.get('max'))} asked for"
         if row["answered"] is None:
             if not row["low"]:
                 return f"The number of model calls is unknown, {asked}."

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BeforeValidator, WithJsonSchema, model_validator
+from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._bounds import Bounds, decide_sql, plural, words
+from clawtrace.assertions._bounds import Bounds, Counted, decide_sql, plural, words
 from clawtrace.assertions._span_condition import SpanCondition, parts_of
 from clawtrace.assertions._span_sql import Compiled, compile_conditions, stays
 from clawtrace.assertions.base import Assertion, Outcome
@@ -24,17 +24,6 @@ _RECORDED = {
     "llm_calls": ("llm", ("request_model", "response_model")),
     "errors": ("", ("error", "error_type")),
 }
-
-
-def _exactly(written: Any) -> Any:
-    """Take a number for both bounds."""
-    return {"min": written, "max": written} if isinstance(written, int) and not isinstance(written, bool) else written
-
-
-_WHOLE = {"type": "integer", "minimum": 0}
-_COUNT_SCHEMA = WithJsonSchema(
-    {"anyOf": [_WHOLE, {"type": "object", "properties": {"min": _WHOLE, "max": _WHOLE}, "additionalProperties": False}]}
-)
 
 
 class SpanQuery(Assertion):
@@ -64,7 +53,7 @@ class SpanQuery(Assertion):
     """Which spans are meant; `{}` means all."""
     where: SpanCondition | None = None
     """What every selected span must satisfy."""
-    count: Annotated[Bounds, BeforeValidator(_exactly), _COUNT_SCHEMA] = Bounds(min=1)
+    count: Counted = Bounds(min=1)
     """How many spans are right: a number, or `min`, `max` or both."""
 
     @model_validator(mode="after")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from decimal import Decimal
@@ -18,6 +19,9 @@ __all__ = ["Sql"]
 
 _ROWS = 100
 """Rows that are fetched and shown when none, or fewer, are expected."""
+
+_TOLD, _TOLD_LENGTH = 3, 200
+"""Rows of each kind that the message tells, and characters of each."""
 
 # Relations that stay empty where the instrumentation cannot record them, and the total that is then NULL.
 _TOTALS = {
@@ -97,7 +101,7 @@ JOIN selected_runs AS s ON s.run_id = t.run_id
         """Compare the rows with those expected, unless what they are made from cannot have been recorded."""
         rows = [{name: _plain(value) for name, value in detail.items()} for detail in details]
         blind = next((name for name in self._relations if row[_TOTALS[name]] is None), "")
-        holds = None if blind else _same_rows(rows, [_plain(expected) for expected in self._expected])
+        holds = None if blind else not any(_differing(rows, [_plain(expected) for expected in self._expected]))
         return Outcome(row["run_id"], holds, False, blind, {**row, "rows": rows})
 
     @property
@@ -118,17 +122,22 @@ JOIN selected_runs AS s ON s.run_id = t.run_id
         return max(_ROWS, len(self._expected))
 
     def explain(self, outcome: Outcome) -> str:
-        """Say how many rows were found."""
-        found = len(outcome.row["rows"])
+        """Say how many rows were found, and which of them are wrong."""
+        rows = outcome.row["rows"]
+        found = len(rows)
         count = f"more than {self._shown} rows" if found > self._shown else plural(found, "row")
         if outcome.holds is None:
             return (
                 f"The query returned {count}, and reads `{outcome.missing}`, which the instrumentation cannot record."
             )
+        if outcome.holds:
+            return f"The query returned {count}, exactly those expected." if found else "The query returned no row."
         if not self._expected:
-            return f"The query returned {count}; there should be none." if found else "The query returned no row."
-        which = "exactly those expected" if outcome.holds else f"not the {plural(len(self._expected), 'row')} expected"
-        return f"The query returned {count}, {which}."
+            return f"The query returned {count}; there should be none: {_listed(rows)}."
+        extra, absent = _differing(rows, [_plain(row) for row in self._expected])
+        told = {"not expected": extra, "expected and not found": absent}
+        differs = "; ".join(f"{word}: {_listed(of)}" for word, of in told.items() if of)
+        return f"The query returned {count} where {len(self._expected)} were expected; {differs}."
 
 
 def _plain(value: Any) -> Any:
@@ -142,15 +151,26 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def _same_rows(found: Sequence[Any], expected: Sequence[Any]) -> bool:
-    """Return whether both hold the same rows, each as often; booleans are no numbers."""
-    left = list(expected)
+def _listed(rows: Sequence[Any]) -> str:
+    """Return the first of some rows as JSON, each cut to a readable length."""
+    shown = [json.dumps(row, ensure_ascii=False) for row in rows[:_TOLD]]
+    more = [f"and {len(rows) - _TOLD} more"] if len(rows) > _TOLD else []
+    return ", ".join([one if len(one) <= _TOLD_LENGTH else one[: _TOLD_LENGTH - 1] + "…" for one in shown] + more)
+
+
+def _differing(found: Sequence[Any], expected: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the rows that were found and not expected, and those that were expected and not found.
+
+    A row counts as often as it is there; booleans are no numbers.
+    """
+    extra, left = [], list(expected)
     for row in found:
         place = next((place for place, other in enumerate(left) if _same(row, other)), None)
         if place is None:
-            return False
-        del left[place]
-    return not left
+            extra.append(row)
+        else:
+            del left[place]
+    return extra, left
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions._apart import still_open
-from clawtrace.assertions._bounds import Bounds, check_bounds, decide_sql, plural, words
+from clawtrace.assertions._bounds import Bounds, Counted, check_bounds, decide_sql, plural, words
 from clawtrace.assertions._redacted import holds_mark
 from clawtrace.assertions._result_text import contains
 from clawtrace.assertions.arguments import ArgumentMode, check_arguments, check_path, match_arguments
@@ -69,8 +69,8 @@ class ToolCall(Assertion):
     """`subset`: others are allowed; `exact`: no others; `superset`: no others, and given ones may be absent."""
     ignore: tuple[Annotated[str, AfterValidator(check_path)], ...] = ()
     """JSONPaths left out of the comparison: `$.a.b`, `$['a']`, `$.list[0]`, `$.list[*]`, `$..name`."""
-    count: Bounds = Bounds(min=1)
-    """How many such calls are right: `min`, `max` or both."""
+    count: Counted = Bounds(min=1)
+    """How many such calls are right: a number, or `min`, `max` or both."""
     status: Literal["ok", "error", "blocked"] | None = None
     """How the call ended."""
     result_contains: Annotated[str, Field(min_length=1)] | None = None

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydantic import model_validator
-from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions._apart import apart, still_open, tool_calls_apart
 from clawtrace.assertions._attempts import attempts_evidence, counted_attempts, describe_attempts
-from clawtrace.assertions._bounds import Count, check_bounds, decide_sql, need_one_of, plural, words
+from clawtrace.assertions._bounds import Count, Counted, bounds_of, check_count, decide_sql, plural, words
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.matchers import Matcher
 from clawtrace.model.query import Query, Resolve, Scalar
@@ -39,8 +38,8 @@ class ToolCallCount(Assertion):
     main_field = "count"
     requires = ("tool_calls.name", "tool_calls.outcome")
 
-    count: Count | None = None
-    """The exact number of calls."""
+    count: Counted | None = None
+    """The exact number of calls, or `{min, max}`."""
     min: Count | None = None
     """Smallest number of calls."""
     max: Count | None = None
@@ -50,23 +49,13 @@ class ToolCallCount(Assertion):
 
     @model_validator(mode="after")
     def _check(self) -> ToolCallCount:
-        need_one_of(self, "count", "min", "max")
-        check_bounds(self.min, self.max, alone=self.count is None)
-        least, most = self._bounds.get("min"), self._bounds.get("max")
-        if least is not None and most is not None and least > most:
-            raise PydanticCustomError(
-                "bounds",
-                "`count` ({count}) is outside of `min` and `max`: no number can meet all",
-                {"count": self.count},
-            )
+        check_count(self, self.count, self.min, self.max)
         return self
 
     @property
     def _bounds(self) -> dict[str, int]:
         """`min` and `max`, an exact count being both; what is given together must hold together."""
-        lower = [bound for bound in (self.min, self.count) if bound is not None]
-        upper = [bound for bound in (self.max, self.count) if bound is not None]
-        return ({"min": max(lower)} if lower else {}) | ({"max": min(upper)} if upper else {})
+        return bounds_of(self.count, self.min, self.max)
 
     @property
     def _matching(self) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from clawtrace.assertions._attempts import attempts_evidence, attempts_query, describe_attempts
+from clawtrace.assertions._handoffs import HANDED_OVER, handed_over, handoff_words
 from clawtrace.assertions._log_source import LogSource
-from clawtrace.assertions.base import Outcome
+from clawtrace.assertions.base import Outcome, Row
 from clawtrace.assertions.matchers import Matcher
 from clawtrace.model.query import Query, Resolve
 
@@ -39,7 +41,15 @@ class ToolWasCalled(LogSource):
 
     def query(self) -> Query:
         """Count the calls."""
-        return Query(attempts_query(_MATCHING, found=True))
+        return Query(attempts_query(_MATCHING, found=True, handoffs=True))
+
+    def details(self) -> Query:
+        """Return the names of tools that only handed over to another agent."""
+        return Query(HANDED_OVER)
+
+    def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
+        """Keep the answer, and note the handoff that was meant."""
+        return handed_over(self.outcome(row), details, self.tool)
 
     def evidence(self) -> Query:
         """Return the calls, by start."""
@@ -59,8 +69,6 @@ class ToolWasCalled(LogSource):
             return self.other_run(outcome)
         if outcome.holds is None:
             return f"Whether `{self.tool}` was called is unknown: no call of that name is recorded."
-        return (
-            f"`{self.tool}` was called {describe_attempts(outcome)}."
-            if outcome.holds
-            else (f"`{self.tool}` was never called.")
-        )
+        if outcome.holds:
+            return f"`{self.tool}` was called {describe_attempts(outcome)}."
+        return f"`{self.tool}` was never called.{handoff_words(outcome)}"

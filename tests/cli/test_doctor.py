@@ -15,7 +15,14 @@ import pytest
 from clawtrace.store.owner import Owner, write_owner
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
-PROTOCOLS = ["OTLP/gRPC", "OTLP/HTTP protobuf", "OTLP/HTTP protobuf, gzip", "OTLP/HTTP JSON"]
+PROTOCOLS = [
+    "OTLP/gRPC",
+    "OTLP/gRPC to the HTTP port",
+    "OTLP/HTTP protobuf",
+    "OTLP/HTTP protobuf to the gRPC port",
+    "OTLP/HTTP protobuf, gzip",
+    "OTLP/HTTP JSON",
+]
 
 
 def findings(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:

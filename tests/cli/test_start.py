@@ -16,7 +16,7 @@ UNUSED = {
 
 UNUSED_OWN = {
     "clawtrace.campaign", "clawtrace.config.suite", "clawtrace.receiver.decode_protobuf", "clawtrace.receiver.grpc_server",
-    "clawtrace.receiver.http_server", "clawtrace.receiver.receiver", "clawtrace.report.json_report",
+    "clawtrace.receiver.ports", "clawtrace.receiver.receiver", "clawtrace.report.json_report",
     "clawtrace.report.junit", "clawtrace.report.tree", "clawtrace.runners.command",
 }  # fmt: skip
 

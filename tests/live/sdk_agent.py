@@ -22,9 +22,6 @@ if how == "doubled_path":
 if how == "nameless_path":
     os.environ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] = f"{endpoint.partition('/run/')[0]}/api/traces"
     os.environ["OTEL_EXPORTER_OTLP_HEADERS"] = ""
-if how == "grpc_to_http":
-    os.environ["OTEL_EXPORTER_OTLP_PROTOCOL"] = "grpc"
-    os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = endpoint.partition("/run/")[0]
 if how == "nobody_listens":
     os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://127.0.0.1:9"
 

@@ -209,9 +209,8 @@ class TestNoTrace:
             ("$AGENT os_exit_at_once read", "the agent ended without flushing"),
             ("$AGENT doubled_path read", "unknown path '/run/"),
             ("$AGENT nameless_path read", "requests that named no run were turned away while it ran: unknown path '/api/"),
-            ("$AGENT grpc_to_http read", "send gRPC to the receiver's gRPC port"),
         ],
-        ids=["no_span", "wrong_port", "os_exit_at_once", "doubled_path", "wrong_path_without_run", "grpc_on_the_http_port"],
+        ids=["no_span", "wrong_port", "os_exit_at_once", "doubled_path", "wrong_path_without_run"],
     )  # fmt: skip
     def test_no_span_at_all(self, suite, command, words):
         """Skipped, never passed, with the usual causes or the very one."""

@@ -226,11 +226,11 @@ class TestEvidenceLast:
     def test_also_when_it_turned_out_before_the_commit(self):
         """Both may be of one commit, after which the connections are told what they carried."""
         connections = Connections(Changes())
-        early = connections.opened("ipv4:127.0.0.1:1")
+        early = connections.opened(4318)
         connections.joined(7, 1)
         connections.carried(early, [7])
 
-        assert connections.of_run(1) == (True, False)
+        assert connections.carry(1)
 
 
 class TestUnread:
@@ -274,30 +274,6 @@ class TestUnread:
         assert {f"s{n}" for n in range(1, 9)} == set(sink.runs()["r1"])
 
 
-class TestWithoutKernelTables:
-    """On systems that do not tell of connections (no ``/proc/net/tcp``)."""
-
-    @pytest.fixture(autouse=True)
-    def no_tables(self, monkeypatch):
-        monkeypatch.setattr("clawtrace.receiver.grpc_server.port_state", lambda _: None)
-
-    def test_grpc_settles(self, receiver, sink):
-        """A run whose spans came over gRPC settles: whether its connection is open cannot be known."""
-        receiver.open_run("r1")
-        agent(receiver, "grpc", "r1").communicate()
-
-        assert wait_closed(receiver, "r1", processes_gone=True, settle_ms=50) == ClosedBy.SETTLED
-        assert {"root", "child", "said"} == set(sink.runs()["r1"])
-
-    def test_http_closes_by_exit(self, receiver, sink):
-        """A run that sent nothing over gRPC is closed by exit all the same."""
-        receiver.open_run("r1")
-        agent(receiver, "http/protobuf", "r1").communicate()
-
-        assert wait_closed(receiver, "r1", processes_gone=True, **LONG) == ClosedBy.EXIT
-        assert {"root", "child", "said"} == set(sink.runs()["r1"])
-
-
 class TestHalfWay:
     """What is somewhere between the sender and the queue holds the close up; each stage is stopped on purpose."""
 
@@ -318,7 +294,7 @@ class TestHalfWay:
         """A request in a connection that the server has not even accepted is read before the close."""
         receiver.open_run("r1")
         stop = threading.Event()
-        receiver._http._loop.call_soon_threadsafe(stop.wait)
+        receiver._ports._loop.call_soon_threadsafe(stop.wait)
         address = urlsplit(receiver.endpoints.http)
         body = raw(traces(span("s"), resource={RUN: "r1"}))
         head = "POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\n"

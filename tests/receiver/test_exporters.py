@@ -140,7 +140,7 @@ class TestSettings:
         with pytest.raises(ReceiverError, match="belong together"):
             ReceiverSettings(tls_certificate=tmp_path)
 
-    @pytest.mark.parametrize("host", ["0.0.0.0", "::1", "localhost"])
+    @pytest.mark.parametrize("host", ["0.0.0.0", "::1", "::", "localhost"])
     def test_other_addresses(self, sink, host):
         """Exporters are pointed at an address they can reach, whatever the receiver listens on."""
         with Receiver(sink, ReceiverSettings(host=host, insecure=True), environ={}) as receiver:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from urllib.parse import urlsplit
 
@@ -147,18 +146,6 @@ def test_token(sink):
         assert export(base, "traces", body, metadata={"x-clawtrace-token": "no"})[0] == grpc.StatusCode.UNAUTHENTICATED
         assert export(base, "traces", body, metadata={"authorization": "Bearer s3cret"})[0] == grpc.StatusCode.OK
         assert export(base, "traces", body, metadata={"x-clawtrace-token": "s3cret"})[0] == grpc.StatusCode.OK
-
-
-def test_http_on_the_grpc_port(base, sink):
-    """HTTP/1.1 bytes on the gRPC port end their connection; the next good call is stored."""
-    address = urlsplit(base)
-    with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
-        connection.sendall(b"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n")
-        while connection.recv(4096):
-            pass
-    export(base, "traces", raw(traces(span("s"), resource={RUN: "r1"})))
-
-    assert sink.runs() == {"r1": ["s"]}
 
 
 def test_a_taken_port(sink, receiver):

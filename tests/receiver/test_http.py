@@ -182,7 +182,7 @@ class TestAccepted:
         with connect(base) as connection:
             connection.sendall(head(0) + other[:20])
             answers = [read_answer(connection)]  # so that the part behind the first request was read as well
-            receiver._http._loop.call_soon_threadsafe(sent.wait)
+            receiver._ports._loop.call_soon_threadsafe(sent.wait)
             connection.sendall(other[20:])
             sent.set()
             answers.append(read_answer(connection))
@@ -195,7 +195,7 @@ class TestAccepted:
         with socket.create_connection((urlsplit(base).hostname, urlsplit(base).port)) as connection:
             connection.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
             connection.recv(1)
-            (protocol,) = receiver._http._site.protocols
+            (protocol,) = receiver._ports._site.visitors
             sent_from = protocol.transport.get_extra_info("socket")
 
             assert sent_from.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
@@ -361,10 +361,10 @@ class TestRefused:
         assert caplog.text == ""
 
     def test_header_junk(self, base):
-        """Bytes that are no HTTP, HTTP/2 and endless headers get an answer and a closed connection."""
+        """Bytes that are no HTTP, TLS where there is none, and endless headers get an answer and a closed connection."""
         for sent, words in (
             (b"\x00\x01\x02garbage\r\n\r\n", b"no HTTP/1.1 request"),
-            (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"send gRPC to the receiver's gRPC port"),
+            (bytes.fromhex("1603010200010001fc0303") + bytes(500), b"this receiver has no TLS"),
             (b"POST /v1/traces HTTP/1.1\r\n" + b"x-a: b\r\n" * 200_000, b"longer than 65536 bytes"),
         ):
             with connect(base) as connection:

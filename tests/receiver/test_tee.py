@@ -219,8 +219,9 @@ class TestLost:
         assert (told.forwarded, dict(told.dropped)) == (2, {"answered 400": 1})
 
     def test_a_grpc_port_is_told_apart(self, receiver) -> None:
-        """A tee to a port of OTLP/gRPC fails with words that say so, not silently."""
-        with teeing(receiver.endpoints.grpc) as first:
+        """A tee to a port of OTLP/gRPC alone fails with words that say so, not silently."""
+        host, port = receiver._grpc.address
+        with teeing(f"http://{host}:{port}") as first:
             post(first.endpoints.http, "/v1/traces", good())
         ((reason, _),) = first.forwarded().dropped.items()
 

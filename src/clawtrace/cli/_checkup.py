@@ -102,7 +102,8 @@ def _receiver(project: Project) -> Iterator[Finding]:
     with session:
         points = session.endpoints
         chosen = "free ports, new ones each time" if settings.grpc_port == settings.http_port == 0 else "the project's"
-        yield Finding("receiver", "ok", f"It listens: gRPC on {points.grpc}, HTTP on {points.http} ({chosen}).")
+        said = f"It listens on {points.grpc} (announced for gRPC) and {points.http} (for HTTP), {chosen}."
+        yield Finding("receiver", "ok", said)
         for name, send in _SENDERS.items():
             yield _sent(name, send, session)
 
@@ -163,11 +164,11 @@ def _protobuf(run_id: str) -> bytes:
     return body
 
 
-def _over_grpc(session: Session, run_id: str) -> None:
+def _over_grpc(session: Session, run_id: str, base: str) -> None:
     import grpc
 
     # A proxy of the shell's is a matter for its own check.
-    address = urlsplit(session.endpoints.grpc).netloc
+    address = urlsplit(base).netloc
     with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
         channel.unary_unary(_EXPORT)(_protobuf(run_id), timeout=_SECONDS, metadata=tuple(_token(session).items()))
 
@@ -177,8 +178,8 @@ def _token(session: Session) -> dict[str, str]:
     return {"x-clawtrace-token": token} if token else {}
 
 
-def _post(session: Session, body: bytes, kind: str, encoding: str | None = None) -> None:
-    address = urlsplit(session.endpoints.http)
+def _post(session: Session, base: str, body: bytes, kind: str, encoding: str | None = None) -> None:
+    address = urlsplit(base)
     assert address.hostname is not None
     connection = http.client.HTTPConnection(address.hostname, address.port, timeout=_SECONDS)
     headers = {"content-type": kind} | _token(session) | ({"content-encoding": encoding} if encoding else {})
@@ -191,13 +192,21 @@ def _post(session: Session, body: bytes, kind: str, encoding: str | None = None)
         connection.close()
 
 
+def _over_http(session: Session, run_id: str, base: str) -> None:
+    _post(session, base, _protobuf(run_id), "application/x-protobuf")
+
+
 _SENDERS: Mapping[str, Callable[[Session, str], None]] = {
-    "OTLP/gRPC": _over_grpc,
-    "OTLP/HTTP protobuf": lambda session, run_id: _post(session, _protobuf(run_id), "application/x-protobuf"),
+    "OTLP/gRPC": lambda session, run_id: _over_grpc(session, run_id, session.endpoints.grpc),
+    "OTLP/gRPC to the HTTP port": lambda session, run_id: _over_grpc(session, run_id, session.endpoints.http),
+    "OTLP/HTTP protobuf": lambda session, run_id: _over_http(session, run_id, session.endpoints.http),
+    "OTLP/HTTP protobuf to the gRPC port": lambda session, run_id: _over_http(session, run_id, session.endpoints.grpc),
     "OTLP/HTTP protobuf, gzip": lambda session, run_id: _post(
-        session, gzip.compress(_protobuf(run_id)), "application/x-protobuf", "gzip"
+        session, session.endpoints.http, gzip.compress(_protobuf(run_id)), "application/x-protobuf", "gzip"
     ),
-    "OTLP/HTTP JSON": lambda session, run_id: _post(session, json.dumps(_message(run_id)).encode(), "application/json"),
+    "OTLP/HTTP JSON": lambda session, run_id: _post(
+        session, session.endpoints.http, json.dumps(_message(run_id)).encode(), "application/json"
+    ),
 }
 
 

@@ -187,9 +187,8 @@ def _no_trace_hint(
     ended = _bad_end(*ends[0]) if ends else ""
     return (
         f"Nothing arrived at all. {ended}Usual causes{' otherwise' if ended else ''}: no exporter is configured or it "
-        "points elsewhere (print what we set with `clawtrace env`), an exporter of OTLP/HTTP sends to the gRPC port "
-        "(which ends its connection without an answer), the SDK is disabled (OTEL_SDK_DISABLED), or the agent ended "
-        "without flushing its exporter."
+        "points elsewhere (print what we set with `clawtrace env`), the SDK is disabled (OTEL_SDK_DISABLED), or the agent "
+        "ended without flushing its exporter."
     )
 
 

@@ -2,8 +2,7 @@
 
 (a) the processes have exited and no connection that carried the run's spans is open, (b) somebody said so,
 (c) nothing arrived for `settle_ms` after the last arrival and after the command's end, at most `trace_timeout_ms`.
-Waiting is for events: commits and connections that end. Only an open gRPC connection, whose end nobody reports,
-is looked at again after short, growing steps.
+Waiting is for events: commits and connections that end.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from clawtrace.receiver.receiver import Receiver
 
 __all__ = ["wait_closed"]
 
-_GRPC_LOOK_SECONDS = (0.002, 0.1)
 _REST_SECONDS = 0.5
 """Shortest time given to what is half-way in, also when everything else has run out: a busy machine is no reason to
 say that spans were still arriving."""
@@ -72,23 +70,18 @@ class _Wait:
 
     def wait(self) -> ClosedBy:
         """Wait and say what closed the run."""
-        step, longest = _GRPC_LOOK_SECONDS
         while True:
             version = self._receiver.changes.version
             seconds = min(self._settled_at(), self._limit) - time.monotonic()
             rested = self._receiver.rest(self._run_id, max(seconds, _REST_SECONDS))
-            carriers = self._receiver.carriers(self._run_id)
-            if rested and self._gone and not carriers:
+            if rested and self._gone and not self._receiver.is_carried(self._run_id):
                 return ClosedBy.EXIT
             now = time.monotonic()
             if rested and now >= self._settled_at():
                 return ClosedBy.SETTLED
             if now >= self._limit:
                 return ClosedBy.TIMEOUT
-            seconds = min(self._settled_at(), self._limit) - now
-            if self._gone and carriers.grpc:
-                seconds, step = min(seconds, step), min(2 * step, longest)
-            self._receiver.changes.wait(version, seconds)
+            self._receiver.changes.wait(version, min(self._settled_at(), self._limit) - now)
 
     def _settled_at(self) -> float:
         """Return when nothing will have arrived for long enough."""

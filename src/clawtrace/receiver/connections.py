@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 __all__ = ["Changes", "Connection", "Connections"]
 
-_PEER_LIMIT = 4_096
 _JOINED_LIMIT = 100_000
 
 
@@ -40,60 +38,55 @@ class Changes:
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """One connection of an exporter."""
+    """One connection of an exporter, whichever protocol it speaks."""
 
-    number: int
-    peer: str
-    """``ipv4:127.0.0.1:54321`` as gRPC writes it."""
+    port: int
+    """Which of our ports it came to."""
     runs: set[int] = field(default_factory=set)
     """Runs that it carried spans or log records of."""
 
-    @property
-    def port(self) -> int:
-        """The peer's port; 0 where it has none."""
-        digits = self.peer.rpartition(":")[2]
-        return int(digits) if digits.isdigit() else 0
-
 
 class Connections:
-    """All open connections; gRPC's are kept until the kernel no longer knows them."""
+    """All open connections of exporters."""
 
     def __init__(self, changes: Changes) -> None:
         self._lock = threading.Lock()
         self._changes = changes
-        self._numbers = itertools.count(1)
         self._open: set[Connection] = set()
-        self._peers: dict[str, Connection] = {}
+        self._relayed: dict[int, Connection] = {}
+        """By the port that the gRPC server sees its bytes come from; ended ones stay until the port is used again, because
+        their last calls may be handed out later."""
         self._joined: dict[int, int] = {}
         """Run of a trace that stood for itself → the run that it has turned out to be of."""
 
-    def opened(self, peer: str) -> Connection:
-        """Note an HTTP connection."""
+    def opened(self, port: int) -> Connection:
+        """Note a connection to our `port`."""
+        connection = Connection(port)
         with self._lock:
-            connection = Connection(next(self._numbers), peer)
             self._open.add(connection)
         return connection
 
     def closed(self, connection: Connection) -> None:
-        """Note that an HTTP connection has ended."""
+        """Note that a connection has ended and that everything it sent was read."""
         with self._lock:
             self._open.discard(connection)
         self._changes.tell()
 
-    def grpc(self, peer: str) -> Connection:
-        """Return the gRPC connection of `peer`, noting it when it is new."""
+    def relayed(self, connection: Connection, port: int) -> None:
+        """Note that the gRPC server sees the bytes of a connection come from the local `port`."""
         with self._lock:
-            connection = self._peers.get(peer)
-            if connection is None:
-                if len(self._peers) >= _PEER_LIMIT:
-                    del self._peers[next(iter(self._peers))]
-                connection = self._peers[peer] = Connection(next(self._numbers), peer)
-            return connection
+            self._relayed[port] = connection
 
-    def grpc_gone(self, ports: set[int]) -> None:
-        """Forget gRPC connections whose peer port is not among `ports`, the open ones."""
+    @property
+    def any_relayed(self) -> bool:
+        """Whether a connection ever spoke gRPC."""
+        return bool(self._relayed)
+
+    def of_call(self, peer: str) -> Connection | None:
+        """Return the connection of a gRPC call whose bytes came from `peer`, None where it did not come through our ports."""
+        port = peer.rpartition(":")[2]
         with self._lock:
-            self._peers = {peer: one for peer, one in self._peers.items() if one.port in ports}
+            return self._relayed.get(int(port)) if port.isdigit() else None
 
     def carried(self, connection: Connection, runs: Iterable[int]) -> None:
         """Note that a connection carried something of `runs`."""
@@ -109,16 +102,14 @@ class Connections:
             if len(self._joined) >= _JOINED_LIMIT:
                 del self._joined[next(iter(self._joined))]
             self._joined[alone] = run_no
-            for connection in (*self._open, *self._peers.values()):
+            for connection in self._open:
                 if alone in connection.runs:
                     connection.runs.add(run_no)
 
-    def of_run(self, run_no: int) -> tuple[bool, bool]:
-        """Say whether an HTTP and whether a gRPC connection that carried something of the run is open."""
+    def carry(self, run_no: int) -> bool:
+        """Say whether a connection that carried something of the run is open."""
         with self._lock:
-            http = any(run_no in one.runs for one in self._open)
-            grpc = any(run_no in one.runs for one in self._peers.values())
-        return http, grpc
+            return any(run_no in one.runs for one in self._open)
 
     def runs_of(self, connection: Connection) -> set[int]:
         """Return the runs that a connection carried something of, so far."""

@@ -61,15 +61,7 @@ class Desk:
         given = token or (bearer.strip() if scheme.lower() == "bearer" else "")
         return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())
 
-    def refused(
-        self,
-        signal: Signal,
-        protocol: Protocol,
-        named_run: str,
-        connection: Connection,
-        port: int,
-        reason: str,
-    ) -> None:
+    def refused(self, signal: Signal, protocol: Protocol, named_run: str, connection: Connection, reason: str) -> None:
         """Record a request that was not read; it may come again.
 
         It is counted for the run that its header or path names, else for the runs that its connection carried so far,
@@ -77,7 +69,7 @@ class Desk:
         nothing, so a request of theirs is counted in the total only.
         """
         receipt = Receipt(NO_RUN, 0, time.time_ns(), protocol, signal, refused=1, reason=reason)
-        self._lost(receipt, named_run, connection, port)
+        self._lost(receipt, named_run, connection, connection.port)
 
     def rejected(self, request: Request, reason: str) -> None:
         """Record a request that was read and will never be accepted, for the same runs as `refused`."""

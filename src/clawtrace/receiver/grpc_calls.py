@@ -12,12 +12,9 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clawtrace.receiver.answers import Code
-
-if TYPE_CHECKING:
-    import grpc
 
 __all__ = ["Call", "CallServer", "Reader"]
 
@@ -119,11 +116,10 @@ class CallServer:
         """Guards the calls that are neither answered nor refused."""
         self._stopped = threading.Event()
 
-    def listen(self, address: str, credentials: grpc.ServerCredentials | None = None) -> int:
+    def listen(self, address: str) -> int:
         """Take a port and return its number; 0 when it cannot be taken."""
-        secure = () if credentials is None else (credentials._credentials,)
         try:
-            return int(self._server.add_http2_port(address.encode(), *secure))
+            return int(self._server.add_http2_port(address.encode()))
         except RuntimeError:
             return 0
 

@@ -24,10 +24,10 @@ from clawtrace.receiver.http_body import (
     SlowBodyError,
     TooLargeError,
 )
-from clawtrace.receiver.http_protocol import Site
 from clawtrace.receiver.payload import Signal
 from clawtrace.receiver.questions import QUESTIONS_PATH, Questions
 from clawtrace.receiver.request import Answer, Outcome, Protocol, Request
+from clawtrace.receiver.site import Site
 
 __all__ = ["HttpApp"]
 
@@ -92,12 +92,11 @@ class _Answers:
 
 
 class HttpApp:
-    """The ASGI application; one for a port. It is made in the event loop that runs it."""
+    """The ASGI application. It is made in the event loop that runs it."""
 
-    def __init__(self, desk: Desk, site: Site, port: int, questions: Questions | None) -> None:
+    def __init__(self, desk: Desk, site: Site, questions: Questions | None) -> None:
         self._desk = desk
         self._site = site
-        self._port = port
         self._questions = questions
         self._answers = _Answers()
 
@@ -164,7 +163,7 @@ class HttpApp:
         named = headers.get("x-clawtrace-run-id", "") or (run["run"] if run else "")
         if named and method == "POST" and not path.rstrip("/").endswith("/metrics"):
             protocol: Protocol = "http/json" if _media_type(headers) == _JSON else "http/protobuf"
-            self._desk.refused("traces", protocol, named, link, self._port, reason)
+            self._desk.refused("traces", protocol, named, link, reason)
         else:
             self._desk.counters.turned_away(reason)
 
@@ -196,7 +195,7 @@ class HttpApp:
             data,
             envelope.as_json,
             time.time_ns(),
-            self._port,
+            envelope.link.port,
             header_run=envelope.run_of_header,
             path_run=envelope.run_of_path,
             connection=envelope.link,
@@ -224,7 +223,7 @@ class HttpApp:
     def _refuse(self, envelope: _Envelope, reason: str) -> None:
         protocol: Protocol = "http/json" if envelope.as_json else "http/protobuf"
         named = envelope.run_of_header or envelope.run_of_path
-        self._desk.refused(envelope.signal, protocol, named, envelope.link, self._port, reason)
+        self._desk.refused(envelope.signal, protocol, named, envelope.link, reason)
 
     # -- the answer ------------------------------------------------------------------------------------------------
 

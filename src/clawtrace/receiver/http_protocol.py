@@ -1,95 +1,56 @@
-"""Connections of the HTTP port: uvicorn's protocol, taught to say what state a connection is in."""
+"""Connections that speak HTTP/1.1: uvicorn's protocol, taught to say what state a connection is in."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import select
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from clawtrace.receiver.connections import Connection, Connections
-from clawtrace.receiver.counters import Counters
+from clawtrace.receiver.site import Site, unread
 
-__all__ = ["ExporterProtocol", "Site", "readable"]
+if TYPE_CHECKING:
+    from clawtrace.receiver.connections import Connection
+
+__all__ = ["ExporterProtocol"]
 
 _LOG = logging.getLogger("clawtrace.receiver.http")
 # What uvicorn warns of is a sender's mistake, which is answered and counted here.
 _LOG.setLevel(logging.ERROR)
 
 _HEAD_LIMIT = 64 * 1024
-_HTTP2_PREFACE = b"PRI * HTTP/2"
-_HTTP2 = "this is the port of OTLP/HTTP, and HTTP/2 bytes came (gRPC?); send gRPC to the receiver's gRPC port"
+_HELLO = b"\x16\x03"
+"""How a client begins to speak TLS."""
+_TLS = "a TLS handshake came, and this receiver has no TLS: its address begins with `http://`"
 _NOT_HTTP = "the bytes are no HTTP/1.1 request"
 _LONG_HEAD = f"the request's headers are longer than {_HEAD_LIMIT} bytes"
 _UPGRADE = (b"upgrade", b"http2-settings")
 """Headers of a request that offers another protocol (Java's own HTTP client offers HTTP/2 in each)."""
 
 
-class Site:
-    """What the connections of one HTTP port share; used in its event loop only."""
-
-    def __init__(self, connections: Connections, counters: Counters, *, head_seconds: float) -> None:
-        self.connections = connections
-        self.counters = counters
-        self.head_seconds = head_seconds
-        """How long the headers of a request may take."""
-        self.protocols: set[ExporterProtocol] = set()
-        self.reading: dict[Connection, int] = {}
-        """Connections whose request is being read and has not reached the queue."""
-        self.activity = asyncio.Event()
-        """Set whenever a connection's state changes."""
-
-    def begin(self, link: Connection) -> None:
-        """The reading of a request begins."""
-        self.reading[link] = self.reading.get(link, 0) + 1
-
-    def end(self, link: Connection) -> None:
-        """A request is in the queue, or given up."""
-        left = self.reading[link] - 1
-        if left:
-            self.reading[link] = left
-        else:
-            del self.reading[link]
-        self.activity.set()
-
-    def matters(self, link: Connection, run_no: int) -> bool:
-        """Say whether a connection may still bring something of the run: it did before, or is of no run so far."""
-        runs = self.connections.runs_of(link)
-        return not runs or run_no in runs
-
-    def unsettled(self, run_no: int) -> tuple[bool, bool]:
-        """Say whether anything of the run may be on its way, and whether some of that waits in a socket."""
-        waiting = any(p.has_unread() for p in self.protocols if self.matters(p.link, run_no))
-        halfway = any(p.halfway for p in self.protocols if self.matters(p.link, run_no))
-        return waiting or halfway or any(self.matters(link, run_no) for link in self.reading), waiting
-
-
-def readable(descriptor: int) -> bool:
-    """Say whether a socket has bytes, an end or a new connection to be read."""
-    if descriptor < 0:
-        return False
-    if not hasattr(select, "poll"):
-        return bool(select.select([descriptor], [], [], 0)[0])
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))
-
-
 class ExporterProtocol(HttpToolsProtocol):
     """One connection.
 
     Beyond uvicorn's: a request that was sent whole is answered (or at least stored) although the sender closed its
-    side right after it; headers are bounded in bytes and time; HTTP/2 bytes are explained; the offer of another protocol
-    is passed over (RFC 9110 §7.8) and the request read as it is, where uvicorn reads one without a body.
+    side right after it; headers are bounded in bytes and time; TLS where there is none is explained; the offer of another
+    protocol is passed over (RFC 9110 §7.8) and the request read as it is, where uvicorn reads one without a body.
+
+    Args:
+        site: what it shares with other connections.
+        link: the connection.
+        arguments: uvicorn's own.
     """
 
-    def __init__(self, site: Site, **arguments: Any) -> None:
-        super().__init__(**arguments)
+    relayed = False
+    transport: asyncio.Transport
+
+    def __init__(self, site: Site, link: Connection, **arguments: Any) -> None:
+        super().__init__(**arguments, app_state={"link": link})
         self.logger = _LOG
         self.site = site
+        self.link = link
         self.in_head = False
         """Whether a request's headers have begun and not ended."""
         self._head_bytes = 0
@@ -108,30 +69,24 @@ class ExporterProtocol(HttpToolsProtocol):
         if self.transport.is_closing() or self._sender_ended or self.flow.read_paused:
             return False
         socket = self.transport.get_extra_info("socket")
-        return socket is not None and readable(socket.fileno())
+        return socket is not None and unread(socket.fileno())
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Note the connection."""
         super().connection_made(transport)
-        host, port = self.client or ("", 0)
-        self.link = self.site.connections.opened(f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}")
-        self.app_state = {"link": self.link}
-        self.site.protocols.add(self)
+        self.site.visitors.add(self)
         self.site.activity.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Note the end of the connection."""
         super().connection_lost(exc)
         self._head_is_over()
-        self.site.protocols.discard(self)
+        self.site.visitors.discard(self)
         self.site.connections.closed(self.link)
         self.site.activity.set()
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser."""
-        if data.startswith(_HTTP2_PREFACE):
-            self._refuse(_HTTP2)
-            return
         self._head_bytes += len(data)
         self._unset_keepalive_if_required()
         while data:
@@ -174,7 +129,7 @@ class ExporterProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError:
-            self._refuse(_NOT_HTTP)
+            self._refuse(_TLS if data.startswith(_HELLO) else _NOT_HTTP)
         except httptools.HttpParserUpgrade as offer:
             return self._decline(data[offer.args[0] :])
         return b""

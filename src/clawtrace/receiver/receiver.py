@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -16,9 +15,9 @@ from clawtrace.receiver.connections import Changes, Connections
 from clawtrace.receiver.counters import Counters, Tally
 from clawtrace.receiver.desk import Desk
 from clawtrace.receiver.grpc_server import GrpcServer
-from clawtrace.receiver.http_server import HttpServer
 from clawtrace.receiver.intake import Intake
 from clawtrace.receiver.limits import Endpoints, ReceiverSettings, is_loopback
+from clawtrace.receiver.ports import Ports
 from clawtrace.receiver.redact import Redactor
 from clawtrace.receiver.request import Answer, Request
 from clawtrace.receiver.tee import Tee, TeeTally
@@ -27,19 +26,7 @@ from clawtrace.receiver.writer import Writer
 if TYPE_CHECKING:
     from clawtrace.receiver.questions import Questions
 
-__all__ = ["Carriers", "Receiver"]
-
-
-@dataclass(frozen=True, slots=True)
-class Carriers:
-    """Whether connections that carried spans or log records of a run are open."""
-
-    http: bool
-    grpc: bool
-    """Where the system does not tell (no ``/proc/net/tcp``): whether there ever was one."""
-
-    def __bool__(self) -> bool:
-        return self.http or self.grpc
+__all__ = ["Receiver"]
 
 
 class Receiver:
@@ -92,7 +79,7 @@ class Receiver:
         self._writer.lost = self._desk.rejected
         self._grpc = GrpcServer(self._desk)
         self._questions = questions
-        self._http = HttpServer(self._desk, questions)
+        self._ports = Ports(self._desk, lambda: self._grpc.address, questions)
         self._tee = Tee(self.settings.tee) if self.settings.tee is not None else None
         if self._tee is not None:
             self._writer.forward = self._tee.put
@@ -129,10 +116,10 @@ class Receiver:
         """
         self.begin()
         try:
-            self._http.start()
             self._grpc.start()
+            self._ports.start()
             if self._tee is not None:
-                self._tee.start((self._grpc.port, self._http.port))
+                self._tee.start((self._ports.grpc_port, self._ports.http_port))
         except ReceiverError:
             self.stop()
             raise
@@ -144,8 +131,8 @@ class Receiver:
             self._writing = False
             if self._questions is not None:
                 self._questions.stop()
-            self._http.stop()
-            self._grpc.stop()
+            self._grpc.stop()  # first, because its answers go out through the ports
+            self._ports.stop()
             self._writer.stop()
             if self._tee is not None:
                 self._tee.stop()
@@ -162,7 +149,7 @@ class Receiver:
     @property
     def listens(self) -> bool:
         """Whether it has been started."""
-        return bool(self._grpc.port and self._http.port)
+        return bool(self._ports.grpc_port)
 
     @property
     def endpoints(self) -> Endpoints:
@@ -179,7 +166,9 @@ class Receiver:
         host = f"[{host}]" if ":" in host else host
         scheme = self.settings.scheme
         return Endpoints(
-            f"{scheme}://{host}:{self._grpc.port}", f"{scheme}://{host}:{self._http.port}", self.settings.token
+            f"{scheme}://{host}:{self._ports.grpc_port}",
+            f"{scheme}://{host}:{self._ports.http_port}",
+            self.settings.token,
         )
 
     # -- runs ------------------------------------------------------------------------------------------------------
@@ -274,17 +263,11 @@ class Receiver:
         """
         end = time.monotonic() + seconds
         return (
-            self._http.rest(self.run_no(run_id), end - time.monotonic())
+            self._ports.rest(self.run_no(run_id), end - time.monotonic())
             and self._grpc.rest(end - time.monotonic())
             and self.flush(max(end - time.monotonic(), 0))
         )
 
-    def carriers(self, run_id: str) -> Carriers:
-        """Say whether connections that carried spans or log records of a run are open."""
-        http, grpc = self._connections.of_run(self.run_no(run_id))
-        if grpc:
-            peers = self._grpc.open_peers()
-            if peers is not None:
-                self._connections.grpc_gone(set(peers))
-                grpc = self._connections.of_run(self.run_no(run_id))[1]
-        return Carriers(http, grpc)
+    def is_carried(self, run_id: str) -> bool:
+        """Say whether a connection is open that carried spans or log records of a run."""
+        return self._connections.carry(self.run_no(run_id))

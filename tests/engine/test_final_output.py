@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from building import Lab, S, agent, asks, chat, says, tool
 
@@ -108,3 +110,38 @@ def test_the_word_of_an_earlier_conversation_is_no_answer(lab: Lab) -> None:
     lab.put(worker("top", "", 0, 30, "Top."), elsewhere(agent("b", at=40, to=60)), said("n", "b", 45, "Later.", OTHER))
 
     assert lab.rows(ANSWER) == [("Later.",)]
+
+
+def test_an_agents_output_messages_are_its_answer(lab: Lab) -> None:
+    """Not what its last model call said: an agent may rework it. Of several messages the last one is the answer."""
+    told = json.dumps([*json.loads(says("Let me see.")), *json.loads(says("IT IS SUNNY."))])
+    lab.put(agent("a", **{"gen_ai.output.messages": told}), said("m", "a", 1, "It is sunny."))
+    asking = agent("a", **{"gen_ai.output.messages": asks(("c", "t", {}))})
+    lab.put(asking, said("m", "a", 1, "It is sunny."), run="asking")
+
+    assert lab.rows(ANSWER) == [("IT IS SUNNY.",)]
+    assert lab.rows(ANSWER, "asking") == [("It is sunny.",)]
+
+
+def test_of_agents_one_after_the_other_the_last_one_answered(lab: Lab) -> None:
+    """Of agents side by side none did, and of one that says nothing its last model call tells."""
+
+    def told(id: str, at: int, to: int, text: str | None) -> S:
+        return agent(id, "w", at=at, to=to, **{"gen_ai.output.messages": None if text is None else says(text)})
+
+    flow = S("w", at=0, to=100, name="workflow")
+    lab.put(flow, told("a", 1, 40, "one"), told("b", 40, 90, "two"))
+    lab.put(flow, told("a", 1, 60, "one"), told("b", 40, 90, "two"), run="at once")
+    lab.put(flow, told("a", 1, 40, "one"), told("b", 40, 90, None), said("m", "b", 50, "three"), run="silent")
+
+    assert [lab.rows(ANSWER, run) for run in ("r", "at once", "silent")] == [[("two",)], [(None,)], [("three",)]]
+
+
+def test_empty_parts_of_an_answer_add_nothing(lab: Lab) -> None:
+    parts = [{"type": "text", "content": text} for text in ("It is sunny.", "")]
+    lab.put(
+        agent("a"),
+        chat("m", "a", at=1, **{"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": parts}])}),
+    )
+
+    assert lab.rows(ANSWER) == [("It is sunny.",)]

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from clawtrace.dialects.call_ids import without_contradictions
 from clawtrace.dialects.message_parts import Message, Piece, loads, message_of, piece_of, text_of
+from clawtrace.dialects.streamed_answers import put_together
 
 __all__ = ["FORMATS", "Part", "parse_messages"]
 
@@ -50,14 +52,14 @@ def parse_messages(form: str, payload: str, direction: str) -> list[Part]:
         messages = list(FORMATS[form](payload, direction))
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return []
-    return [
+    return without_contradictions([
         Part(
             number, position, _clean(role), _clean(one.type) or "text", _clean(one.call_id), _clean(one.name), _clean(one.text),
             one.failed,
         )
         for number, (role, pieces) in enumerate(messages, 1)
         for position, one in enumerate(pieces, 1)
-    ]  # fmt: skip
+    ])  # fmt: skip
 
 
 def _clean(value: Any) -> str | None:
@@ -66,10 +68,14 @@ def _clean(value: Any) -> str | None:
     return text if text is None or text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _genai_parts(payload: str, direction: str) -> Iterator[Message]:  # noqa: ARG001 - one signature for all
+def _genai_parts(payload: str, direction: str) -> Iterator[Message]:
     loaded = json.loads(payload)
-    for message in loaded if isinstance(loaded, list) else [loaded]:
-        yield message_of(message)
+    messages = loaded if isinstance(loaded, list) else [loaded]
+    if direction == "input":
+        return map(message_of, messages)
+    return put_together(
+        [(message_of(one), isinstance(one, dict) and one.get("finish_reason") == "") for one in messages]
+    )
 
 
 def _genai_chunks(payload: str, direction: str) -> Iterator[Message]:
@@ -165,15 +171,21 @@ _EVENT_ROLES = {
 }
 
 
+_GEMINI_ROLES = {"model": "assistant", "user": "user"}
+
+
 def _event(name: str, body: dict[str, Any], direction: str) -> Message | None:
     role = _EVENT_ROLES.get(name)
     if role is None or (name == "gen_ai.choice") != (direction == "output"):
         return None
     inside = loads(body.get("gen_ai.event.content"))
     body = {**body, **inside} if isinstance(inside, dict) else body
-    message = {**body, "content": loads(body.get("content"))}
-    if name == "gen_ai.choice":
-        inner = loads(body.get("message"))
+    content = loads(body.get("content"))
+    message = {**body, "content": content}
+    if isinstance(content, dict) and isinstance(content.get("parts"), list):  # Gemini's form of a message
+        message = {**body, **content, "role": _GEMINI_ROLES.get(str(content.get("role")), role)}
+    if "message" in body and name == "gen_ai.choice":
+        inner = loads(body["message"])
         message = {**message, **inner} if isinstance(inner, dict) else {**message, "content": inner}
         message.pop("message", None)
     if role == "tool":
@@ -183,19 +195,20 @@ def _event(name: str, body: dict[str, Any], direction: str) -> Message | None:
 
 def _events(payload: str, direction: str) -> Iterator[Message]:
     """Span events of GenAI generation 1: a list of (name, attributes)."""
-    for entry in json.loads(payload):
-        name, body = entry
-        message = _event(name, body or {}, direction)
-        if message is not None:
-            yield message
+    return _of_events([(name, body or {}) for name, body in json.loads(payload)], direction)
 
 
 def _event_list(payload: str, direction: str) -> Iterator[Message]:
-    """pydantic-ai formats 1: one attribute that holds the events as a JSON list."""
-    for body in json.loads(payload):
-        message = _event(body.get("event.name", ""), body, direction)
-        if message is not None:
-            yield message
+    """The events as one JSON list: an attribute of pydantic-ai's format 1, log records of one span."""
+    return _of_events([(body.get("event.name", ""), body) for body in json.loads(payload)], direction)
+
+
+def _of_events(events: Sequence[tuple[str, dict[str, Any]]], direction: str) -> Iterator[Message]:
+    told = [(message, body) for name, body in events if (message := _event(name, body, direction)) is not None]
+    bodies = [body for _, body in told]
+    # Where the last one says why it ended, those before it that do not are pieces of it.
+    streamed = len({body.get("index") for body in bodies}) == 1 and bool(bodies[-1].get("finish_reason"))
+    return put_together([(message, streamed and not body.get("finish_reason")) for message, body in told])
 
 
 def _blob(payload: str, direction: str) -> Iterator[Message]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from clawtrace.dialects.messages import Part
 from clawtrace.engine.llm_calls import LlmCall
 from clawtrace.engine.run_spans import RunSpans
 
@@ -32,20 +33,32 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     last = max(starts, key=lambda root: (starts[root], root))
     if any(end_ns > starts[last] for root, end_ns in ends.items() if root != last):
         return None
-    told = [
-        (run.depth[index], index, said)
-        for index in agents
-        if (said := run.spans[index].final_output) is not None
-        and run.agent[index] is None
-        and homes[run.root[index]] == last
-    ]
-    if told:
-        return min(told)[2]
+    tops = [index for index in agents if run.agent[index] is None and homes[run.root[index]] == last]
+    told = [(run.depth[index], index) for index in tops if _own_word(run, index) is not None]
+    # Of several one after the other the last one answered; nothing tells whether it did that says nothing.
+    topmost = [index for depth, index in told if depth == min(told)[0]]
+    if topmost and topmost[-1] == max(index for index in tops if run.depth[index] <= run.depth[topmost[-1]]):
+        side_by_side = any(run.spans[index].last_ns > run.spans[topmost[-1]].start_ns for index in topmost[:-1])
+        return None if side_by_side else _own_word(run, topmost[-1])
     call = next((call for call in reversed(models) if homes[run.root[call.index]] == last), None)
     if call is None or call.outcome != "ok" or call.voice is None:
         return None
-    texts = [part.text or "" for part in run.said(call.voice, "output") if part.type == "text"]
-    return "\n".join(texts) if texts else None
+    return _text(run.said(call.voice, "output"))
+
+
+def _own_word(run: RunSpans, index: int) -> str | None:
+    """Return what an agent says that it answered: in a field of its own, else in the last of its `gen_ai.output.messages`."""
+    span = run.spans[index]
+    if span.final_output is not None or span.output_format != "genai_parts":
+        return span.final_output
+    parts = run.said(index, "output")
+    return _text([part for part in parts if part.message_no == parts[-1].message_no]) if parts else None
+
+
+def _text(parts: Sequence[Part]) -> str | None:
+    """Return the text of an answer; None where it has no part of text."""
+    texts = [part.text or "" for part in parts if part.type == "text"]
+    return "\n".join(filter(None, texts)) if texts else None
 
 
 def _homes(run: RunSpans) -> dict[int, int]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from clawtrace.dialects.call_ids import canonical, of_one_kind
 from clawtrace.engine.llm_calls import LlmCall
 from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.span import same_tool
@@ -16,9 +16,7 @@ from clawtrace.engine.span import same_tool
 if TYPE_CHECKING:
     from clawtrace.engine.tool_calls import Execution
 
-__all__ = ["Request", "answered_by_handoffs", "match", "match_nameless", "of_one_kind", "requests", "transfers"]
-
-_ID_KIND = re.compile("[A-Za-z]*")
+__all__ = ["Request", "answered_by_handoffs", "match", "match_nameless", "requests", "transfers"]
 
 _TRANSFER = re.compile("(?:transfer|handoff|hand_off)_(?:back_)?to_(.+)", re.IGNORECASE)
 """What frameworks call the tool by which a model hands over: behind it the name of the agent."""
@@ -125,12 +123,12 @@ def _paired(
     same: dict[str | None, list[int]] = defaultdict(list)
     if len(waiting) > 1 or len(running) > 1:
         for other in running:
-            same[_canonical(executions[other].arguments)].append(other)
+            same[canonical(executions[other].arguments)].append(other)
         same.pop(None, None)
     gone: set[int] = set()
     rest: list[int] = []
     for one in waiting:
-        alike = same.get(_canonical(asked[one].arguments), ()) if same else ()
+        alike = same.get(canonical(asked[one].arguments), ()) if same else ()
         found = next((other for other in alike if other not in gone and _may_be(asked[one], executions[other])), None)
         if found is None:
             rest.append(one)
@@ -140,16 +138,6 @@ def _paired(
     for one, other in zip(rest, (other for other in running if other not in gone), strict=False):
         if _may_be(asked[one], executions[other]):
             yield one, other
-
-
-def _canonical(arguments: str | None) -> str | None:
-    """Return JSON text in one form, other text as it is."""
-    if arguments is None:
-        return None
-    try:
-        return json.dumps(json.loads(arguments), sort_keys=True)
-    except (ValueError, RecursionError):
-        return arguments
 
 
 def match_nameless(
@@ -239,14 +227,6 @@ def _ids(call_id: str | None) -> set[str]:
 def _differ(request: Request, execution: Execution) -> bool:
     """Return whether both have ids of one kind: not equal, so they are two calls."""
     return of_one_kind(request.call_id, execution.call_id)
-
-
-def of_one_kind(one: str | None, other: str | None) -> bool:
-    """Return whether two call ids are of one kind, such as `call_1` and `call_2`; what has no id is of none."""
-    if one is None or other is None:
-        return False
-    kinds = [_ID_KIND.match(text) for text in (one, other)]
-    return kinds[0] is not None and kinds[1] is not None and kinds[0].group() == kinds[1].group()
 
 
 def answered_by_handoffs(run: RunSpans, waiting: Sequence[Request]) -> set[int]:

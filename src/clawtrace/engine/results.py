@@ -7,9 +7,12 @@ from collections import defaultdict
 from collections.abc import Sequence, Set
 from typing import NamedTuple
 
+from clawtrace.dialects.call_ids import of_one_kind
+from clawtrace.dialects.messages import Part
 from clawtrace.engine.llm_calls import LlmCall
-from clawtrace.engine.requested import Request, of_one_kind
+from clawtrace.engine.requested import Request
 from clawtrace.engine.run_spans import RunSpans
+from clawtrace.engine.span import same_tool
 
 __all__ = ["Result", "results", "went_unseen"]
 
@@ -39,23 +42,35 @@ def _by_id(run: RunSpans, asked: Sequence[Request]) -> dict[int, Result]:
     """Return the results that name their call.
 
     The first model call that carries one answers, one of the same agent where there is one. Where an id was used again,
-    the result said last there is the newest.
+    the result said last there is the newest, and belongs to the request before it. One that names another tool answers none.
     """
-    wanted = {request.call_id for request in asked if request.call_id is not None}
-    if not wanted:
+    asked_ns: dict[tuple[str, int | None], list[int]] = defaultdict(list)
+    for request in asked:  # in order of asking
+        if request.call_id is not None:
+            asked_ns[request.call_id, request.agent].append(request.asked_ns)
+    if not asked_ns:
         return {}
-    said: dict[str, list[tuple[int, Result]]] = {}
+    wanted = {call_id for call_id, _ in asked_ns}
+    said: dict[str, list[tuple[int, Part]]] = {}
     for index in run.kinds.get("llm", ()):
         parts = [part for part in run.said(index, "input") if part.type == "tool_call_response"]
         for call_id, part in {part.call_id: part for part in parts if part.call_id in wanted}.items():
             if call_id is not None:
-                said.setdefault(call_id, []).append((index, Result(part.text, part.failed)))
+                said.setdefault(call_id, []).append((index, part))
     found: dict[int, Result] = {}
     for request in asked:
+        of_id = said.get(request.call_id or "", ())
+        if not of_id:
+            continue
+        again = asked_ns[request.call_id or "", request.agent]
+        place = bisect_right(again, request.asked_ns)
+        until = again[place] if place < len(again) else None
         later = [
-            (run.agent[index] != request.agent, run.spans[index].start_ns, index, result)
-            for index, result in said.get(request.call_id or "", ())
+            (run.agent[index] != request.agent, run.spans[index].start_ns, index, Result(part.text, part.failed))
+            for index, part in of_id
             if run.spans[index].start_ns > request.asked_ns
+            and (until is None or run.spans[index].start_ns <= until)
+            and (part.name is None or same_tool(part.name, request.name))
         ]
         if later:
             found[request.number] = min(later, key=lambda entry: entry[:3])[3]

@@ -27,6 +27,7 @@ title: f
 runner:
   type: command
   command: 'case "$CLAWTRACE_RUN_ID" in */2-*) word=search;; *) word=look;; esac; exec {python} {agent} "$word"'
+  inputs: ["{agent}"]
 input: {{messages: [{{role: user, content: go}}]}}
 assertions: [{{type: tool_was_called, tool: search, min_pass_rate: {minimum}}}]
 """

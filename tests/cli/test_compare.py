@@ -45,7 +45,7 @@ class Suite:
             folder.mkdir(parents=True, exist_ok=True)
             command = json.dumps([sys.executable, str(AGENT), "{{run_id}}", *words.split()])
             (folder / "test.yaml").write_text(
-                f"schema_version: 1\ncase_id: {case_id}\ntitle: {case_id}\nrunner: {{type: command, command: {command}}}\n"
+                f"schema_version: 1\ncase_id: {case_id}\ntitle: {case_id}\nrunner: {{type: command, command: {command}, inputs: []}}\n"
                 "input: {messages: [{role: user, content: go}]}\nassertions:\n"
                 "  - {type: tool_was_called, tool: search}\n  - {type: tool_not_invoked, tool: rm}\n"
             )

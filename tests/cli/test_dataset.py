@@ -128,7 +128,9 @@ class TestRows:
     def test_a_dataset_outside_of_the_cases_folder(self, project):
         """Agents that depend on the whole project do not depend on the other rows of a dataset in it."""
         write(project, ROWS, name="../../../data/rows.jsonl")
-        case = CASE.replace("dataset: rows.jsonl", "dataset: ../../../data/rows.jsonl").replace("  inputs: []\n", "")
+        case = CASE.replace("dataset: rows.jsonl", "dataset: ../../../data/rows.jsonl").replace(
+            "inputs: []", "inputs: [../../..]"
+        )
         project.write("configs/cases/qa/test.yaml", case)
         project.eval()
         write(project, [{**ROWS[0], "question": "x"}, *ROWS[1:]], name="../../../data/rows.jsonl")

@@ -24,6 +24,7 @@ runner:
   type: command
   command: ["{python}", "{{{{case_dir}}}}/../../../agents/main.py", search, "{words}"]
   pass_env: [AGENT_KEY]
+  inputs: [../../../agents]
 input: {{messages: [{{role: user, content: "{message}"}}]}}
 assertions:
 {assertions}
@@ -47,6 +48,12 @@ class Project:
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+    def undeclared(self, *case_ids: str) -> None:
+        """Take away what says where the agent's code is."""
+        for case_id in case_ids:
+            path = self.root / f"configs/cases/{case_id}/test.yaml"
+            path.write_text(path.read_text().replace("  inputs: [../../../agents]\n", ""))
 
     def case(self, case_id: str, *, words="x", message="go", assertions=SEARCHED) -> None:
         text = CASE.format(case_id=case_id, python=sys.executable, words=words, message=message, assertions=assertions)
@@ -224,7 +231,7 @@ class TestWhatIsReused:
 
     def test_named_inputs_narrow_down_what_counts(self, project):
         """With `inputs`, only these files, the case's folder and the program count."""
-        text = CASE.replace("  pass_env: [AGENT_KEY]\n", "  inputs: [../../../agents/*.py]\n")
+        text = CASE.replace("inputs: [../../../agents]", "inputs: [../../../agents/*.py]")
         filled = text.format(case_id="a", python=sys.executable, words="x", message="go", assertions=SEARCHED)
         project.write("configs/cases/a/test.yaml", filled)
         project.eval()
@@ -239,6 +246,66 @@ class TestWhatIsReused:
         project.eval()
 
         assert reused(project.eval()) == {"b"}
+
+
+class TestWhatIsNotKnown:
+    """Where nobody says which code an agent loads, an edit of it could not be seen: no later campaign reuses its runs."""
+
+    def test_an_edit_outside_of_the_project_is_never_green(self, project, tmp_path_factory):
+        """The usual layout: `/agent` beside `/evals`. The summary says what would let runs be reused."""
+        outside = tmp_path_factory.mktemp("agent")
+        (outside / "main.py").write_text((project.root / "agents/main.py").read_text())
+        place = project.root / "configs/cases/a/test.yaml"
+        place.write_text(place.read_text().replace("{{case_dir}}/../../../agents", str(outside)))
+        project.undeclared("a", "b")
+        project.eval()
+        assert "`inputs: [../../../agents]` in `runner`, complete, would declare it" in told(project, "--dry-run")
+        (outside / "main.py").write_text("raise SystemExit(1)")
+
+        assert project.eval("--case", "a")["a", 1][0] is False
+        assert project.ended.returncode != 0
+        assert "1 stored run not reused" not in told(project)
+
+    def test_the_ground_of_reuse_is_in_the_summary(self, project):
+        """Which runs were reused and why, in one line; also of what was not."""
+        assert project.eval() == {("a", 1): (True, "pass"), ("b", 1): (True, "pass")}
+        assert "2 reused, as everything that their agents depend on (settings, messages, the command's files" in told(
+            project
+        )
+        project.undeclared("b")
+        project.eval()
+        assert reused(project.eval()) == {"a"}
+        assert "1 stored run not reused: what code its agent loads is not declared; `inputs: [../../../" in told(
+            project
+        )
+
+    def test_in_ci_only_when_it_is_asked_for(self, project):
+        """A cache of yesterday's outputs makes no pipeline green by itself."""
+        assert reused(project.eval(CI="true")) == set()
+        assert reused(project.eval(CI="false")) == {"a", "b"}
+        assert reused(project.eval("--reuse", CI="true")) == {"a", "b"}
+        assert "in CI nothing is reused without `--reuse`" in project.clawtrace(
+            "eval", "--suite", "s", "--dry-run", env={"CI": "1"}
+        ).stdout  # fmt: skip
+
+    def test_flags_that_look_back_take_the_last_execution(self, project):
+        """`--reevaluate` judges what is stored; `--last-failed` never says that all is well of agents it cannot know."""
+        project.undeclared("a", "b")
+        project.eval()
+        assert reused(project.eval("--reevaluate")) == {"a", "b"}
+        ended = project.clawtrace("eval", "--suite", "s", "--last-failed")
+        assert ended.returncode == 3
+        assert "whether an agent was edited since is not known" in ended.stderr
+        project.case("b", assertions="  - {type: tool_not_invoked, tool: search}")
+        project.undeclared("b")
+        assert project.eval() == {("a", 1): (False, "pass"), ("b", 1): (False, "fail")}
+        assert project.eval("--last-failed") == {("b", 1): (False, "fail")}
+
+
+def told(project, *flags: str) -> str:
+    """What the evaluation printed, or prints with flags, as one line."""
+    printed = project.clawtrace("eval", "--suite", "s", *flags).stdout if flags else project.ended.stdout
+    return " ".join(printed.split())
 
 
 class TestWhereItIsFound:
@@ -347,14 +414,17 @@ def test_dry_run_names_the_files_that_were_edited(project):
 
     assert "the case's folder (`data.csv` is new)" in told
     assert (
-        "files of the project (`agents/main.py` is gone, `agents/new.py` is new, `agents/other.py` is new and 1 more)"
-        in told
+        "the files of `inputs` (`../../../agents/main.py` is gone, `../../../agents/new.py` is new, "
+        "`../../../agents/other.py` is new and 1 more)" in told
     )
     assert "a file that the command names (`{{case_dir}}/../../../agents/main.py` is gone)" in told
 
 
 def test_a_campaign_that_was_killed_resumes_with_what_was_finished(tmp_path, program, tmp_path_factory):
-    """SIGKILL in the second of three runs: the first is reused, its spans are there, and nothing of the killed one is."""
+    """SIGKILL in the second of three runs: the first is reused, its spans are there, and nothing of the killed one is.
+
+    Nobody declared where the agent's code is, so the runs serve this execution only.
+    """
     project = Project(tmp_path, program)
     project.write("configs/suites/s.yaml", "schema_version: 1\nsuite_id: s\ntitle: S\n")
     project.case("b", words="wait")
@@ -364,6 +434,7 @@ def test_a_campaign_that_was_killed_resumes_with_what_was_finished(tmp_path, pro
         "configs/cases/b/test.yaml",
         (tmp_path / "configs/cases/b/test.yaml").read_text().replace("AGENT_KEY", "AGENT_*"),
     )
+    project.undeclared("a", "b", "c")
     process = subprocess.Popen(
         [str(PROGRAM), "eval", "--suite", "s"], cwd=tmp_path, env=clean_environment(AGENT_PIDFILE=str(pid)),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
@@ -376,12 +447,15 @@ def test_a_campaign_that_was_killed_resumes_with_what_was_finished(tmp_path, pro
     process.kill()
     process.wait()
     project.case("b")
+    project.undeclared("b")
     runs = project.eval()
 
     assert runs == {("a", 1): (True, "pass"), ("b", 1): (False, "pass"), ("c", 1): (False, "pass")}
     (store,) = (tmp_path / "outputs/campaigns/s").glob("default-*/spans.duckdb")
     listed = json.loads(program("runs", "list", "--store", str(store), "--json").stdout)
     assert sorted(run["case_id"] for run in listed) == ["a", "b", "c"]
+    assert "1 reused from the same execution of the campaign" in project.ended.stdout
+    assert reused(project.eval()) == set()
 
 
 class TestOfAnotherCampaign:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.config.conftest import CASE
 
 from clawtrace.config.assertions_file import load_assertions_file
 from clawtrace.config.whole_project import check_project
@@ -473,3 +474,14 @@ class TestTagsThatNobodyHas:
             "`flaky`?",
         )
         assert list(told) == [str(one) for one in check_project(files.project(), {}).warnings if "suites" in one.file]
+
+
+def test_inputs_that_name_nothing_are_errors(files):
+    """A misspelt entry would watch nothing: it is refused where it stands."""
+    files.suite()
+    text = CASE.format(case_id="a", tags="").replace("[agent]\n", "[agent]\n  inputs: [test.yaml, agnet.py]\n")
+    files.case("a", text=text)
+
+    (problem,) = files.problems()
+    assert "test.yaml:8:23: `runner.inputs[1]`" in problem
+    assert "'agnet.py' matches no file beside the case file" in problem

@@ -26,7 +26,7 @@ from clawtrace.campaign.events import (
 )
 from clawtrace.campaign.expand import Plan, PlannedRun
 from clawtrace.campaign.late import mark_what_grew
-from clawtrace.campaign.manifest import write_manifest
+from clawtrace.campaign.manifest import note_finished, write_manifest
 from clawtrace.campaign.one_run import (
     CampaignSession,
     RunContext,
@@ -148,6 +148,7 @@ class _Execution:
         self._telling = threading.Lock()
         self._halted: str | None = None
         self._interrupted = False
+        self._is_cut_short = False
         self._at_work = 0
         self._queue = iter(plan.runs)
         self._places = threading.BoundedSemaphore(plan.max_concurrency)
@@ -165,7 +166,9 @@ class _Execution:
         project = plan.suite.project.config
         gateway = Gateway(project.gateway.url, project.gateway.token)
         world = World("", gateway=gateway, hooks=hook_policy(plan.suite.evaluation_profile))
-        self._context = RunContext(session, runners, StopSignal(), env, project.telemetry_env, plan.folder, world)
+        self._context = RunContext(
+            session, runners, StopSignal(), env, project.telemetry_env, plan.folder, plan.execution, world
+        )
 
     def run(self) -> CampaignResult:
         started_at, began = time.time(), time.monotonic()
@@ -187,6 +190,8 @@ class _Execution:
             except ClawtraceError:
                 if not any(result.error for result in self._results.values()):
                     raise  # else the store broke before, which the results say
+        if not self._is_cut_short:
+            note_finished(self.plan)
         return CampaignResult(
             plan=self.plan,
             results=tuple(self._results[run.run_id] for run in self.plan.runs if run.run_id in self._results),
@@ -229,7 +234,7 @@ class _Execution:
             for future in concurrent.futures.as_completed(futures):
                 future.result()
         except KeyboardInterrupt:
-            self._interrupted = True
+            self._interrupted = self._is_cut_short = True
             self._halted = "interrupted"
             self._tell(Interrupted(self._at_work))
             self._context.stop.set()
@@ -254,6 +259,7 @@ class _Execution:
         if not is_run:
             place.give_back()  # no agent will work
         if is_run and (spent := self._budget.spent()):
+            self._is_cut_short = True
             self._leave_out(planned, spent)
             return
         self._tell(RunStarted(planned))

@@ -6,7 +6,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from clawtrace.assertions.problems import did_you_mean
@@ -58,6 +58,8 @@ class Plan:
     stop_on_runner_error: bool
     reports: tuple[Path, ...] = ()
     """Absolute files that the campaign writes beside its folder."""
+    execution: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Which carrying out of the campaign this is: one that resumes an earlier one has the same."""
 
     @property
     def store(self) -> Path:

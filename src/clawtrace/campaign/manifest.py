@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from clawtrace.campaign.expand import Plan
 from clawtrace.campaign.layout import write_json
@@ -11,7 +13,15 @@ from clawtrace.campaign.reuse import Decision
 from clawtrace.campaign.run_files import cleaned
 from clawtrace.config.case_file import LoadedCase
 
-__all__ = ["write_manifest"]
+__all__ = ["Execution", "last_execution", "note_finished", "write_manifest"]
+
+
+class Execution(NamedTuple):
+    """The last carrying out of a campaign."""
+
+    id: str
+    finished: bool
+    """Whether it came to its end; False where it was interrupted, killed, or had spent its budget."""
 
 
 def write_manifest(
@@ -43,9 +53,26 @@ def write_manifest(
             "suite_id": suite.suite_id,
             **cleaned(labels, clean),
             "started_at": started_at,
+            "execution": Execution(plan.execution, finished=False)._asdict(),
             "runs": [{"run_id": stored.get(run.run_id, run.run_id), "folder": run.folder} for run in plan.runs],
         },
     )
+
+
+def note_finished(plan: Plan) -> None:
+    """Write down that a campaign came to its end, so that nothing is left to resume."""
+    path = plan.folder / "manifest.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    write_json(path, {**data, "execution": Execution(plan.execution, finished=True)._asdict()})
+
+
+def last_execution(campaign: Path) -> Execution | None:
+    """Return how a campaign was carried out last; None where it never was, or its manifest does not say."""
+    try:
+        found = json.loads((campaign / "manifest.json").read_text(encoding="utf-8"))["execution"]
+        return Execution(str(found["id"]), found["finished"] is True)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _case_entry(case: LoadedCase) -> dict[str, Any]:

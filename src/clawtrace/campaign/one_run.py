@@ -147,6 +147,8 @@ class RunContext:
     """`telemetry_env` of the project."""
     folder: Path
     """Of the campaign, absolute."""
+    execution: str
+    """Which carrying out of the campaign this is."""
     world: World
     """What is common to the worlds of all runs: the project's gateway, and what hooks may do."""
 
@@ -221,7 +223,9 @@ def run_one(
         diagnostics=(*found.diagnostics, *outcome.notes, *said),
         retried=tuple(map(context.session.clean, retried)),
     )
-    keep_run(folder, planned, fingerprint, started_at, record, outcome, result, context.session.clean)
+    keep_run(
+        folder, planned, fingerprint, context.execution, started_at, record, outcome, result, context.session.clean
+    )
     return result
 
 

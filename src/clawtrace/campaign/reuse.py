@@ -57,7 +57,7 @@ class Decision:
     """What becomes of one planned run."""
 
     fingerprint: RunFingerprint | None
-    """Of the run; None where its inputs are not all known, so that nothing can stand for it."""
+    """Of the run; None where nothing is kept of it."""
     evaluation: str | None
     """Of its judgement; None like the run's."""
     stored: StoredRun | None
@@ -66,6 +66,9 @@ class Decision:
     """Why it is run or what stands for it, in a few words."""
     judge_anew: bool = False
     """Whether the stored run is judged again although nothing was edited."""
+    unknown: str = ""
+    """Why not all is known that can change its agent: then only a run of the same execution stands for it. One clause, empty
+    where all is known."""
 
 
 def decide(plan: Plan, env: Mapping[str, str], *, reuse: bool) -> dict[str, Decision]:
@@ -86,16 +89,13 @@ def _decisions(
     prints, edits = _Fingerprints(plan, env), EditedFiles(plan.outputs)
     for planned in plan.runs:
         run, unknown = prints.run(planned)
-        if run is None:
-            yield planned, Decision(None, None, None, unknown)
-            continue
         evaluation = prints.evaluation(planned, run.digest)
-        stored, why = _stored(plan, planned, run, found, edits) if reuse else (None, "`--no-reuse`")
-        yield planned, Decision(run, evaluation, stored, why)
+        stored, why = _stored(plan, planned, run, unknown, found, edits) if reuse else (None, "`--no-reuse`")
+        yield planned, Decision(run, evaluation, stored, why, unknown=unknown)
 
 
 def _stored(
-    plan: Plan, planned: PlannedRun, fingerprint: RunFingerprint, found: StoredRuns, edits: EditedFiles
+    plan: Plan, planned: PlannedRun, fingerprint: RunFingerprint, unknown: str, found: StoredRuns, edits: EditedFiles
 ) -> tuple[StoredRun | None, str]:
     folder = plan.folder / planned.folder
     own = read_run(folder, plan.folder)
@@ -105,6 +105,11 @@ def _stored(
         return edits.between(before, parts.get(name, ""), files.get(name))
 
     why = own.why_not(digest, parts, told) if own is not None else why_no_run(folder)
+    if unknown and not why:
+        resumes = own is not None and own.data.get("execution") == plan.execution
+        return (own, "its run of the same execution stands for it") if resumes else (None, unknown)
+    if unknown:
+        return None, why
     if not why:
         return own, "a stored run of this campaign stands for it"
     other = found.find(digest, planned.repetition, folder.absolute())
@@ -137,28 +142,27 @@ class _Fingerprints:
         self._recording = _recording(project.config)
         self._project = project.config.model_dump(mode="json", exclude={"receiver", "store", "outputs"})
         self._runners: dict[str, Runner] = {name: cls() for name, cls in runner_types().items()}
-        self._runs: dict[tuple[str, str | None], tuple[RunFingerprint | None, str]] = {}
+        self._runs: dict[tuple[str, str | None], tuple[RunFingerprint, str]] = {}
         self._judging: dict[str, dict[str, str]] = {}
         self._inputs: dict[str, tuple[RunnerSettings, Inputs]] = {}
 
-    def run(self, planned: PlannedRun) -> tuple[RunFingerprint | None, str]:
-        """Return the fingerprint of a run, or None and why there is none."""
+    def run(self, planned: PlannedRun) -> tuple[RunFingerprint, str]:
+        """Return the fingerprint of a run, and why it may not cover all that can change its agent; empty where it does."""
         key = (planned.case.config.case_id, planned.model_id)
         if key not in self._runs:
             self._runs[key] = self._compute(planned)
         return self._runs[key]
 
-    def _compute(self, planned: PlannedRun) -> tuple[RunFingerprint | None, str]:
+    def _compute(self, planned: PlannedRun) -> tuple[RunFingerprint, str]:
         inputs = self._inputs_of(planned)
-        if inputs.unknown:
-            return None, inputs.unknown
-        parts = run_parts(planned, self._env, {**self._recording, **inputs.digests})
+        known = {"whether the agent's code is declared": not inputs.unknown}
+        parts = run_parts(planned, self._env, {**self._recording, **inputs.digests, **known})
         files = (
             inputs.files
             if planned.case.agent is None
             else {**inputs.files, "the agent": agent_files(planned.case.agent)}
         )
-        return RunFingerprint(canonical_digest(parts), parts, files), ""
+        return RunFingerprint(canonical_digest(parts), parts, files), inputs.unknown
 
     def _inputs_of(self, planned: PlannedRun) -> Inputs:
         """Return what the runner's agent depends on, looked at once for all models with the same settings."""

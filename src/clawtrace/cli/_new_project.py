@@ -69,6 +69,9 @@ COMMAND = """\
   # The project's folder. Without `cwd` each run starts in an empty folder of its own, and assertions such as
   # `artifact_exists` look at what it leaves there.
   cwd: {cwd}
+  # Where all code and prompts of the agent are: paths, globs, `package:NAME`. While they are as they were, a stored run is
+  # reused; where they are not declared, each evaluation runs the agent. This is the project's folder:
+  # inputs: [../../..]
   # An agent gets few of your variables. Name those that it needs, such as keys.
   pass_env: ["*_API_KEY", "*_BASE_URL"]
   timeout_seconds: {timeout}

@@ -12,7 +12,7 @@ from clawtrace.campaign.reuse import Decision
 from clawtrace.campaign.stored import read_run
 from clawtrace.cli._data import print_table, stdout_paper
 
-__all__ = ["print_plan"]
+__all__ = ["grounds_of_reuse", "print_plan"]
 
 
 def print_plan(plan: Plan, decisions: Mapping[str, Decision], refusals: Mapping[str, str]) -> None:
@@ -30,12 +30,30 @@ def print_plan(plan: Plan, decisions: Mapping[str, Decision], refusals: Mapping[
     paper.line()
     runs = f"{len(plan.runs)} run{'s' if len(plan.runs) != 1 else ''}"
     paper.line((f"{runs}: {len(to_run)} to run, {len(plan.runs) - len(to_run)} reused.", "bold"))
+    if grounds := grounds_of_reuse(plan, decisions):
+        paper.paragraph(grounds)
     if to_run:
         paper.line((_estimate(plan, to_run), ""))
     if to_run and plan.fail_fast:
         paper.paragraph("`fail_fast` is set: once a case has failed, also by a stored run, what is left is not run.")
     for case_id, why in refusals.items():
         paper.paragraph(f"Nothing would be started, because of the case `{case_id}`: {why}")
+
+
+def grounds_of_reuse(plan: Plan, decisions: Mapping[str, Decision]) -> str:
+    """Return on what ground stored runs stand for agents, and what keeps others from it; empty where there is nothing to say."""
+    chosen = [decisions[planned.run_id] for planned in plan.runs]
+    reused = [one for one in chosen if one.stored is not None]
+    resumed = sum(bool(one.unknown) for one in reused)
+    unused = [one.unknown for one in chosen if one.stored is None and one.why == one.unknown]
+    told = [
+        f"{len(reused) - resumed} reused, as everything that their agents depend on (settings, messages, the command's "
+        "files, `inputs`) is as it was" if len(reused) > resumed else "",
+        f"{resumed} reused from the same execution of the campaign; whether their agents were edited meanwhile is not "
+        "known" if resumed else "",
+        f"{len(unused)} stored run{'s' * (len(unused) > 1)} not reused: {unused[0]}" if unused and unused[0] else "",
+    ]  # fmt: skip
+    return "; ".join(filter(None, told))
 
 
 def _row(planned: PlannedRun, decision: Decision) -> tuple[Any, ...]:

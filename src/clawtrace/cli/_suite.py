@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["SuiteFlags", "eval_suite", "suite_options"]
 
 _INTERRUPTED = 130
+_FAILED = "it did not pass last time, and whether its agent was edited since is not known"
 _NOTHING_TO_RUN = "Everything passed last time, and nothing was edited since: there is nothing to run."
 
 
@@ -42,7 +43,7 @@ class SuiteFlags(NamedTuple):
     concurrency: int | None
     max_cost: float | None
     max_tokens: int | None
-    no_reuse: bool
+    reuse: bool | None
     reevaluate: bool
     rerun_inconclusive: bool
     last_failed: bool
@@ -51,9 +52,20 @@ class SuiteFlags(NamedTuple):
 
     def given(self) -> list[str]:
         """Return the flags that were given, as a user writes them."""
-        return [
-            f"--{name.replace('_', '-')}" for name, value in self._asdict().items() if value not in (None, (), False)
-        ]
+        given = {name: value for name, value in self._asdict().items() if value not in (None, (), False)}
+        given |= {"no_reuse": True} if self.reuse is False else {}
+        return [f"--{name.replace('_', '-')}" for name in given]
+
+    def why_nothing_is_reused(self) -> str:
+        """Return what keeps every stored run from standing for one; empty where nothing does."""
+        if self.reuse is False:
+            return "`--no-reuse`"
+        in_ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
+        return "in CI nothing is reused without `--reuse`" if in_ci and not self.reuse else ""
+
+    def looks_back(self) -> bool:
+        """Return whether what the last execution came to was asked for."""
+        return self.reevaluate or self.rerun_inconclusive or self.last_failed
 
 
 _OPTIONS = (
@@ -71,7 +83,12 @@ _OPTIONS = (
         help="Start nothing new when the runs have cost this much.",
     ),
     click.option("--max-tokens", type=click.IntRange(1), help="Start nothing new when the runs have used as many."),
-    click.option("--no-reuse", is_flag=True, help="Run every agent, also where a stored run could stand for it."),
+    click.option(
+        "--reuse/--no-reuse",
+        default=None,
+        help="--reuse: let stored runs stand for agents whose every input is known and unchanged, also in CI (`CI` is "
+        "set). --no-reuse: run every agent.  [default: reuse, but not in CI]",
+    ),
     click.option("--reevaluate", is_flag=True, help="Judge stored runs again, also by spans that came late."),
     click.option(
         "--rerun-inconclusive", is_flag=True, help="Run again what was skipped or inconclusive; reuse the rest."
@@ -120,6 +137,7 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
     from clawtrace.campaign.execute import execute
     from clawtrace.campaign.last_time import against_the_store
     from clawtrace.campaign.opening import open_campaign
+    from clawtrace.cli._plan import grounds_of_reuse
     from clawtrace.cli._progress import progress
 
     plan, decisions = _planned(suite, project, flags, out, output)
@@ -129,28 +147,37 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
         from clawtrace.cli._plan import print_plan
 
         plan, decisions = _as_flagged(plan, decisions, flags, gate)
-        if plan.runs:
-            print_plan(plan, decisions, refusals(plan, decisions, os.environ))
-        else:
-            click.echo(_NOTHING_TO_RUN, err=True)
+        if not plan.runs:
+            return _nothing_to_run(decisions)
+        print_plan(plan, decisions, refusals(plan, decisions, os.environ))
         return 0
     budget = Budget(flags.max_cost, flags.max_tokens)
     with open_campaign(plan) as session:
         plan, decisions = _as_flagged(plan, against_the_store(plan, decisions, session), flags, gate)
         if not plan.runs:
-            click.echo(_NOTHING_TO_RUN, err=True)
-            return 0
+            return _nothing_to_run(decisions)
         with progress() as listener:
             done = execute(plan, session, os.environ, listener, decisions=decisions, budget=budget)
         trees = trees_of(session, done.results)
     for sentence in [*done.blind_spots, *_told_stale(done)]:
         click.echo(f"warning: {sentence}", err=True)
     report = _report_of(plan, done, gate, trees, session.clean)
+    report = report._replace(reuse=grounds_of_reuse(plan, decisions))
     code = finish(report, output, folder=plan.folder)
     if done.interrupted:
         click.echo(f"interrupted: exit {_INTERRUPTED}; the same command runs what is missing", err=True)
         return _INTERRUPTED
     return code
+
+
+def _nothing_to_run(decisions: Mapping[str, Decision]) -> int:
+    """Say that everything passed last time; return 3 where nobody knows whether an agent was edited since."""
+    unknown = next((one.unknown for one in decisions.values() if one.unknown), "")
+    if not unknown:
+        click.echo(_NOTHING_TO_RUN, err=True)
+        return 0
+    click.echo(f"Everything passed last time; whether an agent was edited since is not known: {unknown}.", err=True)
+    return 3
 
 
 def _told_stale(done: CampaignResult) -> list[str]:
@@ -168,6 +195,7 @@ def _planned(
 ) -> tuple[Plan, dict[str, Decision]]:
     """Return what the suite would run, and which stored runs can stand for it, whatever came of them."""
     from clawtrace.campaign.expand import expand
+    from clawtrace.campaign.manifest import last_execution
     from clawtrace.campaign.reuse import decide
     from clawtrace.config.suite_file import load_suite
 
@@ -186,7 +214,10 @@ def _planned(
         outputs=out,
         reports=[Path(target) for _, target in output.reports if target != "-"],
     )
-    return plan, decide(plan, os.environ, reuse=flags.last_failed or not flags.no_reuse)
+    last = last_execution(plan.folder)
+    if last is not None and (flags.looks_back() or not last.finished):
+        plan = replace(plan, execution=last.id)
+    return plan, decide(plan, os.environ, reuse=flags.last_failed or not flags.why_nothing_is_reused())
 
 
 def _as_flagged(
@@ -197,10 +228,14 @@ def _as_flagged(
 
     if flags.last_failed:
         plan = not_passed(plan, decisions, gate)
+        decisions = {
+            name: one if flags.reevaluate or not one.unknown else replace(one, stored=None, why=_FAILED)
+            for name, one in decisions.items()
+        }
     if flags.rerun_inconclusive:
         decisions = undecided_afresh(plan, decisions)
-    if flags.no_reuse:
-        decisions = {name: replace(one, stored=None, why="`--no-reuse`") for name, one in decisions.items()}
+    if why := flags.why_nothing_is_reused():
+        decisions = {name: replace(one, stored=None, why=why) for name, one in decisions.items()}
     return plan, judged_anew(decisions) if flags.reevaluate else decisions
 
 

@@ -221,17 +221,19 @@ def _settings(
         found += template_problems(filled, place, env, more=runner.template_names)
         if settings is not None:
             if not misplaced:
-                found += _absent(runner, settings, document, place)
+                found += _absent(runner, settings, document, place, env)
             result[model_id] = settings
     problems += dict.fromkeys(found)
     return result
 
 
-def _absent(runner: type[Runner], settings: RunnerSettings, case: Document, place: Place) -> list[ConfigProblem]:
+def _absent(
+    runner: type[Runner], settings: RunnerSettings, case: Document, place: Place, env: Mapping[str, str]
+) -> list[ConfigProblem]:
     """Return the files and folders that the settings name and that are not there."""
     assert case.path is not None
     found = []
-    for path, message in runner.absent(settings, case.path.parent):
+    for path, message in runner.absent(settings, case.path.parent, env):
         document, where = place(path)
         found.append(document.problem(where, message))
     return found

@@ -97,6 +97,8 @@ class CampaignReport(NamedTuple):
     """By case id; empty for recorded input and for a single command."""
     suite: SuiteLabels | None = None
     """None for recorded input and for a single command."""
+    reuse: str = ""
+    """On what ground stored runs stand for agents, in one line; empty where none does."""
 
     @classmethod
     def gated(

@@ -141,6 +141,8 @@ def print_summary(report: CampaignReport, paper: Paper) -> None:
     if report.duration_ms is not None:
         line.append((f"  ({duration(report.duration_ms)})", "dim"))
     paper.line(*line)
+    if report.reuse:
+        paper.paragraph(report.reuse)
     code = report.exit_code
     style = {ExitCode.PASSED: "green", ExitCode.UNDECIDED: "yellow"}.get(code, "red")
     paper.line((f"exit {int(code)}", f"bold {style}"), (f": {_meaning(report)}", ""))

@@ -134,7 +134,8 @@ class Inputs:
     digests: Mapping[str, Any]
     """JSON values by name; they hold no secret in plain text."""
     unknown: str = ""
-    """Why they are not all known, so that no stored run can stand for a new one; one sentence, empty when they are."""
+    """Why they are not all known, so that a stored run only serves to resume its own campaign; one clause, empty when they
+    are."""
     files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of those digests that stand for files, the digest of each file by its path: they tell which was edited."""
 
@@ -270,9 +271,11 @@ class Runner(ABC):
         return True
 
     @classmethod
-    def absent(cls, settings: RunnerSettings, case_dir: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
-        """Return which files and folders that the settings name are not there: where the name stands, and a sentence."""
-        del settings, case_dir
+    def absent(
+        cls, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]
+    ) -> Iterable[tuple[tuple[str | int, ...], str]]:
+        """Return which files, folders and packages that the settings name are not there: where the name stands, and a sentence."""
+        del settings, case_dir, env
         return ()
 
     def missing(self, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]) -> str | None:

@@ -23,7 +23,7 @@ from clawtrace.runners.base import (
     StopSignal,
     TelemetryTarget,
 )
-from clawtrace.runners.command_inputs import command_inputs
+from clawtrace.runners.command_inputs import command_inputs, unmatched_inputs
 from clawtrace.runners.command_settings import CommandSettings
 from clawtrace.runners.command_turn import PreparedTurn, ending, read_output
 from clawtrace.runners.process import ProcessEnd, supervise
@@ -57,11 +57,15 @@ class CommandRunner(Runner):
         return settings.input == "json"
 
     @classmethod
-    def absent(cls, settings: RunnerSettings, case_dir: Path) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Yield a scaffold that is no folder."""
+    def absent(
+        cls, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]
+    ) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Yield a scaffold that is no folder, and the entries of `inputs` that name nothing."""
         assert isinstance(settings, CommandSettings)
         if settings.scaffold is not None and not (case_dir / settings.scaffold).is_dir():
             yield ("scaffold",), f"there is no folder {settings.scaffold!r} beside the case file"
+        for entry in unmatched_inputs(settings, case_dir, env):
+            yield ("inputs", entry.position), entry.message
 
     def missing(self, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]) -> str | None:
         """Return what must be there before this run can start: the program of a plain list."""

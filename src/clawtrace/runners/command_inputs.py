@@ -3,57 +3,83 @@
 from __future__ import annotations
 
 import fnmatch
-import glob
 import hashlib
 import os
-import shlex
+import re
 import shutil
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clawtrace.runners.base import Inputs, InputsRequest
 from clawtrace.runners.content import MAX_FILES, ProjectListing, Tree, file_digest, files_below, tree
-from clawtrace.runners.templates import names_in, render
+from clawtrace.runners.declared_inputs import (
+    PACKAGE,
+    Unmatched,
+    declared_files,
+    forget_packages,
+    package_homes,
+    unmatched,
+)
+from clawtrace.runners.named_files import Named, named_by, rendered, shell_words
 
 if TYPE_CHECKING:
     from clawtrace.runners.command_settings import CommandSettings
 
-__all__ = ["command_inputs", "forget_project_digests"]
+__all__ = ["command_inputs", "forget_project_digests", "unmatched_inputs"]
+
+_MODULE = re.compile(r"-m\s*([A-Za-z_]\w*)")
 
 
 def command_inputs(request: InputsRequest, settings: CommandSettings) -> Inputs:
-    """Return the program, the case's folder, the files that the agent depends on, and the variables passed to it."""
+    """Return the program, the case's folder, the files that the agent depends on, and the variables passed to it.
+
+    What code a program loads beside the files that its command names, only its author knows: it is known where `inputs` says it.
+    """
     own = files_below(request.case_dir, request.judging, _listing(request.project_root))
     if own is None:
         return Inputs({}, f"the case's folder holds more than {MAX_FILES} files")
-    program = _program(request, settings)
-    named = _named_files(request, settings)
+    program = _program(settings, request.case_dir, request.env)
+    passed = _passed(settings, request.env)
+    named = named_by(settings, request, passed | settings.env)
+    homes = tuple(package_homes([program], request.env.get("VIRTUAL_ENV")))
     digests: dict[str, Any] = {
         "the program": None if program is None else file_digest(Path(os.path.realpath(program))),
-        "installed Python packages": _packages(program, request.env.get("VIRTUAL_ENV")),
-        "a file that the command names": named,
+        "installed Python packages": _packages(homes),
         "the scaffold": None,
-        "variables of `pass_env`": _variables(request, settings),
+        "variables of `pass_env`": {
+            name: hashlib.sha256(value.encode()).hexdigest() for name, value in sorted(passed.items())
+        },
     }
     trees = {"the case's folder": tree(request.case_dir, own)}
     if settings.scaffold is not None:
         trees["the scaffold"] = _folder(request.case_dir / settings.scaffold)
-    unknown = ""
-    if settings.inputs is not None:
-        trees["the files of `inputs`"] = tree(request.case_dir, _globbed(request.case_dir, settings.inputs))
-    elif (project := _project(request.project_root, request.leave_out)) is not None:
-        trees["files of the project"] = project
+    unknown = f"a folder that the command names holds more than {MAX_FILES} files" if named.too_many else ""
+    if settings.inputs is None:
+        unknown = unknown or _undeclared(settings, request.case_dir, named)
+        project = _project(request.project_root, request.leave_out)
+        trees |= {} if project is None else {"files of the project": project}
     else:
-        unknown = f"the project holds more than {MAX_FILES} files that could matter; `inputs` of the runner names those that do"
+        declared = declared_files(settings.inputs, request.case_dir, homes, (*request.leave_out, *request.judging))
+        unknown = unknown or (f"`inputs` names more than {MAX_FILES} files" if declared is None else "")
+        trees["the files of `inputs`"] = tree(request.case_dir, declared or ())
     files = {name: one.files for name, one in trees.items()}
+    files |= {"a file that the command names": named.files, "a folder that the command names": named.folders}
     return Inputs(
-        digests | {name: one.digest for name, one in trees.items()},
+        digests
+        | {name: one.digest for name, one in trees.items()}
+        | {"a file that the command names": named.files, "a folder that the command names": named.folders},
         unknown,
-        files | {"a file that the command names": named},
+        files,
     )
+
+
+def unmatched_inputs(settings: CommandSettings, case_dir: Path, env: Mapping[str, str]) -> Iterator[Unmatched]:
+    """Yield the entries of `inputs` that name nothing."""
+    if settings.inputs:
+        homes = package_homes([_program(settings, case_dir, env)], env.get("VIRTUAL_ENV"))
+        yield from unmatched(settings.inputs, case_dir, homes)
 
 
 def forget_project_digests() -> None:
@@ -61,6 +87,16 @@ def forget_project_digests() -> None:
     _project.cache_clear()
     _packages.cache_clear()
     _listing.cache_clear()
+    forget_packages()
+
+
+def _undeclared(settings: CommandSettings, case_dir: Path, named: Named) -> str:
+    """Return that nothing says where the agent's code is, with what may say it."""
+    command = settings.command if isinstance(settings.command, str) else " ".join(settings.command)
+    guesses = [os.path.relpath(folder, case_dir) for folder in dict.fromkeys(named.scripts)]
+    guesses += [f"{PACKAGE}{name}" for name in _MODULE.findall(command) if name != "clawtrace"]
+    example = ", ".join(guesses) or f"PATH or GLOB or {PACKAGE}NAME"
+    return f"what code its agent loads is not declared; `inputs: [{example}]` in `runner`, complete, would declare it"
 
 
 @lru_cache(maxsize=8)
@@ -79,73 +115,33 @@ def _folder(root: Path) -> Tree:
     return tree(root, (file for file in root.rglob("*") if file.is_symlink() or not file.is_dir()))
 
 
-def _globbed(case_dir: Path, patterns: Iterable[str]) -> list[Path]:
-    found: set[Path] = set()
-    for pattern in patterns:
-        for name in glob.iglob(pattern, root_dir=case_dir, recursive=True, include_hidden=True):  # noqa: PTH207 (also "..")
-            path = case_dir / name
-            found |= {file for file in path.rglob("*") if not file.is_dir()} if path.is_dir() else {path}
-    return sorted(found)
-
-
-def _program(request: InputsRequest, settings: CommandSettings) -> str | None:
+def _program(settings: CommandSettings, case_dir: Path, env: Mapping[str, str]) -> str | None:
     """Return the path of the program, of a shell text the first word's; None where it is not found."""
     command = settings.command
-    first = next(iter(_shell_words(command)), "") if isinstance(command, str) else command[0]
-    name = _rendered(first, request)
-    return shutil.which(name, path=settings.env.get("PATH") or request.env.get("PATH", os.defpath)) if name else None
+    first = next(iter(shell_words(command)), "") if isinstance(command, str) else command[0]
+    name = rendered(first, case_dir)
+    return shutil.which(name, path=settings.env.get("PATH") or env.get("PATH", os.defpath)) if name else None
 
 
 @lru_cache(maxsize=64)
-def _packages(program: str | None, virtual_env: str | None) -> str:
-    """Return which versions of which packages the Python of the program, or of the active environment, has installed.
+def _packages(homes: tuple[Path, ...]) -> str:
+    """Return which versions of which packages are installed.
 
     An agent changes when its framework is upgraded, and no file of the project need tell.
     """
-    homes = {Path(path).parent.parent for path in (program, program and os.path.realpath(program)) if path}
-    homes |= {Path(virtual_env)} if virtual_env else set()
-    found = set()
-    for home in homes:
-        for folder in (*home.glob("lib/python3*/site-packages"), *home.glob("lib/python3*/dist-packages")):
-            found |= {
-                f"{entry.name}:{entry.stat().st_mtime_ns}"
-                for entry in os.scandir(folder)
-                if entry.name.endswith((".dist-info", ".egg-info", ".egg-link", ".pth"))
-            }
+    found = {
+        f"{entry.name}:{entry.stat().st_mtime_ns}"
+        for folder in homes
+        for entry in os.scandir(folder)
+        if entry.name.endswith((".dist-info", ".egg-info", ".egg-link", ".pth"))
+    }
     return hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()
 
 
-def _named_files(request: InputsRequest, settings: CommandSettings) -> dict[str, str]:
-    """Return the files that the settings name by a path, wherever they are."""
-    commands = [settings.command, *settings.setup]
-    texts = [text for one in commands for text in (_shell_words(one) if isinstance(one, str) else one)]
-    texts += [text for text in settings.env.values() if text is not None]
-    found = {}
-    for text in texts:
-        path = _rendered(text, request)
-        if path is not None and os.sep in path and len(path) < 4096 and (request.case_dir / path).is_file():
-            found[text] = file_digest(request.case_dir / path)
-    return found
-
-
-def _shell_words(text: str) -> list[str]:
-    try:
-        return shlex.split(text, comments=True)
-    except ValueError:  # quotes that are never closed: the shell will say so
-        return text.split()
-
-
-def _rendered(text: str, request: InputsRequest) -> str | None:
-    """Return a text with the templates that are known before a run; None where it holds others."""
-    known = {"python": sys.executable, "case_dir": str(request.case_dir)}
-    return None if set(names_in(text)) - known.keys() or "\0" in text else render(text, known.__getitem__)
-
-
-def _variables(request: InputsRequest, settings: CommandSettings) -> dict[str, str]:
-    """Return the caller's variables that `pass_env` lets through, as digests: keys and switches change agents."""
-    given = {
+def _passed(settings: CommandSettings, env: Mapping[str, str]) -> dict[str, str]:
+    """Return the caller's variables that `pass_env` lets through: keys and switches change agents."""
+    return {
         name: value
-        for name, value in request.env.items()
+        for name, value in env.items()
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in settings.pass_env)
     }
-    return {name: hashlib.sha256(value.encode()).hexdigest() for name, value in sorted(given.items())}

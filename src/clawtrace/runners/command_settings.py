@@ -74,9 +74,11 @@ class CommandSettings(RunnerSettings):
     leftover_seconds: float = Field(default=10.0, ge=0)
     """How long processes that the agent left behind may go on (and export) before they are ended, in seconds."""
     inputs: list[StrictStr] | None = None
-    """Globs of the files that the agent depends on, relative to the case file: a stored run is reused while they, the
-    case's folder and the program are as they were. By default everything in the project counts, but for the
-    configuration, results, and what git ignores."""
+    """Where all code, prompts and data of the agent are that the command does not name: paths, globs (both relative to the
+    case file) and installed Python packages (`package:NAME`); `[]` where the command names everything. While they, the
+    command's files, the case's folder and the program are as they were, a later campaign reuses a stored run. Without
+    `inputs` this is not known, and a stored run only serves to resume its own campaign. An entry that matches nothing
+    is an error."""
     leftover_may_be_killed: bool = False
     """True when such processes export no spans: ending them by a signal then is no reason against completeness."""
     artifacts: list[StrictStr] | None = None

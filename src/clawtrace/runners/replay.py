@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -62,8 +62,11 @@ class ReplayRunner(Runner):
     without_templates = frozenset({"traces", "store", "run_id"})
 
     @classmethod
-    def absent(cls, settings: RunnerSettings, case_dir: Path) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    def absent(
+        cls, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]
+    ) -> Iterator[tuple[tuple[str | int, ...], str]]:
         """Yield each recording that does not exist, and the store."""
+        del env
         assert isinstance(settings, ReplaySettings)
         for index, name in enumerate(settings.traces or ()):
             if not (case_dir / name).exists():

@@ -483,5 +483,5 @@ def test_inputs_that_name_nothing_are_errors(files):
     files.case("a", text=text)
 
     (problem,) = files.problems()
-    assert "test.yaml:8:23: `runner.inputs[1]`" in problem
+    assert "test.yaml:8:23: `runner.inputs.1`" in problem
     assert "'agnet.py' matches no file beside the case file" in problem

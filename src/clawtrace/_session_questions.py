@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
     from clawtrace.assertions.world import HookPolicy, World
     from clawtrace.dialects import Dialect
+    from clawtrace.engine.completeness import ClosingSigns
     from clawtrace.engine.tree_view import SpanNode
+    from clawtrace.model.run import RunRecord
     from clawtrace.model.verdict import RunResult
     from clawtrace.receiver.redact import Redactor
     from clawtrace.store.api import Answer
@@ -139,6 +141,11 @@ class SessionQuestions:
             self._store.select_runs(run_ids)
             return facts_states(self._store)
 
+    def _closing_signs(self, record: RunRecord) -> ClosingSigns:
+        """Return what the spans that a run has so far say of its end."""
+        with self._store.lock:
+            return self._engine_at_hand().facts.signs(record.run_id, record)
+
     def provider_failure(self, run_id: str) -> str | None:
         """Return the provider's error that the last model call of a run ended with; None when it ended otherwise."""
         from clawtrace.engine.provider_failures import provider_failure
@@ -220,9 +227,13 @@ class SessionQuestions:
         unknown = [run_id for run_id in run_ids if run_id not in known]
         if unknown:
             raise UsageError(f"the store {self._store.path!r} has no run {unknown[0]!r}.")
+        engine = self._engine_at_hand()
+        engine.facts.ensure(together)
+        return engine
+
+    def _engine_at_hand(self) -> _Engine:
         if self._engine is None:
             self._engine = _Engine(self._store, self.settings)
-        self._engine.facts.ensure(together)
         return self._engine
 
 

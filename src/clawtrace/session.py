@@ -29,6 +29,7 @@ from clawtrace.store.owner import PATIENCE_SECONDS, Owner, remove_owner, write_o
 
 if TYPE_CHECKING:
     from clawtrace.engine.log_runs import LoadedLogs, RunOf
+    from clawtrace.receiver.close import Waiting
     from clawtrace.receiver.limits import Endpoints
     from clawtrace.receiver.questions import Questions
     from clawtrace.receiver.receiver import Receiver
@@ -179,6 +180,8 @@ class Session(SessionQuestions):
         self._store.put_record(record)
         if self._receiver is not None:
             self._receiver.open_run(record.run_id, record.trace_id, record.session_ids)
+            for turn in record.turns:
+                self._receiver.open_run(record.run_id, turn.trace_id)
 
     def announce_trace(self, run_id: str, trace_id: str) -> None:
         """Say that a further trace belongs to a run: a context that a child process was given (rule 5)."""
@@ -209,7 +212,13 @@ class Session(SessionQuestions):
         return self._receiver is not None and self._receiver.counters(run_id).last_arrival_ns is not None
 
     def close_run(
-        self, record: RunRecord, *, processes_gone: bool, ended: float | None = None, end_run: bool = False
+        self,
+        record: RunRecord,
+        *,
+        processes_gone: bool,
+        ended: float | None = None,
+        end_run: bool = False,
+        waiting: Waiting | None = None,
     ) -> RunRecord:
         """Wait until nothing more of the run can come, and store how it ended (spec: span-model.md §3).
 
@@ -218,21 +227,27 @@ class Session(SessionQuestions):
             processes_gone: whether every process that the runner started has exited, descendants included.
             ended: when its command ended, in seconds of the monotonic clock; now when None.
             end_run: whether somebody says that nothing more will come; nothing is waited for then.
+            waiting: told what is waited for and how long, where that may take a while.
 
         Returns:
             The record with `closed_by`; what the agent printed is in it without the secrets that redaction knows.
         """
+        from clawtrace._closing import Expected
         from clawtrace.receiver.close import wait_closed
 
         receiver = self._taking() if end_run else self._receiving()
+        expected = Expected(
+            record, self.settings, lambda: receiver.counters().foreign > 0, lambda: self._closing_signs(record)
+        )
         closed_by = wait_closed(
             receiver,
             record.run_id,
             processes_gone=processes_gone,
             ended=ended,
             end_run=end_run,
-            settle_ms=self.settings.settle_ms,
             trace_timeout_ms=self.settings.trace_timeout_ms,
+            outlook=expected.outlook,
+            waiting=waiting,
         )
         conflicts = receiver.conflicts(record.run_id)
         self._store.put_conflicts(

@@ -38,7 +38,7 @@ def test_without_a_file_everything_has_its_default(files):
     project = files.project()
 
     assert (project.path, project.root, project.pricing, project.store) == (None, files.root, None, None)
-    assert (project.config.settle_ms, project.config.trace_timeout_ms) == (2000, 60_000)
+    assert (project.config.settle_ms, project.config.trace_timeout_ms) == (None, 60_000)
     assert project.outputs == files.root / "outputs"
 
 

@@ -46,10 +46,10 @@ class TimedSession:
     def __getattr__(self, name: str):
         return getattr(self._session, name)
 
-    def close_run(self, record, *, processes_gone, ended=None):
+    def close_run(self, record, **how):
         began = time.monotonic()
         try:
-            return self._session.close_run(record, processes_gone=processes_gone, ended=ended)
+            return self._session.close_run(record, **how)
         finally:
             self.waited[record.case_id] = time.monotonic() - began
 
@@ -84,7 +84,7 @@ class Suite:
         """Write a case whose agent exports exactly `requests`."""
         self.case(case_id, f"$PLAIN '{json.dumps(requests)}'", assertions)
 
-    def run(self, concurrency: int = 1):
+    def run(self, concurrency: int = 1, listener=lambda _: None):
         """Run every case and return the results by case id; `waited` tells how long each close took."""
         suite = self.root / "configs/suites/s.yaml"
         suite.parent.mkdir(exist_ok=True)
@@ -92,7 +92,7 @@ class Suite:
         plan = expand(load_suite("s", load_project(self.root, {}), self.env), concurrency=concurrency)
         with open_campaign(plan) as session:
             timed = TimedSession(session)
-            result = execute(plan, timed, self.env)
+            result = execute(plan, timed, self.env, listener)
         assert result.not_run == ()
         self.waited = timed.waited
         return {found.case_id: found for found in result.results}

@@ -85,4 +85,10 @@ def with_outcome(record: RunRecord, outcome: RunOutcome) -> RunRecord:
         timed_out=outcome.timed_out,
         cut_off=outcome.cut_off,
         runner_error=outcome.runner_error,
+        turns=tuple(
+            turn._replace(started_ns=started)
+            for turn, started in zip(record.turns, outcome.turns_started_ns, strict=False)
+        ),
+        agent=outcome.agent,
+        settle_ms=outcome.settle_ms,
     )

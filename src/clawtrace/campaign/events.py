@@ -17,6 +17,7 @@ __all__ = [
     "RunJudging",
     "RunNotRun",
     "RunStarted",
+    "RunWaiting",
 ]
 
 
@@ -42,6 +43,17 @@ class RunJudging:
 
 
 @dataclass(frozen=True, slots=True)
+class RunWaiting:
+    """The agent's last spans do not come at once."""
+
+    run: PlannedRun
+    awaited: str
+    """What is waited for."""
+    seconds: float
+    """How long nothing may arrive until the wait ends."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunFinished:
     """A run has its verdicts, or its error."""
 
@@ -64,7 +76,7 @@ class Interrupted:
     running: int
 
 
-CampaignEvent = PlanReady | RunStarted | RunJudging | RunFinished | RunNotRun | Interrupted
+CampaignEvent = PlanReady | RunStarted | RunJudging | RunWaiting | RunFinished | RunNotRun | Interrupted
 
 Listener = Callable[[CampaignEvent], None]
 """Called from the thread in which the event happened, one event at a time."""

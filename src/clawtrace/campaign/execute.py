@@ -23,6 +23,7 @@ from clawtrace.campaign.events import (
     RunJudging,
     RunNotRun,
     RunStarted,
+    RunWaiting,
 )
 from clawtrace.campaign.expand import Plan, PlannedRun
 from clawtrace.campaign.late import mark_what_grew
@@ -336,8 +337,11 @@ class _Execution:
                 at_work.close()
                 place.give_back()
 
+            def waiting(awaited: str, seconds: float) -> None:
+                self._tell(RunWaiting(planned, awaited, seconds))
+
             told = partial(self._tell, RunJudging(planned))
-            result = run_one(planned, decision.fingerprint, self._context, told, looked, failed)
+            result = run_one(planned, decision.fingerprint, self._context, told, looked, failed, waiting)
             self._budget.add(result)  # each attempt took what it took
             return result
 

@@ -21,13 +21,14 @@ from clawtrace.campaign.surroundings import after, with_preconditions
 from clawtrace.config.case import ContextSection
 from clawtrace.config.conversation import Conversation
 from clawtrace.errors import ConfigError, InputError, RunnerError
-from clawtrace.model.run import RunRecord
+from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.runners.base import AgentFiles, Message, Runner, RunOutcome, RunRequest, StopSignal, TelemetryTarget
 from clawtrace.runners.templates import RunValues, render, render_tree, session_id
 
 if TYPE_CHECKING:
     from clawtrace.engine.log_runs import LoadedLogs, RunOf
+    from clawtrace.receiver.close import Waiting
     from clawtrace.receiver.recording import Grouping
 
 __all__ = [
@@ -84,7 +85,14 @@ class CampaignSession(Protocol):
         """Return whether spans or log records of a run came in this session."""
         ...
 
-    def close_run(self, record: RunRecord, *, processes_gone: bool, ended: float | None = None) -> RunRecord:
+    def close_run(
+        self,
+        record: RunRecord,
+        *,
+        processes_gone: bool,
+        ended: float | None = None,
+        waiting: Waiting | None = None,
+    ) -> RunRecord:
         """Wait until nothing more can come."""
         ...
 
@@ -160,6 +168,7 @@ def run_one(
     judging: Callable[[], None],
     looked: Callable[[], None],
     retried: Sequence[str] = (),
+    waiting: Waiting | None = None,
 ) -> RunResult:
     """Run `planned` and judge it.
 
@@ -170,6 +179,7 @@ def run_one(
         judging: called when the agent has ended.
         looked: called when nothing of the run but its stored spans is needed any more: another agent may start.
         retried: why earlier attempts at it failed, one sentence each.
+        waiting: told what is waited for and how long, where the last spans do not come at once.
 
     Raises:
         RunInterruptedError: it was ended from outside.
@@ -179,14 +189,16 @@ def run_one(
     runner = context.runners[planned.case.config.runner.type]
     folder = fresh_folder(context.folder / planned.folder)
     started_at = time.time()
+    turns = [SentTurn(*_new_context()) for _ in planned.case.conversation.turns or (None,)]
     record = RunRecord(
         run_id=planned.run_id,
         case_id=planned.case.config.case_id,
         model_id=planned.model_id,
         repetition=planned.repetition,
-        trace_id=secrets.token_hex(16),
-        parent_span_id=secrets.token_hex(8),
+        trace_id=turns[0].trace_id,
+        parent_span_id=turns[0].parent_span_id,
         session_ids=(session_id(planned.run_id),),
+        turns=tuple(turns) if runner.starts_agent else (),
     )
     values = run_values(planned, planned.run_id, context.env, folder / "workspace", started_at)
     request = with_preconditions(
@@ -196,7 +208,9 @@ def run_one(
         record, outcome = _live(record, runner, request, context)
         outcome = with_last_words(outcome, context.session)
         judging()
-        record = context.session.close_run(record, processes_gone=outcome.processes_gone, ended=outcome.ended)
+        record = context.session.close_run(
+            record, processes_gone=outcome.processes_gone, ended=outcome.ended, waiting=waiting
+        )
         with _its_own_input():
             said = _read_logs(context.session, outcome.logs, planned.run_id)
         record, outcome = with_provider_failure(record, outcome, context.session)
@@ -227,6 +241,11 @@ def run_one(
         folder, planned, fingerprint, context.execution, started_at, record, outcome, result, context.session.clean
     )
     return result
+
+
+def _new_context() -> tuple[str, str]:
+    """Return a trace id and the id of a span in it."""
+    return secrets.token_hex(16), secrets.token_hex(8)
 
 
 @contextmanager
@@ -271,8 +290,9 @@ def _live(record: RunRecord, runner: Runner, request: RunRequest, context: RunCo
     assert record.trace_id is not None
     assert record.parent_span_id is not None
     endpoints = context.session.endpoints
+    later = tuple((turn.trace_id, turn.parent_span_id) for turn in record.turns[1:])
     target = TelemetryTarget(
-        endpoints.grpc, endpoints.http, record.trace_id, record.parent_span_id, context.switches, endpoints.token
+        endpoints.grpc, endpoints.http, record.trace_id, record.parent_span_id, context.switches, endpoints.token, later
     )
     context.session.open_run(record)
     try:

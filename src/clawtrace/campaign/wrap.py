@@ -12,19 +12,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from clawtrace.campaign.one_run import CampaignSession
 from clawtrace.campaign.preparing import preparing
 from clawtrace.config.assertion_list import AssertionList
 from clawtrace.config.base import is_slug
 from clawtrace.errors import RunnerError
-from clawtrace.model.run import RunRecord
+from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import Protocol, RunStatus, StopSignal, TelemetryTarget
 from clawtrace.runners.command import cut_off, notes
 from clawtrace.runners.environment import with_telemetry
 from clawtrace.runners.process import ProcessEnd, ProcessSpec, supervise
 from clawtrace.runners.templates import RunValues
+
+if TYPE_CHECKING:
+    from clawtrace.receiver.close import Waiting
 
 __all__ = ["WrappedRun", "run_command"]
 
@@ -53,6 +57,7 @@ def run_command(
     timeout_seconds: float | None = None,
     streams: tuple[int, int, int] = (0, 1, 2),
     cwd: Path | None = None,
+    waiting: Waiting | None = None,
 ) -> WrappedRun:
     """Run one command with the telemetry environment and judge its run.
 
@@ -69,6 +74,7 @@ def run_command(
         timeout_seconds: time limit; None for none.
         streams: file descriptors that become the command's standard input, output and error.
         cwd: working folder; by default the current one.
+        waiting: told what is waited for and how long, where the last spans do not come at once.
 
     Raises:
         RunnerError: the program does not exist or cannot be started.
@@ -77,11 +83,13 @@ def run_command(
     folder, started_at = (cwd or Path.cwd()).absolute(), time.time()
     name = Path(argv[0]).name
     case_id = name if is_slug(name) else "command"
+    turn = SentTurn(secrets.token_hex(16), secrets.token_hex(8))
     record = RunRecord(
         run_id=f"{case_id}-{secrets.token_hex(4)}",
         case_id=case_id,
-        trace_id=secrets.token_hex(16),
-        parent_span_id=secrets.token_hex(8),
+        trace_id=turn.trace_id,
+        parent_span_id=turn.parent_span_id,
+        turns=(turn,),
         workspace=str(folder),
     )
     values = RunValues(record.run_id, case_id, str(folder), None, str(folder), started_at, env, {})
@@ -96,7 +104,7 @@ def run_command(
         except RunnerError as error:
             session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
             raise
-        record = session.close_run(_ended(record, end), processes_gone=end.gone, ended=end.ended)
+        record = session.close_run(_ended(record, end), processes_gone=end.gone, ended=end.ended, waiting=waiting)
     case_dir = assertions.folder if assertions is not None else None
     (result,) = session.evaluate([record.run_id], asked, case_dir=case_dir)
     result = result._replace(diagnostics=(*result.diagnostics, *notes(end, LEFTOVER_SECONDS)))
@@ -144,6 +152,7 @@ def _ended(record: RunRecord, end: ProcessEnd) -> RunRecord:
         ended_by_signal=end.signal,
         timed_out=end.timed_out,
         cut_off=cut_off(end),
+        turns=tuple(turn._replace(started_ns=end.started_ns) for turn in record.turns),
     )
 
 

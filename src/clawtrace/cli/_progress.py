@@ -1,4 +1,4 @@
-"""Live progress on a terminal's standard error: what runs, what is awaited, how many are done. Silent elsewhere."""
+"""Live progress on a terminal's standard error: what runs, what is awaited, how many are done. Elsewhere hardly a word."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["progress"]
 def progress() -> Iterator[Listener]:
     """Yield a listener that draws a campaign's progress while the block runs."""
     if not is_watched(sys.stderr):
-        yield _say_interruption
+        yield _Lines()
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -39,11 +39,25 @@ def progress() -> Iterator[Listener]:
         yield _Bars(bars)
 
 
-def _say_interruption(event: CampaignEvent) -> None:
-    from clawtrace.campaign.events import Interrupted
+class _Lines:
+    """What is said where nobody watches: an interruption, and the first wait for an agent's last spans."""
 
-    if isinstance(event, Interrupted):
-        click.echo(_interruption(event.running), err=True)
+    def __init__(self) -> None:
+        self._waits = False
+
+    def __call__(self, event: CampaignEvent) -> None:
+        from clawtrace.campaign.events import Interrupted, RunWaiting
+
+        if isinstance(event, Interrupted):
+            click.echo(_interruption(event.running), err=True)
+        elif isinstance(event, RunWaiting) and not self._waits:
+            self._waits = True
+            click.echo(f"{clean(event.run.run_id)}: {wait_line(event.awaited, event.seconds)}", err=True)
+
+
+def wait_line(awaited: str, seconds: float) -> str:
+    """Return what is waited for, and how long nothing may arrive until the wait ends."""
+    return f"waiting until nothing arrives for {seconds:.0f} s: {clean(awaited)}"
 
 
 def _interruption(running: int) -> str:
@@ -60,7 +74,7 @@ class _Bars:
         self._done = self._total = 0
 
     def __call__(self, event: CampaignEvent) -> None:
-        from clawtrace.campaign.events import Interrupted, PlanReady, RunJudging, RunStarted
+        from clawtrace.campaign.events import Interrupted, PlanReady, RunJudging, RunStarted, RunWaiting
 
         if isinstance(event, PlanReady):
             self._total = len(event.plan.runs)
@@ -69,10 +83,11 @@ class _Bars:
             self._runs[event.run.run_id] = self._bars.add_task(
                 self._line(event.run.run_id, "agent"), total=None, done=""
             )
-        elif isinstance(event, RunJudging):
+        elif isinstance(event, RunJudging | RunWaiting):
             task = self._runs.get(event.run.run_id)
+            doing = wait_line(event.awaited, event.seconds) if isinstance(event, RunWaiting) else "spans and verdicts"
             if task is not None:
-                self._bars.update(task, description=self._line(event.run.run_id, "spans and verdicts"))
+                self._bars.update(task, description=self._line(event.run.run_id, doing))
         elif isinstance(event, Interrupted):
             self._bars.console.print(_interruption(event.running), highlight=False)
         else:
@@ -87,4 +102,4 @@ class _Bars:
     def _line(run_id: str, doing: str) -> str:
         from rich.markup import escape
 
-        return f"  {escape(clean(run_id))} [dim]{doing}[/dim]"
+        return f"  {escape(clean(run_id))} [dim]{escape(doing)}[/dim]"

@@ -47,6 +47,7 @@ def command(
     if output.reports and assertions is None:
         raise click.UsageError("--report needs --assertions: without them there are no results.")
     from clawtrace.campaign.wrap import run_command
+    from clawtrace.cli._progress import wait_line
     from clawtrace.config.assertions_file import load_assertions_file
     from clawtrace.config.project_file import load_project
     from clawtrace.config.session_settings import session_settings
@@ -64,6 +65,7 @@ def command(
             assertions=asked.assertions if asked else None,
             switches=project.config.telemetry_env,
             timeout_seconds=timeout,
+            waiting=lambda awaited, seconds: click.echo(wait_line(awaited, seconds), err=True),
         )
         if not output.quiet:
             _show(session, wrapped, judged=asked is not None)

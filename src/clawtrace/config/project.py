@@ -225,8 +225,9 @@ class ProjectConfig(ConfigModel):
     """Where stored spans are looked for."""
     model_pricing: dict[str, Any] | None = None
     """Prices of models: a bare model name, `provider/name` or `glob:…` to `input_per_1m`, `output_per_1m`, …."""
-    settle_ms: int = Field(default=2000, ge=0, le=600_000)
-    """Silence after which a run whose processes are not known to have ended is closed, in milliseconds."""
+    settle_ms: int | None = Field(default=None, ge=0, le=600_000)
+    """Silence that closes a run whose end no exit tells, in milliseconds: by default 2000, and 12000 or more (as the
+    instrumentation asks) for an agent that already runs."""
     trace_timeout_ms: int = Field(default=60_000, ge=1, le=86_400_000)
     """The longest wait for a run's spans after its command ended, in milliseconds."""
     trace: TraceSection = TraceSection.model_construct()

@@ -48,8 +48,9 @@ class SessionSettings(NamedTuple):
     auth_token: str | None = None
     """What every export request must carry; None asks for nothing."""
     limits: ReceiverLimits = ReceiverLimits()
-    settle_ms: int = 2_000
-    """How long nothing may arrive before a run is closed that its processes' exit cannot close, in milliseconds."""
+    settle_ms: int | None = None
+    """How long nothing may arrive before a run is closed that its processes' exit cannot close, in milliseconds; None: 2 000,
+    and 12 000 or what the instrumentation asks for where the agent already ran."""
     trace_timeout_ms: int = 60_000
     """Longest wait after the command's end, in milliseconds."""
     parent_not_exported: tuple[str, ...] = ()

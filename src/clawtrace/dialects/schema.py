@@ -167,6 +167,8 @@ class DialectFile(_Words):
     """A model call that names no model used the one that its agent's span names."""
     parent_not_exported: list[OrphanOrName] = []
     """Spans whose parent this instrumentation never exports: a glob of their names, or an `OrphanRule`."""
+    settle_ms: int | None = Field(default=None, ge=0)
+    """Silence that closes a run of an agent that already runs, in milliseconds, where its exporter sends more rarely than most."""
     shell: list[ShellRule] = []
     """Which tools run shell commands; the first rule whose tool and command fit counts."""
     order_in_run: bool = False

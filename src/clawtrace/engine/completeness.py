@@ -11,20 +11,21 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 from clawtrace.dialects import Dialect
 from clawtrace.engine.final_output import final_output
 from clawtrace.engine.llm_calls import LlmCall
 from clawtrace.engine.run_facts import RunFacts
 from clawtrace.engine.run_spans import RunSpans
+from clawtrace.engine.sent_turns import SentTurns, already_runs
 from clawtrace.engine.span import REMOTE_PARENT, Span
 from clawtrace.engine.tool_calls import ToolCalls
 from clawtrace.model.run import ClosedBy, IncompleteReason, RunRecord
 from clawtrace.store.question_side import QuestionSide
 from clawtrace.store.records import read_record
 
-__all__ = ["Completeness"]
+__all__ = ["ClosingSigns", "Completeness"]
 
 _SHOWN = 5
 """Spans named in a reason; the count is always whole."""
@@ -48,6 +49,21 @@ ORDER BY r.run_no
 """
 
 _CONFLICTS = "SELECT r.run_id, c.message FROM run_conflicts AS c JOIN fact_runs AS r ON r.run_no = c.run_no"
+
+
+class ClosingSigns(NamedTuple):
+    """What the spans of a run say of whether more is to come."""
+
+    already_runs: bool = False
+    """They came from an agent that ran before the run's command did."""
+    worked: bool = False
+    """There is work of an agent among them: activations, calls of models or tools."""
+    whole: bool = False
+    """The agent already ran, every turn's entry span is here, and nothing is known to be missing."""
+    settle_ms: int = 0
+    """The least silence that the instrumentation asks for; 0 where it asks for none."""
+    lacking: tuple[str, ...] = ()
+    """What is known to be missing, one sentence each."""
 
 
 class Completeness:
@@ -102,6 +118,22 @@ class Completeness:
             "workspace": record.workspace,
         }
 
+    def signs(self, facts: RunFacts | None, record: RunRecord) -> ClosingSigns:
+        """Return what the spans of a run that is not closed yet say of its end; `record` says what was sent."""
+        if facts is None:
+            return ClosingSigns()
+        run = facts.spans
+        delays = [self._dialects[name].file.settle_ms or 0 for name in {span.dialect for span in run.spans}]
+        runs = already_runs(run, record)
+        reasons = self._from_spans(facts, record) + self._counters.get(facts.run_id, [])
+        return ClosingSigns(
+            already_runs=runs,
+            worked=any(span.kind in ("agent", "llm", "tool") for span in run.spans),
+            whole=runs and not reasons and SentTurns(run, record).are_here(),
+            settle_ms=max(delays),
+            lacking=tuple(reason.message for reason in reasons),
+        )
+
     def diagnostics(self, run_id: str, facts: RunFacts | None) -> list[str]:
         """Return what else there is to say of a run, one sentence each."""
         said: list[str] = []
@@ -148,15 +180,17 @@ class Completeness:
                 [spans[call.index] for call in asked],
             ),
         ]
-        return [reason for reason in found if reason is not None]
+        turns = SentTurns(run, record).reasons() if already_runs(run, record) else []
+        return [*turns, *(reason for reason in found if reason is not None)]
 
     def _missing_parents(self, run: RunSpans, record: RunRecord) -> IncompleteReason | None:
         orphans: dict[str, list[Span]] = {}
+        contexts = record.injected
         for index in [index for index, span in enumerate(run.spans) if span.parent_sid is None]:
             span = run.spans[index]
             if span.parent_span_id is None or run.cut[index]:
                 continue
-            injected = span.parent_span_id == record.parent_span_id
+            injected = span.parent_span_id in contexts
             remote = (span.flags or 0) & REMOTE_PARENT == REMOTE_PARENT
             if not injected and not remote:
                 orphans.setdefault(span.parent_span_id, []).append(span)
@@ -186,7 +220,7 @@ class Completeness:
 
 def _lost(spans: Mapping[str, str], record: RunRecord) -> IncompleteReason | None:
     """Return that spans were lost, where log events name some that are not that of the process that started the agent."""
-    ids = sorted(span_id for span_id in spans if span_id != record.parent_span_id)
+    ids = sorted(spans.keys() - record.injected)
     if not ids:
         return None
     names = _listed(sorted({spans[span_id] for span_id in ids}))

@@ -179,7 +179,9 @@ def _no_trace_hint(
         told = f"{spans} span{'s' if spans != 1 else ''} in {runs} trace{'s' if runs != 1 else ''}"
         return (
             f"{told} arrived that name no run: pass CLAWTRACE_RUN_ID on as the resource "
-            "attribute clawtrace.run_id (OTEL_RESOURCE_ATTRIBUTES), or as the header x-clawtrace-run-id."
+            "attribute clawtrace.run_id (OTEL_RESOURCE_ATTRIBUTES), or as the header x-clawtrace-run-id. An agent that "
+            "already runs has to continue the `traceparent` of each request (TRACEPARENT), or to name the session "
+            "(CLAWTRACE_SESSION_ID) as `session.id` or `gen_ai.conversation.id`."
         )
     if strays:
         told = "; ".join(f"{reason} ({count} times)" if count > 1 else reason for reason, count in strays)

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from clawtrace._collector import collector_paused
 from clawtrace.dialects import Dialect
-from clawtrace.engine.completeness import Completeness
+from clawtrace.engine.completeness import ClosingSigns, Completeness
 from clawtrace.engine.normaliser import Normaliser, Rows, read_sql
 from clawtrace.engine.run_facts import PLACED, RunFacts, columns, in_order
 from clawtrace.model.query import Query
+from clawtrace.model.run import RunRecord
 from clawtrace.store.api import QueryableStore
 from clawtrace.store.at_once import at_once
 from clawtrace.store.duckdb import DuckStore
@@ -152,6 +153,16 @@ class Facts:
                     for one in found.values():
                         one.add(run, normaliser.records, normaliser.shells)
         return found
+
+    def signs(self, run_id: str, record: RunRecord) -> ClosingSigns:
+        """Return what the spans that a run has so far say of its end; nothing is kept of it."""
+        normaliser = self._normaliser
+        with self._store.lock, collector_paused():
+            self._store.load("wanted_runs", {"run_id": ("text", [run_id])})
+            rows = normaliser.rows(self._store, _numbers(self._store.script(_WANTED)))
+            facts = normaliser.facts(rows)
+            completeness = Completeness(self._store, normaliser.dialects, normaliser.parent_not_exported)
+            return completeness.signs(facts[0] if facts else None, record)
 
     def _replace(self, batch: Sequence[tuple[Any, ...]], side: QuestionSide) -> None:
         """Compute the facts of a batch and write them in the place of older ones."""

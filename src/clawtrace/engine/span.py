@@ -70,6 +70,8 @@ class Span(NamedTuple):
     output_payload: str | None = None
     source: str = "otlp"
     """``otlp``: a span; ``log``: made from log records."""
+    carried: bool = True
+    """It came from a process that has the run's own environment (`clawtrace.model.run.CARRIED`)."""
     name: str = ""
     scope: str = ""
     flags: int | None = None

@@ -14,6 +14,7 @@ from operator import add, itemgetter
 from typing import Any
 
 from clawtrace.engine.span import Span
+from clawtrace.model.run import CARRIED
 from clawtrace.store.question_side import QuestionSide
 
 __all__ = ["read_spans"]
@@ -28,6 +29,7 @@ _ELSEWHERE = {
     "parent_sid": "p.sid",
     "parent_span_id": "CASE WHEN p.sid IS NULL THEN k.parent_span_id END",
     "trace_state": "nullif(k.trace_state, '')",
+    "carried": f"coalesce(k.run_rule IN ({', '.join(map(repr, sorted(CARRIED)))}), TRUE)",
     "scope": "coalesce(k.scope, '')",
     "message": "coalesce(f.error_message, f.error_type)",
     "input_payload": "CASE WHEN f.kind IN ('llm', 'agent') THEN f.input_payload END",

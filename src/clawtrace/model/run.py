@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-__all__ = ["ClosedBy", "IncompleteReason", "RunRecord", "RunRule"]
+__all__ = ["CARRIED", "ClosedBy", "IncompleteReason", "RunRecord", "RunRule", "SentTurn"]
 
 
 class ClosedBy(StrEnum):
@@ -15,6 +15,8 @@ class ClosedBy(StrEnum):
     """Every process that the runner started has exited and no connection that carried its spans is open."""
     END_RUN = "end_run"
     """Somebody said so."""
+    EVIDENCE = "evidence"
+    """The agent already ran, and the entry span of every turn has arrived and ended, with the agent's work below it."""
     SETTLED = "settled"
     """Nothing arrived for settle_ms after the last arrival and the command's end."""
     TIMEOUT = "timeout"
@@ -40,11 +42,27 @@ class RunRule(StrEnum):
     """The user said which run a recording is (--one-run, --run-per-file, --run-per-dir)."""
 
 
+CARRIED = frozenset((RunRule.RESOURCE.value, RunRule.HEADER.value, RunRule.PATH.value))
+"""Rules that only a process with the run's own environment follows: whatever else reaches a run comes from a process that
+ran before it, or whose exporter is written into its code."""
+
+
+class SentTurn(NamedTuple):
+    """One turn that the agent was given, and the context that it was given with."""
+
+    trace_id: str
+    parent_span_id: str
+    """The span of the ``traceparent``; it is never exported."""
+    started_ns: int | None = None
+    """When the command of the turn was started; None before that."""
+
+
 class IncompleteReason(NamedTuple):
     """One reason why a closed run's trace may not be whole."""
 
     code: str
-    """missing_parent, open_span, killed, cut_off, lacking, timed_out, rejected, refused, dropped, sampled, unanswered_tool_call, trace_timeout."""
+    """missing_parent, open_span, killed, cut_off, lacking, timed_out, rejected, refused, dropped, sampled, unanswered_tool_call, trace_timeout,
+    turn_without_spans, entry_span_not_received."""
     message: str
     """One plain sentence, with what to do where that is known."""
     span_ids: tuple[str, ...] = ()
@@ -83,5 +101,18 @@ class RunRecord(NamedTuple):
     """What went wrong before the agent could be judged; None when nothing did."""
     log: str | None = None
     """The log that an assertion named and whose lines stand in for its spans; None where its spans were received."""
+    turns: tuple[SentTurn, ...] = ()
+    """What a runner sent, turn by turn; before it is known how the agent ended, what it will send. Empty where none did."""
+    agent: Literal["started", "running"] | None = None
+    """Whether the command starts the agent or one already runs, where somebody said so; None leaves it to the spans."""
+    settle_ms: int | None = None
+    """Silence that closes the run, as its runner was told; None leaves it to the project."""
     notes: tuple[str, ...] = ()
     """What reading its logs and transcripts had to say, one sentence each."""
+
+    @property
+    def injected(self) -> frozenset[str]:
+        """Span ids of the contexts that the agent was given: parents that are never exported."""
+        return frozenset(
+            {turn.parent_span_id for turn in self.turns} | ({self.parent_span_id} if self.parent_span_id else set())
+        )

@@ -2,21 +2,43 @@
 
 (a) the processes have exited and no connection that carried the run's spans is open, (b) somebody said so,
 (c) nothing arrived for `settle_ms` after the last arrival and after the command's end, at most `trace_timeout_ms`.
+Where the agent already ran, its exit is none of the command's: every turn's entry span closes the run, else (c).
 Waiting is for events: commits and connections that end.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import NamedTuple
 
 from clawtrace.model.run import ClosedBy
+from clawtrace.receiver.counters import Tally
 from clawtrace.receiver.receiver import Receiver
 
-__all__ = ["wait_closed"]
+__all__ = ["Outlook", "Waiting", "wait_closed"]
 
 _REST_SECONDS = 0.5
 """Shortest time given to what is half-way in, also when everything else has run out: a busy machine is no reason to
 say that spans were still arriving."""
+_SAY_SECONDS = 1.0
+"""A wait that may take longer is told of."""
+
+Waiting = Callable[[str, float], None]
+"""Told what is waited for, and for how many seconds nothing may arrive until then; again when that changes."""
+
+
+class Outlook(NamedTuple):
+    """What can be said of the end of a run from what arrived so far."""
+
+    exit_closes: bool
+    """The exit of the runner's processes says that nothing more can come."""
+    settle_ms: int
+    """How long nothing may arrive before silence closes the run."""
+    whole: bool = False
+    """The agent already ran, and every turn's entry span is here."""
+    awaited: str = "the spans of processes that may still run"
+    """What is waited for."""
 
 
 def wait_closed(
@@ -28,6 +50,8 @@ def wait_closed(
     end_run: bool = False,
     settle_ms: int = 2_000,
     trace_timeout_ms: int = 60_000,
+    outlook: Callable[[Tally], Outlook] | None = None,
+    waiting: Waiting | None = None,
 ) -> ClosedBy:
     """Wait until a run is closed and say why it is; everything received of it is then committed.
 
@@ -37,14 +61,18 @@ def wait_closed(
         processes_gone: whether every process that the runner started has exited, descendants included.
         ended: when the command ended, in seconds of the monotonic clock, which nobody sets; now when None.
         end_run: whether the run was ended explicitly.
-        settle_ms: how long nothing may arrive, where exit cannot close the run.
+        settle_ms: how long nothing may arrive, where exit cannot close the run and `outlook` is not given.
         trace_timeout_ms: longest wait after the command's end.
+        outlook: says from what was counted of the run what its end will be; by default exit closes it.
+        waiting: told of a wait that may take a while.
     """
     try:
         if end_run:
             receiver.flush()
             return ClosedBy.END_RUN
-        return _Wait(receiver, run_id, processes_gone, ended, settle_ms, trace_timeout_ms).wait()
+        look = outlook or (lambda _: Outlook(exit_closes=True, settle_ms=settle_ms))
+        wait = _Wait(receiver, run_id, processes_gone, ended, trace_timeout_ms, look, waiting or (lambda *_: None))
+        return wait.wait()
     finally:
         receiver.close_run(run_id)
 
@@ -58,32 +86,46 @@ class _Wait:
         run_id: str,
         processes_gone: bool,
         ended: float | None,
-        settle_ms: int,
         trace_timeout_ms: int,
+        outlook: Callable[[Tally], Outlook],
+        waiting: Waiting,
     ) -> None:
         self._receiver = receiver
         self._run_id = run_id
         self._gone = processes_gone
         self._ended = time.monotonic() if ended is None else ended
-        self._settle = settle_ms / 1_000
-        self._limit = self._ended + trace_timeout_ms / 1_000
+        self._timeout = trace_timeout_ms / 1_000
+        self._outlook = outlook
+        self._waiting = waiting
+        self._told = ""
 
     def wait(self) -> ClosedBy:
         """Wait and say what closed the run."""
+        rest_until = self._ended + self._timeout
         while True:
             version = self._receiver.changes.version
-            seconds = min(self._settled_at(), self._limit) - time.monotonic()
-            rested = self._receiver.rest(self._run_id, max(seconds, _REST_SECONDS))
-            if rested and self._gone and not self._receiver.is_carried(self._run_id):
+            rested = self._receiver.rest(self._run_id, max(rest_until - time.monotonic(), _REST_SECONDS))
+            tally = self._receiver.counters(self._run_id)
+            outlook = self._outlook(tally)
+            last = self._ended if tally.last_counted is None else max(self._ended, tally.last_counted)
+            settled_at = last + outlook.settle_ms / 1_000
+            limit = self._ended + max(self._timeout, outlook.settle_ms / 1_000)
+            if rested and self._gone and outlook.exit_closes and not self._receiver.is_carried(self._run_id):
                 return ClosedBy.EXIT
+            if rested and self._gone and outlook.whole:
+                return ClosedBy.EVIDENCE
             now = time.monotonic()
-            if rested and now >= self._settled_at():
+            if rested and now >= settled_at:
                 return ClosedBy.SETTLED
-            if now >= self._limit:
+            if now >= limit:
                 return ClosedBy.TIMEOUT
-            self._receiver.changes.wait(version, min(self._settled_at(), self._limit) - now)
+            rest_until = min(settled_at, limit)
+            seconds = rest_until - now
+            self._say(outlook, seconds)
+            self._receiver.changes.wait(version, seconds)
 
-    def _settled_at(self) -> float:
-        """Return when nothing will have arrived for long enough."""
-        counted = self._receiver.counters(self._run_id).last_counted
-        return (self._ended if counted is None else max(self._ended, counted)) + self._settle
+    def _say(self, outlook: Outlook, seconds: float) -> None:
+        """Tell what is waited for, once for each answer."""
+        if seconds >= _SAY_SECONDS and outlook.awaited != self._told:
+            self._told = outlook.awaited
+            self._waiting(outlook.awaited, seconds)

@@ -28,6 +28,8 @@ class Tally:
     """Items (requests, where nothing could be read) that were turned away under pressure or by a failed commit."""
     unattributed: int = 0
     """Accepted items that no rule gave to a run."""
+    foreign: int = 0
+    """Items that no rule of the run's own environment gave to it: of an agent that already ran, as a rule."""
     channels: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     """Accepted items by (protocol, signal, port)."""
     reasons: Counter[str] = field(default_factory=Counter)
@@ -55,13 +57,14 @@ class Counters:
         self._strays = Tally()
         """Requests of no run that no receipt tells of yet."""
 
-    def add(self, receipt: Receipt, port: int, unattributed: bool) -> None:
+    def add(self, receipt: Receipt, port: int, unattributed: bool, foreign: bool = False) -> None:
         """Count one receipt.
 
         Args:
             receipt: what a request did for one run.
             port: which of our ports it came through.
             unattributed: whether its items belong to no run but their own trace (counted in the total only).
+            foreign: whether an item of it came without the run's own environment.
         """
         now = time.monotonic()
         with self._lock:
@@ -74,6 +77,7 @@ class Counters:
                 tally.rejected += receipt.rejected
                 tally.refused += receipt.refused
                 tally.unattributed += receipt.accepted if unattributed else 0
+                tally.foreign += receipt.accepted + receipt.duplicates if foreign else 0
                 if receipt.accepted:
                     tally.channels[receipt.protocol, receipt.signal, port] += receipt.accepted
                 if receipt.reason:

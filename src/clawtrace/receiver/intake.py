@@ -11,7 +11,7 @@ from typing import NamedTuple
 from clawtrace.errors import StoreError
 from clawtrace.model.batches import joined
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
-from clawtrace.model.run import RunRule
+from clawtrace.model.run import CARRIED, RunRule
 from clawtrace.receiver.attribute import NO_RUN, Attribution
 from clawtrace.receiver.claims import Claim, ClaimReader
 from clawtrace.receiver.columns import without
@@ -33,6 +33,8 @@ class Note(NamedTuple):
     port: int
     unattributed: bool
     """Whether its items belong to no run but their own trace."""
+    foreign: bool = False
+    """Whether an item of it came without the run's own environment (`clawtrace.model.run.CARRIED`)."""
 
 
 class Taken(NamedTuple):
@@ -212,6 +214,7 @@ class _Counts:
         self.rejected: dict[int, dict[str, int]] = {}
         """By run and reason."""
         self.unattributed: set[int] = set()
+        self.foreign: set[int] = set()
 
     def count(self, runs: list[int], rules: list[str], repeated: Collection[int]) -> None:
         """Count rows, of which some came before."""
@@ -220,7 +223,10 @@ class _Counts:
             self.duplicates = dict(Counter([runs[row] for row in repeated]))
             left = {run: count - self.duplicates.get(run, 0) for run, count in self.accepted.items()}
             self.accepted = {run: count for run, count in left.items() if count}
-        if RunRule.NONE.value in rules:
+        told = set(rules)
+        if told - CARRIED:
+            self.foreign = {run for run, rule in zip(runs, rules, strict=True) if rule not in CARRIED}
+        if RunRule.NONE.value in told:
             self.unattributed = {run for run, rule in zip(runs, rules, strict=True) if rule == RunRule.NONE}
 
     def count_points(self, run: int, points: int) -> None:
@@ -248,7 +254,7 @@ class _Counts:
                 rejected=sum(reasons.values()),
                 reason="; ".join(reasons),
             )
-            notes.append(Note(receipt, request.port, run in self.unattributed))
+            notes.append(Note(receipt, request.port, run in self.unattributed, run in self.foreign))
         return notes
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -156,6 +156,20 @@ class TelemetryTarget:
     """`telemetry_env` of the project: groups or variables switched off, or given another value."""
     token: str | None = None
     """What every export request must carry; None where nothing is asked for."""
+    later_turns: tuple[tuple[str, str], ...] = ()
+    """Trace id and parent span id of the turns after the first: each is sent with a ``traceparent`` of its own."""
+
+    @property
+    def traceparent(self) -> str:
+        """The W3C context that the agent continues."""
+        return f"00-{self.trace_id}-{self.parent_span_id}-01"
+
+    def of_turn(self, number: int) -> TelemetryTarget:
+        """Return the target of a turn, counted from 1; a turn that was given no context of its own has the first one's."""
+        if not 0 <= number - 2 < len(self.later_turns):
+            return self
+        trace_id, parent_span_id = self.later_turns[number - 2]
+        return replace(self, trace_id=trace_id, parent_span_id=parent_span_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +216,12 @@ class RunOutcome:
     """The stored run whose spans are this run's, when no agent was started."""
     artifacts: tuple[Artifact, ...] = ()
     """Files that the run created or changed, and what is kept of them."""
+    turns_started_ns: tuple[int, ...] = ()
+    """When the command of each turn that was sent was started."""
+    agent: Literal["started", "running"] | None = None
+    """Whether the command starts its agent or sends messages to one that already runs; None where nobody says it."""
+    settle_ms: int | None = None
+    """Silence that closes the run, in milliseconds; None leaves it to the project."""
     logs: tuple[Path, ...] = ()
     """The agent's own logs and transcripts: they tell what the spans do not, and stand in where there are none."""
 

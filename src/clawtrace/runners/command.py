@@ -38,7 +38,7 @@ class CommandRunner(Runner):
 
     type_name = "command"
     Settings = CommandSettings
-    template_names = frozenset({"message", "turn"})
+    template_names = frozenset({"message", "turn", "traceparent"})
     without_templates = frozenset({"pass_env", "scaffold", "inputs"})
 
     @classmethod
@@ -94,13 +94,13 @@ class CommandRunner(Runner):
         settings = request.settings
         scaffold = request.case_dir / settings.scaffold if settings.scaffold is not None else None
         workspace = fresh_workspace(request.folder / "workspace", scaffold, request.agent)
-        turns = _turns(request, settings, workspace)
+        turns = _turns(request, settings, workspace, target)
         settings = settings.model_copy(update=turns[0].globs())
         for number, command in enumerate(settings.setup, start=1):
             turns[0].set_up(number, command, stop)
         request.before_agent(workspace)
         before = snapshot(workspace)
-        ends = _run_turns(turns, target, stop)
+        ends = _run_turns(turns, stop)
         now = snapshot(workspace)
         changed = changes(before, now)
         artifacts, said = collect_artifacts(
@@ -109,6 +109,7 @@ class CommandRunner(Runner):
         outcome = _outcome(request, settings, together(ends), workspace, changed)
         return replace(
             outcome,
+            turns_started_ns=tuple(end.started_ns for end in ends),
             final_output=read_output(turns[len(ends) - 1].folder / "stdout") or None,
             notes=(*outcome.notes, *_unfinished(ends, turns), *said),
             artifacts=tuple(artifacts),
@@ -116,21 +117,24 @@ class CommandRunner(Runner):
         )
 
 
-def _turns(request: RunRequest, settings: CommandSettings, workspace: Path) -> list[PreparedTurn]:
+def _turns(
+    request: RunRequest, settings: CommandSettings, workspace: Path, target: TelemetryTarget
+) -> list[PreparedTurn]:
     """Return the turns of a run: the messages come with the first one."""
     told: list[tuple[Message, ...]] = [(turn,) for turn in request.turns] or [()]
     told[0] = (*request.messages, *told[0])
     return [
-        PreparedTurn(request, settings, workspace, messages, number) for number, messages in enumerate(told, start=1)
+        PreparedTurn(request, settings, workspace, messages, target.of_turn(number), number)
+        for number, messages in enumerate(told, start=1)
     ]
 
 
-def _run_turns(turns: Sequence[PreparedTurn], target: TelemetryTarget, stop: StopSignal) -> list[ProcessEnd]:
+def _run_turns(turns: Sequence[PreparedTurn], stop: StopSignal) -> list[ProcessEnd]:
     """Run one turn after the other, until one does not end well; all share the run's time."""
     ends: list[ProcessEnd] = []
     left = turns[0].settings.timeout_seconds
     for turn in turns:
-        end = supervise(turn.agent(target, max(left, 0.01)), stop)
+        end = supervise(turn.agent(max(left, 0.01)), stop)
         ends.append(end)
         if end.exit_code != 0 or end.timed_out or end.stopped:
             break
@@ -194,6 +198,8 @@ def _outcome(
         runner_error="interrupted" if end.stopped else None,
         notes=notes(end, settings.leftover_seconds),
         changes=changed,
+        agent=settings.agent,
+        settle_ms=settings.settle_ms,
         logs=_logs(settings.logs, workspace),
     )
 

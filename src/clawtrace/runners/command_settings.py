@@ -48,7 +48,7 @@ class CommandSettings(RunnerSettings):
 
     command: Command
     """The program and its arguments as a list, or one text for `/bin/sh -c`. `{{message}}` is the last user message,
-    `{{turn}}` the number of the turn; in a shell text they are expanded like quoted variables, never read as shell
+    `{{turn}}` the number of the turn, `{{traceparent}}` its W3C trace context; in a shell text they are expanded like quoted variables, never read as shell
     code."""
     env: dict[Name, Text | None] = Field(default_factory=dict)
     """Variables for the agent; null takes one away. `{{env.NAME}}` reads one of the caller's."""
@@ -67,6 +67,13 @@ class CommandSettings(RunnerSettings):
     """Time limit of each setup command, in seconds."""
     scaffold: StrictStr | None = None
     """Folder that is copied into the fresh workspace, relative to the case file."""
+    agent: Literal["started", "running"] | None = None
+    """`running`: the command only sends a message to an agent that already runs (a server, a gateway, a container), whose
+    exporter is not clawtrace's to set: the run is closed when the entry span of each turn is here, or by silence. `started`:
+    whatever exports spans is started by the command. By default the spans tell."""
+    settle_ms: int | None = Field(default=None, ge=0, le=600_000)
+    """Silence that closes a run whose end no exit tells, in milliseconds: longer than the exporter of the agent waits. By
+    default the project's."""
     telemetry: Protocol = "http/protobuf"
     """The OTLP protocol that the agent is told to export with."""
     grace_seconds: float = Field(default=5.0, ge=0)

@@ -34,6 +34,8 @@ class PreparedTurn:
     workspace: Path
     messages: tuple[Message, ...]
     """Of this turn alone."""
+    target: TelemetryTarget
+    """Of this turn."""
     number: int = 1
     """Counted from 1."""
 
@@ -64,7 +66,7 @@ class PreparedTurn:
             workspace=str(self.workspace),
             started_at=request.started_at,
             env=request.base_env,
-            extra={"message": self.message, "turn": str(self.number)},
+            extra={"message": self.message, "turn": str(self.number), "traceparent": self.target.traceparent},
         )
         try:
             return values.value(name)
@@ -159,11 +161,11 @@ class PreparedTurn:
             how = "took too long" if end.timed_out else f"ended with {ending(end)}"
             raise RunnerError(f"setup command {number} {how}: {_last_line(log)}")
 
-    def agent(self, target: TelemetryTarget, limit_s: float) -> ProcessSpec:
+    def agent(self, limit_s: float) -> ProcessSpec:
         """Return the order for the agent itself, with `limit_s` seconds left of the run's time."""
         request, settings = self.request, self.settings
         argv, expanded = self.argv(settings.command)
-        env = with_telemetry(self.environment(), self.own(), target, settings.telemetry, request.run_id)
+        env = with_telemetry(self.environment(), self.own(), self.target, settings.telemetry, request.run_id)
         self.folder.mkdir(parents=True, exist_ok=True)
         stdin = self.folder / "stdin"
         stdin.write_text(self.stdin(), encoding="utf-8", newline="")

@@ -128,5 +128,5 @@ def _placeholders(target: TelemetryTarget, protocol: Protocol, run_id: str) -> d
         "simple_protocol": "grpc" if grpc else "http",
         "run_id": encoded,
         "plain_run_id": run_id,
-        "traceparent": f"00-{target.trace_id}-{target.parent_span_id}-01",
+        "traceparent": target.traceparent,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from clawtrace.model.run import ClosedBy, RunRecord
+from clawtrace.model.run import ClosedBy, RunRecord, SentTurn
 
 __all__ = ["read_record", "write_record"]
 
@@ -20,4 +20,5 @@ def read_record(text: str) -> RunRecord:
     fields["closed_by"] = ClosedBy(fields["closed_by"]) if fields["closed_by"] else None
     for name in ("session_ids", "notes"):
         fields[name] = tuple(fields.get(name, ()))
+    fields["turns"] = tuple(SentTurn(*turn) for turn in fields.get("turns", ()))
     return RunRecord(**fields)

@@ -54,9 +54,9 @@ class RecordingSession:
         assert record.run_id not in self.opened
         self.opened[record.run_id] = record
 
-    def close_run(self, record, *, processes_gone, ended=None):
+    def close_run(self, record, *, processes_gone, ended=None, waiting=None):
         """Keep the end."""
-        del ended
+        del ended, waiting
         assert record.run_id in self.opened
         self.closed[record.run_id] = (record, processes_gone)
         return record._replace(closed_by=ClosedBy.EXIT)

@@ -42,7 +42,7 @@ eval: $(RUNTIME) ## Run a bundled suite (SUITE, RUN_PROFILE, EVALUATION_PROFILE=
 		$(if $(EVALUATION_PROFILE),--evaluation-profile $(EVALUATION_PROFILE)) \
 		--report json=outputs/$(SUITE).json --report junit=outputs/$(SUITE).xml
 
-test: lint types imports pytest ## Check everything: style, types, layers, and all tests
+test: lint types imports pytest ## Check style, types and layers, and run the tests of the first tier (at most 4 minutes)
 
 lint: $(DEV) ## Check style and format
 	$(BIN)/ruff check .
@@ -54,15 +54,16 @@ types: $(DEV) ## Check types
 imports: $(DEV) ## Check that imports point downward only
 	$(IN_VENV) lint-imports
 
-pytest: $(DEV) ## Run all tests
+pytest: $(DEV) ## Run the tests of the first tier
 	@$(BIN)/python -m compileall -q src
 	$(IN_VENV) pytest -n auto
 
-test-full: $(DEV) ## Repeat the kill tests and search longer in the property tests, after make test
+test-full: $(DEV) ## Run all tests of both tiers (at most 40 minutes), property tests for longer
+	@$(BIN)/python -m compileall -q src
 	$(IN_VENV) pytest -n auto --full
 
 coverage: $(DEV) ## Run all tests and show which lines they did not reach
-	$(IN_VENV) coverage run -m pytest
+	$(IN_VENV) coverage run -m pytest --full
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered --show-missing
 

@@ -4,8 +4,8 @@ A test that needs something which not every machine has is marked ``@pytest.mark
 missing the test is skipped and listed at the end; what ``CLAWTRACE_REQUIRE`` names (comma-separated) must be there,
 and its tests fail instead.
 
-A test marked ``full`` repeats what another test does once, or searches longer; it runs with ``--full`` (`make test-full`)
-and not without, and property tests try more examples then.
+There are two tiers (CONTRIBUTING.md). A test marked ``full``, or that needs one of `SLOW`, runs with ``--full``
+(`make test-full`) and not without. With ``--full`` everything runs, and property tests try more examples.
 """
 
 from __future__ import annotations
@@ -32,37 +32,38 @@ PROBES: dict[str, tuple[Callable[[], bool], str]] = {
 }
 """What a test may need: how to know whether it is there, and what it is."""
 
+SLOW = frozenset({"chdb", "openclaw"})
+"""Needs whose tests are of the second tier."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the switch between the tiers."""
-    parser.addoption(
-        "--full", action="store_true", help="Run only what is marked `full`, and property tests for longer."
-    )
+    parser.addoption("--full", action="store_true", help="Run all tests of both tiers, and property tests for longer.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, and choose how long property tests search."""
     config.addinivalue_line("markers", "needs(name, …): what the machine must have; names are in tests/conftest.py")
-    config.addinivalue_line("markers", "full: for `make test-full` only")
-    config.addinivalue_line("markers", "searches: a property test, which tries more in `make test-full`")
+    config.addinivalue_line("markers", "full: of the second tier, `make test-full`")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of this tier."""
-    full = config.getoption("--full")
-    kept = [item for item in items if (_of_full(item) if full else item.get_closest_marker("full") is None)]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-    items[:] = kept
+    if config.getoption("--full"):
+        return
+    slow = {item for item in items if item.get_closest_marker("full") is not None or SLOW.intersection(_needs(item))}
+    config.hook.pytest_deselected(items=[item for item in items if item in slow])
+    items[:] = [item for item in items if item not in slow]
 
 
-def _of_full(item: pytest.Item) -> bool:
-    return any(item.get_closest_marker(name) is not None for name in ("full", "searches"))
+def _needs(item: pytest.Item) -> list[str]:
+    return [name for marker in item.iter_markers("needs") for name in marker.args]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose needs are not met, or fail it where they are required."""
     required = {name.strip() for name in os.environ.get("CLAWTRACE_REQUIRE", "").split(",")}
-    for name in (name for marker in item.iter_markers("needs") for name in marker.args):
+    for name in _needs(item):
         present, what = PROBES[name]
         if not present():
             if name in required:

@@ -197,7 +197,6 @@ def profile(request: pytest.FixtureRequest, examples: int) -> settings:
     )
 
 
-@pytest.mark.searches
 @pytest.mark.timeout(600)
 def test_arrival_never_changes_a_verdict(bench, request):
     """Order, batches, repetition, protocol and the number of runs that are judged together are all one."""
@@ -255,7 +254,6 @@ def follow(bench: Bench, arriving: Sequence[list[list[dict]]]) -> set[str]:
     return {asked for (_, asked), (_, step) in final.items() if step < steps}
 
 
-@pytest.mark.searches
 @pytest.mark.timeout(600)
 def test_a_verdict_on_an_open_run_is_final_or_inconclusive(bench, request):
     """While a run is open nothing is decided by what is missing; what is final then is so for ever."""

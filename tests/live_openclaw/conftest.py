@@ -28,7 +28,7 @@ from clawtrace.session import Session
 from clawtrace.testing import Exchange, scripted_model
 
 AGENT = Path(__file__).with_name("openclaw_turns.py")
-PREPARE_SECONDS = 300
+PREPARE_SECONDS = 900
 EXIT_CODES = "SELECT text, exit_code FROM commands WHERE run_id = '{}' AND NOT simple ORDER BY tool_call_no"
 
 
@@ -108,7 +108,7 @@ def judge(openclaw: OpenClaw, tmp_path: Path) -> Callable[..., list[Judged]]:
         with scripted_model(play.steps) as model:
             settings = write_settings(folder, openclaw, model.url, **play.settings)
             argv = [sys.executable, str(AGENT), str(settings), *play.turns]
-            wrapped = run_command(argv, session, os.environ, assertions=asked.assertions, timeout_seconds=300)
+            wrapped = run_command(argv, session, os.environ, assertions=asked.assertions, timeout_seconds=1500)
             (facts,) = session.inspect([wrapped.record.run_id])["runs"]
             ended = session.query(EXIT_CODES.format(wrapped.record.run_id)).rows
             talks = [

@@ -14,6 +14,8 @@ import pytest
 
 from conftest import Judged, Play
 
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]  # a busy machine starts two gateways in minutes
+
 COMMANDS, TALK = "Please run the commands.", "Just say hello."
 
 
@@ -100,7 +102,6 @@ def verdicts(run: Judged) -> dict[str, str]:
     return {verdict.id: verdict.status.value for verdict in run.result.verdicts}
 
 
-@pytest.mark.timeout(900)
 def test_two_sessions_with_tools_that_fail(judge) -> None:
     """Verdicts and facts of a real run are true, and what OpenClaw does not record is unknown."""
     (run,) = judge(Play(STEPS, CHECKS, (f"one={COMMANDS}", f"two={TALK}"), {"deny": ["write"]}))
@@ -126,7 +127,6 @@ def test_two_sessions_with_tools_that_fail(judge) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.timeout(900)
 def test_a_sub_agent_and_a_refused_call_side_by_side(judge) -> None:
     """Two gateways at once: a spawned session's work is in the run that spawned it, a refused call in its own."""
     delegating, refusing = judge(

@@ -28,3 +28,40 @@ def test_a_missing_need_is_listed_or_fails(tmp_path: Path, required: str, code: 
 
     assert (done.returncode, line in done.stdout) == (code, True), done.stdout
     assert "What this machine could not run" in done.stdout
+
+
+TIERS = """
+import pytest
+
+def test_quick(): pass
+
+@pytest.mark.full
+def test_slow(): pass
+
+@pytest.mark.needs("chdb")
+def test_on_another_engine(): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("switches", "ran"),
+    [([], {"test_quick"}), (["--full"], {"test_quick", "test_slow", "test_on_another_engine"})],
+)
+def test_the_second_tier_runs_when_asked_for(tmp_path: Path, switches: list[str], ran: set[str]):
+    """Without `--full` what is marked so, or needs a slow thing, does not run; with it everything does."""
+    shutil.copy(CONFTEST, tmp_path / "conftest.py")
+    (tmp_path / "test_it.py").write_text(TIERS)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--collect-only",
+        "-p",
+        "no:cacheprovider",
+        *switches,
+        str(tmp_path),
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+
+    assert {line.rpartition("::")[2] for line in done.stdout.splitlines() if "::" in line} == ran

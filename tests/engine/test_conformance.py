@@ -37,7 +37,7 @@ STRANGERS = (
     "google-genai-sdk+official", "google-genai-sdk+openinference", "google-genai-sdk+openllmetry", "openai-sdk+openllmetry",
     "anthropic-sdk+openllmetry", "bedrock-sdk+official", "langchain+genai", "openai-agents+genai", "agno+genai",
     "smolagents+genai", "anthropic-sdk+genai", "openai-sdk+genai", "openai-agents+openinference+mcp",
-    "dspy+genai",
+    "dspy+genai", "langchain+openinference+langsmith",
 )  # fmt: skip
 """Clients that only the copied recordings hold."""
 

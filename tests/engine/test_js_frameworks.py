@@ -65,8 +65,7 @@ class TestExecutionsWithoutIds:
 class TestClocksOfJavaScript:
     """A span starts at a whole millisecond and ends a measured time later, so that it may end up to one too early."""
 
-    @pytest.mark.parametrize(("late_ms", "calls"), [(1, 1), (2, 2)])
-    def test_an_inner_call_may_end_a_millisecond_after_the_outer(self, lab: Lab, late_ms: int, calls: int) -> None:
+    def test_an_inner_call_may_end_after_the_outer(self, lab: Lab) -> None:
         told = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o", "gen_ai.usage.input_tokens": 100,
                 "gen_ai.usage.output_tokens": 10}  # fmt: skip
         lab.put(
@@ -75,14 +74,14 @@ class TestClocksOfJavaScript:
                 "n",
                 "",
                 2,
-                9 + late_ms,
+                11,
                 "chat",
                 told | {"gen_ai.response.id": "chatcmpl-1"},
                 scope="@traceloop/instrumentation-openai",
             ),
         )
 
-        assert lab.totals("llm_calls", "input_tokens") == (calls, 100 * calls)
+        assert lab.totals("llm_calls", "input_tokens") == (1, 100)
 
 
 class TestRequestsMadeAgain:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -52,12 +53,13 @@ def test_streams_of_which_nobody_was_told_the_tokens(lab: Lab) -> None:
 
 
 def test_streams_without_tokens_of_which_one_side_has_more(lab: Lab) -> None:
-    """Nothing tells that the call inside of another's time is that one: it may be another agent's."""
+    """Nothing says which of the two is the framework's, or whether it is a third one."""
     lab.put(
         told("framework", 1, 0, 9, None), told("sdk", 1, 1, 8, None, **named(1)), told("sdk", 2, 2, 7, None, **named(2))
     )
 
-    assert lab.totals("llm_calls") == (3,)
+    assert lab.totals("llm_calls", "cost_high") == (None, None)
+    assert lab.rows("SELECT count(*) FROM llm_calls") == [(2,)]
 
 
 def test_tokens_on_the_side_without_ids(lab: Lab) -> None:
@@ -158,3 +160,69 @@ class TestTools:
 
         assert lab.rows("SELECT outcome FROM tool_calls ORDER BY call_no") == [("ok",), ("error",)]
         assert lab.totals("tool_calls", "errors") == (2, 1)
+
+
+def asks(scope: str, number: int, at: int, to: int, *ids: str, tokens: int | None = 100) -> S:
+    """A model call that asks for the tools of these ids, or says so."""
+    parts = [{"type": "tool_call", "id": one, "name": "get", "arguments": {}} for one in ids]
+    said = [{"role": "assistant", "parts": parts or [{"type": "text", "content": f"answer {number}"}]}]
+    return told(scope, number, at, to, tokens, **{"gen_ai.output.messages": json.dumps(said)})
+
+
+class TestTheSameCallbacks:
+    """Two instrumentations of one framework: neither knows response ids, and no interval holds the other."""
+
+    @pytest.mark.parametrize("late", [1, 6, 19])
+    def test_joined_however_late_the_second_one_is_told(self, lab: Lab, late: int) -> None:
+        lab.put(
+            asks("one", 1, 0, 20, "call_1", "call_2"), asks("two", 1, late, 20 + late, "call_1", "call_2"),
+            asks("one", 2, 60, 80), asks("two", 2, 60 - late, 80 - late),
+        )  # fmt: skip
+
+        assert lab.totals(*USAGE) == (2, 200, 20)
+
+    def test_what_was_asked_for_says_which_call_is_which(self, lab: Lab) -> None:
+        """The usage of one side is unknown, and the calls ran at the same time."""
+        lab.put(
+            asks("one", 1, 0, 20, "call_1"), asks("one", 2, 1, 20, "call_2", tokens=70),
+            asks("two", 1, 2, 21, "call_2", tokens=None), asks("two", 2, 3, 21, "call_1", tokens=None),
+            asks("one", 3, 40, 50, "call_3"), asks("one", 4, 41, 52, "call_4"),
+        )  # fmt: skip
+
+        assert lab.totals(*USAGE) == (4, 370, 40)
+
+    def test_one_call_that_differs_leaves_the_sums_open_and_the_others_joined(self, lab: Lab) -> None:
+        """The second call's usage differs: the run was doubled for it, tools and all."""
+        one_tool = [
+            replace(tool(f"{scope}{at}", at=at, tool="get", **{"gen_ai.tool.call.id": None}), scope=scope, to=at + 5)
+            for scope, at in (("one", 30), ("two", 31))
+        ]
+        hidden = [told("one", 2, 60, 80, 100), told("two", 2, 59, 81, 140)]
+        lab.put(asks("one", 1, 0, 20, "call_1"), asks("two", 1, 1, 21, "call_1"), *one_tool, *hidden)
+
+        assert lab.totals(*USAGE, "cost_high") == (None, None, None, None)
+        assert lab.rows("SELECT count(*) FROM llm_calls") == [(2,)]
+        assert lab.rows("SELECT count(*) FROM tool_calls") == [(1,)]
+
+    def test_calls_that_asked_for_other_tools_are_two(self, lab: Lab) -> None:
+        """Of two programs in one run, each with its own instrumentation."""
+        lab.put(asks("one", 1, 0, 20, "call_1"), asks("two", 1, 1, 21, "call_2"))
+
+        assert lab.totals(*USAGE) == (2, 200, 20)
+
+    def test_tools_of_scopes_that_share_some_calls_only(self, lab: Lab) -> None:
+        """Each also records a model call that the other does not; parallel tools go by their arguments."""
+        tools = [
+            replace(tool(f"{scope}{at}", at=at, tool="get",
+                         **{"gen_ai.tool.call.id": None, "gen_ai.tool.call.arguments": json.dumps({"n": n})}), scope=scope, to=45)
+            for scope, at, n in (("one", 30, 1), ("one", 31, 2), ("two", 32, 2), ("two", 33, 1), ("two", 34, 3))
+        ]  # fmt: skip
+        lab.put(
+            asks("one", 1, 0, 20, "c1"), asks("two", 1, 1, 21, "c1"), *tools,
+            asks("one", 2, 60, 80), asks("two", 3, 90, 95),
+        )  # fmt: skip
+
+        assert lab.totals("llm_calls") == (3,)
+        assert lab.rows("SELECT arguments FROM tool_calls WHERE outcome = 'ok' ORDER BY 1") == [
+            ('{"n": 1}',), ('{"n": 2}',), ('{"n": 3}',)
+        ]  # fmt: skip

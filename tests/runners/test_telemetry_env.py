@@ -12,6 +12,10 @@ from urllib.parse import unquote
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import Link, SpanContext
 
 from clawtrace.runners.command import CommandRunner
 from clawtrace.runners.environment import allowed_environment, with_telemetry
@@ -139,9 +143,14 @@ def test_content_capture_follows_the_generation(target):
 @pytest.mark.parametrize("name", switch_names())
 def test_everything_can_be_switched_off(target, name):
     """Each group and each variable named by `telemetry_env` is gone when it is off, and nothing else is."""
-    before = {variable.name for variable, _ in telemetry_variables(target, "grpc", "r1")}
+    every = {variable.name: True for variable in table().variables if variable.asked_for and variable.group != name}
+    before = {
+        variable.name
+        for variable, _ in telemetry_variables(replace(target, switches=every | {name: True}), "grpc", "r1")
+    }
     after = {
-        variable.name for variable, _ in telemetry_variables(replace(target, switches={name: False}), "grpc", "r1")
+        variable.name
+        for variable, _ in telemetry_variables(replace(target, switches=every | {name: False}), "grpc", "r1")
     }
     expected = {variable.name for variable in table().variables if name in (variable.name, variable.group)}
 
@@ -157,6 +166,36 @@ def test_a_variable_can_be_given_another_value(target):
     assert env["OTEL_METRICS_EXPORTER"] == "otlp"
     assert env["LANGSMITH_TRACING"] == "true"
     assert "LANGSMITH_OTEL_ENABLED" not in env
+
+
+def test_a_second_instrumentation_is_off_until_asked_for(target):
+    """LangSmith's export beside another instrumentation's recorded every call twice, and we had switched it on."""
+    assert not [name for name in env_of(target) if name.startswith("LANGSMITH")]
+
+    asked = env_of(replace(target, switches={"langsmith": True}))
+    assert {name for name in asked if name.startswith("LANGSMITH")} == {
+        "LANGSMITH_TRACING", "LANGSMITH_OTEL_ENABLED", "LANGSMITH_OTEL_ONLY"
+    }  # fmt: skip
+
+
+def test_nothing_is_dropped_by_the_limits_of_an_sdk(target, monkeypatch):
+    """Spans of more than 128 attributes lost some, and the whole run was not complete."""
+    for name, value in env_of(target).items():
+        monkeypatch.setenv(name, value)
+    spans = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    many = {f"key.{number}": "x" * 5000 for number in range(300)}
+    links = [Link(SpanContext(number, number, is_remote=False), many) for number in range(1, 201)]
+    with provider.get_tracer("t").start_as_current_span("wide", attributes=many, links=links) as span:
+        for _ in range(200):
+            span.add_event("event", many)
+
+    (wide,) = spans.get_finished_spans()
+    assert (len(wide.attributes), len(wide.events), len(wide.links)) == (300, 200, 200)
+    assert (wide.dropped_attributes, wide.dropped_events, wide.dropped_links) == (0, 0, 0)
+    assert len(wide.events[0].attributes) == len(wide.links[0].attributes) == 300
+    assert len(wide.attributes["key.0"]) == 5000
 
 
 def test_every_variable_says_what_it_changes():

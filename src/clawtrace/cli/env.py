@@ -30,17 +30,25 @@ def command(protocol: Protocol, as_json: bool) -> None:
     """Show every variable that a run sets, what it changes in what the agent emits, and what is taken away.
 
     Ports, run id and traceparent are examples: each run gets its own. A project switches a variable or a whole group
-    off with `telemetry_env:` in clawtrace.yaml.
+    off, or on where it is off, with `telemetry_env:` in clawtrace.yaml.
     """
     from clawtrace.cli._data import print_json, stdout_paper
     from clawtrace.runners.base import TelemetryTarget
     from clawtrace.runners.telemetry_env import table, telemetry_variables
 
-    target = TelemetryTarget("http://127.0.0.1:4317", "http://127.0.0.1:4318", "0" * 31 + "1", "0" * 15 + "1")
+    every = {variable.name: True for variable in table().variables}
+    target = TelemetryTarget("http://127.0.0.1:4317", "http://127.0.0.1:4318", "0" * 31 + "1", "0" * 15 + "1", every)
     variables = list(telemetry_variables(target, protocol, "RUN_ID"))
     if as_json:
         rows: list[dict[str, Any]] = [
-            {"name": v.name, "group": v.group, "value": value, "merge": v.merge, "changes": v.changes}
+            {
+                "name": v.name,
+                "group": v.group,
+                "value": value,
+                "merge": v.merge,
+                "on": not v.asked_for,
+                "changes": v.changes,
+            }
             for v, value in variables
         ]
         removed = [{"match": entry.match, "why": entry.why} for entry in table().removed]
@@ -52,8 +60,8 @@ def command(protocol: Protocol, as_json: bool) -> None:
         paper.paragraph(meaning, indent="  ", style="dim")
         for variable, value in variables:
             if variable.group == group:
-                merged = "  (merged with your own)" if variable.merge else ""
-                paper.line((f"  {variable.name}", "cyan"), (f"={value}{merged}", ""))
+                remark = "  (merged with your own)" if variable.merge else "  (off)" if variable.asked_for else ""
+                paper.line((f"  {variable.name}", "cyan"), (f"={value}{remark}", ""))
                 paper.paragraph(variable.changes, indent="      ")
         paper.line()
     paper.line(("removed", "bold"))

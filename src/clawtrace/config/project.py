@@ -233,7 +233,7 @@ class ProjectConfig(ConfigModel):
     trace: TraceSection = TraceSection.model_construct()
     """What is known of this project's traces."""
     telemetry_env: dict[str, bool | str] = Field(default_factory=dict)
-    """Telemetry variables, or groups of them, switched `off` or given another value; `clawtrace env` lists them."""
+    """Telemetry variables, or groups of them, switched `off` or `on`, or given another value; `clawtrace env` lists them."""
     gateway: GatewaySection = GatewaySection.model_construct()
     """The agent gateway that `gateway_healthy` asks."""
     redaction: RedactionSection = RedactionSection.model_construct()

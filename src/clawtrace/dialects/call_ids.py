@@ -15,17 +15,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clawtrace.dialects.messages import Part
 
-__all__ = ["canonical", "of_one_kind", "without_contradictions"]
+__all__ = ["canonical", "id_kind", "of_one_kind", "without_contradictions"]
 
 _ID_KIND = re.compile("[A-Za-z]*")
 
 
+def id_kind(call_id: str) -> str:
+    """Return what tells ids of one maker from others: the letters that they begin with, such as `call` or `toolu`."""
+    found = _ID_KIND.match(call_id)
+    return found.group() if found else ""
+
+
 def of_one_kind(one: str | None, other: str | None) -> bool:
     """Return whether two call ids are of one kind, such as `call_1` and `call_2`; what has no id is of none."""
-    if one is None or other is None:
-        return False
-    kinds = [_ID_KIND.match(text) for text in (one, other)]
-    return kinds[0] is not None and kinds[1] is not None and kinds[0].group() == kinds[1].group()
+    return one is not None and other is not None and id_kind(one) == id_kind(other)
 
 
 def canonical(arguments: str | None) -> str | None:

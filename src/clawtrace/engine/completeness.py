@@ -142,6 +142,11 @@ class Completeness:
             cut = sum(run.cut)
             if cut:
                 said.append(f"{_spans(cut)} named a parent below itself; the reference was cut.")
+            if run.doubtful:
+                said.append(
+                    "two instrumentations recorded model calls that may be one call or two: they are shown as one, and what "
+                    "they sum up to is unknown. Switch one of the two off."
+                )
             unread = Counter([span.unread for span in run.spans if span.unread is not None])
             for names, count in sorted(unread.items()):
                 said.append(f"{_spans(count)} recorded {names} as what is no such number; it counts as unknown.")

@@ -189,8 +189,8 @@ def _no_trace_hint(
     ended = _bad_end(*ends[0]) if ends else ""
     return (
         f"Nothing arrived at all. {ended}Usual causes{' otherwise' if ended else ''}: no exporter is configured or it "
-        "points elsewhere (print what we set with `clawtrace env`), the SDK is disabled (OTEL_SDK_DISABLED), or the agent "
-        "ended without flushing its exporter."
+        "points elsewhere (print what we set with `clawtrace env`, and what `telemetry_env` can switch on), the SDK is "
+        "disabled (OTEL_SDK_DISABLED), or the agent ended without flushing its exporter."
     )
 
 

@@ -62,10 +62,14 @@ def _text(parts: Sequence[Part]) -> str | None:
 
 
 def _homes(run: RunSpans) -> dict[int, int]:
-    """Return for each root that of its conversation: another one where it tells again of a model call of that tree."""
+    """Return for each root that of its conversation: another one where that tree records one of its model calls, too."""
     found: dict[int | None, int] = {}
     models = run.kinds.get("llm", ())
     for index in sorted(models, key=lambda n: (run.spans[run.root[n]].kind == "llm", run.root[n])):
         found.setdefault(run.group[index], run.root[index])
-    again = {index: found[run.group[index]] for index in models if run.root[index] == index}
+    again: dict[int, int] = {}
+    for index in models:
+        home = found[run.group[index]]
+        if home != run.root[index]:
+            again.setdefault(run.root[index], again.get(home, home))
     return {root: again.get(root, root) for root in set(run.root)}

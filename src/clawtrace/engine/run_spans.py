@@ -13,7 +13,7 @@ from clawtrace.engine.span import Span
 from clawtrace.engine.streamed import with_answers
 from clawtrace.engine.twins import join_twins
 from clawtrace.engine.walk import walk
-from clawtrace.engine.without_ids import joined_by_time
+from clawtrace.engine.without_ids import joined_by_content
 from clawtrace.engine.wrappers import told_apart
 
 __all__ = ["RunSpans"]
@@ -44,6 +44,8 @@ class RunSpans:
     role: list[str | None]
     turn: list[int | None]
     """Number of the turn: of the trace, or of the prompt in it, in which a model or an agent worked, in order of start."""
+    doubtful: bool = False
+    """Some of the model calls that two scopes recorded may be one call or two: as many as are told apart are the least."""
     kinds: Mapping[str, Sequence[int]] = field(init=False)
     """The spans of each kind that there is, in order."""
     emitting: list[int] = field(init=False)
@@ -64,7 +66,8 @@ class RunSpans:
         first = spans[0].sid
         parents = [None if span.parent_sid is None else span.parent_sid - first for span in spans]
         walked = walk(spans, parents)
-        walked = walked._replace(group=with_answers(spans, joined_by_time(spans, told_apart(spans, walked))))
+        group, doubtful = joined_by_content(spans, told_apart(spans, walked), messages)
+        walked = walked._replace(group=with_answers(spans, group))
         agent, role, group = join_twins(spans, walked)
         role = _without_told_turns(spans, role)
         spans = _named(spans, agent)
@@ -83,6 +86,7 @@ class RunSpans:
             cut=walked.cut,
             role=role,
             turn=_turns(spans, walked.root),
+            doubtful=doubtful,
         )
 
     def said(self, index: int, direction: str) -> Sequence[Part]:

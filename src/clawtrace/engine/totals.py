@@ -75,7 +75,7 @@ def totals(
         **_errors(run, failed, models, tools.calls, knows_tools, records),
         "agents": len(agents) if "agent" in run.kinds else None,
     }
-    if models and _untold(run):
+    if models and (run.doubtful or _untold(run)):
         row |= dict.fromkeys(("llm_calls", "input_tokens", "output_tokens", "cost_high"))
     return {name: _storable(name, value) for name, value in row.items()}
 

@@ -2,7 +2,8 @@
 
 When every model call of one scope is also told by another scope, a tool span (agent span) in the one is that of the same
 name in the other which ran at the same time, and else, provided the other has all of them, the next one of that name (spec:
-span-model.md §4). The two tool spans become one logical call; of the two agent spans one is the activation, and what hangs
+span-model.md §4). Of scopes that share some of their calls only, tool spans of one name and the same arguments at the same
+time are one. The two tool spans become one logical call; of the two agent spans one is the activation, and what hangs
 below the other hangs below it.
 """
 
@@ -12,6 +13,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from itertools import product
 
+from clawtrace.dialects.call_ids import canonical
 from clawtrace.engine.span import REMOTE_PARENT, Span
 from clawtrace.engine.walk import Walked
 
@@ -137,7 +139,10 @@ def _pairs(spans: Sequence[Span], group: Sequence[int | None]) -> list[tuple[int
         gone: set[str] = set()
         for wholly, kept, twin in product((True, False), order, order):
             names = [key[2] for key in named if key[:2] == (twin, kind)]
-            if twin == kept or {twin, kept} & gone or not names or not calls[twin] <= calls[kept]:
+            if twin == kept or {twin, kept} & gone or not names or calls[twin].isdisjoint(calls[kept]):
+                continue
+            all_calls = calls[twin] <= calls[kept]
+            if wholly and not all_calls:
                 continue
             if wholly and any(len(named[twin, kind, n]) > len(named.get((kept, kind, n), ())) for n in names):
                 continue
@@ -145,6 +150,9 @@ def _pairs(spans: Sequence[Span], group: Sequence[int | None]) -> list[tuple[int
             for n in names:
                 of_twin, of_kept = named[twin, kind, n], named.get((kept, kind, n), [])
                 mine, others = _beyond(of_kept, of_twin, group), _beyond(of_twin, of_kept, group)
+                if not all_calls:
+                    pairs += _alike(spans, mine, others)
+                    continue
                 found = _at_once(spans, mine, others)
                 pairs += found.items()
                 if wholly:
@@ -153,6 +161,16 @@ def _pairs(spans: Sequence[Span], group: Sequence[int | None]) -> list[tuple[int
                         (i for i in mine if i not in found), (i for i in others if i not in taken), strict=False
                     )
     return pairs
+
+
+def _alike(spans: Sequence[Span], mine: Sequence[int], others: Sequence[int]) -> list[tuple[int, int]]:
+    """Return which of the `others` ran at the same time as which of `mine`, tools with the same arguments."""
+    by_arguments: dict[str | None, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for side, indexes in enumerate((mine, others)):
+        for index in indexes:
+            if spans[index].kind == "agent" or spans[index].tool_arguments is not None:
+                by_arguments[canonical(spans[index].tool_arguments)][side].append(index)
+    return [pair for of in by_arguments.values() for pair in _at_once(spans, *of).items()]
 
 
 def _at_once(spans: Sequence[Span], mine: Sequence[int], others: Sequence[int]) -> dict[int, int]:

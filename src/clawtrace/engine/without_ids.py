@@ -1,91 +1,100 @@
 """Two instrumentations of one program that hang side by side, where one of them does not write the provider's response id.
 
-A framework's callbacks write spans that are no parents of the SDK's: a streamed answer then has an id in the one scope only.
-When every answered call of the one scope that has no id and is not known to be the other's already holds in its time (or
-lies in that of) a call of the other scope of the same model with the very same tokens, each its own, they are the same
-calls; of models that the other scope never names nothing is asked. A call of which an instrumentation was told nothing (of a
-stream, for instance) has no tokens to compare: then both scopes must have as many calls.
+A framework's callbacks write spans that are no parents of the SDK's, and two instrumentations of one framework get the same
+callbacks some milliseconds apart, in any order. Their spans are one model call where both record the same of it, in
+overlapping time (spec: span-model.md §4): the ids of the tool calls that were asked for, or the tokens and the answer.
+No tolerance of clocks decides.
+
+Where both scopes share calls, or all that one scope recorded was found in the other, equal tokens or an equal answer
+suffices. What may be one call or two is counted as one, and the run is `doubtful`: its sums are unknown.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from itertools import permutations
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from operator import attrgetter
 
+from clawtrace.dialects.call_ids import id_kind
+from clawtrace.dialects.messages import Part
 from clawtrace.engine.span import Span
 
-__all__ = ["joined_by_time"]
+__all__ = ["joined_by_content"]
 
-_CANDIDATES = 64
-"""Calls in whose time another one lies that are compared with it: more at once are not told apart."""
+_CANDIDATES = 32
+"""Calls before and after another one, by their start, that are compared with it: more at once are not told apart."""
 
-_CLOCK_NS = 1_000_000
-"""OpenTelemetry's SDK for JavaScript starts a span at a whole millisecond and ends it a measured time later: up to this early."""
-
-
-def joined_by_time(spans: Sequence[Span], group: Sequence[int | None]) -> list[int | None]:
-    """Return for each span its group, after joining the model calls that two scopes tell of side by side."""
-    calls = _Calls(spans, group)
-    if len(calls.told) < 2:
-        return list(group)
-    pairs = list(permutations(calls.told, 2))
-    for bare, other in pairs:
-        _join(spans, calls, bare, other, untold=False)
-    if any(_silent(spans[index]) for told in calls.told.values() for index in told.values()):
-        for bare, other in pairs:
-            _join(spans, calls, bare, other, untold=True)
-    return [number if span.kind != "llm" else calls.of(number) for span, number in zip(spans, group, strict=True)]
+_Messages = Mapping[tuple[int, str], Sequence[Part]]
 
 
-def _join(spans: Sequence[Span], calls: _Calls, bare: str, other: str, *, untold: bool) -> None:
-    """Join the calls of a scope that have no id to those of another one, where that can be done with all that were answered.
+@dataclass(slots=True, eq=False)
+class _Call:
+    """What one scope recorded of one model call."""
 
-    Args:
-        spans: of the run.
-        calls: what they tell of.
-        bare: the scope whose calls have no id.
-        other: the scope that may tell of them, too.
-        untold: whether calls are compared of which a scope was told nothing.
-    """
-    theirs = calls.left(other, bare)
-    models = {model for index in theirs for model in _models(spans[index])}
-    mine = [index for index in calls.left(bare, other) if calls.nameless(bare, index)]
-    mine = [index for index in mine if not (own := _models(spans[index])) or own & models]
-    if not mine or not theirs:
-        return
-    answered = [index for index in mine if not spans[index].failed]
-    others = [index for index in theirs if not spans[index].failed]
-    as_many = len(answered) == len(others)
-    rules = [_same_tokens]
-    if untold and (as_many or not any(all(_silent(spans[index]) for index in side) for side in (answered, others))):
-        rules.append(_untold if as_many else _half_told)
-    pairs = _held(spans, mine, theirs, rules)
-    if len(pairs) < len(mine):
-        inside = {held: by for by, held in _held(spans, theirs, mine, rules).items()}
-        pairs = max(pairs, inside, key=len)
-    if pairs.keys() >= set(answered):
-        for index, twin in pairs.items():
-            calls.join(index, twin)
+    group: int
+    start_ns: int
+    last_ns: int = 0
+    failed: bool = True
+    named: bool = False
+    """It has the provider's response id."""
+    models: set[str] = field(default_factory=set)
+    tokens: tuple[int | None, int | None] = (None, None)
+    asked: frozenset[str] = frozenset()
+    """Ids of the tool calls that the model asked for."""
+    id_kinds: frozenset[str] = frozenset()
+    answer: str = ""
+
+    @property
+    def silent(self) -> bool:
+        """No usage is recorded: no request is empty, so zero is an instrumentation that was told nothing."""
+        return not self.failed and not any(self.tokens)
+
+    def add(self, span: Span, said: Sequence[Part]) -> None:
+        """Take in one more span of the call."""
+        self.start_ns, self.last_ns = min(self.start_ns, span.start_ns), max(self.last_ns, span.last_ns)
+        self.failed = self.failed and span.failed
+        self.named = self.named or span.response_id is not None
+        self.models |= {name for name in (span.request_model, span.response_model) if name is not None}
+        if not any(self.tokens):
+            self.tokens = (span.input_tokens, span.output_tokens)
+        asked = {part.call_id for part in said if part.type == "tool_call" and part.call_id is not None}
+        self.asked |= asked
+        self.id_kinds |= set(map(id_kind, asked))
+        self.answer = self.answer or "".join((part.text or "").strip() for part in said if part.type == "text")
+
+
+def joined_by_content(
+    spans: Sequence[Span], group: Sequence[int | None], messages: _Messages
+) -> tuple[list[int | None], bool]:
+    """Return for each span its group after joining the model calls that two scopes record, and whether any join is doubtful."""
+    calls = _Calls(spans, group, messages)
+    pairs = list(combinations(sorted(calls.of_scope), 2))
+    # What is sure goes first: it tells which scopes record the same program.
+    for rule in (_sure, _alike, _in_part):
+        for one, other in pairs:
+            calls.join(one, other, rule)
+    joined = [number if span.kind != "llm" else calls.of(number) for span, number in zip(spans, group, strict=True)]
+    return joined, calls.doubtful
 
 
 class _Calls:
-    """The model calls of a run while they are joined, each by the first of its spans in each scope."""
+    """The model calls of a run, by scope, while they are joined."""
 
-    def __init__(self, spans: Sequence[Span], group: Sequence[int | None]) -> None:
-        self.told: dict[str, dict[int, int]] = defaultdict(dict)
-        """By scope the spans of its calls, in order of start, by their groups."""
-        self._group = group
+    def __init__(self, spans: Sequence[Span], group: Sequence[int | None], messages: _Messages) -> None:
+        self.of_scope: dict[str, dict[int, _Call]] = defaultdict(dict)
+        """Its calls, in order of start, by their groups."""
+        self.doubtful = False
         self._joined: dict[int, int] = {}
         self._scopes: dict[int, set[str]] = defaultdict(set)
-        self._named: set[tuple[str, int]] = set()
-        for index, (span, number) in enumerate(zip(spans, group, strict=True)):
+        several = len({span.scope for span in spans if span.kind == "llm"}) > 1
+        for span, number in zip(spans, group, strict=True) if several else ():
             if span.kind == "llm" and number is not None:
-                self.told[span.scope].setdefault(number, index)
+                call = self.of_scope[span.scope].setdefault(number, _Call(number, span.start_ns))
+                call.add(span, messages.get((span.sid, "output"), ()))
                 self._scopes[number].add(span.scope)
-                if span.response_id is not None:
-                    self._named.add((span.scope, number))
 
     def of(self, number: int | None) -> int | None:
         """Return the group that a group has become."""
@@ -93,82 +102,149 @@ class _Calls:
             number = self._joined[number]
         return number
 
-    def left(self, scope: str, other: str) -> list[int]:
-        """Return the spans of the calls of a scope of which the other one is not known to tell."""
-        return [
-            index for number, index in self.told[scope].items() if other not in self._scopes[self.of(number) or number]
-        ]
+    def join(self, one: str, other: str, rule: _Rule) -> None:
+        """Join the calls that two scopes record, by a rule."""
+        mine, theirs = self._left(one, other), self._left(other, one)
+        if mine and theirs:
+            shared = len(mine) < len(self.of_scope[one]) or len(theirs) < len(self.of_scope[other])
+            certain, doubtful = rule(_asked_about(mine, theirs), _asked_about(theirs, mine), shared)
+            for first, second in (*certain, *doubtful):
+                self._make_one(first.group, second.group)
+            self.doubtful = self.doubtful or bool(doubtful)
 
-    def nameless(self, scope: str, index: int) -> bool:
-        """Return whether the scope wrote no response id for the call of a span."""
-        return (scope, self._group[index]) not in self._named
+    def _left(self, scope: str, other: str) -> list[_Call]:
+        """Return the calls of a scope that the other one is not known to record."""
+        found = (
+            call
+            for number, call in self.of_scope[scope].items()
+            if other not in self._scopes[self.of(number) or number]
+        )
+        return sorted(found, key=attrgetter("start_ns"))
 
-    def join(self, index: int, twin: int) -> None:
-        """Make the call of one span a part of that of another."""
-        old, new = self.of(self._group[index]), self.of(self._group[twin])
+    def _make_one(self, number: int, twin: int) -> None:
+        old, new = self.of(number), self.of(twin)
         if old is not None and new is not None and not self._scopes[old] & self._scopes[new]:
             self._joined[old] = new
             self._scopes[new] |= self._scopes[old]
 
 
-def _held(
-    spans: Sequence[Span], outer: Sequence[int], inner: Sequence[int], rules: Sequence[Callable[[Span, Span], bool]]
-) -> dict[int, int]:
-    """Return for each outer span an inner one of the same answer that its time holds, by the first rule first; each is held once."""
-    found: dict[int, int] = {}
-    for alike in rules:
-        taken = set(found.values())
-        outer = [index for index in outer if index not in found]
-        inner = [index for index in inner if index not in taken]
-        found |= _fitting(spans, outer, inner, alike)
-    return found
+_Pairs = list[tuple[_Call, _Call]]
+_Rule = Callable[[Sequence[_Call], Sequence[_Call], bool], tuple[_Pairs, _Pairs]]
+"""From what two scopes recorded, and whether they share other calls, to the pairs that are one call, and those that may be."""
 
 
-def _fitting(
-    spans: Sequence[Span], outer: Sequence[int], inner: Sequence[int], alike: Callable[[Span, Span], bool]
-) -> dict[int, int]:
-    """Return for each outer span an inner one that its time holds: of several the one that ends first, so that most are held."""
-    found: dict[int, int] = {}
-    place = 0
-    running: list[tuple[int, int]] = []
-    """Outer spans that have started, by their ends."""
-    for held in inner:  # both come in order of start
-        span = spans[held]
-        while place < len(outer) and spans[outer[place]].start_ns <= span.start_ns:
-            insort(running, (spans[outer[place]].last_ns, outer[place]))
-            place += 1
-        first = bisect_left(running, (span.last_ns - _CLOCK_NS, -1))
-        for at in range(first, min(first + _CANDIDATES, len(running))):
-            if alike(spans[running[at][1]], span):
-                found[running.pop(at)[1]] = held
-                break
-    return found
+def _asked_about(calls: Sequence[_Call], others: Sequence[_Call]) -> list[_Call]:
+    """Return the calls whose model the other scope may have recorded: one that it names, or any where it names none."""
+    models = {model for call in others for model in call.models}
+    nameless = any(not call.models for call in others)
+    return [call for call in calls if nameless or not call.models or call.models & models]
 
 
-def _models(span: Span) -> set[str]:
-    return {name for name in (span.request_model, span.response_model) if name is not None}
+def _sure(mine: Sequence[_Call], theirs: Sequence[_Call], shared: bool) -> tuple[_Pairs, _Pairs]:  # noqa: ARG001
+    """Pair the calls that asked for the same tool calls, by id, and those with the same answer and the same tokens."""
+    sure = _pairs(mine, theirs, attrgetter("asked"), _may_be_one)
+    sure += _pairs(*_rest(mine, theirs, sure), _said_and_used, _may_be_one)
+    return sure, []
 
 
-def _same_tokens(one: Span, other: Span) -> bool:
-    """Return whether both tell of the same usage, or of a failure; that one does not name its model tells nothing else."""
-    models = [_models(one), _models(other)]
-    if one.failed != other.failed or (all(models) and models[0].isdisjoint(models[1])):
+def _alike(mine: Sequence[_Call], theirs: Sequence[_Call], shared: bool) -> tuple[_Pairs, _Pairs]:
+    """Pair the calls with the same tokens or the same answer, and failures: sure where the scopes record the same program."""
+    found = _pairs(mine, theirs, _used, _may_be_one)
+    found += _pairs(*_rest(mine, theirs, found), attrgetter("answer"), _no_other_tokens)
+    failures = _pairs(mine, theirs, attrgetter("failed"), _no_other_tokens)
+    return (found + failures, []) if shared or _all_of_one_side(mine, theirs, found) else ([], found)
+
+
+def _in_part(mine: Sequence[_Call], theirs: Sequence[_Call], shared: bool) -> tuple[_Pairs, _Pairs]:
+    """Pair the calls of which a scope recorded no usage, by their time.
+
+    Sure where all of one side are found, and both have as many or recorded some usage. Of scopes that record the same program, calls at one time whose usage alone differs may be one, too.
+    """
+    answered = [call for call in mine if not call.failed], [call for call in theirs if not call.failed]
+    found = _pairs(*answered, _any_key, _untold)
+    as_many = len(answered[0]) == len(answered[1])
+    some_usage = not any(all(call.silent for call in side) for side in answered)
+    if (as_many or some_usage) and _all_of_one_side(mine, theirs, found):
+        return found, []
+    return [], found + (_pairs(*_rest(*answered, found), _any_key, _no_other_answer) if shared else [])
+
+
+def _pairs(
+    mine: Sequence[_Call],
+    theirs: Sequence[_Call],
+    key: Callable[[_Call], object],
+    alike: Callable[[_Call, _Call], bool],
+) -> _Pairs:
+    """Return the pairs with the same key (that says anything) at overlapping times, the nearest in time first."""
+    by_key: dict[object, list[_Call]] = defaultdict(list)
+    for call in theirs:  # in order of start
+        if found := key(call):
+            by_key[found].append(call)
+    candidates = []
+    for place, call in enumerate(mine):
+        others = by_key.get(key(call), []) if key(call) else []
+        at = bisect_left(others, call.start_ns, key=attrgetter("start_ns"))
+        for number, other in enumerate(others[max(at - _CANDIDATES, 0) : at + _CANDIDATES]):
+            if _overlap(call, other) and alike(call, other):
+                apart = abs(call.start_ns - other.start_ns) + abs(call.last_ns - other.last_ns)
+                candidates.append((apart, place, number, call, other))
+    candidates.sort(key=lambda one: one[:3])
+    taken: set[int] = set()
+    pairs = []
+    for *_, call, other in candidates:
+        if id(call) not in taken and id(other) not in taken:
+            taken |= {id(call), id(other)}
+            pairs.append((call, other))
+    return pairs
+
+
+def _rest(mine: Sequence[_Call], theirs: Sequence[_Call], pairs: _Pairs) -> tuple[list[_Call], list[_Call]]:
+    taken = {id(call) for pair in pairs for call in pair}
+    return [call for call in mine if id(call) not in taken], [call for call in theirs if id(call) not in taken]
+
+
+def _all_of_one_side(mine: Sequence[_Call], theirs: Sequence[_Call], pairs: _Pairs) -> bool:
+    """Return whether every answered call of one side is in a pair."""
+    return any(all(call.failed for call in side) for side in _rest(mine, theirs, pairs))
+
+
+def _any_key(call: _Call) -> bool:  # noqa: ARG001 - compared by time alone
+    return True
+
+
+def _used(call: _Call) -> tuple[int | None, int | None] | None:
+    """Return the tokens of a call where both are recorded."""
+    return call.tokens if None not in call.tokens and any(call.tokens) else None
+
+
+def _said_and_used(call: _Call) -> tuple[str, object] | None:
+    """Return the answer of a call and its tokens, where all are recorded."""
+    used = _used(call)
+    return (call.answer, used) if call.answer and used else None
+
+
+def _overlap(one: _Call, other: _Call) -> bool:
+    return one.start_ns <= other.last_ns and other.start_ns <= one.last_ns
+
+
+def _may_be_one(one: _Call, other: _Call) -> bool:
+    """Return whether nothing that both recorded says that these are two calls."""
+    if (one.named and other.named) or one.failed != other.failed:
         return False
-    tokens = (one.input_tokens, one.output_tokens)
-    return tokens == (other.input_tokens, other.output_tokens) and (one.failed or (None not in tokens and any(tokens)))
+    if one.models and other.models and one.models.isdisjoint(other.models):
+        return False
+    return not one.asked.isdisjoint(other.asked) or one.id_kinds.isdisjoint(other.id_kinds)
 
 
-def _half_told(one: Span, other: Span) -> bool:
-    """Return whether both tell of an answer of the same model, and one of them of its usage."""
-    return _untold(one, other) and _silent(one) != _silent(other)
+def _no_other_tokens(one: _Call, other: _Call) -> bool:
+    used = _used(one), _used(other)
+    return _may_be_one(one, other) and (None in used or used[0] == used[1])
 
 
-def _untold(one: Span, other: Span) -> bool:
-    """Return whether both tell of an answer of the same model, and one of them at least not of its usage."""
-    answered = not one.failed and not other.failed and (_silent(one) or _silent(other))
-    return answered and not _models(one).isdisjoint(_models(other))
+def _no_other_answer(one: _Call, other: _Call) -> bool:
+    return _may_be_one(one, other) and (not one.answer or not other.answer or one.answer == other.answer)
 
 
-def _silent(span: Span) -> bool:
-    """Return whether a call tells no usage: no request is empty, so zero is an instrumentation that was told nothing."""
-    return not span.failed and not span.input_tokens and not span.output_tokens
+def _untold(one: _Call, other: _Call) -> bool:
+    """Return whether both recorded an answer of one model, and one of them at least not its usage."""
+    return _may_be_one(one, other) and (one.silent or other.silent) and not one.models.isdisjoint(other.models)

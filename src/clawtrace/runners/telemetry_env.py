@@ -40,6 +40,8 @@ class Variable:
     """How a value of the user's own is kept beside ours; None: ours replaces it."""
     instead_of: Mapping[str, str] = field(default_factory=dict)
     """Another variable's name to the value that this one takes when that one is switched off."""
+    asked_for: bool = False
+    """It is set only where `telemetry_env` switches it, or its group, on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +80,12 @@ def switch_names() -> list[str]:
 
 
 def telemetry_variables(target: TelemetryTarget, protocol: Protocol, run_id: str) -> Iterator[tuple[Variable, str]]:
-    """Yield each variable that is not switched off, with its value for this run."""
+    """Yield each variable that is on, with its value for this run."""
     switches = target.switches
     off = {
         variable.name
         for variable in table().variables
-        if switches.get(variable.name, switches.get(variable.group, True)) is False
+        if switches.get(variable.name, switches.get(variable.group, not variable.asked_for)) is False
     }
     values = _placeholders(target, protocol, run_id)
     for variable in table().variables:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from clawtrace._session_questions import SessionQuestions
 from clawtrace.config.session_settings import SessionSettings
 from clawtrace.errors import InputError, ReceiverError, StoreError
-from clawtrace.model.run import ClosedBy, RunRecord
+from clawtrace.model.run import ClosedBy, RunRecord, RunRule
 from clawtrace.store.duckdb import MEMORY, DuckStore
 from clawtrace.store.owner import PATIENCE_SECONDS, Owner, remove_owner, write_owner
 
@@ -112,13 +112,14 @@ class Session(SessionQuestions):
             **said.limits._asdict(),
         )
         runs, traces = self._store.known_runs()
+        sessions, announced = self._store.announced()
         questions = self._questions() if self._store.path != MEMORY else None
         return Receiver(
             self._store,
             settings,
             runs=runs,
-            traces=traces,
-            sessions=self._store.announced_sessions(),
+            traces=[*((trace_id, number, RunRule.TRACE.value) for trace_id, number in announced), *traces],
+            sessions=sessions,
             questions=questions,
             idle=self._store.checkpoint,
         )

@@ -1,6 +1,7 @@
 """Sends one message to an agent that already runs, and waits until one that restarts is there again.
 
-Argument: its address. It is told what a runner tells: TRACEPARENT, CLAWTRACE_MESSAGE, CLAWTRACE_SESSION_ID.
+Arguments: its address; `traced`, where the client exports a span of its own. It is told what a runner tells: TRACEPARENT,
+CLAWTRACE_MESSAGE, CLAWTRACE_SESSION_ID.
 """
 
 import json
@@ -11,7 +12,21 @@ import urllib.error
 import urllib.request
 
 told = {"say": os.environ["CLAWTRACE_MESSAGE"], "session": os.environ["CLAWTRACE_SESSION_ID"]}
-headers = {"content-type": "application/json", "traceparent": os.environ["TRACEPARENT"]}
+traceparent = os.environ["TRACEPARENT"]
+if "traced" in sys.argv:
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.propagate import extract, inject
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.trace import set_span_in_context
+
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter()))
+    span = provider.get_tracer("client").start_span("POST", extract({"traceparent": traceparent}))
+    carrier: dict[str, str] = {}
+    inject(carrier, set_span_in_context(span))
+    traceparent = carrier["traceparent"]
+headers = {"content-type": "application/json", "traceparent": traceparent}
 request = urllib.request.Request(sys.argv[1], json.dumps(told).encode(), headers)
 end = time.monotonic() + 60
 while True:
@@ -22,3 +37,5 @@ while True:
         if not isinstance(error.reason, ConnectionRefusedError) or time.monotonic() > end:
             raise
         time.sleep(0.02)
+if "traced" in sys.argv:
+    span.end()

@@ -10,6 +10,7 @@ from pathlib import Path
 from clawtrace.campaign.execute import execute
 from clawtrace.campaign.expand import expand
 from clawtrace.campaign.opening import open_campaign
+from clawtrace.campaign.reuse import decide
 from clawtrace.config.project_file import load_project
 from clawtrace.config.suite_file import load_suite
 
@@ -84,15 +85,16 @@ class Suite:
         """Write a case whose agent exports exactly `requests`."""
         self.case(case_id, f"$PLAIN '{json.dumps(requests)}'", assertions)
 
-    def run(self, concurrency: int = 1, listener=lambda _: None):
+    def run(self, concurrency: int = 1, listener=lambda _: None, *, reuse: bool = False):
         """Run every case and return the results by case id; `waited` tells how long each close took."""
         suite = self.root / "configs/suites/s.yaml"
         suite.parent.mkdir(exist_ok=True)
         suite.write_text("schema_version: 1\nsuite_id: s\ntitle: S\n")
         plan = expand(load_suite("s", load_project(self.root, {}), self.env), concurrency=concurrency)
+        decisions = decide(plan, self.env, reuse=reuse)
         with open_campaign(plan) as session:
             timed = TimedSession(session)
-            result = execute(plan, timed, self.env, listener)
+            result = execute(plan, timed, self.env, listener, decisions=decisions)
         assert result.not_run == ()
         self.waited = timed.waited
         return {found.case_id: found for found in result.results}

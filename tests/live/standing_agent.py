@@ -18,7 +18,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.propagate import extract
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import SpanKind, use_span
 
 port, receiver, delay_ms = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
 provider = TracerProvider()
@@ -39,22 +39,30 @@ class Chat(BaseHTTPRequestHandler):
         tracer = (TracerProvider() if "lost" in words else provider).get_tracer("standing-agent")
         given = context.Context() if "deaf" in words else extract({"traceparent": self.headers.get("traceparent", "")})
         named = {"session.id": asked["session"]} if "named" in words else {}
-        with tracer.start_as_current_span("POST /chat", given, SpanKind.SERVER, attributes=named) as entry:
+        entry = tracer.start_span("POST /chat", given, SpanKind.SERVER, attributes=named)
+        with use_span(entry, end_on_exit="slow" not in words):
             if "slow" in words:
                 entry.end()
+                provider.force_flush()
+                self.answer()
             with tracer.start_as_current_span("invoke_agent helper", attributes=AGENT):
                 for tool in (word for word in words if word not in WORDS):
                     attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool}
                     tracer.start_span(f"execute_tool {tool}", attributes=attributes).end()
         if "flush" in words:
             provider.force_flush()
+        if "slow" not in words:
+            self.answer()
+        if "crash" in words:
+            os._exit(1)
+
+    def answer(self) -> None:
+        """Say that the work is done."""
         self.send_response(200)
         self.send_header("content-length", "2")
         self.end_headers()
         self.wfile.write(b"ok")
-        if "crash" in words:
-            self.wfile.flush()
-            os._exit(1)
+        self.wfile.flush()
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""

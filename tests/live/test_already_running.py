@@ -12,11 +12,14 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 
 import pytest
 from live_suite import HERE, NOT_DELETED, Suite
 
+from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import Status
+from clawtrace.session import Session
 
 QUICK_MS = 100
 NEVER_MS = 3_600_000
@@ -65,10 +68,13 @@ class Standing:
         self._keeper = threading.Thread(target=keep)
         self._keeper.start()
 
-    def case(self, case_id: str, *turns: str, more: str = "", assertions: str = NOT_DELETED) -> None:
-        """Write a case that says `turns` to the agent."""
+    def case(
+        self, case_id: str, *turns: str, more: str = "", assertions: str = NOT_DELETED, traced: bool = False
+    ) -> None:
+        """Write a case that says `turns` to the agent, with a client that exports a span of its own or with one that does not."""
         said = "\n".join(f"  - {{role: user, content: {json.dumps(turn)}}}" for turn in turns)
-        command = ["{{python}}", "-I", "-S", str(HERE / "ask.py"), f"http://127.0.0.1:{self.port}/chat"]
+        python = ["{{python}}"] if traced else ["{{python}}", "-I", "-S"]
+        command = [*python, str(HERE / "ask.py"), f"http://127.0.0.1:{self.port}/chat", *(["traced"] if traced else [])]
         folder = self.suite.root / "configs/cases" / case_id
         folder.mkdir(parents=True)
         (folder / "test.yaml").write_text(
@@ -76,9 +82,9 @@ class Standing:
             f"{more}input:\n  turns:\n{said}\nassertions: {assertions}\n"
         )
 
-    def judge(self, *turns: str, more: str = "", assertions: str = NOT_DELETED):
+    def judge(self, *turns: str, **case):
         """Run one case and return its result."""
-        self.case("one", *turns, more=more, assertions=assertions)
+        self.case("one", *turns, **case)
         return self.suite.run()["one"]
 
     def end(self) -> None:
@@ -147,6 +153,13 @@ class TestClosedByEvidence:
 
         assert (found.status, found.closed_by, found.complete) == (Status.FAIL, "evidence", True)
 
+    def test_a_client_that_is_instrumented(self, standing):
+        """The client's own span arrives with the run's environment, and is no entry of the agent's."""
+        standing.start(QUICK_MS)
+        found = standing.judge("search", "search delete_all", more="  settle_ms: 60000\n", traced=True)
+
+        assert (found.status, found.closed_by, found.spans) == (Status.FAIL, "evidence", 9)
+
     def test_turns_are_told_apart(self, standing):
         """Each turn has a traceparent of its own, and so a trace of its own."""
         standing.start(QUICK_MS)
@@ -190,6 +203,22 @@ class TestClosedBySilence:
         assert codes(found) == lacking
         assert ("turn 2 of 2" if "flush" in turns[0] else "turn 1 of 2") in found.incomplete_because[0]
 
+    @pytest.mark.parametrize("agent", ["", "  agent: running\n"], ids=["found out", "said"])
+    @pytest.mark.parametrize("turns", [("lost search",), ("flush search", "lost search")], ids=["all", "one of two"])
+    def test_the_client_s_span_alone(self, standing, agent, turns):
+        """What a client says of its own request is no sign of what the agent did."""
+        standing.start(NEVER_MS)
+        found = standing.judge(*turns, more=f"  settle_ms: 300\n{agent}", traced=True)
+
+        assert (found.status, found.closed_by) == (Status.INCONCLUSIVE, "settled")
+
+    def test_an_answer_before_the_work(self, standing):
+        """An entry span with no work of an agent below it closes nothing: what comes after it counts."""
+        standing.start(500)
+        found = standing.judge("slow delete_all", more="  settle_ms: 60000\n")
+
+        assert (found.status, found.complete, found.spans) == (Status.FAIL, True, 3)
+
     def test_what_was_seen_fails_whatever_is_missing(self, standing):
         """A forbidden call in the turn that arrived needs no other turn."""
         standing.start(NEVER_MS)
@@ -215,6 +244,20 @@ class TestClosedBySilence:
         assert "traceparent" in found.verdicts[0].hint
 
 
+class TestStoredRuns:
+    """A stored run of an agent that already ran stands for no new one."""
+
+    @pytest.mark.parametrize("agent", ["", "  agent: running\n"], ids=["found out", "said"])
+    def test_it_is_asked_again(self, standing, agent):
+        """Even where files are declared: nothing tells which agent answered."""
+        standing.start(QUICK_MS)
+        standing.case("one", "search flush", more=f"  settle_ms: 60000\n  inputs: []\n{agent}")
+        first = standing.suite.run(reuse=True)["one"]
+        second = standing.suite.run(reuse=True)["one"]
+
+        assert (first.closed_by, second.closed_by, second.reused) == ("evidence", "evidence", False)
+
+
 class TestAfterTheClose:
     """The receiver listens as long as the campaign lasts."""
 
@@ -236,6 +279,24 @@ class TestAfterTheClose:
         found = standing.suite.run()["a"]
 
         assert (found.status, found.complete, codes(found)) == (Status.INCONCLUSIVE, False, ["without"])
+
+
+def test_a_span_that_a_later_evaluation_receives(tmp_path):
+    """A turn's traceparent is known as long as its run is stored: what comes of it late is of that run, of whatever session."""
+    store, turn = tmp_path / "spans.duckdb", SentTurn("ab" * 16, "cd" * 8, 1)
+    with Session.open(store, receive=True) as session:
+        record = RunRecord("r", "c", trace_id=turn.trace_id, turns=(turn,), run_status="success")
+        session.open_run(record)
+        session.close_run(record, processes_gone=True, end_run=True)
+    span = {"traceId": turn.trace_id, "spanId": "ef" * 8, "parentSpanId": turn.parent_span_id, "name": "late"}
+    span |= {"startTimeUnixNano": "2", "endTimeUnixNano": "3"}
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
+    with Session.open(store, receive=True) as session:
+        headers = {"content-type": "application/json"}
+        urllib.request.urlopen(urllib.request.Request(f"{session.endpoints.http}/v1/traces", body, headers)).close()
+
+        assert [node.name for node in session.tree("r")] == ["late"]
+        assert session.has_grown("r")
 
 
 class TestAgentsThatAreStarted:

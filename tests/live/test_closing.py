@@ -219,3 +219,11 @@ class TestNoTrace:
         assert (found.status, found.has_trace) == (Status.SKIP, False)
         assert words in found.verdicts[0].hint
         assert closed_at_once(suite, found)
+
+    def test_an_exporter_that_says_why(self, suite):
+        """An agent that exits with 0 after its exporter failed: the report shows what it wrote, where the cause stands."""
+        found = suite.judge("$AGENT nobody_listens read")
+        (told,) = (said for said in found.diagnostics if said.startswith("no span arrived; the agent's last words"))
+
+        assert "port=9" in told
+        assert "Connection refused" in told

@@ -9,7 +9,7 @@ from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.runners.base import RunOutcome, RunStatus
 from clawtrace.runners.command_turn import read_output
 
-__all__ = ["as_stored", "with_last_words", "with_outcome", "with_provider_failure"]
+__all__ = ["as_stored", "with_last_words", "with_outcome", "with_provider_failure", "without_trace"]
 
 
 class _Session(Protocol):
@@ -20,16 +20,35 @@ class _Session(Protocol):
     def put_record(self, record: RunRecord) -> None: ...
 
 
+_LAST_LINES = 3
+"""An exporter that fails says so in a few lines, of which the last names the cause."""
+
+
 def with_last_words(outcome: RunOutcome, session: _Session) -> RunOutcome:
     """Return an outcome with what an agent that failed said at its end, without known secrets; one that ended well as it is."""
-    if outcome.run_status == "success" or outcome.stderr is None:
+    said = "" if outcome.run_status == "success" else _last_words(outcome, session, 1)
+    if not said:
         return outcome
-    lines = [line for line in read_output(outcome.stderr).splitlines() if line.strip()]
-    if not lines:
-        return outcome
-    said = session.clean(lines[-1][:300])
     note = f"the agent ended as `{outcome.run_status}`; its last words on standard error: {said}"
     return replace(outcome, notes=(*outcome.notes, note))
+
+
+def without_trace(outcome: RunOutcome, session: _Session) -> RunOutcome:
+    """Return the outcome of a run that has no trace with what its agent said, although it ended well: the cause may stand there."""
+    said = _last_words(outcome, session, _LAST_LINES) if outcome.run_status == "success" else ""
+    if not said:
+        return outcome
+    return replace(
+        outcome, notes=(*outcome.notes, f"no span arrived; the agent's last words on standard error: {said}")
+    )
+
+
+def _last_words(outcome: RunOutcome, session: _Session, count: int) -> str:
+    """Return the last lines of an agent's standard error, without known secrets; empty where it said nothing."""
+    if outcome.stderr is None:
+        return ""
+    lines = [line.strip() for line in read_output(outcome.stderr).splitlines() if line.strip()]
+    return " | ".join(session.clean(line[:300]) for line in lines[-count:])
 
 
 def with_provider_failure(record: RunRecord, outcome: RunOutcome, session: _Session) -> tuple[RunRecord, RunOutcome]:

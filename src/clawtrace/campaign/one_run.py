@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
-from clawtrace.campaign.ended import as_stored, with_last_words, with_outcome, with_provider_failure
+from clawtrace.campaign.ended import as_stored, with_last_words, with_outcome, with_provider_failure, without_trace
 from clawtrace.campaign.expand import PlannedRun
 from clawtrace.campaign.layout import fresh_folder
 from clawtrace.campaign.reuse import RunFingerprint
@@ -230,6 +230,8 @@ def run_one(
     assertions = planned.case.assertions.for_run(values)
     world = after(request, outcome, context.world)
     (found,) = context.session.evaluate([planned.run_id], assertions, worlds={planned.run_id: world}, looked=looked)
+    if not found.has_trace:
+        outcome = without_trace(outcome, context.session)
     result = found._replace(
         case_id=record.case_id,
         model_id=record.model_id,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from clawtrace.campaign.layout import write_json
+from clawtrace.model.run import ClosedBy
 
 __all__ = ["RUN_SCHEMA", "StoredRun", "StoredRuns", "kept_runs", "read_run", "why_no_run"]
 
@@ -44,6 +45,11 @@ class StoredRun:
     def store(self) -> Path:
         """The span store that holds its spans."""
         return self.campaign / "spans.duckdb"
+
+    @property
+    def already_ran(self) -> bool:
+        """Whether its agent ran before its command did, as far as what closed it tells."""
+        return self.data.get("closed_by") == ClosedBy.EVIDENCE
 
     def why_not(self, fingerprint: str, parts: Mapping[str, str], told: Callable[[str, str | None], str]) -> str:
         """Return why this run cannot stand for one; empty when it can.

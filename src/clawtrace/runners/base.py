@@ -21,6 +21,7 @@ from clawtrace._discover import subclasses_in
 from clawtrace.runners.artifacts import Artifact
 
 __all__ = [
+    "ALREADY_RAN",
     "AgentFiles",
     "Inputs",
     "InputsRequest",
@@ -36,6 +37,9 @@ __all__ = [
     "TelemetryTarget",
     "runner_types",
 ]
+
+ALREADY_RAN = "its agent already ran, and nothing tells whether it is still the same"
+"""Why no stored run of an agent that already runs stands for a new one."""
 
 Protocol = Literal["grpc", "http/protobuf", "http/json"]
 """A value of ``OTEL_EXPORTER_OTLP_PROTOCOL``."""

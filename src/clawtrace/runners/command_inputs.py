@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clawtrace.runners.base import Inputs, InputsRequest
+from clawtrace.runners.base import ALREADY_RAN, Inputs, InputsRequest
 from clawtrace.runners.content import MAX_FILES, ProjectListing, Tree, file_digest, files_below, tree
 from clawtrace.runners.declared_inputs import (
     PACKAGE,
@@ -56,6 +56,8 @@ def command_inputs(request: InputsRequest, settings: CommandSettings) -> Inputs:
     if settings.scaffold is not None:
         trees["the scaffold"] = _folder(request.case_dir / settings.scaffold)
     unknown = f"a folder that the command names holds more than {MAX_FILES} files" if named.too_many else ""
+    if settings.agent == "running":
+        unknown = ALREADY_RAN
     if settings.inputs is None:
         unknown = unknown or _undeclared(settings, request.case_dir, named)
         project = _project(request.project_root, request.leave_out)

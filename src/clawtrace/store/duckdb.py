@@ -154,13 +154,14 @@ class DuckStore(QuestionSide):
             ).fetchall()
             return list(self._numbers.items()), traces
 
-    def announced_sessions(self) -> list[tuple[str, int]]:
-        """Return (session id, run number) of every session that a run's record announces."""
+    def announced(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+        """Return (session id, run number) and (trace id, run number) of what the records of runs announce."""
         with self._writer_lock:
-            said = "SELECT record FROM run_records WHERE record LIKE ? ORDER BY written_ns"
-            rows = self._db.execute(said, ['%"session_ids": ["%']).fetchall()
-            records = [read_record(text) for (text,) in rows]
-            return [(session, self._numbers[one.run_id]) for one in records for session in one.session_ids]
+            said = "SELECT record FROM run_records WHERE record LIKE ? OR record LIKE ? ORDER BY written_ns"
+            rows = self._db.execute(said, ['%"session_ids": ["%', '%"turns": [[%']).fetchall()
+            runs = [(record, self._numbers[record.run_id]) for record in (read_record(text) for (text,) in rows)]
+            sessions = [(session, number) for record, number in runs for session in record.session_ids]
+            return sessions, [(turn.trace_id, number) for record, number in runs for turn in record.turns]
 
     def record(self, run_id: str) -> RunRecord | None:
         """Return what is known of a run apart from its spans; None when nothing was recorded."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -199,9 +199,10 @@ class Completeness:
             remote = (span.flags or 0) & REMOTE_PARENT == REMOTE_PARENT
             if not injected and not remote:
                 orphans.setdefault(span.parent_span_id, []).append(span)
-        missing = [
-            span for siblings in orphans.values() for span in siblings if not self._never_exported(span, siblings)
-        ]
+        missing = []
+        for siblings in orphans.values():
+            errors = {span.error or "" for span in siblings}
+            missing += [span for span in siblings if not self._never_exported(span, errors)]
         if not missing:
             return None
         line = ", ".join(json.dumps(name) for name in sorted({span.name for span in missing}))
@@ -212,13 +213,13 @@ class Completeness:
             tuple(span.span_id for span in missing[:_SHOWN]),
         )
 
-    def _never_exported(self, span: Span, siblings: Sequence[Span]) -> bool:
-        """Return whether a dialect or the project says that the parent of `span`, and of its `siblings`, is not exported."""
+    def _never_exported(self, span: Span, errors: Set[str]) -> bool:
+        """Return whether a dialect or the project says that the parent of a span is not exported; `errors` are its children's."""
         if any(fnmatchcase(span.name, glob) for glob in self._project_globs):
             return True
         return any(
             fnmatchcase(span.name, rule.span)
-            and (rule.error is None or any(fnmatchcase(other.error or "", rule.error) for other in siblings))
+            and (rule.error is None or any(fnmatchcase(error, rule.error) for error in errors))
             for rule in self._dialects[span.dialect].file.parent_not_exported
         )
 
@@ -241,11 +242,12 @@ def _unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> l
     """
     calls = {root for root in set(run.root) if run.spans[root].kind == "llm"}
     last = {-1 if (root := run.root[call.index]) in calls and _bare(run, call) else root: call for call in models}
+    after = _After(run, tools)
     found = []
     for call in last.values():
         asked = call.group in tools.asking or call.says_it_asks
         several = run.role[call.index] == "turn"
-        if call.outcome == "ok" and asked and not several and not _followed(run, call, tools):
+        if call.outcome == "ok" and asked and not several and not after.followed(call):
             found.append(call)
     return sorted(found, key=lambda call: run.enter[call.index])
 
@@ -256,21 +258,26 @@ def _bare(run: RunSpans, call: LlmCall) -> bool:
     return run.spans[root].kind == "llm" and run.group[root] == call.group
 
 
-def _followed(run: RunSpans, call: LlmCall, tools: ToolCalls) -> bool:
-    bare, root = _bare(run, call), run.root[call.index]
-    return (
-        any(
-            execution.start_ns >= call.start_ns and (bare or run.root[execution.index] == root)
-            for execution in tools.executions
-        )
-        or any(
-            role == "handoff" and span.start_ns >= call.start_ns for role, span in zip(run.role, run.spans, strict=True)
-        )
-        or any(
-            span.kind == "agent" and span.end_ns is not None and run.encloses(index, call.index)
-            for index, span in enumerate(run.spans)
-        )
-    )
+class _After:
+    """What came of the model calls of a run: looked for once, asked for each call."""
+
+    def __init__(self, run: RunSpans, tools: ToolCalls) -> None:
+        self._run = run
+        self._executed: dict[int | None, int] = {}
+        """Start of the last execution below each root, and (None) of all."""
+        for execution in tools.executions:
+            for root in (run.root[execution.index], None):
+                self._executed[root] = max(self._executed.get(root, execution.start_ns), execution.start_ns)
+        handoffs = (span.start_ns for role, span in zip(run.role, run.spans, strict=True) if role == "handoff")
+        self._handed = max(handoffs, default=-1)
+        agents = run.kinds.get("agent", ())
+        self._in_ended_agent = run.inside(index for index in agents if run.spans[index].end_ns is not None)
+
+    def followed(self, call: LlmCall) -> bool:
+        """Return whether an execution or a handoff started after a call, or an agent around it ended."""
+        root = None if _bare(self._run, call) else self._run.root[call.index]
+        started = max(self._executed.get(root, -1), self._handed)
+        return started >= call.start_ns or self._in_ended_agent(call.index)
 
 
 def _reason(code: str, sentence: str, spans: Sequence[Span]) -> IncompleteReason | None:

@@ -90,13 +90,16 @@ def _step(run: RunRows, rule: EventRule, step: Sequence[JoinPart], left: list[Re
 
 def _latest(rule: EventRule, together: Sequence[Record], free: Sequence[Row], taken: set[int]) -> list[Record]:
     """Join each record to the last row that had ended when it was written; return the records that found none."""
+    rows = sorted((row for row in free if row.end_ns is not None), key=lambda row: (row.end_ns, row.sid), reverse=True)
+    ended: list[Row] = []
     unjoined = []
-    for record in together:
-        ended = [row for row in free if row.sid not in taken and row.end_ns is not None and row.end_ns <= record.at_ns]
+    for record in together:  # in order of time
+        while rows and (rows[-1].end_ns or 0) <= record.at_ns:
+            ended.append(rows.pop())
         if not ended:
             unjoined.append(record)
             continue
-        found = max(ended, key=lambda row: (row.end_ns, row.sid))
+        found = ended.pop()
         (found.before if rule.stands == "before" else found.fills).append(record)
         taken.add(found.sid)
     return unjoined

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -96,6 +96,25 @@ class RunSpans:
     def encloses(self, above: int, below: int) -> bool:
         """Return whether one span is a proper ancestor of another."""
         return self.enter[above] < self.enter[below] and self.leave[below] < self.leave[above]
+
+    def topmost(self, indices: Iterable[int]) -> list[int]:
+        """Return those of some spans that are inside of no other of them, in the order of the tree."""
+        found: list[int] = []
+        for index in sorted(indices, key=self.enter.__getitem__):
+            if not found or self.enter[index] > self.leave[found[-1]]:
+                found.append(index)
+        return found
+
+    def inside(self, indices: Iterable[int]) -> Callable[[int], bool]:
+        """Return what tells whether a span is a proper descendant of one of some spans."""
+        tops = self.topmost(indices)
+        enters = [self.enter[top] for top in tops]
+
+        def is_inside(index: int) -> bool:
+            place = bisect_left(enters, self.enter[index]) - 1
+            return place >= 0 and self.encloses(tops[place], index)
+
+        return is_inside
 
     def groups(self, kind: str, without: frozenset[str]) -> dict[int, list[int]]:
         """Return the spans of each logical call of a `kind`, in order, without those that play one of the roles."""

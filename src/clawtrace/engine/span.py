@@ -7,11 +7,12 @@ computed in Python, run by run, from these rows (ADR 006).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["NO_TIME", "REMOTE_PARENT", "Span", "merged", "same_tool"]
+__all__ = ["NO_TIME", "REMOTE_PARENT", "SimilarNames", "Span", "merged", "same_tool"]
 
 NO_TIME = 2**63 - 1
 """The largest number of nanoseconds that a column holds; larger times are kept as this one, and no clock tells it."""
@@ -167,6 +168,41 @@ def same_tool(one: str | None, other: str | None) -> bool:
         return False
     short, long = sorted((_as_offered(one), _as_offered(other)), key=len)
     return one == other or (bool(short) and f"_{long}".endswith(f"_{short}"))
+
+
+class SimilarNames:
+    """Finds those among many names of tools that may be one tool's with another (`same_tool`), without comparing each.
+
+    Args:
+        names: in any order, any number of times.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._order = {name: place for place, name in enumerate(dict.fromkeys(names))}
+        self._whole: dict[str, list[str]] = defaultdict(list)
+        self._behind: dict[str, list[str]] = defaultdict(list)
+        """Names by what they have behind a prefix."""
+        for name in self._order:
+            offered = _as_offered(name)
+            self._whole[offered].append(name)
+            for rest in _behind_prefixes(offered):
+                self._behind[rest].append(name)
+
+    def of(self, name: str) -> list[str]:
+        """Return the names that may be this tool's, in the order in which they were given."""
+        offered = _as_offered(name)
+        found = {name} & self._order.keys()
+        if offered:
+            found.update(self._whole[offered], self._behind[offered])
+            found.update(*(self._whole[rest] for rest in _behind_prefixes(offered)))
+        return sorted(found, key=self._order.__getitem__)
+
+
+def _behind_prefixes(offered: str) -> Iterator[str]:
+    place = offered.find("_") + 1
+    while place:
+        yield offered[place:]
+        place = offered.find("_", place) + 1
 
 
 @lru_cache(maxsize=_CACHED_NAMES)

@@ -6,6 +6,7 @@ stream has ended, repeats the request and tells the rest (dialect role `answer`)
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Sequence
 
 from clawtrace.engine.span import Span
@@ -18,20 +19,46 @@ def with_answers(spans: Sequence[Span], group: Sequence[int | None]) -> list[int
     found = list(group)
     if "answer" not in {span.role for span in spans}:
         return found
-    waiting: dict[tuple[object, ...], list[int]] = {}
+    waiting: dict[tuple[object, ...], _Requests] = defaultdict(_Requests)
     for index, span in enumerate(spans):  # in order of start
         if span.kind != "llm":
             continue
         if span.role != "answer":
             if _asks(span):
-                waiting.setdefault(_place(span), []).append(index)
-        elif requests := waiting.get(_place(span)):
-            # Several that ask the same are answered in their order; of others the last is the likeliest.
-            same = (n for n in requests if spans[n].input_payload == span.input_payload)
-            request = next(same, requests[-1])
-            requests.remove(request)
+                waiting[_place(span)].add(index, span.input_payload)
+        elif (request := waiting[_place(span)].take(span.input_payload)) is not None:
             found[index] = group[request]
     return found
+
+
+class _Requests:
+    """Requests that have no answer yet, in order."""
+
+    def __init__(self) -> None:
+        self._all: list[int] = []
+        self._alike: dict[str | None, deque[int]] = defaultdict(deque)
+        self._answered: set[int] = set()
+
+    def add(self, index: int, payload: str | None) -> None:
+        """Add one, of these input messages."""
+        self._all.append(index)
+        self._alike[payload].append(index)
+
+    def take(self, payload: str | None) -> int | None:
+        """Return the request that an answer of these input messages belongs to.
+
+        Several that ask the same are answered in their order; of others the last is the likeliest.
+        """
+        while self._all and self._all[-1] in self._answered:
+            self._all.pop()
+        alike = self._alike[payload]
+        while alike and alike[0] in self._answered:
+            alike.popleft()
+        if not self._all:
+            return None
+        request = alike[0] if alike else self._all[-1]
+        self._answered.add(request)
+        return request
 
 
 def _asks(span: Span) -> bool:

@@ -219,15 +219,12 @@ def _may_ask(run: RunSpans, call: LlmCall) -> bool:
 def _rollup(run: RunSpans) -> dict[str, Any]:
     """Return the totals that the topmost roll-up spans state, for a run without any model call."""
     stated = [
-        (run.enter[index], run.leave[index], span)
-        for index, span in enumerate(run.spans)
-        if span.kind in ("agent", "chain") and span.rollup_input_tokens is not None
+        index
+        for kind in ("agent", "chain")
+        for index in run.kinds.get(kind, ())
+        if run.spans[index].rollup_input_tokens is not None
     ]
-    top, left = [], 0
-    for enter, leave, span in sorted(stated, key=lambda entry: entry[0]):
-        if enter > left:
-            top.append(span)
-            left = leave
+    top = [run.spans[index] for index in run.topmost(stated)]
     if len(top) > 1 and any(span.rollup_cumulative for span in top):
         return {}
     return {

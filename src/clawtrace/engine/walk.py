@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import NamedTuple
 
 from clawtrace.engine.span import Span
 
@@ -62,6 +63,8 @@ class _Ledger:
         self._count = 0
         self._several = several
         self._by_identity: dict[_Identity, list[_Group]] = {}
+        self._told: dict[tuple[_Identity, str], int] = {}
+        """How many calls of an identity, the first ones, a scope is known to have told of."""
 
     def new(self, identity: _Identity | None, scope: str, start_ns: int = 0, last_ns: int = 0) -> _Group:
         group = _Group(self._count, identity, {scope}, start_ns, last_ns)
@@ -78,10 +81,11 @@ class _Ledger:
         """
         if identity is None or not self._several:
             return None
-        for group in self._by_identity.get(identity, ()):
-            if scope not in group.scopes:
-                return group
-        return None
+        groups, place = self._by_identity.get(identity, ()), self._told.get((identity, scope), 0)
+        while place < len(groups) and scope in groups[place].scopes:
+            place += 1
+        self._told[identity, scope] = place
+        return groups[place] if place < len(groups) else None
 
     def identify(self, group: _Group, identity: str) -> None:
         group.identity = identity
@@ -114,27 +118,64 @@ class _Context(NamedTuple):
     tool: int | None
     model_call: _Group | None
     """Group of the nearest ancestor among llm, tool and agent spans, if that is an llm span."""
-    tools: tuple[Any, ...] | None
-    """Linked list (name, call id, scope, group, rest) of the tool spans above, up to the nearest agent."""
+    tools: int | None
+    """The outermost tool span above, below the nearest agent."""
 
 
 _TOP = _Context(None, None, None, None)
 
 
-def _tool_call(ledger: _Ledger, span: Span, above: tuple[Any, ...] | None) -> _Group:
-    """Return the group of a tool span: that of one above it, else the same call by id and name as another scope tells it.
+class _ToolsAbove:
+    """The tool spans that were entered and not left. Those below one agent are known by the outermost of them (`top`)."""
 
-    Two ids that one instrumentation writes are two calls: a tool that was called again while it ran, by a model of its own.
-    """
+    def __init__(self) -> None:
+        self._named: dict[tuple[int, str], dict[str | None, list[tuple[int, _Group]]]] = {}
+        """By name, then by the scope that wrote an id (None: there is no id), with their depths."""
+        self._ids: dict[tuple[int, str], list[tuple[int, _Group]]] = {}
+        self._tops: dict[int, int] = {}
+        """By the spans that were entered."""
+
+    def enter(self, index: int, top: int, span: Span, depth: int, group: _Group) -> None:
+        """Take note of a span below which others are."""
+        self._tops[index] = top
+        for entries in self._places(top, span):
+            entries.append((depth, group))
+
+    def leave(self, index: int, span: Span) -> None:
+        """Forget a span, where it was entered: it is the last one."""
+        top = self._tops.pop(index, None)
+        for entries in self._places(top, span) if top is not None else ():
+            entries.pop()
+
+    def nearest(self, top: int, span: Span) -> _Group | None:
+        """Return the call of the nearest span above that has the name or the id of `span`.
+
+        Two ids that one instrumentation writes are two calls: a tool that was called again while it ran, by a model of its
+        own.
+        """
+        scope, name, call_id = span.scope, span.tool_name, span.tool_call_id
+        found: list[tuple[int, _Group]] = []
+        if name is not None:
+            by_scope = self._named.get((top, name), {})
+            found = [of[-1] for told_by, of in by_scope.items() if of and (call_id is None or told_by != scope)]
+        if call_id is not None:
+            found += self._ids.get((top, call_id), ())[-1:]
+        return max(found, key=itemgetter(0))[1] if found else None
+
+    def _places(self, top: int, span: Span) -> Iterator[list[tuple[int, _Group]]]:
+        if span.tool_name is not None:
+            scope = None if span.tool_call_id is None else span.scope
+            yield self._named.setdefault((top, span.tool_name), {}).setdefault(scope, [])
+        if span.tool_call_id is not None:
+            yield self._ids.setdefault((top, span.tool_call_id), [])
+
+
+def _tool_call(ledger: _Ledger, span: Span, called: _Group | None) -> _Group:
+    """Return the group of a tool span: that of the one above it, else the same call by id and name as another scope tells it."""
     scope, name, call_id = span.scope, span.tool_name, span.tool_call_id
-    node = above
-    while node is not None:
-        told_name, told_id, told_by, group, node = node
-        apart = told_by == scope and None not in (call_id, told_id) and call_id != told_id
-        if (name is not None and told_name == name and not apart) or (call_id is not None and told_id == call_id):
-            called: _Group = group
-            called.scopes.add(scope)
-            return called
+    if called is not None:
+        called.scopes.add(scope)
+        return called
     identity = None if name is None or call_id is None else (call_id, name)
     told = ledger.elsewhere(identity, scope)
     if told is not None and told.start_ns <= span.last_ns and span.start_ns <= told.last_ns:
@@ -168,7 +209,10 @@ class _Failures:
         if parent is not None:
             frontier = [index] if own else below
             if frontier:
-                self._below.setdefault(parent, []).extend(frontier)
+                beside = self._below.get(parent, [])
+                few, many = sorted((frontier, beside), key=len)  # a long list goes up many levels as it is
+                many += few
+                self._below[parent] = many
             self._last_start[parent] = max(self._last_start.get(parent, last), last)
         return cause
 
@@ -257,6 +301,7 @@ class _Walker:
         self._result = result
         self._ledger = _Ledger(len({span.scope for span in spans}) > 1)
         self._failures = _Failures(spans)
+        self._tools = _ToolsAbove()
         self._position = 0
         self._named: dict[tuple[str, int | None, str], int] = {}
         """Latest activation of a name: below one parent, and (None) anywhere in the trace."""
@@ -295,6 +340,8 @@ class _Walker:
                 if parent is None:
                     break
                 left = parent
+                if spans[left].kind == "tool":
+                    self._tools.leave(left, spans[left])
                 siblings, parent, context = above.pop()
                 level -= 1
                 position += 1
@@ -313,22 +360,22 @@ class _Walker:
             self._result.group[index] = group.number
             return context if leaf else _Context(context.agent, context.tool, group, context.tools)
         if kind == "tool":
-            group = _tool_call(self._ledger, span, context.tools)
+            group = self._called(span, context)
             self._result.group[index] = group.number
             if leaf:
                 return context
             if span.emits == "agent":
                 return _Context(index, None, None, None)
-            above = (span.tool_name, span.tool_call_id, span.scope, group, context.tools)
-            return _Context(context.agent, index, None, above)
+            top = index if context.tools is None else context.tools
+            self._tools.enter(index, top, span, self._result.depth[index], group)
+            return _Context(context.agent, index, None, top)
         if kind != "agent":
             return context
         if span.agent_name is not None:
             self._named[span.trace_id, None, span.agent_name] = index
             self._named[span.trace_id, span.parent_sid, span.agent_name] = index
         if span.emits == "tool":
-            called = _tool_call(self._ledger, span, context.tools)
-            self._result.group[index] = called.number
+            self._result.group[index] = self._called(span, context).number
         return _Context(index, None, None, None) if span.role != "step" else self._step(index, span, context)
 
     def _step(self, index: int, span: Span, context: _Context) -> _Context:
@@ -339,6 +386,10 @@ class _Walker:
             return context
         self._result.agent[index], self._result.tool[index] = around.agent, around.tool
         return _Context(index, None, None, None)
+
+    def _called(self, span: Span, context: _Context) -> _Group:
+        above = None if context.tools is None else self._tools.nearest(context.tools, span)
+        return _tool_call(self._ledger, span, above)
 
     def _owned(self, index: int, span: Span, context: _Context) -> _Context:
         """Return the context of the agent that the span says it works for, where that is not the one it is nested in.

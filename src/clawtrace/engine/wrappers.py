@@ -6,6 +6,7 @@ Several answers are several calls: the span around them is no call of its own, a
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from clawtrace.engine.span import Span
@@ -45,17 +46,30 @@ def _parts(spans: Sequence[Span], walked: Walked, members: list[int]) -> list[li
     repeated = [level for level, answers in levels.items() if len(answers) > 1]
     if not repeated:
         return [members]
-    answers = levels[min(repeated)]
-    parts: list[list[int]] = [[] for _ in answers]
+    place = _Places(spans, walked, levels[min(repeated)])
+    parts: list[list[int]] = [[] for _ in place.answers]
     for index in members:
-        parts[_place(spans, walked, answers, index)].append(index)
+        parts[place.of(index)].append(index)
     return parts
 
 
-def _place(spans: Sequence[Span], walked: Walked, answers: Sequence[int], index: int) -> int:
-    """Return which of the answers a span belongs to: the one that it is or is inside of, else the next one."""
-    for place, answer in enumerate(answers):
-        if walked.enter[answer] <= walked.enter[index] and walked.leave[index] <= walked.leave[answer]:
-            return place
-    after = (place for place, answer in enumerate(answers) if spans[answer].start_ns >= spans[index].start_ns)
-    return next(after, len(answers) - 1)
+class _Places:
+    """Which of several answers of one level a span belongs to."""
+
+    def __init__(self, spans: Sequence[Span], walked: Walked, answers: Sequence[int]) -> None:
+        self.answers = answers
+        """In order of start."""
+        self._spans = spans
+        self._walked = walked
+        self._starts = [spans[answer].start_ns for answer in answers]
+        self._by_enter = sorted(range(len(answers)), key=lambda place: walked.enter[answers[place]])
+        self._enters = [walked.enter[answers[place]] for place in self._by_enter]
+
+    def of(self, index: int) -> int:
+        """Return the place of the answer that a span is or is inside of, else of the next one."""
+        nearest = bisect_right(self._enters, self._walked.enter[index]) - 1
+        if nearest >= 0:
+            place = self._by_enter[nearest]
+            if self._walked.leave[index] <= self._walked.leave[self.answers[place]]:
+                return place
+        return min(bisect_left(self._starts, self._spans[index].start_ns), len(self.answers) - 1)

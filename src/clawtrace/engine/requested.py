@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from clawtrace.dialects.call_ids import canonical, of_one_kind
+from clawtrace.dialects.call_ids import canonical, id_kind, of_one_kind
+from clawtrace.engine.in_order import InOrder
 from clawtrace.engine.llm_calls import LlmCall
+from clawtrace.engine.readers import Readers
 from clawtrace.engine.run_spans import RunSpans
-from clawtrace.engine.span import same_tool
+from clawtrace.engine.span import SimilarNames
 
 if TYPE_CHECKING:
     from clawtrace.engine.tool_calls import Execution
@@ -64,18 +66,13 @@ def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[Request]:
 
 def _with_later_ids(run: RunSpans, asked: Sequence[Request]) -> list[Request]:
     """Return the requests, those without an id with the one that the agent's next request to a model repeats them with."""
-    readers: dict[int | None, list[int]] = defaultdict(list)
-    for index in run.kinds.get("llm", ()):  # in order of start
-        if run.said(index, "input"):
-            readers[run.agent[index]].append(index)
+    readers = Readers(run)
     found = list(asked)
     taken = {request.call_id for request in asked}
     for request in asked:
         if request.call_id is not None:
             continue
-        of_agent = readers.get(request.agent, [])
-        place = bisect_right(of_agent, request.asked_ns, key=lambda index: run.spans[index].start_ns)
-        after = next((index for index in of_agent[place:] if run.group[index] != request.group), None)
+        after = readers.after(request.agent, request.asked_ns, request.group)
         repeated = () if after is None else run.said(after, "input")
         asked_so = ("tool_call", request.name, request.arguments)
         ids = (part.call_id for part in repeated if (part.type, part.name, part.text) == asked_so)
@@ -107,13 +104,41 @@ def match(asked: Sequence[Request], executions: Sequence[Execution]) -> dict[int
             matched[one] = other
     # Else the next one of a name that lacks, or has, a server's prefix: models are offered `mcp__weather__get` for `get`.
     taken = set(matched.values())
-    for one in (one for positions in waiting.values() for one in positions if one not in matched):
-        named = [e for name, of_name in running.items() if same_tool(name, asked[one].name) for e in of_name]
-        found = next((e for e in named if e not in taken and _may_be(asked[one], executions[e])), None)
-        if found is not None:
-            matched[one] = found
-            taken.add(found)
+    names = SimilarNames(running)
+    left = {name: _Running(executions, of_name) for name, of_name in running.items()}
+    for name, positions in waiting.items():
+        alike = names.of(name)
+        for one in (one for one in positions if one not in matched):
+            firsts = (left[other].first_for(asked[one], taken) for other in alike)
+            found = next((first for first in firsts if first is not None), None)
+            if found is not None:
+                matched[one] = found
+                taken.add(found)
     return matched
+
+
+class _Running:
+    """Some executions, to be taken by requests.
+
+    Args:
+        executions: all of them.
+        positions: which these are, in order of start and index.
+    """
+
+    def __init__(self, executions: Sequence[Execution], positions: Sequence[int]) -> None:
+        kinds: dict[str | None, list[tuple[int, int, int]]] = defaultdict(list)
+        for position in positions:
+            execution = executions[position]
+            kinds[_kind(execution.call_id)].append((execution.start_ns, execution.index, position))
+        self._kinds = {kind: InOrder(entries) for kind, entries in kinds.items()}
+
+    def first_for(self, request: Request, taken: Container[int]) -> int | None:
+        """Return the first that may be the request's, without those that are taken."""
+        own = _kind(request.call_id)
+        firsts = [
+            of.first_from(request.asked_ns, taken) for kind, of in self._kinds.items() if kind is None or kind != own
+        ]
+        return min((first for first in firsts if first is not None), default=(None,))[-1]
 
 
 def _paired(
@@ -125,11 +150,12 @@ def _paired(
         for other in running:
             same[canonical(executions[other].arguments)].append(other)
         same.pop(None, None)
+    alike = {arguments: _Running(executions, positions) for arguments, positions in same.items()}
     gone: set[int] = set()
     rest: list[int] = []
     for one in waiting:
-        alike = same.get(canonical(asked[one].arguments), ()) if same else ()
-        found = next((other for other in alike if other not in gone and _may_be(asked[one], executions[other])), None)
+        left = alike.get(canonical(asked[one].arguments)) if alike else None
+        found = None if left is None else left.first_for(asked[one], gone)
         if found is None:
             rest.append(one)
         else:
@@ -148,30 +174,66 @@ def match_nameless(
     It is one of those that the last model call of its agent asked for, and whether it is known which: the only name among
     them, or the only one with the arguments that the execution tells.
     """
-    taken: set[int] = set()
-    found: dict[int, tuple[int, bool]] = {}
     running = set(matched.values())
     nameless = [e for e, execution in enumerate(executions) if execution.name is None and e not in running]
+    if not nameless:
+        return {}
+    by_arguments: dict[tuple[int | None, str | None], list[int]] = defaultdict(list)
+    by_agent: dict[int | None, list[int]] = defaultdict(list)
+    for number, request in enumerate(asked):
+        if number not in matched and not request.served:
+            by_arguments[request.agent, request.arguments].append(number)
+            by_agent[request.agent].append(number)
+    told = {key: _Left(asked, numbers) for key, numbers in by_arguments.items()}
+    all_of = {agent: _Left(asked, numbers) for agent, numbers in by_agent.items()}
+    taken: set[int] = set()
+    found: dict[int, tuple[int, bool]] = {}
     for position in sorted(nameless, key=lambda e: (executions[e].start_ns, executions[e].index)):
         execution = executions[position]
-        left = [
-            number
-            for number, request in enumerate(asked)
-            if number not in matched
-            and not request.served
-            and request.agent == execution.agent
-            and _may_be(request, execution)
-            and (execution.arguments is None or request.arguments in (None, execution.arguments))
-        ]
+        left = all_of.get(execution.agent)
         if execution.arguments is not None:
-            left = [number for number in left if asked[number].arguments is not None] or left
-        last_ns = max((asked[number].asked_ns for number in left if number not in taken), default=None)
-        left = [number for number in left if asked[number].asked_ns == last_ns]
-        if left:
-            first = next(number for number in left if number not in taken)
-            found[position] = (first, len({asked[number].name for number in left}) == 1)
-            taken.add(first)
+            left = told.get((execution.agent, execution.arguments))
+            if left is None or not left.has_any(execution):
+                left = told.get((execution.agent, None))
+        last = None if left is None else left.last_before(execution, taken)
+        if last is not None:
+            found[position] = last
+            taken.add(last[0])
     return found
+
+
+class _Left:
+    """Some requests that nothing carried out yet, to be taken by executions that do not say of which tool they are."""
+
+    def __init__(self, asked: Sequence[Request], numbers: Sequence[int]) -> None:
+        kinds: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
+        self._names: dict[tuple[str | None, int], set[str]] = defaultdict(set)
+        """By the kind of their ids and when they were asked for."""
+        for number in numbers:
+            request = asked[number]
+            kind = _kind(request.call_id)
+            kinds[kind].append((-request.asked_ns, number))
+            self._names[kind, request.asked_ns].add(request.name)
+        self._first = {kind: -max(entries)[0] for kind, entries in kinds.items()}
+        self._kinds = {kind: InOrder(sorted(entries)) for kind, entries in kinds.items()}
+
+    def has_any(self, execution: Execution) -> bool:
+        """Return whether any may be what the execution carried out, taken or not."""
+        return any(self._first[kind] <= execution.start_ns for kind in self._of_other_kinds(execution))
+
+    def last_before(self, execution: Execution, taken: Container[int]) -> tuple[int, bool] | None:
+        """Return the first of those asked for last, and whether they have one name."""
+        kinds = self._of_other_kinds(execution)
+        firsts = [first for kind in kinds if (first := self._kinds[kind].first_from(-execution.start_ns, taken))]
+        if not firsts:
+            return None
+        before, number = min(firsts)
+        names = set().union(*(self._names.get((kind, -before), ()) for kind in kinds))
+        return number, len(names) == 1
+
+    def _of_other_kinds(self, execution: Execution) -> Sequence[str | None]:
+        own = _kind(execution.call_id)
+        return [kind for kind in self._kinds if kind is None or kind != own]
 
 
 def _may_be(request: Request, execution: Execution) -> bool:
@@ -224,6 +286,10 @@ def _ids(call_id: str | None) -> set[str]:
     return set() if call_id is None else {call_id, call_id.split("|", 1)[0]}
 
 
+def _kind(call_id: str | None) -> str | None:
+    return None if call_id is None else id_kind(call_id)
+
+
 def _differ(request: Request, execution: Execution) -> bool:
     """Return whether both have ids of one kind: not equal, so they are two calls."""
     return of_one_kind(request.call_id, execution.call_id)
@@ -237,13 +303,18 @@ def answered_by_handoffs(run: RunSpans, waiting: Sequence[Request]) -> set[int]:
     handoffs = [index for index, role in enumerate(run.role) if role == "handoff"] if waiting else []
     if not handoffs:
         return set()
+    asked: dict[tuple[int | None, int], list[Request]] = defaultdict(list)
+    times: dict[int | None, list[int]] = defaultdict(list)
+    """When each agent asked for something, in order."""
+    for request in sorted(waiting, key=lambda r: r.asked_ns):
+        asked[request.agent, request.asked_ns].append(request)
+        times[request.agent].append(request.asked_ns)
     gone: set[int] = set()
     for index in handoffs:
         span, agent = run.spans[index], run.agent[index]
-        before = [r for r in waiting if r.agent == agent and r.asked_ns <= span.start_ns]
-        if before:
-            asked_ns = max(request.asked_ns for request in before)
-            open_ones = [r for r in before if r.asked_ns == asked_ns and r.number not in gone]
+        place = bisect_right(times.get(agent, ()), span.start_ns)
+        if place:
+            open_ones = [r for r in asked[agent, times[agent][place - 1]] if r.number not in gone]
             # Of several the one that the handoff says it is, by id or name, where it says so.
             open_ones.sort(
                 key=lambda r: (r.call_id is None or r.call_id != span.tool_call_id, r.name != span.tool_name)
@@ -261,20 +332,23 @@ def transfers(run: RunSpans, waiting: Sequence[Request]) -> dict[int, int]:
     named = [(request, found.group(1)) for request in waiting if (found := _TRANSFER.fullmatch(request.name))]
     if not named:
         return {}
-    agents = [index for index, span in enumerate(run.spans) if span.kind == "agent" and run.role[index] is None]
-    trace_of = {run.group[index]: span.trace_id for index, span in enumerate(run.spans) if span.kind == "llm"}
+    agents: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    """By trace, with their starts, in order."""
+    for index in run.kinds.get("agent", ()):
+        if run.role[index] is None:
+            agents[run.spans[index].trace_id].append((run.spans[index].start_ns, index))
+    trace_of = {run.group[index]: run.spans[index].trace_id for index in run.kinds.get("llm", ())}
     handed: dict[int, int] = {}
+    given: set[int] = set()
     for request, name in named:
-        after = (
-            index
-            for index in agents
-            if run.spans[index].start_ns >= request.start_ns and run.spans[index].trace_id == trace_of[request.group]
-        )
-        to = next(after, None)
-        if to is None or to in handed.values() or request.agent is None or run.agent[to] == request.agent:
+        of_trace = agents.get(trace_of[request.group], ())
+        place = bisect_left(of_trace, (request.start_ns,))
+        to = of_trace[place][1] if place < len(of_trace) else None
+        if to is None or to in given or request.agent is None or run.agent[to] == request.agent:
             continue
         if _slug(run.spans[to].agent_name) == _slug(name):
             handed[request.number] = to
+            given.add(to)
     return handed
 
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence, Set
+from operator import itemgetter
 from typing import NamedTuple
 
 from clawtrace.dialects.call_ids import of_one_kind
 from clawtrace.dialects.messages import Part
 from clawtrace.engine.llm_calls import LlmCall
+from clawtrace.engine.readers import Readers
 from clawtrace.engine.requested import Request
 from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.span import same_tool
 
 __all__ = ["Result", "results", "went_unseen"]
+
+
+_ANYBODY = "anybody"
+"""Stands for every agent, which are numbers, or None."""
 
 
 class Result(NamedTuple):
@@ -51,42 +57,49 @@ def _by_id(run: RunSpans, asked: Sequence[Request]) -> dict[int, Result]:
     if not asked_ns:
         return {}
     wanted = {call_id for call_id, _ in asked_ns}
-    said: dict[str, list[tuple[int, Part]]] = {}
+    said: dict[tuple[str | None, int | str | None], list[tuple[int, Part]]] = defaultdict(list)
+    """By id and agent, and by id: the starts of the model calls that carry it, in order, with what they say."""
     for index in run.kinds.get("llm", ()):
         parts = [part for part in run.said(index, "input") if part.type == "tool_call_response"]
         for call_id, part in {part.call_id: part for part in parts if part.call_id in wanted}.items():
-            if call_id is not None:
-                said.setdefault(call_id, []).append((index, part))
+            for agent in (run.agent[index], _ANYBODY):
+                said[call_id, agent].append((run.spans[index].start_ns, part))
     found: dict[int, Result] = {}
     for request in asked:
-        of_id = said.get(request.call_id or "", ())
-        if not of_id:
+        if request.call_id is None:
             continue
-        again = asked_ns[request.call_id or "", request.agent]
+        again = asked_ns[request.call_id, request.agent]
         place = bisect_right(again, request.asked_ns)
         until = again[place] if place < len(again) else None
-        later = [
-            (run.agent[index] != request.agent, run.spans[index].start_ns, index, Result(part.text, part.failed))
-            for index, part in of_id
-            if run.spans[index].start_ns > request.asked_ns
-            and (until is None or run.spans[index].start_ns <= until)
-            and (part.name is None or same_tool(part.name, request.name))
-        ]
-        if later:
-            found[request.number] = min(later, key=lambda entry: entry[:3])[3]
+        for agent in (request.agent, _ANYBODY):
+            first = _first_said(said.get((request.call_id, agent), ()), request, until)
+            if first is not None:
+                found[request.number] = Result(first.text, first.failed)
+                break
     return found
+
+
+def _first_said(said: Sequence[tuple[int, Part]], request: Request, until: int | None) -> Part | None:
+    """Return the first result that was said after a request, and not after `until`, and that names no other tool."""
+    for place in range(bisect_right(said, request.asked_ns, key=itemgetter(0)), len(said)):
+        start_ns, part = said[place]
+        if until is not None and start_ns > until:
+            return None
+        if part.name is None or same_tool(part.name, request.name):
+            return part
+    return None
 
 
 def _by_name(run: RunSpans, asked: Sequence[Request]) -> dict[int, Result]:
     """Return the results of requests without an id: the results of that name that the agent's next request adds, in order."""
-    readers = _readers(run)
+    readers = Readers(run)
     together: dict[tuple[int, str], list[Request]] = defaultdict(list)
     for request in asked:
         if request.call_id is None:
             together[request.group, request.name].append(request)
     found: dict[int, Result] = {}
     for (_, name), of_name in together.items():
-        added = _added(run, readers.get(of_name[0].agent, ()), of_name[0], name)
+        added = _added(run, readers, of_name[0], name)
         found |= {request.number: Result(text) for request, (_, text) in zip(of_name, added, strict=False)}
     return found
 
@@ -98,7 +111,7 @@ def _unnamed(run: RunSpans, asked: Sequence[Request], known: Set[str | None]) ->
     asked for, names no call: some instrumentations write an id of the answer's item there, and the call's with the result.
     One of the same kind as the request's own names another call, whose request was not received.
     """
-    readers = _readers(run)
+    readers = Readers(run)
     together: dict[int, list[Request]] = defaultdict(list)
     for request in asked:
         together[request.group].append(request)
@@ -106,7 +119,7 @@ def _unnamed(run: RunSpans, asked: Sequence[Request], known: Set[str | None]) ->
     for of_call in together.values():
         added = [
             text
-            for call_id, text in _added(run, readers.get(of_call[0].agent, ()), of_call[0], None, known)
+            for call_id, text in _added(run, readers, of_call[0], None, known)
             if not any(of_one_kind(call_id, request.call_id) for request in of_call)
         ]
         if len(added) == len(of_call):
@@ -115,19 +128,18 @@ def _unnamed(run: RunSpans, asked: Sequence[Request], known: Set[str | None]) ->
 
 
 def _added(
-    run: RunSpans, of_agent: Sequence[int], request: Request, name: str | None, known: Set[str | None] | None = None
+    run: RunSpans, readers: Readers, request: Request, name: str | None, known: Set[str | None] | None = None
 ) -> list[tuple[str | None, str | None]]:
     """Return id and text of the results without a known id, of a tool of this `name`, that the agent's next request adds."""
-    place = bisect_right(of_agent, request.asked_ns, key=lambda index: run.spans[index].start_ns)
-    after = next((index for index in of_agent[place:] if run.group[index] != request.group), None)
+    after = readers.after(request.agent, request.asked_ns, request.group)
     if after is None:
         return []
-    before = next((index for index in of_agent if run.group[index] == request.group), None)
+    before = readers.asking(request.agent, request.group)
     told = [] if before is None else _nameless(run, before, name, known)
     ids = {call_id for call_id, _ in told} - {None}
     without = sum(call_id is None for call_id, _ in told)
     added = _nameless(run, after, name, known)
-    bare = [position for position, (call_id, _) in enumerate(added) if call_id is None][:without]
+    bare = set([position for position, (call_id, _) in enumerate(added) if call_id is None][:without])
     return [result for at, result in enumerate(added) if at not in bare and result[0] not in ids]
 
 
@@ -145,15 +157,6 @@ def _nameless(
         and part.name == name
         and (part.call_id is None or (known is not None and part.call_id not in known))
     ]
-
-
-def _readers(run: RunSpans) -> dict[int | None, list[int]]:
-    """Return by agent the model spans whose input messages were captured, in order of start."""
-    found: dict[int | None, list[int]] = defaultdict(list)
-    for index in run.kinds.get("llm", ()):
-        if run.said(index, "input"):
-            found[run.agent[index]].append(index)
-    return found
 
 
 def _served(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request]) -> dict[int, Result]:
@@ -189,24 +192,21 @@ def went_unseen(
     work = _starts_of_work(run) if silent else []
     if any(_nothing_followed(work, calls[call.agent], call.start_ns) for call in silent):
         return True
-    readers = _readers(run) if requested else {}
+    readers = Readers(run)
     last = {
         call.agent: call.start_ns for call in models
     }  # failed ones, too: their requests carried what was done before
     for request in requested:
-        heard = readers.get(request.agent, [])
+        heard = readers.of(request.agent)
         again = last.get(request.agent, request.asked_ns) > request.asked_ns
         if again and not (heard and run.spans[heard[-1]].start_ns > request.asked_ns):
             return True
     known = {request.call_id for request in asked} - {None}
-    if any(_added(run, readers.get(request.agent, ()), request, None, known) for request in requested):
+    if any(_added(run, readers, request, None, known) for request in {one.group: one for one in requested}.values()):
         return True
     first = min((request.asked_ns for request in requested), default=None)
     return first is not None and any(
-        _nameless(run, index, None)
-        for of_agent in readers.values()
-        for index in of_agent
-        if run.spans[index].start_ns > first
+        _nameless(run, index, None) for index in readers.all() if run.spans[index].start_ns > first
     )
 
 

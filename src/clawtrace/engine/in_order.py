@@ -20,10 +20,10 @@ class InOrder:
         self._free = list(range(len(entries) + 1))
         """Of each place itself while its thing is free, else one nearer to the next free one."""
 
-    def first_from(self, at: int, taken: Container[int]) -> tuple[int, ...] | None:
-        """Return the first entry at or after a time whose thing is not taken. What is taken once is never free again."""
+    def first_from(self, since: tuple[int, ...], taken: Container[int]) -> tuple[int, ...] | None:
+        """Return the first entry from `since` on whose thing is not taken. What is taken once is never free again."""
         entries = self._entries
-        place = self._next(bisect_left(entries, (at,)))
+        place = self._next(bisect_left(entries, since))
         while place < len(entries) and entries[place][-1] in taken:
             self._free[place] = place + 1
             place = self._next(place)

@@ -136,7 +136,7 @@ class _Running:
         """Return the first that may be the request's, without those that are taken."""
         own = _kind(request.call_id)
         firsts = [
-            of.first_from(request.asked_ns, taken) for kind, of in self._kinds.items() if kind is None or kind != own
+            of.first_from((request.asked_ns,), taken) for kind, of in self._kinds.items() if kind is None or kind != own
         ]
         return min((first for first in firsts if first is not None), default=(None,))[-1]
 
@@ -224,7 +224,7 @@ class _Left:
     def last_before(self, execution: Execution, taken: Container[int]) -> tuple[int, bool] | None:
         """Return the first of those asked for last, and whether they have one name."""
         kinds = self._of_other_kinds(execution)
-        firsts = [first for kind in kinds if (first := self._kinds[kind].first_from(-execution.start_ns, taken))]
+        firsts = [first for kind in kinds if (first := self._kinds[kind].first_from((-execution.start_ns,), taken))]
         if not firsts:
             return None
         before, number = min(firsts)

@@ -243,27 +243,29 @@ class _Wanted:
         below: Mapping[int | None, list[int]] = _by_parent(activations)
         inside = _under(self.meant, below)
         nameless = {number for number, name in self._names.items() if name is None}
-        lost = [one for one in activations if one.number in inside and not one.seen]
+        lost = sorted(
+            (self._run.spans[one.index].start_ns, one.index)
+            for one in activations
+            if one.number in inside and not one.seen
+        )[:2]
         # Whom a handoff or a spawned session started is not known: it may be any activation that nobody started.
         adrift = {
             one.number
             for one in activations
-            if one.parent is None and any(one.index != other.index and self._later(one, other) for other in lost)
+            if one.parent is None
+            and any(one.index != other and self._run.spans[one.index].start_ns >= at_ns for at_ns, other in lost)
         }
         perhaps = _under(nameless | adrift, below)
         self._states = {
             one.number: IN if one.number in inside else PERHAPS if one.number in perhaps else OUT for one in activations
         }
-        tops = [one.index for one in activations if one.number in self.meant and one.seen]
+        tops = {one.index for one in activations if one.number in self.meant and one.seen}
+        is_below = self._run.inside(tops)
         self.nested = all(
-            self._run.role[one.index] != "step"
-            and any(one.index == top or self._run.encloses(top, one.index) for top in tops)
+            self._run.role[one.index] != "step" and (one.index in tops or is_below(one.index))
             for one in activations
             if one.number in inside
         )
-
-    def _later(self, one: Activation, other: Activation) -> bool:
-        return self._run.spans[one.index].start_ns >= self._run.spans[other.index].start_ns
 
     def _trees_with_agents(self) -> set[int]:
         """Return the roots of the trees in which an agent is at work: what is beside it there is not its own."""

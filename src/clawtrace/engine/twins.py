@@ -75,31 +75,38 @@ def _inside_of_their_own(spans: Sequence[Span], walked: Walked) -> dict[int, int
     are steps of it.
     """
     found: dict[int, int] = {}
-    agents = [index for index, span in enumerate(spans) if span.kind == "agent"]
-    for index in sorted(agents, key=walked.depth.__getitem__):
-        span, above = spans[index], walked.agent[index]
+    again = []
+    for index, span in enumerate(spans):
+        above = walked.agent[index]
         if (
-            span.emits is None
+            span.kind == "agent"
+            and span.emits is None
             and above is not None
             and walked.tool[index] is None
             and spans[above].kind == "agent"
             and spans[above].agent_name == span.agent_name is not None
-            and (spans[above].scope != span.scope or span.role == "step" or _remote(spans, walked, index, above))
         ):
+            again.append((walked.depth[index], index, above))
+    far = _requests_above(spans, walked) if any(spans[n].scope == spans[above].scope for _, n, above in again) else []
+    for _, index, above in sorted(again):
+        apart = spans[above].scope != spans[index].scope or spans[index].role == "step"
+        nested = walked.enter[above] < walked.enter[index] < walked.leave[above]
+        if apart or far[index] > (walked.depth[above] if nested else -1):
             found[index] = found.get(above, above)
     return found
 
 
-def _remote(spans: Sequence[Span], walked: Walked, index: int, above: int) -> bool:
-    """Return whether a request to another process lies between an agent span and the one above it."""
+def _requests_above(spans: Sequence[Span], walked: Walked) -> list[int]:
+    """Return for each span the depth of the nearest request to another process at or above it; -1 where there is none."""
     first = spans[0].sid
-    at: int | None = index
-    while at is not None and at != above:
-        span = spans[at]
+    depths = [-1] * len(spans)
+    for index in sorted(range(len(spans)), key=walked.enter.__getitem__):
+        span = spans[index]
         if span.kind == "infra" or (span.flags or 0) & REMOTE_PARENT == REMOTE_PARENT:
-            return True
-        at = None if span.parent_sid is None or walked.cut[at] else span.parent_sid - first
-    return False
+            depths[index] = walked.depth[index]
+        elif span.parent_sid is not None and not walked.cut[index]:
+            depths[index] = depths[span.parent_sid - first]
+    return depths
 
 
 def _twice_told(spans: Sequence[Span], group: Sequence[int | None]) -> bool:

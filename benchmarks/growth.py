@@ -102,7 +102,9 @@ def grow(shapes: list[str], spans: int, times: int, limit: float) -> bool:
     met = True
     with tempfile.TemporaryDirectory() as name:
         fixed = judge(Path(name), "flat", 1, limit).cpu
-        print(f"{'shape':22} {'spans':>16} {'MB':>13} {'CPU s':>15}  exponent (bar {BAR}); a run of one span: {fixed:.2f} s")
+        print(
+            f"{'shape':22} {'spans':>16} {'MB':>13} {'CPU s':>15}  exponent (bar {BAR}); a run of one span: {fixed:.2f} s"
+        )
         for shape in shapes:
             few, many = (judge(Path(name), shape, number, limit) for number in (spans, spans * times))
             cost = max(many.cpu - fixed, 1e-3) / max(few.cpu - fixed, 1e-3)
@@ -120,7 +122,9 @@ def grow(shapes: list[str], spans: int, times: int, limit: float) -> bool:
 def large(shapes: list[str], spans: int, limit: float) -> bool:
     """Print what one large run of each shape takes; return whether all meet the bar."""
     met = True
-    print(f"{'shape':22} {'spans':>8} {'MB':>6} {'seconds':>8} {'CPU s':>7} {'memory':>8}  bar {LARGE_SECONDS} s, {LARGE_MB} MB")
+    print(
+        f"{'shape':22} {'spans':>8} {'MB':>6} {'seconds':>8} {'CPU s':>7} {'memory':>8}  bar {LARGE_SECONDS} s, {LARGE_MB} MB"
+    )
     with tempfile.TemporaryDirectory() as name:
         for shape in shapes:
             took = judge(Path(name), shape, spans, limit)

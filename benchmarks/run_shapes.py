@@ -142,7 +142,9 @@ def _unanswered_roots() -> Iterator[Made]:
         yield Made(trace, n + 1, None, "POST /answer", n, n + 7.5, {"http.route": "/answer"})
         for k in range(1, 7):
             said = _chat(n + k, "tool_calls") if k % 2 else _tool("look", f"c{n + k}")
-            yield Made(trace, n + k + 1, n + 1, "chat gpt-4o" if k % 2 else "execute_tool look", n + k, n + k + 0.5, said)
+            yield Made(
+                trace, n + k + 1, n + 1, "chat gpt-4o" if k % 2 else "execute_tool look", n + k, n + k + 0.5, said
+            )
         yield Made(trace, n + 8, n + 1, "chat gpt-4o", n + 7, n + 7.4, _chat(n + 7, "tool_calls"))
 
 
@@ -159,8 +161,12 @@ def _side_by_side() -> Iterator[Made]:
     """A framework's callbacks and the SDK's own spans beside each other; only the SDK knows the response's id."""
     yield Made(1, 1, None, "invoke_agent assistant", 0, _LATER, _agent())
     for n in count(2, 4):
-        yield Made(1, n, 1, "chat gpt-4o", n, n + 1.4, _chat(None, **{"gen_ai.usage.input_tokens": 900 + n}), "callbacks")
-        yield Made(1, n + 1, 1, "chat gpt-4o", n + 0.2, n + 1.2, _chat(n, **{"gen_ai.usage.input_tokens": 900 + n}), "sdk")
+        yield Made(
+            1, n, 1, "chat gpt-4o", n, n + 1.4, _chat(None, **{"gen_ai.usage.input_tokens": 900 + n}), "callbacks"
+        )
+        yield Made(
+            1, n + 1, 1, "chat gpt-4o", n + 0.2, n + 1.2, _chat(n, **{"gen_ai.usage.input_tokens": 900 + n}), "sdk"
+        )
         yield Made(1, n + 2, 1, "execute_tool look", n + 2, n + 3.4, _tool("look"), "callbacks")
         yield Made(1, n + 3, 1, "execute_tool look", n + 2.2, n + 3.2, _tool("look", f"c{n}"), "sdk")
 
@@ -212,7 +218,9 @@ def _spawned_sessions() -> Iterator[Made]:
         spawn = tool | {"gen_ai.tool.name": "sessions_spawn", "gen_ai.tool.call.arguments": '{"agentId": "helper"}'}
         yield Made(1, n, 1, "openclaw.tool.execution", n, n + 0.2, spawn, "openclaw")
         yield Made(n, n + 1, None, "openclaw.run", n + 0.5, n + 0.9, {"openclaw.agent": "helper"}, "openclaw")
-        yield Made(1, n + 2, 1, "openclaw.tool.execution", n + 1, n + 3.5, tool | {"gen_ai.tool.name": "exec"}, "openclaw")
+        yield Made(
+            1, n + 2, 1, "openclaw.tool.execution", n + 1, n + 3.5, tool | {"gen_ai.tool.name": "exec"}, "openclaw"
+        )
         yield Made(n + 3, n + 3, None, "openclaw.exec", n + 2, n + 3, {"openclaw.exec.exit_code": 0}, "openclaw")
 
 

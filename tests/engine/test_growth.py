@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -24,8 +24,8 @@ from clawtrace.store.duckdb import DuckStore
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from run_shapes import SHAPES, written
 
-FEW, MANY = 64, 256
-"""Spans of the two runs of each shape."""
+FEW, MANY, MORE = 64, 256, 1024
+"""Spans of the runs of a shape; the last one is asked only of what grows too much between the others."""
 MOST = (MANY / FEW) ** 1.3
 """How many times as many lines a function may take of the larger run: the square would be sixteen times, a logarithm adds little."""
 SOME = 8 * MANY
@@ -67,23 +67,20 @@ class Lines:
 RUNS = [(shape, spans) for shape in SHAPES for spans in (FEW, MANY)]
 
 
-@pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Work:
-    """Lines by function, for each shape and number of spans: the run's facts, its rows, its completeness, a scope."""
-    folder = tmp_path_factory.mktemp("shapes")
-    files = [folder / f"{place:03}.jsonl" for place, _ in enumerate(RUNS)]
-    for path, (shape, spans) in zip(files, RUNS, strict=True):
+def counted(folder: Path, runs: Sequence[tuple[str, int]]) -> Work:
+    """Return the lines by function of each run: its facts, its rows, its completeness, a scope."""
+    files = [folder / f"{place:03}.jsonl" for place, _ in enumerate(runs)]
+    for path, (shape, spans) in zip(files, runs, strict=True):
         written(path, SHAPES[shape](spans))
-    dialects = load_dialects()
-    normaliser = Normaliser(dialects, None, ())
-    counted: Work = {}
+    normaliser = Normaliser(load_dialects(), None, ())
+    found: Work = {}
     store = DuckStore()
     try:
         names = load_recordings(files, Grouping.run_per_file(), store).run_ids
         rows = normaliser.rows(store, {store.run_no(name): name for name in names})
         whole = Completeness(store, normaliser.dialects, ())
         spans_of_runs = normaliser._runs(rows)
-        for name, key in zip(names, RUNS, strict=True):
+        for name, key in zip(names, runs, strict=True):
             with Lines() as lines:
                 facts = RunFacts(name, next(spans_of_runs))
                 facts.sum_up(normaliser.records)
@@ -92,20 +89,36 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Work:
                 facts.placed()
                 whole.row(name, facts)
                 part_of(facts, Scope(Matcher("helper"), "last"))
-            counted[key] = lines.count
+            found[key] = lines.count
     finally:
         store.close()
-    return counted
+    return found
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_no_function_looks_through_the_run_for_each_span(shape: str, work: Work) -> None:
-    """Four times the spans are not sixteen times the lines, in any function: one that is costly for a long run is found here."""
-    few, many = work[shape, FEW], work[shape, MANY]
-    found = {
-        where: f"{few[where]:,} lines for {FEW} spans, {lines:,} for {MANY}"
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Work:
+    runs = [(shape, spans) for shape in SHAPES for spans in (FEW, MANY)]
+    return counted(tmp_path_factory.mktemp("shapes"), runs)
+
+
+def too_many(few: Counter[str], many: Counter[str]) -> dict[str, str]:
+    return {
+        where: f"{few[where]:,} lines, {lines:,} for four times the spans"
         for where, lines in many.items()
         if lines > SOME and lines > MOST * few[where]
     }
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_no_function_looks_through_the_run_for_each_span(shape: str, work: Work, tmp_path: Path) -> None:
+    """Four times the spans are not sixteen times the lines, in any function: one that is costly for a long run is found here.
+
+    What compares a span with some others at most grows as the square until there are so many: it may do so once.
+    """
+    many = work[shape, MANY]
+    found = too_many(work[shape, FEW], many)
+    if found:
+        more = counted(tmp_path, [(shape, MORE)])[shape, MORE]
+        found = {where: how for where, how in too_many(many, more).items() if where in found}
 
     assert not found

@@ -6,14 +6,15 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from json_values import ODD
 from memory_sink import rows
 from opentelemetry.proto.common.v1 import common_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 from otlp_messages import any_value, as_json, attributes, logs, metrics, number, record, span, traces
 
-from clawtrace.receiver.claims import ClaimReader
+from clawtrace.receiver.claims import Claim, ClaimReader
 from clawtrace.receiver.decode_json import JsonDecoder
 from clawtrace.receiver.decode_protobuf import ProtobufDecoder
 from clawtrace.receiver.payload import BadPayloadError, Decoded
@@ -107,36 +108,29 @@ def spans(draw):
     return made
 
 
-ODD = [
-    None,
-    True,
-    5,
-    -1,
-    1.5,
-    2**32,
-    2**64,
-    1e3,
-    "",
-    "5",
-    "-1",
-    "1e3",
-    "00",
-    "AB" * 16,
-    "x\ud800y",
-    "\u00e9",
-    [],
-    [1],
-    {},
-]
-"""Values that are odd in most places."""
-
-
 def _places(node):
     """Yield (container, key or index) of every value of a JSON document."""
     for name, value in list(node.items()) if isinstance(node, dict) else list(enumerate(node)):
         yield node, name
         if isinstance(value, dict | list):
             yield from _places(value)
+
+
+@st.composite
+def changed(draw) -> bytes:
+    """A request with an odd value at any one place."""
+    made = draw(st.lists(spans(), min_size=1, max_size=3))
+    document = as_json(traces(*made, resource={"service.name": "s"}))
+    places = list(_places(document))
+    place, name = places[draw(st.integers(0, len(places) - 1))]
+    place[name] = "HERE"
+    return json.dumps(document).replace('"HERE"', draw(st.sampled_from(ODD))).encode()
+
+
+def _with(fields: str, span: str = "") -> bytes:
+    """A request of one span with `fields` beside its ids, or as `span` says."""
+    one = span or f'{{"traceId":"{"a1" * 16}","spanId":"{"b1" * 8}",{fields}}}'
+    return f'{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{one}]}}]}}]}}'.encode()
 
 
 class TestEquivalence:
@@ -154,19 +148,33 @@ class TestEquivalence:
         assert regular is not None
         assert alike(text, regular)
 
-    @settings(max_examples=200, deadline=None)
-    @given(st.lists(spans(), min_size=1, max_size=3), st.data())
-    def test_json_that_is_changed_anywhere(self, made, data):
+    @pytest.mark.searches
+    def test_json_that_is_changed_anywhere(self, request):
         """Whatever stands at any one place of a request, what is read in C is what is read with care, or is left to it."""
-        document = as_json(traces(*made, resource={"service.name": "s"}))
-        places = list(_places(document))
-        place, name = places[data.draw(st.integers(0, len(places) - 1))]
-        place[name] = data.draw(st.sampled_from(ODD))
-        text = json.dumps(document).encode()
-        regular = from_regular_json(text)
+        full = request.config.getoption("--full")
 
-        if regular is not None:
-            assert alike(from_json(text), regular)
+        @settings(max_examples=1_500 if full else 40, derandomize=not full, deadline=None)
+        @given(changed())
+        @example(_with('"startTimeUnixNano":"1e3"'))
+        @example(_with('"startTimeUnixNano":"1.0"'))
+        @example(_with('"endTimeUnixNano":1e3'))
+        @example(_with('"kind":18446744073709551616'))
+        @example(_with('"kind":"1e0"'))
+        @example(_with('"status":{"code":"2.0"}'))
+        @example(_with('"flags":"256"'))
+        @example(_with('"attributes":[5]'))
+        @example(_with('"attributes":[{"key":"k","value":{"intValue":18446744073709551616}}]'))
+        @example(_with('"attributes":[{"key":"k","value":{"doubleValue":99999999999999999999999}}]'))
+        @example(_with('"attributes":[{"key":"k","value":{"arrayValue":{"values":[{"stringValue":"\\ud800"}]}}}]'))
+        @example(_with('"events":[{"timeUnixNano":"1e3"}]'))
+        @example(_with('"events":[{"timeUnixNano":-1}]'))
+        @example(_with('"droppedLinksCount":4294967296'))
+        def holds(text: bytes) -> None:
+            regular = from_regular_json(text)
+            if regular is not None:
+                assert alike(from_json(text), regular)
+
+        holds()
 
     @pytest.mark.parametrize(
         "text",
@@ -258,6 +266,95 @@ class TestEquivalence:
         document = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"severityNumber": value}]}]}]}
 
         assert from_json(document, "logs").logs.severity_number == [number]
+
+
+def read(field: str, written: str) -> object:
+    """What is read of a value in a field of an attribute or of a span; None where it is refused."""
+    if field.endswith("Value"):
+        document = json.loads(_with(f'"attributes":[{{"key":"k","value":{{"{field}":{written}}}}}]'))
+        decoded = from_json(document)
+        return filled(decoded)[0]["attributes"]["k"] if decoded.spans.name else None
+    decoded = from_json(json.loads(_with(f'"{field}":{written}')))
+    column = {"flags": "flags", "startTimeUnixNano": "start_ns"}[field]
+    return filled(decoded)[0][column] if decoded.spans.name else None
+
+
+NUMBERS = (
+    *("5", "-5", "1.0", "1e3", "1.5", "-0", "4294967295", "4294967296", "9223372036854775807", "9223372036854775808"),
+    *(
+        "18446744073709551615",
+        "18446744073709551616",
+        "true",
+        '"5"',
+        '"-5"',
+        '"1.0"',
+        '"1e3"',
+        '"1E2"',
+        '"00"',
+        '"1.5"',
+    ),
+    *('"9223372036854775807"', '"9223372036854775808"', '"18446744073709551615"', '""', '" "', '"0x5"', '"nan"'),
+    *('"1e400"', "1e400", "[]", "{}"),
+)
+
+
+class TestOneMeaning:
+    """What a value of JSON means, by protobuf's own reader and OTLP's exceptions."""
+
+    @pytest.mark.parametrize("field", ["intValue", "startTimeUnixNano", "flags"])
+    def test_integers_as_protobuf_reads_them(self, field):
+        """Numbers and texts, with point or exponent where they are whole; others, and those out of range, are refused."""
+        from google.protobuf import json_format
+
+        for written in NUMBERS:
+            message = trace_pb2.Span() if field != "intValue" else common_pb2.AnyValue()
+            try:
+                json_format.Parse(f'{{"{field}":{written}}}', message)
+                name = {"intValue": "int_value", "startTimeUnixNano": "start_time_unix_nano"}.get(field, field)
+                expected = getattr(message, name)
+            except json_format.ParseError:
+                expected = None
+            found = read(field, written)
+
+            assert (written, None if found is None else int(found)) == (written, expected)
+
+    @pytest.mark.parametrize(
+        ("field", "written", "expected"),
+        [
+            ("doubleValue", "1e3", "1000"),
+            ("doubleValue", '"1e3"', "1000"),
+            ("doubleValue", '"1.50"', "1.5"),
+            ("doubleValue", '"NaN"', "NaN"),
+            ("doubleValue", '"-Infinity"', "-Infinity"),
+            ("doubleValue", "1e400", "Infinity"),
+            ("doubleValue", '"1e400"', "Infinity"),
+            ("doubleValue", "1" + "0" * 400, "Infinity"),
+            ("doubleValue", '"nan"', None),
+            ("doubleValue", '"1_0"', None),
+            ("doubleValue", '" 5"', None),
+            ("doubleValue", "true", None),
+            ("boolValue", "true", "true"),
+            ("boolValue", '"false"', "false"),
+            ("boolValue", '"True"', None),
+            ("boolValue", "1", None),
+            ("stringValue", "5", None),
+            ("intValue", '"1_0"', None),
+            ("intValue", '"+5"', None),
+            ("intValue", '"\u0663"', None),
+            ("intValue", '"1e99999"', None),
+            ("bytesValue", '"_-8"', "/+8="),
+            ("bytesValue", '"\u00e9"', None),
+        ],
+    )
+    def test_other_values(self, field, written, expected):
+        """What each kind of value may be written as; nothing is guessed at."""
+        assert read(field, written) == expected
+
+    def test_a_value_of_two_kinds(self):
+        """It is refused: neither is more likely than the other."""
+        decoded = from_json(json.loads(_with('"attributes":[{"key":"k","value":{"stringValue":"","intValue":"5"}}]')))
+
+        assert list(decoded.rejected) == [(Claim(), "an attribute's value is both `stringValue` and `intValue`")]
 
 
 class TestValues:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from json_values import ODD
 from memory_sink import MemorySink, rows
 from opentelemetry.proto.trace.v1 import trace_pb2
 from otlp_messages import RUN, as_json, logs, metrics, number, record, span, traces
@@ -14,8 +16,10 @@ from otlp_messages import RUN, as_json, logs, metrics, number, record, span, tra
 from clawtrace.errors import StoreError
 from clawtrace.receiver.attribute import Attribution
 from clawtrace.receiver.attribute_bytes import AttributeReader
+from clawtrace.receiver.claims import ClaimReader
+from clawtrace.receiver.decode import RequestDecoder
 from clawtrace.receiver.intake import Intake
-from clawtrace.receiver.payload import BadPayloadError
+from clawtrace.receiver.payload import BadPayloadError, Decoded
 from clawtrace.receiver.redact import Redactor
 from clawtrace.receiver.request import Answer, Request
 
@@ -80,6 +84,25 @@ def _sent(kind: str, place: int) -> Request:
     return Request(signal, "http/json" if as_text else "grpc", body, as_text, 1 + place)
 
 
+PLACES = ("startTimeUnixNano", "kind", "attributes", "value", "name", "events")
+
+
+def _json_request(body: bytes, document: object = None) -> Request:
+    return Request("traces", "http/json", body, True, 1, document=document)
+
+
+def _read(decoded: Decoded | Exception) -> object:
+    """What was read of the spans of a request of the trace 2; of a refused one why."""
+    if isinstance(decoded, Exception):
+        return str(decoded)
+    batch = decoded.spans
+    count = len(batch.name)
+    for name in ("arrival_ns", "request_no", "run_no"):
+        setattr(batch, name, [0] * count)
+    batch.protocol, batch.run_rule = [""] * count, [""] * count
+    return [row for row in rows(batch) if row["trace_id"] == f"{2:032x}"], decoded.claims, decoded.rejected
+
+
 KINDS = (
     "protobuf",
     "large",
@@ -123,6 +146,27 @@ class TestAsIfAlone:
         alone = _stored([[_sent(kind, place)] for place, kind in enumerate(kinds)])
 
         assert together == alone
+
+    @pytest.mark.searches
+    @pytest.mark.parametrize("secret", ["", SECRET], ids=["plain", "suspect"])
+    def test_odd_json(self, request, secret):
+        """A value of JSON means the same, or is refused alike, alone, in a group, and in a recording."""
+        decoder = RequestDecoder(Redactor(environ={}), ClaimReader())
+        beside = [_sent("json", 2), _sent("json", 5)]
+        document = as_json(_spans(1, 3))
+        document["resourceSpans"][0]["resource"]["attributes"].append({"key": "s", "value": {"stringValue": secret}})
+        for order, written in enumerate(ODD):
+            some = order % len(PLACES)
+            for place in PLACES if request.config.getoption("--full") else {PLACES[0], PLACES[some]}:
+                changed = copy.deepcopy(document)
+                span = changed["resourceSpans"][0]["scopeSpans"][0]["spans"][1]
+                (span["attributes"][0] if place == "value" else span)[place] = "HERE"
+                body = json.dumps(changed).replace('"HERE"', written).encode()
+                alone, recorded = _json_request(body), _json_request(body, json.loads(body))
+                found = [_read(*decoder.decode([alone])), _read(*decoder.decode([recorded]))]
+                found.append(_read(decoder.decode([beside[0], alone, beside[1]])[1]))
+
+                assert found[1:] == [found[0]] * 2, (place, written)
 
     def test_many_small_ones_share_a_batch(self):
         """Small requests of one encoding are one batch, which nothing copies on its way to the store."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from clawtrace.receiver.attribute_rows import Row
-from clawtrace.receiver.json_fields import double, get, integer, objects, text
+from clawtrace.receiver.json_fields import boolean, double, get, integer, objects, text
 from clawtrace.receiver.payload import BadItemError
 from clawtrace.receiver.values import MAX_DEPTH, double_text, finite, json_text
 
@@ -36,7 +36,7 @@ class JsonAttributes:
             BadItemError: it makes no sense, or is nested too deeply.
         """
         key, value = text(pair, "key"), get(pair, "value")
-        plain = value.get("stringValue") if isinstance(value, dict) else None
+        plain = value.get("stringValue") if isinstance(value, dict) and len(value) == 1 else None
         return (key, plain, "s") if isinstance(plain, str) else (key, *self.value(value))
 
     def value(self, value: Any) -> tuple[str, str]:
@@ -63,7 +63,7 @@ class JsonAttributes:
         if which == "stringValue":
             return text(value, which)
         if which == "boolValue":
-            return content is True or content == "true"
+            return boolean(content)
         if which == "intValue":
             return integer(content, which)
         if which == "doubleValue":
@@ -92,10 +92,10 @@ def _which(value: Any) -> tuple[str, Any]:
         return "", None
     if not isinstance(value, dict):
         raise BadItemError("an attribute's value is not an object")
-    for name in _VALUES:
-        content = get(value, name)
-        if content is not None:
-            if name in ("arrayValue", "kvlistValue") and not isinstance(content, dict):
-                raise BadItemError(f"`{name}` is not an object")
-            return name, content
-    return "", None
+    given = [(name, content) for name in _VALUES if (content := get(value, name)) is not None]
+    if len(given) > 1:
+        raise BadItemError(f"an attribute's value is both `{given[0][0]}` and `{given[1][0]}`")
+    name, content = given[0] if given else ("", None)
+    if name in ("arrayValue", "kvlistValue") and not isinstance(content, dict):
+        raise BadItemError(f"`{name}` is not an object")
+    return name, content

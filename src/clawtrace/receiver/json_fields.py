@@ -1,14 +1,22 @@
-"""Fields of a JSON object, read as strictly as OTLP asks and as kindly as senders need."""
+"""Fields of a JSON object, as protobuf's JSON mapping and OTLP's exceptions from it say: the one meaning of every JSON value.
+
+Integers and doubles may be numbers or texts (``5``, ``"5"``, ``5.0``, ``"5e0"``), null is the default. What the mapping
+does not allow (``" 5"``, ``"0x5"``, ``true`` for a number) is refused, and so are numbers out of range.
+https://protobuf.dev/programming-guides/json/ , https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
+"""
 
 from __future__ import annotations
 
+import math
 import re
+from decimal import Decimal
 from typing import Any
 
 from clawtrace.receiver.payload import BadItemError
 
 __all__ = [
     "an_id",
+    "boolean",
     "double",
     "enumerated",
     "get",
@@ -23,6 +31,11 @@ __all__ = [
 
 _HEX = re.compile(r"[0-9a-f]*")
 _CAPITAL = re.compile("[A-Z]")
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
+_INT32, _INT64 = (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1)
+_LONGEST = 20
+"""Digits of the largest 64-bit integer."""
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 _SNAKE: dict[str, str] = {}
 _SEVERITIES = {
     f"{word}{step or ''}": 4 * place + max(step, 1)
@@ -72,28 +85,40 @@ def text(node: dict[str, Any], name: str) -> str:
     return value
 
 
-def integer(value: Any, name: str) -> int:
-    """Return a 64-bit integer given as number or text; `name` is for the message."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    try:
-        number = int(value) if isinstance(value, str) else float(value)
-        if number != int(number):
-            raise ValueError
-        return int(number)
-    except (TypeError, ValueError, OverflowError):
-        raise BadItemError(f"`{name}` is no integer: {str(value)[:24]!r}") from None
+def integer(value: Any, name: str, bounds: tuple[int, int] = _INT64) -> int:
+    """Return an integer given as number or text, between `bounds`; `name` is for the message."""
+    number = _whole_number(value)
+    if number is None:
+        raise BadItemError(f"`{name}` is no integer: {_shown(value)}")
+    least, most = bounds
+    if not least <= number <= most:
+        kind = "bits" if least else "unsigned bits"
+        raise BadItemError(f"`{name}` does not fit in {(most - least).bit_length()} {kind}: {_shown(value)}")
+    return number
+
+
+def _whole_number(value: Any) -> int | None:
+    """Return an integer given as number or text, None for anything else; of a very large one only that it is large."""
+    if isinstance(value, int):
+        return None if isinstance(value, bool) else value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    if not (isinstance(value, str) and _NUMBER.fullmatch(value)):
+        return None
+    number = Decimal(value)
+    if number.adjusted() >= _LONGEST and number:
+        return 10**_LONGEST if number > 0 else -(10**_LONGEST)
+    return int(number) if number == number.to_integral_value() else None
+
+
+def _shown(value: Any) -> str:
+    return repr(str(value)[:24])
 
 
 def unsigned(node: dict[str, Any], name: str, bits: int = 64) -> int:
     """Return the unsigned integer `name` of at most `bits` bits; 0 when absent."""
     value = get(node, name)
-    if value is None:
-        return 0
-    number = integer(value, name)
-    if number < 0 or number.bit_length() > bits:
-        raise BadItemError(f"`{name}` does not fit in {bits} unsigned bits: {str(value)[:24]!r}")
-    return number
+    return 0 if value is None else integer(value, name, (0, (1 << bits) - 1))
 
 
 def hexadecimal(node: dict[str, Any], name: str) -> str:
@@ -110,16 +135,31 @@ def enumerated(node: dict[str, Any], name: str, prefix: str, words: tuple[str, .
     if isinstance(value, str) and value.startswith(prefix):
         word = value.removeprefix(prefix).capitalize()
         return word if word in words else words[0]
-    number = integer(value, name) if value is not None else 0
+    number = integer(value, name, _INT32) if value is not None else 0
     return words[number] if 0 <= number < len(words) else words[0]
 
 
 def double(content: Any) -> float:
     """Return the content of a `doubleValue`: a number, or its text (``NaN``, ``Infinity``)."""
+    if isinstance(content, str):
+        readable = content in _NOT_FINITE or _NUMBER.fullmatch(content) is not None
+    else:
+        readable = isinstance(content, int | float) and not isinstance(content, bool)
+    if not readable:
+        raise BadItemError(f"`doubleValue` is no number: {_shown(content)}")
     try:
         return float(content)
-    except (TypeError, ValueError, OverflowError):
-        raise BadItemError(f"`doubleValue` is no number: {str(content)[:24]!r}") from None
+    except OverflowError:
+        return math.inf if content > 0 else -math.inf
+
+
+def boolean(content: Any) -> bool:
+    """Return the content of a `boolValue`: a truth value, or its text."""
+    if isinstance(content, bool):
+        return content
+    if content not in ("true", "false"):
+        raise BadItemError(f"`boolValue` is neither true nor false: {_shown(content)}")
+    return bool(content == "true")
 
 
 def an_id(node: dict[str, Any], name: str, zero: str) -> str:
@@ -131,6 +171,6 @@ def an_id(node: dict[str, Any], name: str, zero: str) -> str:
 def severity(record: dict[str, Any]) -> int:
     """Return a record's severity, given by number or name (``SEVERITY_NUMBER_INFO2``); 0 is unspecified."""
     value = get(record, "severityNumber")
-    if not isinstance(value, str) or value.isdigit():
+    if not isinstance(value, str) or _NUMBER.fullmatch(value):
         return unsigned(record, "severityNumber", 31)
     return _SEVERITIES.get(value.removeprefix("SEVERITY_NUMBER_"), 0)

@@ -1,13 +1,15 @@
 """Requests of spans as exporters write them in JSON, read in C.
 
 Objects of Python are made only of what is kept: a span is an object with the fields of protobuf's message, an attribute
-stays the bytes of its text, so that it is looked up like protobuf's. What is not written in the usual way (unknown fields,
-``snake_case``, names of enumerations, halves of characters, an integer out of range …) is read by `decode_json`,
-which also says what is wrong with it.
+stays the bytes of its text, so that it is looked up like protobuf's. Here nothing is converted: a field is of the one JSON
+type that exporters write. What is not written in the usual way (unknown fields, ``snake_case``, names of enumerations,
+halves of characters, an integer with a point, any attribute that makes no sense …) is read by `decode_json`, which
+decides what it means and says what is wrong with it.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -18,16 +20,20 @@ from msgspec.json import Decoder
 from clawtrace.receiver.attribute_rows import AttributeColumns, AttributeRows, Resource, Row
 from clawtrace.receiver.claims import ClaimReader
 from clawtrace.receiver.json_attributes import JsonAttributes
-from clawtrace.receiver.payload import BadPayloadError, Decoded
+from clawtrace.receiver.payload import BadItemError, BadPayloadError, Decoded
 from clawtrace.receiver.redact import Redactor
 from clawtrace.receiver.span_columns import SpanColumns
 
 __all__ = ["RegularSpans"]
 
 _HEX = re.compile(r"[0-9a-f]*")
+_DIGITS = re.compile(r"[0-9]*")
+_LONGEST = 20
+"""Digits of the largest 64-bit integer."""
+_Enum = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 _UInt32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
-_UInt64 = Annotated[int, Meta(ge=0)]
-"""Its upper bound is beyond what the library checks; `RegularSpans` does."""
+_UInt64 = int | str
+"""`_numbers` makes an integer of it."""
 
 
 class _Node(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
@@ -52,7 +58,7 @@ class _Link(_Node):
 
 class _Status(_Node):
     message: str = ""
-    code: int = 0
+    code: _Enum = 0
 
 
 class _Span(_Node):
@@ -62,7 +68,7 @@ class _Span(_Node):
     parent_span_id: str = ""
     flags: _UInt32 = 0
     name: str = ""
-    kind: int = 0
+    kind: _Enum = 0
     start_time_unix_nano: _UInt64 = 0
     end_time_unix_nano: _UInt64 = 0
     attributes: list[Raw] = []
@@ -136,8 +142,8 @@ class RegularSpans:
     """Decodes requests of spans; used by one thread at a time."""
 
     def __init__(self, attributes: JsonAttributes, redactor: Redactor, claims: ClaimReader) -> None:
-        self._parse = Decoder(_TracesData, strict=False).decode
-        parse_text, parse_attribute = Decoder(_TextAttribute).decode, Decoder(dict[str, Any]).decode
+        self._parse = Decoder(_TracesData).decode
+        parse_text = Decoder(_TextAttribute).decode
 
         def row(raw: bytes) -> Row:
             try:
@@ -147,9 +153,14 @@ class RegularSpans:
             else:
                 return attribute.key, attribute.value.stringValue, "s"
             try:
-                return attributes.row(parse_attribute(raw))
-            except (ValueError, RecursionError):
+                pair = json.loads(raw)
+                if not isinstance(pair, dict):
+                    raise _IrregularError
+                made = attributes.row(pair)
+                "".join(made).encode()  # not with half a character
+            except (BadItemError, ValueError, RecursionError):
                 raise _IrregularError from None
+            return made
 
         rows = _RawRows(row, redactor, claims)
         self._columns = SpanColumns(rows, claims, text=str, hexadecimal=str)
@@ -174,7 +185,7 @@ class RegularSpans:
 
 
 def _check(group: _ResourceSpans) -> None:
-    """Raise `_IrregularError` where an id has other than lower-case digits, or a time has more than 64 bits."""
+    """Make numbers of times, and raise `_IrregularError` where one is none, or an id has other than lower-case digits."""
     for scope in group.scope_spans:
         spans = scope.spans
         ids = [
@@ -182,11 +193,30 @@ def _check(group: _ResourceSpans) -> None:
             *[span.span_id for span in spans],
             *[span.parent_span_id for span in spans],
         ]
-        times = [*[span.start_time_unix_nano for span in spans], *[span.end_time_unix_nano for span in spans]]
-        for span in spans:
+        starts = _numbers([span.start_time_unix_nano for span in spans])
+        ends = _numbers([span.end_time_unix_nano for span in spans])
+        for span, start, end in zip(spans, starts, ends, strict=True):
+            span.start_time_unix_nano, span.end_time_unix_nano = start, end
             if span.events:
-                times += [event.time_unix_nano for event in span.events]
+                times = _numbers([event.time_unix_nano for event in span.events])
+                for event, time in zip(span.events, times, strict=True):
+                    event.time_unix_nano = time
             for link in span.links:
                 ids += link.trace_id, link.span_id
-        if not _HEX.fullmatch("".join(ids)) or max(times, default=0) >> 64:
+        if not _HEX.fullmatch("".join(ids)):
             raise _IrregularError
+
+
+def _numbers(written: list[_UInt64]) -> list[int]:
+    """Return unsigned 64-bit integers that are written as numbers or as texts of digits.
+
+    Raises:
+        ValueError: one is written in another way, or out of range.
+    """
+    texts = [one for one in written if isinstance(one, str)]
+    if not _DIGITS.fullmatch("".join(texts)) or max(map(len, texts), default=0) > _LONGEST:
+        raise ValueError
+    numbers = [*map(int, written)]
+    if min(numbers, default=0) < 0 or max(numbers, default=0) >> 64:
+        raise ValueError
+    return numbers

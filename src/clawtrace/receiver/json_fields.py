@@ -33,8 +33,8 @@ _HEX = re.compile(r"[0-9a-f]*")
 _CAPITAL = re.compile("[A-Z]")
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
 _INT32, _INT64 = (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1)
-_LONGEST = 20
-"""Digits of the largest 64-bit integer."""
+_BEYOND = 100_000_000_000_000_000_000
+"""Larger than any 64-bit integer."""
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 _SNAKE: dict[str, str] = {}
 _SEVERITIES = {
@@ -99,15 +99,17 @@ def integer(value: Any, name: str, bounds: tuple[int, int] = _INT64) -> int:
 
 def _whole_number(value: Any) -> int | None:
     """Return an integer given as number or text, None for anything else; of a very large one only that it is large."""
+    if isinstance(value, bool):
+        return None
     if isinstance(value, int):
-        return None if isinstance(value, bool) else value
+        return value
     if isinstance(value, float):
         return int(value) if value.is_integer() else None
     if not (isinstance(value, str) and _NUMBER.fullmatch(value)):
         return None
     number = Decimal(value)
-    if number.adjusted() >= _LONGEST and number:
-        return 10**_LONGEST if number > 0 else -(10**_LONGEST)
+    if abs(number) >= _BEYOND:
+        return _BEYOND if number > 0 else -_BEYOND
     return int(number) if number == number.to_integral_value() else None
 
 

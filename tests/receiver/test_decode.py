@@ -148,7 +148,6 @@ class TestEquivalence:
         assert regular is not None
         assert alike(text, regular)
 
-    @pytest.mark.searches
     def test_json_that_is_changed_anywhere(self, request):
         """Whatever stands at any one place of a request, what is read in C is what is read with care, or is left to it."""
         full = request.config.getoption("--full")

@@ -39,16 +39,64 @@ def compared(first: Measured, second: Measured, alpha: float = 0.05):
     return compare(first, second, ("first", "second"), alpha)
 
 
+class TestCollapse:
+    """A case that falls from all to none is red at three repetitions, however many cases there are (config.md §6)."""
+
+    def test_three_of_three_to_none_is_a_regression_among_forty(self):
+        """No test can show it (p = 0.1, and Holm's correction), and it is one by definition."""
+        steady = {f"steady{number}": "ppp" for number in range(39)}
+        found = compared(campaign(a="ppp", **steady), campaign(a="fff", **steady))
+        rate = found.cases[0].pass_rate
+
+        assert (rate.verdict, rate.p_value) == ("regression", pytest.approx(0.1))
+        assert rate.reason == "it passed every time and fails every time now"
+        assert exit_code_of(found, "any") is ExitCode.FAILED
+        assert exit_code_of(found, "pass-rate") is ExitCode.FAILED
+
+    @pytest.mark.parametrize(
+        ("first", "second"),
+        [("ppp", "ffp"), ("ppf", "fff"), ("pp", "fff"), ("ppp", "ff"), ("ppp", "ffu"), ("fff", "ppp")],
+    )
+    def test_less_is_none(self, first, second):
+        """One pass, one failure before, or fewer decided runs on a side: that may be chance."""
+        found = compared(campaign(a=first), campaign(a=second))
+
+        assert found.cases[0].pass_rate.verdict == "no evidence"
+
+    @pytest.mark.parametrize(
+        ("first", "second", "needed"), [("p", "p", 3), ("ppp", "pp", 3), ("ppf", "ppf", 8), ("pppf", "pppf", 7)]
+    )
+    def test_a_comparison_that_could_not_have_noticed_total_failure_is_undecided(self, first, second, needed):
+        """It exits 3 and says how many repetitions would show it; with as many it does."""
+        found = compared(campaign(a=first, b="ppp"), campaign(a=second, b="ppp"))
+        (said,) = found.not_shown
+
+        assert "1 of 2 cases, such as 'a': not even the failure of all of its runs" in said
+        assert f"; {needed} repetitions in both campaigns would show it." in said
+        assert exit_code_of(found, "any") is ExitCode.UNDECIDED
+        share = first.count("p") / len(first)
+        passed = int(share * needed)
+        enough = compared(campaign(a="p" * passed + "f" * (needed - passed)), campaign(a="f" * needed))
+        assert enough.verdict == "regression"
+
+    def test_three_good_runs_on_each_side_are_no_evidence_of_a_change_and_green(self):
+        """Total failure would have been noticed: nothing is left unseen that the rule promises to see."""
+        found = compared(campaign(a="ppp", b="fff"), campaign(a="ppp", b="fff"))
+
+        assert (found.not_shown, found.cases[0].pass_rate.noticed_at) == ([], 0)
+        assert exit_code_of(found, "any") is ExitCode.PASSED
+
+
 class TestFamilies:
     def test_holm_counts_the_cases_that_could_differ(self):
         """Two cases that lost all passes share the correction; forty that only passed are in no family."""
-        good, bad = "pppp", "ffff"
+        good, bad = "ppppf", "fffff"
         steady = {f"steady{number}": good for number in range(40)}
         found = compared(campaign(a=good, b=good, **steady), campaign(a=bad, b=bad, **steady))
         tests = {case.case_id: case.pass_rate for case in found.cases}
 
-        assert tests["a"].p_value == pytest.approx(2 / 70)
-        assert tests["a"].adjusted_p_value == pytest.approx(4 / 70)
+        assert tests["a"].p_value == pytest.approx(10 / 210)
+        assert tests["a"].adjusted_p_value == pytest.approx(20 / 210)
         assert tests["a"].verdict == "no evidence"
         assert tests["steady0"].adjusted_p_value is None
         assert tests["steady0"].noticed_at is None
@@ -117,7 +165,7 @@ class TestFamilies:
 
     def test_alpha_is_obeyed(self):
         """The same data are evidence at 0.05 and none at 0.01."""
-        pair = campaign(a="pppp"), campaign(a="ffff")
+        pair = campaign(a="ppppf"), campaign(a="fffff")
 
         assert compared(*pair, alpha=0.05).verdict == "regression"
         assert compared(*pair, alpha=0.01).verdict == "no evidence"

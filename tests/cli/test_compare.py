@@ -323,7 +323,8 @@ class TestNoFalseComfort:
 
         assert (code, found["verdict"]) == (3, "no evidence")
         assert (test["reason"], test["noticed_at"]) == ("there are too few runs to find any difference", None)
-        assert "not even the failure of all of them" in found["not_shown"][0]
+        assert "not even the failure of all of its runs" in found["not_shown"][0]
+        assert "3 repetitions in both campaigns would show it" in found["not_shown"][0]
         assert "never" in suite.clawtrace("baseline", "check").stdout
 
     def test_an_unchanged_suite_passes_and_says_what_it_would_have_seen(self, suite) -> None:

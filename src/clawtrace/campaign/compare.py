@@ -14,7 +14,7 @@ from dataclasses import replace
 from statistics import median
 
 from clawtrace import __version__
-from clawtrace.campaign import statistics
+from clawtrace.campaign import collapse, statistics
 from clawtrace.campaign.comparison import (
     AssertionChange,
     CaseComparison,
@@ -82,7 +82,13 @@ def compare(first: Measured, second: Measured, names: tuple[str, str], alpha: fl
         shared_runs=shared,
         only_in_first=only[0],
         only_in_second=only[1],
-        not_shown=[*_not_shown(suites, cases, only[0], second, shared), *_stale(common.values())],
+        not_shown=[
+            *_not_shown(cases, only[0], second, shared),
+            *collapse.unnoticed(
+                cases, alpha / max(1, sum(case.pass_rate.adjusted_p_value is not None for case in cases))
+            ),
+            *_stale(common.values()),
+        ],
     )
 
 
@@ -149,9 +155,22 @@ def _case_rates(pairs: Sequence[Pair], alpha: float) -> list[RateTest]:
     return [
         test
         if test.difference is None
-        else replace(test, noticed_at=_noticed_passes(test, alpha / (family + (test.adjusted_p_value is None))))
+        else _with_collapse(
+            replace(test, noticed_at=_noticed_passes(test, alpha / (family + (test.adjusted_p_value is None))))
+        )
         for test in tests
     ]
+
+
+def _with_collapse(test: RateTest) -> RateTest:
+    """Return the test of a case, to which the fall from all to none is a regression whatever its p-value."""
+    if collapse.is_collapse(test.first, test.second):
+        return replace(test, verdict="regression", reason=collapse.REASON, noticed_at=test.noticed_at or 0)
+    return replace(test, noticed_at=0) if _shows_only_collapse(test) else test
+
+
+def _shows_only_collapse(test: RateTest) -> bool:
+    return test.noticed_at is None and collapse.shows_collapse(test.first, test.second)
 
 
 def _tested_rate(test: RateTest, alpha: float) -> RateTest:
@@ -330,7 +349,6 @@ def _assertions(pair: Pair) -> list[AssertionChange]:
 
 
 def _not_shown(
-    suites: Sequence[SuiteComparison],
     cases: Sequence[CaseComparison],
     gone: Sequence[CaseName],
     second: Measured,
@@ -352,12 +370,6 @@ def _not_shown(
     lost = [case for case in cases if case.pass_rate.difference is None]
     if lost:
         found.append(f"{_cases(len(lost))} no decided run in one of the campaigns, such as {_title(lost[0])}.")
-    found += [
-        f"{_whose(suite.model_id)}: the runs are so few that not even the failure of all of them would have been called "
-        "a regression."
-        for suite in suites
-        if suite.pass_rate.first.passed and suite.pass_rate.noticed_at is None
-    ]
     return found
 
 
@@ -382,7 +394,3 @@ def _cases(number: int) -> str:
 
 def _title(case: CaseComparison) -> str:
     return repr(case.case_id if case.model_id is None else f"{case.case_id} · {case.model_id}")
-
-
-def _whose(model_id: str | None) -> str:
-    return "All cases together" if model_id is None else f"All cases together with `{model_id}`"

@@ -76,7 +76,7 @@ class RateTest(Struct):
     adjusted_p_value: float | None
     """After Holm's correction; null when the totals left the test no chance to find anything."""
     reason: str
-    """Why nothing was or could be tested; else empty."""
+    """Why nothing was or could be tested, or what makes it a regression without a test; else empty."""
     noticed_at: int | None
     """The most passes of the second that would have been called a regression; null: not even none at all."""
 

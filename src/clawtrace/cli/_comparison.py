@@ -121,15 +121,6 @@ def print_comparison(found: Comparison, code: ExitCode, paper: Paper, *, verbose
         )
     for reason in found.not_shown:
         paper.paragraph(reason, first="not shown: ", indent="  ", style="yellow")
-    blind = sum(case.pass_rate.noticed_at is None and case.pass_rate.first.passed > 0 for case in found.cases)
-    if blind:
-        paper.paragraph(
-            f"In {blind} of {len(found.cases)} cases not even the failure of all runs would have been noticed by looking "
-            "at the case alone: more repetitions would show it.",
-            first="note: ",
-            indent="  ",
-            style="yellow",
-        )
     paper.line((f"exit {int(code)}", f"bold {_STYLE['regression'] if code else 'green'}"), (f": {_meaning(found)}", ""))
 
 
@@ -138,8 +129,14 @@ def _name(name: CaseName) -> str:
 
 
 def _meaning(found: Comparison) -> str:
+    from clawtrace.campaign.collapse import REASON
+
     if found.verdict == "regression":
-        return f"regression; chance alone makes a family of tests say so in at most {found.alpha:.1%} of comparisons"
+        by_definition = sum(case.pass_rate.reason == REASON for case in found.cases)
+        chance = f"chance alone makes a family of tests say so in at most {found.alpha:.1%} of comparisons"
+        return f"regression; {chance}" + (
+            "; a case that falls from all to none is one by definition" * bool(by_definition)
+        )
     seen = (
         "improvement, and no evidence of a regression" if found.verdict == "improvement" else "no evidence of a change"
     )
@@ -161,7 +158,8 @@ def _print_table(found: Comparison, paper: Paper, *, verbose: bool) -> None:
         rows.append(_row(["(all cases)", *[suite.model_id or ""] * models, "passed", *_rate_cells(suite.pass_rate)]))
     for case in found.cases:
         head = [case.case_id, *[case.model_id or ""] * models]
-        rows.append(_row([*head, "passed", *_rate_cells(case.pass_rate)], verbose * case.pass_rate.reason))
+        shows = verbose or case.pass_rate.verdict == "regression"
+        rows.append(_row([*head, "passed", *_rate_cells(case.pass_rate)], shows * case.pass_rate.reason))
         for test in case.measures:
             if verbose or test.verdict != "no evidence":
                 rows.append(_row([*head, _WORDS[test.measure], *_measure_cells(test)], test.reason))

@@ -11,6 +11,8 @@ import pytest
 from clawtrace.assertions._hook_process import HookError, network_can_be_denied
 from clawtrace.assertions.registry import InvalidAssertionError, parse_assertion
 from clawtrace.assertions.world import HookPolicy, World
+from clawtrace.config.evaluation_profile import EvaluationProfile
+from clawtrace.config.permissions import hook_policy
 
 
 @pytest.fixture
@@ -136,6 +138,19 @@ def test_a_module_is_imported_by_name(tmp_path, monkeypatch):
     probe = parse_assertion({"type": "python_hook", "import_path": "mine.checks", "callable_name": "check"})
 
     assert probe.probe(World("r1", env=os.environ, hooks=HookPolicy(True))).holds
+
+
+def test_a_hook_gets_few_variables(ask):
+    """Keys of agents and judges are not its business, unless the evaluation profile says so."""
+    env = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "sk-1", "DB_URL": "x", "LANG": "C"}
+    code = "import os\ndef check(): return {'passed': True, 'message': ' '.join(sorted(os.environ))}"
+    profile = {"schema_version": 1, "evaluation_profile_id": "e", "title": "E"}
+    policy = {"allow_local_python_hooks": True, "pass_env": ["DB_*"]}
+    said = EvaluationProfile.model_validate(profile | {"security_policy": policy})
+
+    names = ask(code, env=env, hooks=hook_policy(said)).sentence.split()
+    assert {"PATH", "LANG", "DB_URL"} <= set(names)
+    assert "OPENAI_API_KEY" not in names
 
 
 def test_hooks_are_off_unless_allowed(ask):

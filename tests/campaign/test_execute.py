@@ -39,7 +39,10 @@ class TestOutcomes:
         assert (closed.agent_exit_code, closed.run_status, gone) == (3, "failed", True)
         assert closed.ended_ns > closed.started_ns
         assert (found.case_id, found.model_id, found.repetition, found.status) == ("a", None, 1, Status.FAIL)
-        assert [assertion.id for assertion in project.session.asked[found.run_id]] == ["no_span_errors"]
+        assert [assertion.id for assertion in project.session.asked[found.run_id]] == [
+            "no_span_errors",
+            "agent_ended_well",
+        ]
 
     def test_events_tell_the_progress(self, project):
         """Each run starts, is judged and finishes, after the plan is known."""

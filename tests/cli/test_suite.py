@@ -31,7 +31,7 @@ def project(tmp_path: Path):
             command = [sys.executable, str(AGENT), *words.split()]
             (folder / "test.yaml").write_text(
                 f"schema_version: 1\ncase_id: {case_id}\ntitle: {case_id}\ntags: [{case_id}-tag]\n"
-                f"runner: {{type: command, command: {json.dumps(command)}, pass_env: [AGENT_PIDFILE]}}\n"
+                f"runner: {{type: command, command: {json.dumps(command)}, pass_env: [AGENT_PIDFIL*]}}\n"
                 "input: {messages: [{role: user, content: go}]}\n"
                 "assertions:\n  - {type: tool_was_called, tool: search}\n  - {type: tool_not_invoked, tool: rm}\n"
             )
@@ -141,7 +141,7 @@ def test_an_agent_that_failed_has_its_last_words_in_the_report(project, program,
     case.write_text(case.read_text().replace(str(AGENT), f"/nowhere/{secret}/agent.py"))
     ended = program("eval", "--suite", "s")
 
-    assert ended.returncode == 3
+    assert ended.returncode == 1
     assert "note: the agent ended as `failed`; its last words on standard error:" in ended.stdout
     assert "can't open file" in ended.stdout
     assert secret not in ended.stdout

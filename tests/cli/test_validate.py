@@ -316,3 +316,48 @@ def test_dialects_of_the_project_are_checked(project: Path, invoke: Invoke) -> N
     assert not any((project / left).exists() for left in ("results", "ran"))
     assert problems[1] == "telemetry/empty.yaml: must be a mapping of keys"
     assert problems[2].startswith("telemetry/misspelt.yaml:9:5: `events.0.colums` is not a known word; ")
+
+
+def test_what_eval_refuses_is_refused(invoke: Invoke, project: Path):
+    """Two assignments that claim one case: the same words, whether the project is checked or evaluated."""
+    agents = "openclaw:\n  agent_assignments:\n"
+    for name in ("one", "two"):
+        agents += f"    - {{agent_id: {name}, case_selection: {{include_case_ids: [good]}}}}\n"
+        write(project, f"configs/agents/{name}/agent.yaml", f"schema_version: 1\nagent_id: {name}\ntitle: T\n")
+        write(project, f"configs/agents/{name}/workspace/SOUL.md", "calm")
+    suite = project / "configs/suites/main.yaml"
+    suite.write_text(suite.read_text() + agents)
+    code, problems, _ = report(invoke("validate"))
+
+    assert code == 2
+    assert problems == [
+        "configs/suites/main.yaml:9:7: `openclaw.agent_assignments.1` `two` selects the case `good`, which `one` (line 8) "
+        "selects as well. A case has one agent."
+    ]
+    assert problems[0] in invoke("eval", "--suite", "main").output
+
+
+def test_keys_without_effect_are_told_wherever_they_stand(invoke: Invoke, project: Path):
+    """There is no runner `openclaw` yet: what only it would read is a warning, of `validate` and of `eval` alike."""
+    write(
+        project,
+        "configs/run_profiles/p.yaml",
+        "schema_version: 1\nrun_profile_id: p\ntitle: P\nopenclaw: {agent_id: one, image: x, timeout_seconds: 5}\n",
+    )
+    write(
+        project,
+        "configs/agents/one/agent.yaml",
+        "schema_version: 1\nagent_id: one\ntitle: T\nopenclaw: {agent: {prompt: p}}\n",
+    )
+    write(project, "configs/agents/one/workspace/SOUL.md", "calm")
+    code, problems, warnings = report(invoke("validate"))
+    idle = "has no effect in this version: there is no runner `openclaw` yet"
+    expected = [
+        f"configs/agents/one/agent.yaml:4:12: `openclaw.agent` {idle}",
+        f"configs/run_profiles/p.yaml:4:27: `openclaw.image` {idle}",
+        f"configs/run_profiles/p.yaml:4:37: `openclaw.timeout_seconds` {idle}",
+    ]
+
+    assert (code, problems, sorted(warnings)) == (0, [], expected)
+    printed = invoke("eval", "--suite", "main", "--run-profile", "p", "--dry-run").stderr
+    assert all(f"warning: {one}" in printed for one in expected)

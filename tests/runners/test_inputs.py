@@ -104,6 +104,11 @@ def test_what_is_not_declared_is_not_known(world):
     assert inputs_of(world, command=[sys.executable, "ROOT/agent/main.py"], inputs=[]).unknown == ""
 
 
+def test_the_root_of_all_files_says_nothing(world):
+    """`cd / && agent` names no code; and what cannot be listed makes nothing known."""
+    assert inputs_of(world, command="cd / && agent", inputs=[]).files["a folder that the command names"] == {}
+
+
 def test_what_only_judges_is_no_input(world):
     """Naming the project's folder leaves out results and what the case file says of verdicts."""
     before = inputs_of(world, command=["agent"], inputs=["../../.."]).digests

@@ -25,6 +25,8 @@ class HookPolicy(NamedTuple):
     """``deny`` or ``allow``."""
     redact_secrets: bool = True
     """Whether known secrets are taken out of what probes report."""
+    env: tuple[str, ...] = ("PATH",)
+    """Names or globs of the caller's variables that a hook gets."""
 
 
 class World(NamedTuple):

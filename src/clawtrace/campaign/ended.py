@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol, cast
 
+from clawtrace.assertions._runner_word import RunnerWord
+from clawtrace.assertions.base import Assertion
+from clawtrace.assertions.registry import parse_assertion
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.runners.base import RunOutcome, RunStatus
 from clawtrace.runners.command_turn import read_output
 
-__all__ = ["as_stored", "with_last_words", "with_outcome", "with_provider_failure", "without_trace"]
+__all__ = [
+    "as_stored",
+    "asked_of_the_end",
+    "with_last_words",
+    "with_outcome",
+    "with_provider_failure",
+    "without_trace",
+]
+
+
+_ENDED_WELL = {
+    "type": "status_is",
+    "status": "success",
+    "id": "agent_ended_well",
+    "description": "An agent that exits with an error or reaches its time limit has failed, unless the case asks how it ended.",
+}
+
+
+def asked_of_the_end(assertions: Sequence[Assertion], run_status: str | None) -> list[Assertion]:
+    """Return the assertions on a run; one whose agent failed is asked for that too, where none of them asks how it ended.
+
+    So an agent that exits with an error or hangs is red, whether its spans came or not, and good runs are asked nothing more.
+    """
+    asks = any(isinstance(one, RunnerWord) and one.severity == "error" for one in assertions)
+    if asks or run_status not in ("failed", "timed_out", "provider_error"):
+        return list(assertions)
+    # Where the case lets every one of its assertions fail now and then, an agent may break as often.
+    minimum = max((one.min_pass_rate for one in assertions), default=1.0)
+    return [*assertions, parse_assertion({**_ENDED_WELL, "min_pass_rate": minimum})]
 
 
 class _Session(Protocol):

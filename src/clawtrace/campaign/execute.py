@@ -43,6 +43,7 @@ from clawtrace.campaign.reuse import Decision, decide, evaluation_folder, rememb
 from clawtrace.campaign.reused_run import at_home, judge_stored
 from clawtrace.campaign.stored import StoredRun, StoredRuns, read_run
 from clawtrace.campaign.stored_results import kept_file, write_result
+from clawtrace.campaign.unjudged import with_unjudged
 from clawtrace.config.permissions import hook_policy
 from clawtrace.engine.gate import Gate
 from clawtrace.errors import ClawtraceError, ConfigError, InputError, PreconditionError, RunnerError
@@ -363,7 +364,7 @@ class _Execution:
         evaluation = self._decisions[planned.run_id].evaluation
         if evaluation is not None:
             write_result(kept, evaluation, result)
-        return result._replace(quarantined=before.quarantined)
+        return with_unjudged(self.plan, planned, result)._replace(quarantined=before.quarantined)
 
     def _count(self, change: int) -> None:
         with self._telling:
@@ -373,6 +374,7 @@ class _Execution:
         self._halted = self._halted or reason
 
     def _finish(self, planned: PlannedRun, result: RunResult) -> None:
+        result = with_unjudged(self.plan, planned, result)
         result = result._replace(quarantined=self.plan.suite.in_quarantine(planned.case))
         self._results[planned.run_id] = self._packer.packed(result)
         self._tell(RunFinished(planned, result))

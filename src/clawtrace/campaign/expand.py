@@ -16,10 +16,12 @@ from clawtrace.config.suite_file import LoadedSuite
 from clawtrace.errors import UsageError
 from clawtrace.runners.base import RunnerSettings
 
-__all__ = ["Plan", "PlannedRun", "expand", "profile_fingerprint"]
+__all__ = ["MOST_RUNS", "Plan", "PlannedRun", "expand", "profile_fingerprint"]
 
 NO_MODEL = "-"
 """Stands in run ids and folders where a suite lists no models; no id can be this text."""
+MOST_RUNS = 200_000
+"""Runs of one campaign, whose plan is held in memory (about 1 KB each)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class Plan:
     """Absolute files that the campaign writes beside its folder."""
     execution: str = field(default_factory=lambda: secrets.token_hex(8))
     """Which carrying out of the campaign this is: one that resumes an earlier one has the same."""
+    allows_unjudged: bool = False
+    """Whether cases may pass whose hard expectations nobody judged."""
 
     @property
     def store(self) -> Path:
@@ -100,6 +104,12 @@ def expand(
     parallel = concurrency if concurrency is not None else policy.max_concurrency
     if times < 1 or parallel < 1:
         raise UsageError("repetitions and concurrency are at least 1")
+    number_of_runs = len(listed) * len(chosen) * times
+    if number_of_runs > MOST_RUNS:
+        raise UsageError(
+            f"{len(chosen)} cases × {len(listed)} models × {times} repetitions are {number_of_runs} runs, and a campaign has at "
+            f"most {MOST_RUNS}: ask for fewer repetitions, or split the suite"
+        )
     runs = [
         _planned(suite, case, model, number) for model in listed for case in chosen for number in range(1, times + 1)
     ]

@@ -11,6 +11,7 @@ from clawtrace.campaign.expand import Plan, PlannedRun
 from clawtrace.campaign.reuse import Decision, evaluation_folder
 from clawtrace.campaign.stored_results import kept_file, read_result
 from clawtrace.campaign.suite_rates import rates_of_suite
+from clawtrace.campaign.unjudged import with_unjudged
 from clawtrace.engine.gate import Gate
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status
@@ -86,7 +87,12 @@ def not_passed(plan: Plan, decisions: Mapping[str, Decision], gate: Gate) -> Pla
         decisions: what becomes of each run.
         gate: what the user lets pass.
     """
-    last = {run.run_id: _last(plan, run, decisions[run.run_id]) for run in plan.runs}
+    last = {
+        run.run_id: None
+        if (found := _last(plan, run, decisions[run.run_id])) is None
+        else with_unjudged(plan, run, found)
+        for run in plan.runs
+    }
     below = _models_below(plan, last, gate)
     cases: dict[tuple[str, str | None], list[PlannedRun]] = {}
     for run in plan.runs:

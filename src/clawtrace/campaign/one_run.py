@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
-from clawtrace.campaign.ended import as_stored, with_last_words, with_outcome, with_provider_failure, without_trace
+from clawtrace.campaign.ended import (
+    as_stored,
+    asked_of_the_end,
+    with_last_words,
+    with_outcome,
+    with_provider_failure,
+    without_trace,
+)
 from clawtrace.campaign.expand import PlannedRun
 from clawtrace.campaign.layout import fresh_folder
 from clawtrace.campaign.reuse import RunFingerprint
@@ -228,6 +235,8 @@ def run_one(
             with _its_own_input():
                 _load(context.session, outcome.recordings, planned.run_id)
     assertions = planned.case.assertions.for_run(values)
+    if runner.starts_agent:
+        assertions = asked_of_the_end(assertions, outcome.run_status)
     world = after(request, outcome, context.world)
     (found,) = context.session.evaluate([planned.run_id], assertions, worlds={planned.run_id: world}, looked=looked)
     if not found.has_trace:

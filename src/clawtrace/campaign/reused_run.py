@@ -12,6 +12,7 @@ from clawtrace.assertions._files import leads_out
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.world import World
+from clawtrace.campaign.ended import asked_of_the_end
 from clawtrace.campaign.expand import PlannedRun
 from clawtrace.campaign.layout import fresh_folder, write_json
 from clawtrace.campaign.one_run import CampaignSession, RunContext, run_values
@@ -69,6 +70,8 @@ def judge_stored(
     started_at = float(stored.data["started_at"])
     values = run_values(planned, stored.run_id, context.env, stored.folder / "workspace", started_at)
     assertions = planned.case.assertions.for_run(values)
+    if planned.case.runner.starts_agent:
+        assertions = asked_of_the_end(assertions, world.run_status)
     outside = any(_asks_outside(one, world) for one in assertions)
     found = None if evaluation is None or outside else read_result(kept, evaluation)
     if found is not None and found.run_id == stored.run_id:

@@ -21,8 +21,9 @@ __all__ = ["RUN_SCHEMA", "StoredRun", "StoredRuns", "kept_runs", "read_run", "wh
 RUN_SCHEMA = "clawtrace.run/1"
 """Version of ``run.json``; keys may be added. A file of another version is not reused."""
 
-_WELL_ENDED = ("success", "failed")
-"""Statuses of runs that are worth keeping: the agent's own end. Time-outs and broken providers are run again."""
+_WELL_ENDED = ("success", "failed", None)
+"""Statuses of runs that are worth keeping: the agent's own end. Time-outs and broken providers are run again. Of
+a recording nobody knows how it ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from clawtrace.campaign.ended import asked_of_the_end
 from clawtrace.campaign.one_run import CampaignSession
 from clawtrace.campaign.preparing import preparing
 from clawtrace.config.assertion_list import AssertionList
@@ -105,6 +106,7 @@ def run_command(
             session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
             raise
         record = session.close_run(_ended(record, end), processes_gone=end.gone, ended=end.ended, waiting=waiting)
+    asked = asked_of_the_end(asked, record.run_status) if asked else asked
     case_dir = assertions.folder if assertions is not None else None
     (result,) = session.evaluate([record.run_id], asked, case_dir=case_dir)
     result = result._replace(diagnostics=(*result.diagnostics, *notes(end, LEFTOVER_SECONDS)))

@@ -47,6 +47,7 @@ class SuiteFlags(NamedTuple):
     reevaluate: bool
     rerun_inconclusive: bool
     last_failed: bool
+    allow_unjudged: bool
     dry_run: bool
     watch: bool
 
@@ -94,6 +95,7 @@ _OPTIONS = (
         "--rerun-inconclusive", is_flag=True, help="Run again what was skipped or inconclusive; reuse the rest."
     ),
     click.option("--last-failed", is_flag=True, help="Only what did not pass last time, or was edited since."),
+    click.option("--allow-unjudged", is_flag=True, help="Cases pass also where nobody judged their hard expectations."),
     click.option("--dry-run", is_flag=True, help="Print what would be run and what reused, and why; start nothing."),
     click.option("--watch", is_flag=True, help="Evaluate again whenever a file of the project changes."),
 )
@@ -214,6 +216,7 @@ def _planned(
         outputs=out,
         reports=[Path(target) for _, target in output.reports if target != "-"],
     )
+    plan = replace(plan, allows_unjudged=flags.allow_unjudged)
     last = last_execution(plan.folder)
     if last is not None and (flags.looks_back() or not last.finished):
         plan = replace(plan, execution=last.id)

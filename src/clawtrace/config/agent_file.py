@@ -14,6 +14,7 @@ from clawtrace.config.places import with_either_suffix
 from clawtrace.config.problems import in_document, validated
 from clawtrace.config.selection import is_selected
 from clawtrace.config.suite import AgentAssignment, RunProfile, SuiteConfig
+from clawtrace.config.without_effect import idle_agent_keys
 from clawtrace.errors import ConfigError, ConfigProblem
 
 __all__ = ["Agents", "LoadedAgent", "load_agent", "load_agents"]
@@ -26,6 +27,8 @@ class LoadedAgent:
     config: AgentConfig
     workspace: Path
     """Absolute folder that is copied into each run's workspace."""
+    warnings: tuple[ConfigProblem, ...] = ()
+    """What its file says to no effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,4 +140,6 @@ def load_agent(
         message = f"the folder {display(workspace)} does not exist; an agent has its files there, and it may be empty"
         problems.append(document.problem((), message))
         return None
-    return None if config is None else LoadedAgent(config, workspace.absolute())
+    if config is None:
+        return None
+    return LoadedAgent(config, workspace.absolute(), tuple(idle_agent_keys(document, config)))

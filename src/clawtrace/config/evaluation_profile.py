@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -31,6 +31,8 @@ class SecurityPolicy(ConfigModel):
     """Whether hooks have the network; `deny` is enforced by the system (seccomp on Linux, sandbox-exec on macOS)."""
     redact_secrets: bool = True
     """Whether known secrets are taken out of what checks of files, commands and hooks report."""
+    pass_env: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
+    """Names or globs of the variables that hooks get besides `PATH`, `HOME`, language, certificates, proxies and the like."""
 
 
 class JudgeRunConfig(ConfigModel):

@@ -8,6 +8,7 @@ from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.world import HookPolicy
 from clawtrace.config.assertion_list import AssertionList
 from clawtrace.errors import ConfigProblem
+from clawtrace.runners.environment import ALLOWED
 
 if TYPE_CHECKING:
     from clawtrace.config.evaluation_profile import EvaluationProfile
@@ -20,7 +21,8 @@ def hook_policy(profile: EvaluationProfile | None) -> HookPolicy:
     if profile is None:
         return HookPolicy()
     said = profile.security_policy
-    return HookPolicy(said.allow_local_python_hooks, said.network_access, said.redact_secrets)
+    env = (*(name for name in ALLOWED if not name.startswith("OTEL_")), *said.pass_env)
+    return HookPolicy(said.allow_local_python_hooks, said.network_access, said.redact_secrets, env)
 
 
 def hook_problems(found: AssertionList, policy: HookPolicy) -> list[ConfigProblem]:

@@ -25,9 +25,19 @@ from clawtrace.config.profile_files import (
 from clawtrace.config.project_file import Project, dialect_problems
 from clawtrace.config.selection import may_be_selected, select_cases
 from clawtrace.config.suite import RunProfile, SuiteConfig
+from clawtrace.config.without_effect import idle_profile_keys, unset_variables
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
 
-__all__ = ["LoadedAssertions", "LoadedSuite", "idle_tags", "load_assertions_file", "load_suite", "suite_problems"]
+__all__ = [
+    "LoadedAssertions",
+    "LoadedSuite",
+    "around_results",
+    "idle_tags",
+    "load_assertions_file",
+    "load_suite",
+    "same_ids",
+    "suite_problems",
+]
 
 
 _MAY_BE_SELECTED = "Its tags cannot be read, so that the suite may select it."
@@ -110,8 +120,8 @@ def load_suite(
             cases += [replace(case, agent=agent) for case in rows]
     if judging or not evaluation_profile:
         problems += [one for case in cases for one in hook_problems(case.assertions, hook_policy(judging))]
-    problems += _same_ids(cases)
-    problems += _around_results(cases, project)
+    problems += same_ids(cases)
+    problems += around_results(cases, project)
     if problems:
         raise ConfigError(in_reading_order(problems))
     default = RunProfile(schema_version=1, run_profile_id="default", title="Default")
@@ -125,15 +135,21 @@ def load_suite(
         warnings=(
             *odd,
             *_warnings(config, profile),
-            *_odd(document, config, agents, cases),
+            *(map(str, idle_profile_keys(*profile)) if profile else ()),
+            *_odd(document, config, agents, cases, env),
             *_unjudged(cases, judging),
         ),
     )
 
 
-def _odd(document: Document, config: SuiteConfig, agents: Agents, cases: Sequence[LoadedCase]) -> Iterator[str]:
+def _odd(
+    document: Document, config: SuiteConfig, agents: Agents, cases: Sequence[LoadedCase], env: Mapping[str, str]
+) -> Iterator[str]:
     """Yield what of a suite and its cases changes nothing although somebody wrote it."""
     yield from _idle(document, agents, cases)
+    used = [case.agent for case in cases if case.agent is not None]
+    yield from dict.fromkeys(str(one) for agent in used for one in agent.warnings)
+    yield from _unset(cases, env)
     yield from map(str, idle_tags(document, config, {tag for case in cases for tag in case.config.tags}))
     yield from _unsent(cases)
 
@@ -159,7 +175,7 @@ def _may_be_given(problem: ConfigProblem) -> bool:
     return problem.key.startswith("runner.") and problem.message == "is required"
 
 
-def _same_ids(cases: Sequence[LoadedCase]) -> list[ConfigProblem]:
+def same_ids(cases: Sequence[LoadedCase]) -> list[ConfigProblem]:
     """Return the cases, of which rows of datasets may be one, whose results would share a folder with another one's."""
     first: dict[str, LoadedCase] = {}
     found = []
@@ -180,7 +196,7 @@ def _same_ids(cases: Sequence[LoadedCase]) -> list[ConfigProblem]:
     return found
 
 
-def _around_results(cases: Sequence[LoadedCase], project: Project) -> list[ConfigProblem]:
+def around_results(cases: Sequence[LoadedCase], project: Project) -> list[ConfigProblem]:
     """Return the scaffolds that hold the folder of results: a run's workspace would be copied into itself."""
     found = []
     for case in cases:
@@ -253,6 +269,17 @@ def _unjudged(cases: Sequence[LoadedCase], judging: EvaluationProfile | None) ->
     if not written:
         return []
     return [f"no judge is configured: nothing judges the expectations and the rubric of {_listed(written)}"]
+
+
+def _unset(cases: Sequence[LoadedCase], env: Mapping[str, str]) -> Iterator[str]:
+    """Yield each variable that `pass_env` names and that is not set, with the cases whose agents run without it."""
+    lacking: dict[str, dict[str, None]] = {}
+    for case in cases:
+        for settings in case.settings.values():
+            for name in unset_variables(settings, env):
+                lacking.setdefault(name, {})[f"`{case.config.case_id}`"] = None
+    for name, case_ids in lacking.items():
+        yield f"`{name}` of `pass_env` is not set: the agent of {_listed(list(case_ids))} runs without it"
 
 
 def _idle(document: Document, agents: Agents, cases: Sequence[LoadedCase]) -> list[str]:

@@ -21,7 +21,8 @@ from clawtrace.config.profile_files import load_evaluation_profile, read_identif
 from clawtrace.config.project_file import Project, dialect_problems
 from clawtrace.config.selection import select_cases, tags_in
 from clawtrace.config.suite import ModelConfig, RunProfile, SuiteConfig
-from clawtrace.config.suite_file import idle_tags, load_suite, suite_problems
+from clawtrace.config.suite_file import around_results, idle_tags, load_suite, same_ids, suite_problems
+from clawtrace.config.without_effect import idle_profile_keys, unset_variables
 from clawtrace.errors import ConfigError, ConfigProblem
 
 __all__ = ["Checked", "check_file", "check_project"]
@@ -79,6 +80,7 @@ class _Check:
         self._warnings: list[ConfigProblem] = []
         self._profiles: list[tuple[Document, RunProfile]] = []
         self._judging: list[EvaluationProfile] = []
+        self._cases: list[LoadedCase] = []
 
     def whole(self) -> Checked:
         if self._project.path is not None:
@@ -92,6 +94,9 @@ class _Check:
         for name in files:
             for path in files[name]:
                 self._check_case(path, suites)
+        for suite in suites:
+            cases = [case for case in self._cases if case.path in suite.cases]
+            self._problems += [*same_ids(cases), *around_results(cases, self._project)]
         for path in _in(self._configs / "assertions"):
             self._check_assertions(path, None)
         return self._checked()
@@ -152,6 +157,7 @@ class _Check:
         read = read_identified(RunProfile, found, "run_profile_id", self._problems)
         if read is not None:
             self._problems += profile_problems(*read)
+            self._warnings += idle_profile_keys(*read)
             self._profiles.append(read)
 
     def _read_evaluation_profile(self, found: Found) -> None:
@@ -195,7 +201,9 @@ class _Check:
                 self._warnings += idle_tags(document, config, {tag for found in tags for tag in found or ()})
             suites.append(_Suite(document, config, frozenset(case for case, _ in chosen)))
             for profile in (None, *self._profiles):
-                load_agents(read, profile, self._configs / "agents", files, self._problems)
+                agents = load_agents(read, profile, self._configs / "agents", files, self._problems)
+                for (case, _), found in zip(chosen, tags, strict=True):
+                    agents.of_case(case.parent.name, tuple(found or ()), self._problems)
         return suites
 
     def _suite_alone(self, path: Path, evaluation_profile: str | None) -> None:
@@ -228,7 +236,8 @@ class _Check:
             except ConfigError as error:
                 self._problems += error.problems
                 continue
-            load_agent(home.name, folder, document, (), self._problems)
+            agent = load_agent(home.name, folder, document, (), self._problems)
+            self._warnings += agent.warnings if agent is not None else ()
             if home.name not in used:
                 message = "no suite and no run profile names this agent"
                 self._warnings.append(document.problem(("agent_id",), message))
@@ -246,6 +255,7 @@ class _Check:
             self._warnings += problems or [ConfigProblem(display(path), 0, 0, "no suite selects this case")]
         else:
             self._problems += problems
+        self._cases += cases
         if cases:
             self._warnings += self._odd(cases[0])
 
@@ -277,6 +287,9 @@ class _Check:
             missing = case.runner().missing(settings, case.path.parent, self._env)
             if missing is not None:
                 yield document.problem(("runner",), missing, key=True)
+            for name in unset_variables(settings, self._env):
+                message = f"`{name}` is not set: the agent would run without it"
+                yield document.problem(("runner", "pass_env"), message, key=True)
 
     def _check_dialects(self) -> None:
         """Check the dialects of the project's own folders."""

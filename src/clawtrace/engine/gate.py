@@ -85,9 +85,13 @@ class Gate(NamedTuple):
         """
         judged = [standings for run in runs if (standings := run.standings)]
         found = []
-        for place, first in enumerate(judged[0] if judged else ()):
+        # What only some runs were asked, as how their agent broke, stands against no other.
+        for place, first in enumerate(max(judged, key=len, default=())):
             if first.min_pass_rate < 1:
-                codes = [self.of_verdict(standings[place]) for standings in judged if place < len(standings)]
+                codes = [
+                    self.of_verdict(standings[place]) if place < len(standings) else ExitCode.PASSED
+                    for standings in judged
+                ]
                 passed, failed = codes.count(ExitCode.PASSED), codes.count(ExitCode.FAILED)
                 rate = PassRate(passed, failed, len(codes) - passed - failed)
                 reached = rate.reaches(first.min_pass_rate, self.gate_on)

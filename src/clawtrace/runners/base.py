@@ -188,7 +188,8 @@ class StoredSpans:
 class RunOutcome:
     """How a run ended, as seen by its runner."""
 
-    run_status: RunStatus
+    run_status: RunStatus | None
+    """None where no agent was run here, so that nobody knows."""
     started_ns: int | None = None
     ended_ns: int | None = None
     """When the agent's own process ended, not its last descendant."""

@@ -135,6 +135,7 @@ def _run_turns(turns: Sequence[PreparedTurn], stop: StopSignal) -> list[ProcessE
     left = turns[0].settings.timeout_seconds
     for turn in turns:
         end = supervise(turn.agent(max(left, 0.01)), stop)
+        turn.must_have_started(end)
         ends.append(end)
         if end.exit_code != 0 or end.timed_out or end.stopped:
             break

@@ -55,9 +55,9 @@ def command_inputs(request: InputsRequest, settings: CommandSettings) -> Inputs:
     trees = {"the case's folder": tree(request.case_dir, own)}
     if settings.scaffold is not None:
         trees["the scaffold"] = _folder(request.case_dir / settings.scaffold)
-    unknown = f"a folder that the command names holds more than {MAX_FILES} files" if named.too_many else ""
-    if settings.agent == "running":
-        unknown = ALREADY_RAN
+    unknown = ALREADY_RAN if settings.agent == "running" else ""
+    if named.too_many:
+        unknown = f"a folder that the command names holds more than {MAX_FILES} files, or some that cannot be listed"
     if settings.inputs is None:
         unknown = unknown or _undeclared(settings, request.case_dir, named)
         project = _project(request.project_root, request.leave_out)

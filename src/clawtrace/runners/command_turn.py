@@ -21,6 +21,8 @@ __all__ = ["PreparedTurn", "ending", "read_output"]
 
 MAX_OUTPUT = 4 * 1024 * 1024
 """Bytes of standard output that become the final answer; of a longer output the last ones."""
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "env"})
+"""Programs that start the one which is meant, and end with 127 or 126 where they cannot."""
 MAX_VARIABLE = 120_000
 """Bytes that one environment variable can hold with certainty (Linux: 128 KiB with its name)."""
 
@@ -180,6 +182,22 @@ class PreparedTurn:
             grace_s=settings.grace_seconds,
             leftover_s=settings.leftover_seconds,
         )
+
+    def must_have_started(self, end: ProcessEnd) -> None:
+        """Make sure that a shell found the program that it was to start.
+
+        Raises:
+            RunnerError: it ended with 127 (not found) or 126 (not executable), of which POSIX has it that a command which was
+                found never ends so by itself.
+        """
+        command = self.settings.command
+        by_shell = isinstance(command, str) or Path(self.text(command[0])).name in _SHELLS
+        if by_shell and end.exit_code in (126, 127) and not end.stopped:
+            what = "was not found" if end.exit_code == 127 else "could not be executed"
+            said = _last_line(self.folder / "stderr")
+            raise RunnerError(
+                f"the agent did not start: a program of its command {what} (exit code {end.exit_code}): {said}"
+            )
 
     def stdin(self) -> str:
         """Return the text for standard input."""

@@ -35,7 +35,7 @@ class Named(NamedTuple):
     scripts: list[Path]
     """The folders of the scripts among the files."""
     too_many: bool
-    """Whether a folder holds more files than are looked at."""
+    """Whether a folder holds more files than are looked at, or some that nobody may list."""
 
 
 def named_by(settings: CommandSettings, request: InputsRequest, passed: Mapping[str, str | None]) -> Named:
@@ -58,12 +58,20 @@ def named_by(settings: CommandSettings, request: InputsRequest, passed: Mapping[
             folders[path] = None
     too_many = False
     for folder, suffix in folders.items():
-        below = files_below(folder, inner(folder, request))
+        below = _below(folder, request)
         too_many |= below is None
         for file in below or ():
             if suffix is None or file.suffix == suffix:
                 found.folders[os.path.relpath(file, request.case_dir)] = file_digest(file)
     return found._replace(too_many=too_many)
+
+
+def _below(folder: Path, request: InputsRequest) -> list[Path] | None:
+    """Return the files of a named folder; None where they are too many, or some of them cannot be listed."""
+    try:
+        return files_below(folder, inner(folder, request))
+    except OSError:
+        return None
 
 
 def inner(folder: Path, request: InputsRequest) -> Iterator[Path]:
@@ -86,7 +94,7 @@ def _paths(
             continue
         places = ([request.case_dir] if os.sep in path else []) + ([at_work] if at_work else [])
         there = next((place / path for place in places if (place / path).is_file() or (place / path).is_dir()), None)
-        if there is not None:
+        if there is not None and there != Path(there.anchor):  # `cd / && …` says nothing of what is run
             yield text, Path(os.path.normpath(there))
 
 

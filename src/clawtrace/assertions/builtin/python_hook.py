@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,13 +83,22 @@ class PythonHook(Probe):
                 "folder": _text(world.folder),
             },
         }
-        answer = call_hook(order, network=world.hooks.network, env=world.env, limit_s=self.timeout)
+        answer = call_hook(order, network=world.hooks.network, env=_environment(world), limit_s=self.timeout)
         said = answer["message"] or f"the hook `{self.callable_name}` says {'yes' if answer['passed'] else 'no'}."
         return Finding(answer["passed"], said, {"passed": answer["passed"], "metadata": answer["metadata"]})
 
     def expectation(self) -> Any:
         """Return the function."""
         return {"passes": f"{self.path or self.import_path}:{self.callable_name}"}
+
+
+def _environment(world: World) -> dict[str, str]:
+    """Return what a hook gets of the caller's variables: the keys of agents and judges are not its business."""
+    return {
+        name: value
+        for name, value in world.env.items()
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in world.hooks.env)
+    }
 
 
 def _run(world: World) -> dict[str, Any]:

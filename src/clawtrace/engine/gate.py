@@ -86,7 +86,8 @@ class Gate(NamedTuple):
         judged = [standings for run in runs if (standings := run.standings)]
         found = []
         # What only some runs were asked, as how their agent broke, stands against no other.
-        for place, first in enumerate(max(judged, key=len, default=())):
+        longest = max(judged, key=lambda standings: len(standings), default=())
+        for place, first in enumerate(longest):
             if first.min_pass_rate < 1:
                 codes = [
                     self.of_verdict(standings[place]) if place < len(standings) else ExitCode.PASSED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,14 @@ from clawtrace.errors import UsageError
 from clawtrace.store.duckdb import DuckStore
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from clawtrace.assertions.base import Assertion
     from clawtrace.assertions.world import HookPolicy, World
     from clawtrace.dialects import Dialect
     from clawtrace.engine.completeness import ClosingSigns
+    from clawtrace.engine.rerun import Rerun
+    from clawtrace.engine.scopes import Scope
     from clawtrace.engine.tree_view import SpanNode
     from clawtrace.model.run import RunRecord
     from clawtrace.model.verdict import RunResult
@@ -204,15 +209,60 @@ class SessionQuestions:
             engine = self._current([run_id])
             return explain_spans(self._store, engine.dialects, run_id)
 
-    def query(self, sql: str, *, time_limit_s: float | None = None, max_rows: int | None = None) -> Answer:
-        """Answer a user's own read-only SELECT over the relations of all runs.
+    def query(
+        self, sql: str, *, scope: Scope | None = None, time_limit_s: float | None = None, max_rows: int | None = None
+    ) -> Answer:
+        """Answer a user's own read-only SELECT over the relations of all runs; with `scope` of what belongs to it for sure.
 
         Raises:
             QueryError: the text is no single SELECT, the engine refuses it, or the time limit has passed.
         """
+        from clawtrace.engine.scopes import IN
+
         with self._store.lock:
-            self._current(self.run_ids())
-            return self._store.ask_user(sql, time_limit_s=time_limit_s, max_rows=max_rows)
+            engine = self._current(run_ids := self.run_ids())
+            within = nullcontext() if scope is None else engine.facts.scoped([scope], run_ids)[scope].holding(IN)
+            with within:
+                return self._store.ask_user(sql, time_limit_s=time_limit_s, max_rows=max_rows)
+
+    def rerun(self, run_id: str, verdict: Mapping[str, Any], today: date | None = None) -> Rerun:
+        """Ask again what decided a verdict, by the very SQL that it shows and the function that it names.
+
+        Args:
+            run_id: of which run.
+            verdict: as ``clawtrace.results/1`` has it.
+            today: the local date of the verdict, by which known failures end; None takes the clock's.
+
+        Raises:
+            UsageError: the store knows no such run.
+            InvalidAssertionError: the assertion cannot be meant in this version.
+        """
+        from clawtrace.assertions.registry import parse_assertion
+        from clawtrace.engine.ask import ask
+        from clawtrace.engine.evaluate import evaluate
+        from clawtrace.engine.redacted_verdicts import without_secrets
+        from clawtrace.engine.rerun import StoredQuestion
+        from clawtrace.engine.stand_ins import stand_ins
+
+        assertion = parse_assertion({**verdict["definition"], "id": verdict["id"]})
+        asked_run = verdict["asked_run"]
+        question = StoredQuestion(verdict)
+        with self._store.lock:
+            engine = self._current([asked_run or run_id])
+            results = evaluate(
+                self._store,
+                [assertion],
+                [asked_run or run_id],
+                engine.dialects,
+                scoped=engine.facts.scoped,
+                stand_ins=() if asked_run else stand_ins(self._store),
+                evidence_of_passes=False,
+                unmarked=self.settings.redaction.unmarked(),
+                today=today,
+                asker=question if verdict["sql"] else ask,
+            )
+            (result,) = without_secrets(results, [assertion], self.clean)
+            return question.rerun(result.verdicts[0])
 
     def _current(self, run_ids: Sequence[str], more: Iterable[str] = ()) -> _Engine:
         """Return the engine after bringing the facts of `run_ids` up to date, and those of `more` that the store knows.

@@ -131,7 +131,7 @@ def test_one_runs_failure_is_its_own(store):
 
 
 def test_a_verdict_shows_the_users_sql_and_the_rows(store):
-    """Status, rows and SQL are those of the user's query; an error says why."""
+    """Status, rows and SQL are those of the user's query, about this run; an error says why."""
     written = {
         "type": "sql",
         "select": "SELECT t.run_id AS who, 1.50 AS price FROM run_totals AS t WHERE t.run_id = :run_id",
@@ -139,7 +139,7 @@ def test_a_verdict_shows_the_users_sql_and_the_rows(store):
     (result,) = evaluate(store, [parse_assertion(written)], ["r2"], {})
     (verdict,) = result.verdicts
 
-    assert (verdict.status, verdict.sql) == (Status.FAIL, written["select"])
+    assert (verdict.status, verdict.sql) == (Status.FAIL, written["select"].replace(":run_id", "'r2'"))
     assert verdict.actual == {"rows": [{"who": "r2", "price": 1.5}]}
 
     slow = {"type": "sql", "select": f"{ENDLESS} AND :run_id <> ''", "time_limit_s": 0.05}
@@ -154,5 +154,7 @@ def test_many_rows_are_counted_as_many(store):
     (outcome,) = ask(store, assertion, ["r1"]).outcomes
 
     assert outcome.holds is False
-    assert assertion.explain(outcome) == "The query returned more than 100 rows; there should be none."
+    assert assertion.explain(outcome) == (
+        'The query returned more than 100 rows; there should be none: {"n": 0}, {"n": 1}, {"n": 2}, and more.'
+    )
     assert len(assertion.actual(outcome)["rows"]) == 100

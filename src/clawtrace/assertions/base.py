@@ -121,6 +121,11 @@ class Assertion(Documented):
         check_common_fields(self)
         return self
 
+    def written(self) -> dict[str, Any]:
+        """Return the assertion in the long notation, as JSON has it and as far as it was written."""
+        said = self.model_dump(mode="json", by_alias=True, exclude_unset=True, fallback=str)
+        return {"type": self.type_name, **said}
+
     @property
     def expects_failure(self) -> bool:
         """Whether the assertion is a known failure."""

@@ -37,6 +37,8 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
     return verdict._asdict() | {
         "evidence": [one._asdict() for one in verdict.evidence],
         "params": dict(verdict.params),
+        "decided_by": dict(verdict.decided_by),
+        "definition": dict(verdict.definition),
         "scope": dict(verdict.scope),
     }
 

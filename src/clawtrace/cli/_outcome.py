@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
@@ -13,8 +14,6 @@ from clawtrace.cli._reports import ReportTarget, in_every_format, report_option,
 from clawtrace.errors import ClawtraceError, ExitCode
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from clawtrace.engine.pass_rate import GateOn
     from clawtrace.engine.tree_view import SpanNode
     from clawtrace.model.verdict import RunResult
@@ -126,7 +125,10 @@ def finish(report: CampaignReport, output: Output, *, folder: Path | None = None
     from clawtrace.report.paper import paper_for
     from clawtrace.report.terminal import print_campaign
 
-    unwritten = write_reports([*output.reports, *(in_every_format(folder) if folder else ())], report)
+    targets = [*output.reports, *(in_every_format(folder) if folder else ())]
+    unwritten = write_reports(targets, report)
+    written = (Path(path) for word, path in targets if word == "json" and path != "-")
+    report = report._replace(results_file=next((path for path in written if path.is_file()), None))
     stream = sys.stderr if to_stderr or writes_to_stdout(output.reports) else sys.stdout
     told = report._replace(exit_code=ExitCode.BROKEN) if unwritten else report
     print_campaign(told, paper_for(stream), verbose=output.verbose, quiet=output.quiet)

@@ -86,7 +86,7 @@ def _write_file(word: str, report: CampaignReport, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = path.is_file() or not path.exists()  # else a pipe or a device, which keeps its place
     with whole_text_file(path, sync=False) if whole else path.open("w", encoding="utf-8") as stream:
-        _write(word, report, stream)
+        _write(word, report._replace(folder=path.parent), stream)
 
 
 def _write(word: str, report: CampaignReport, stream: TextIO) -> None:

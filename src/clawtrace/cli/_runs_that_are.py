@@ -18,7 +18,7 @@ from clawtrace.cli._source import Recordings, chosen_runs, load_recordings
 if TYPE_CHECKING:
     from clawtrace.config.session_settings import SessionSettings
     from clawtrace.engine.gate import Gate
-    from clawtrace.report.base import CampaignReport
+    from clawtrace.report.base import CampaignReport, RunsSource
     from clawtrace.session import Session
 
 __all__ = ["RunsThatAre", "judge_runs"]
@@ -67,6 +67,24 @@ class RunsThatAre(NamedTuple):
             known = session.run_ids() if self.store is not None else load_recordings(session, self.recordings)
             yield session, self._chosen(session, chosen_runs(self.wanted, known))
 
+    def source(self, assertions: str, project: Path) -> RunsSource | None:
+        """Return where the runs are, for the results; None where they came through a pipe."""
+        from clawtrace.report.base import RunsSource
+
+        recordings = self.recordings
+        if not all(path.is_file() or path.is_dir() for path in (*recordings.paths, *recordings.logs)):
+            return None
+        asked = Path(assertions)
+        return RunsSource(
+            self.store,
+            recordings.paths,
+            recordings.mode,
+            recordings.run_id,
+            recordings.logs,
+            asked if asked.is_file() else None,
+            project,
+        )
+
     def _chosen(self, session: Session, run_ids: Sequence[str]) -> list[str]:
         if self.where is None:
             return list(run_ids)
@@ -113,4 +131,5 @@ def judge_runs(
         )
         trees = trees_of(session, results)
     spent = (time.perf_counter() - began) * 1000
-    return CampaignReport.gated(None, started, results, gate, trees=trees, duration_ms=spent)
+    source = there.source(assertions, asked.project.root)
+    return CampaignReport.gated(None, started, results, gate, trees=trees, duration_ms=spent, source=source)

@@ -255,7 +255,7 @@ def _report_of(
     """Return what the reports are written from; what authors say is cleaned of known secrets, as in the manifest."""
     from clawtrace.campaign.run_files import cleaned
     from clawtrace.campaign.suite_rates import rates_of_suite
-    from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut, SuiteLabels
+    from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut, RunsSource, SuiteLabels
 
     labels = {}
     for case in plan.suite.cases:
@@ -292,6 +292,7 @@ def _report_of(
         thresholds=rates_of_suite(plan, done.results, gate),
         labels=labels,
         suite=SuiteLabels(*cleaned(_suite_labels(plan.suite), clean)),
+        source=RunsSource(plan.store, project=plan.suite.project.root),
     )
 
 

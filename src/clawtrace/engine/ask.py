@@ -18,17 +18,21 @@ from typing import Any, NamedTuple
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.world import World
 from clawtrace.engine.evidence import EvidenceByRun, ShownSpans, evidence_query
+from clawtrace.engine.question_text import question_text
 from clawtrace.errors import QueryError
 from clawtrace.model.query import BoundRelation, ByRun, Query, Resolve
 from clawtrace.store.api import Columns, QueryableStore
 
-__all__ = ["OWN_VALUES", "Asked", "Holding", "Values", "ask"]
+__all__ = ["OWN_VALUES", "Ask", "Asked", "Holding", "Inputs", "Texts", "Values", "ask"]
 
 Holding = tuple[bool | None, bool, str]
 """What weighs of an outcome: `Outcome.holds`, `final` and `missing`."""
 
 OWN_VALUES = 64
 """Runs that are asked together at most for a verdict to name the values of its own run only, and not those of all."""
+
+_SHOWN_ROWS, _SHOWN_LENGTH = 20, 300
+"""Rows that a function decided from which a verdict carries, and characters of a text in one."""
 
 _KEPT_VALUES = 1_000
 """Distinct values, such as names of tools, that are kept for the next question; more of them are read again."""
@@ -43,6 +47,26 @@ class Values(NamedTuple):
     """Those of each run, by run id; None where nobody asks."""
 
 
+class Inputs(NamedTuple):
+    """What a function that decided about a run was given besides the run's row."""
+
+    rows: Sequence[Row]
+    """The first of the rows that a query found."""
+    found: int
+    """How many it found."""
+    beside: Sequence[Row]
+    """Those from the world, all of them: no query finds them again."""
+
+
+class Texts(NamedTuple):
+    """A question about one run, and what answered it."""
+
+    sql: str
+    """One SQL text that needs nothing else; where a function decided, for the rows that it was given."""
+    decided_by: Mapping[str, Any]
+    """The function that decided, its name and what it was given (`Verdict.decided_by`); empty where SQL did."""
+
+
 @dataclass(eq=False, repr=False)
 class Asked:
     """The answer of one assertion for many runs: a row for each run that has a trace, in no order."""
@@ -50,7 +74,7 @@ class Asked:
     assertion: Assertion
     store: QueryableStore
     query: Query
-    """The query as it ran."""
+    """The question: a row for each run."""
     bound: tuple[BoundRelation, ...]
     """The resolved relations that it read."""
     answer: Columns
@@ -63,6 +87,8 @@ class Asked:
     """Why a user's own SQL could not be asked of a run, by run id; its row has no outcome."""
     own_values: Mapping[str, Mapping[str, Collection[str]]] = field(default_factory=dict)
     """The values of each run, by run id, in each resolved relation, by name, where they are told apart."""
+    inputs: Mapping[int, Inputs] = field(default_factory=dict)
+    """What Python answered from, by row, where it did."""
 
     def run_ids(self) -> list[str]:
         """Return the runs, row by row."""
@@ -98,14 +124,32 @@ class Asked:
             relation.name: [list(row) for row in relation.rows] for relation in self.bound
         }
 
+    def texts_of(self, run_id: str, row: int) -> Texts:
+        """Return the question about a run as SQL, and the function that decided, where one did."""
+        question = question_text(self.query, run_id, self._bound_of(run_id))
+        given = self.inputs.get(row, _NOTHING if run_id in self.broken else None)
+        if given is None:
+            if self.assertion.reads_answer_alone():
+                return Texts(question, {})
+            return Texts(question, {"function": _name(self.assertion.outcome), "row_sql": question, **_NO_INPUTS})
+        details = self.assertion.details()
+        sql = question if details is None else question_text(details, run_id, self._bound_of(run_id))
+        told = {"rows": [_json(one) for one in given.rows], "rows_in_all": given.found, "beside": list(given.beside)}
+        return Texts(sql, {"function": _name(self.assertion.decide), "row_sql": question, **told})
+
+    def _bound_of(self, run_id: str) -> list[BoundRelation]:
+        if not self.own_values:
+            return list(self.bound)
+        return [
+            one._replace(rows=tuple(row for row in one.rows if row[0] in self._own(one.name, run_id)))
+            for one in self.bound
+        ]
+
     def params_of(self, run_id: str) -> dict[str, Any]:
         """Return what was bound, of each resolved relation the rows with values of one run where they are told apart."""
         if not self.own_values:
             return self.params
-        return dict(self.query.params) | {
-            relation.name: [list(row) for row in relation.rows if row[0] in self._own(relation.name, run_id)]
-            for relation in self.bound
-        }
+        return dict(self.query.params) | {one.name: [list(row) for row in one.rows] for one in self._bound_of(run_id)}
 
     def _own(self, relation: str, run_id: str) -> Collection[Any]:
         return self.own_values[relation].get(run_id, ())
@@ -129,8 +173,36 @@ class Asked:
         return EvidenceByRun(run_ids, rows, None if rows is None else ShownSpans(self.store, run_ids, [rows]))
 
 
+_NOTHING = Inputs((), 0, ())
+_NO_INPUTS: Mapping[str, Any] = MappingProxyType({"rows": [], "rows_in_all": 0, "beside": []})
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """Return the name by which a function of an assertion is found."""
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def _json(row: Row) -> dict[str, Any]:
+    """Return a row as JSON has it, long texts cut to a readable length."""
+    return {name: _cut(value) for name, value in row.items()}
+
+
+def _cut(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = str(value)
+    return text if len(text) <= _SHOWN_LENGTH else f"{text[: _SHOWN_LENGTH - 1]}…"
+
+
 def _holding(outcome: Outcome | None) -> Holding | None:
     return None if outcome is None else (outcome.holds, outcome.final, outcome.missing)
+
+
+Ask = Callable[
+    [QueryableStore, Assertion, Sequence[str], Mapping[str, World], dict[str, Values] | None],
+    Asked,
+]
+"""Answers an assertion for runs, as `ask` does."""
 
 
 class _Memo(dict[Any, Any]):
@@ -182,10 +254,14 @@ def ask(
     rows = {row: answer.row(row) for row, done in enumerate(settled) if not done}
     details = assertion.details()
     if details is not None and details.by_run is not None:
-        decided, broken = _decide_by_run(store, assertion, details.sql, details.by_run, rows)
-        return Asked(assertion, store, details, tuple(bound), answer, settled, decided, broken, own)
-    decided = _decide(store, assertion, details, rows, bound, worlds)
-    return Asked(assertion, store, query, tuple(bound), answer, settled, decided, own_values=own)
+        found = _given_by_run(store, details.sql, details.by_run, rows)
+    else:
+        found = _given(store, assertion, details, rows, bound, worlds)
+    return Asked(
+        assertion, store, query, tuple(bound), answer, settled,
+        *_decided(assertion, rows, found), own,
+        {row: Inputs(given.rows[:_SHOWN_ROWS], len(given.rows), given.beside) for row, given in found.given.items()},
+    )  # fmt: skip
 
 
 def _values(
@@ -212,31 +288,45 @@ def _values(
     return found
 
 
-def _decide(
+class Given(NamedTuple):
+    """What functions decide from."""
+
+    given: Mapping[int, Inputs]
+    """By row; with all the rows."""
+    broken: Mapping[str, str]
+    """Why a user's own SQL could not be asked of a run, by run id."""
+
+
+def _given(
     store: QueryableStore,
     assertion: Assertion,
     query: Query | None,
     rows: Mapping[int, Row],
     bound: Sequence[BoundRelation],
     worlds: Mapping[str, World],
-) -> dict[int, Outcome]:
-    """Settle in Python the runs that SQL left open."""
+) -> Given:
+    """Return what the runs that SQL left open are decided from."""
     details: dict[str, list[Row]] = defaultdict(list)
+    beside: Mapping[str, Sequence[Row]] = {}
     if query is not None:
         store.select_runs([row["run_id"] for row in rows.values()])
         for row in store.ask(query, bound).dicts():
             details[row["run_id"]].append(row)
     if assertion.reads_world():
-        for run_id in [row["run_id"] for row in rows.values()]:
-            details[run_id].extend(assertion.beside(worlds.get(run_id) or World(run_id)))
-    return {number: assertion.decide(row, details[row["run_id"]]) for number, row in rows.items()}
+        ids = [row["run_id"] for row in rows.values()]
+        beside = {run_id: assertion.beside(worlds.get(run_id) or World(run_id)) for run_id in ids}
+    return Given(
+        {
+            number: Inputs(some := details[row["run_id"]], len(some), beside.get(row["run_id"], ()))
+            for number, row in rows.items()
+        },
+        {},
+    )
 
 
-def _decide_by_run(
-    store: QueryableStore, assertion: Assertion, sql: str, limits: ByRun, rows: Mapping[int, Row]
-) -> tuple[dict[int, Outcome], dict[str, str]]:
-    """Settle each run by a user's own SQL; return what it answered by row, and why it could not by run."""
-    decided: dict[int, Outcome] = {}
+def _given_by_run(store: QueryableStore, sql: str, limits: ByRun, rows: Mapping[int, Row]) -> Given:
+    """Return what a user's own SQL answers of each run, and why it could not be asked."""
+    given: dict[int, Inputs] = {}
     broken: dict[str, str] = {}
     for number, row in rows.items():
         run_id = row["run_id"]
@@ -245,5 +335,14 @@ def _decide_by_run(
         except QueryError as error:
             broken[run_id] = str(error)
         else:
-            decided[number] = assertion.decide(row, answer.dicts())
-    return decided, broken
+            given[number] = Inputs(answer.dicts(), len(answer), ())
+    return Given(given, broken)
+
+
+def _decided(
+    assertion: Assertion, rows: Mapping[int, Row], found: Given
+) -> tuple[dict[int, Outcome], Mapping[str, str]]:
+    """Let the assertion decide."""
+    return {
+        row: assertion.decide(rows[row], [*given.rows, *given.beside]) for row, given in found.given.items()
+    }, found.broken

@@ -14,6 +14,7 @@ from clawtrace._collector import collector_paused
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
 from clawtrace.dialects import Dialect
+from clawtrace.engine.ask import Ask, ask
 from clawtrace.engine.combined import own_verdicts, parts_of
 from clawtrace.engine.coverage import no_trace_hints
 from clawtrace.engine.facts import facts_states
@@ -78,6 +79,7 @@ def evaluate(
     unmarked: str = "",
     today: date | None = None,
     asked: Mapping[str, Sequence[int]] | None = None,
+    asker: Ask = ask,
 ) -> list[RunResult]:
     """Ask every assertion of every run; facts must be current.
 
@@ -96,6 +98,7 @@ def evaluate(
         today: the local date, by which known failures end; None takes the clock's.
         asked: which of `assertions` each run is asked, by place, in the order of its verdicts (`combine`); none of them
             may have a scope then. None asks all.
+        asker: answers the questions: from the store, unless verdicts are rerun.
 
     Returns:
         One result a run, in the order of `run_ids`; its verdicts in the order of `assertions`.
@@ -106,7 +109,9 @@ def evaluate(
         columns, beside = _read(store, run_ids, dialects)
         runs = _run_facts(store, columns, beside, frozenset(stand_ins), unmarked, today or date.today())
         parts = [runs] * len(assertions) if asked is None else parts_of(runs, asked, len(assertions))
-        judgements = judge(store, assertions, runs, parts, probed, worlds, scoped=scoped, of_passes=evidence_of_passes)
+        judgements = judge(
+            store, assertions, runs, parts, probed, worlds, scoped=scoped, of_passes=evidence_of_passes, asker=asker
+        )
         told: Sequence[tuple[UnreadVerdicts, Status | None]]
         if asked is None:
             told = _verdicts(judgements, len(runs.ids))

@@ -8,6 +8,7 @@ from functools import partial
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
+from clawtrace.engine.ask import Ask, ask
 from clawtrace.engine.evidence import SHOWN_SPANS, ShownSpans
 from clawtrace.engine.judgement import Judgement, RunFacts
 from clawtrace.engine.probes import Probed
@@ -37,6 +38,7 @@ def judge(
     *,
     scoped: ScopedOf | None,
     of_passes: bool,
+    asker: Ask = ask,
 ) -> list[Judgement]:
     """Ask every assertion of every run that can be asked; ``selected_runs`` is changed.
 
@@ -51,15 +53,16 @@ def judge(
         worlds: what is known of runs beside their spans, by run id.
         scoped: finds what belongs to scopes; needed where an assertion has one.
         of_passes: whether verdicts that passed carry their evidence.
+        asker: answers the questions.
     """
     within = _scoped(assertions, runs, scoped)
     judgements = []
     for place, assertion in enumerate(assertions):
         scope = Scope.of(assertion)
         one = (
-            Judgement(assertion, parts[place], probed.get(place))
+            Judgement(assertion, parts[place], probed.get(place), asker=asker)
             if scope is None
-            else ScopedJudgement(assertion, runs, within[scope])
+            else ScopedJudgement(assertion, runs, within[scope], asker=asker)
         )
         judgements.append(one)
     at_once(store.sides(), [partial(_ask, one, worlds) for one in judgements if not isinstance(one, ScopedJudgement)])

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.world import World
 from clawtrace.dialects import Dialect
-from clawtrace.engine.ask import Asked, Holding, Values, ask
+from clawtrace.engine.ask import Ask, Asked, Holding, Values, ask
 from clawtrace.engine.coverage import hint_for
 from clawtrace.engine.evidence import EvidenceByRun, ShownSpans
 from clawtrace.engine.known_failure import KnownFailure
@@ -111,9 +111,10 @@ class _Weight(NamedTuple):
 class Judgement:
     """The verdicts of one assertion on all runs."""
 
-    def __init__(self, assertion: Assertion, runs: RunFacts, probed: Probed | None = None) -> None:
+    def __init__(self, assertion: Assertion, runs: RunFacts, probed: Probed | None = None, *, asker: Ask = ask) -> None:
         """Start with what is said of a run that got no answer: an error, and without a trace a skip."""
         self._assertion = assertion
+        self._ask = asker
         self._known_failure = KnownFailure.of(assertion, runs.today)
         self._runs = runs
         self._probed = probed
@@ -185,7 +186,7 @@ class Judgement:
 
     def _answers(self, store: QueryableStore, run_ids: Sequence[str], worlds: Mapping[str, World]) -> Asked:
         of_traced = self._answerable is self._runs.traced
-        return ask(store, self._assertion, run_ids, worlds, self._runs.values if of_traced else None)
+        return self._ask(store, self._assertion, run_ids, worlds, self._runs.values if of_traced else None)
 
     def _take_findings(self, probed: Probed) -> None:
         """Weigh what a probe found of each run."""
@@ -292,7 +293,8 @@ class Judgement:
         if outcome is None:
             forgotten = "its query returned no row for a run that has a trace."
             why = self._error or (self._asked.broken.get(run_id, forgotten) if self._asked is not None else forgotten)
-            return self._made(run_id, kind, f"the assertion could not be evaluated: {why}", **self._beside(run_id))
+            message = f"the assertion could not be evaluated: {why}"
+            return self._made(run_id, kind, message, **self._asked_sql(place), **self._beside(run_id))
         return self._told(place, kind, outcome)
 
     def _found(self, place: int, kind: VerdictKind, probed: Probed) -> Verdict:
@@ -331,17 +333,25 @@ class Judgement:
         return self._made(
             outcome.run_id, kind, message,
             actual=self._assertion.actual(outcome), hint=hint, missing=outcome.missing,
-            **self._asked_sql(outcome.run_id), **self._beside(outcome.run_id),
+            **self._asked_sql(place), **self._beside(outcome.run_id),
         )  # fmt: skip
 
     def _sentence(self, outcome: Outcome) -> str:
         return self._assertion.explain(outcome)
 
-    def _asked_sql(self, run_id: str) -> dict[str, Any]:
-        return {} if self._asked is None else {"sql": self._asked.query.sql, "params": self._asked.params_of(run_id)}
+    def _asked_sql(self, place: int) -> dict[str, Any]:
+        row = self._rows[place] if self._asked is not None else -1
+        if self._asked is None or row < 0:
+            return {}
+        run_id = self._runs.ids[place]
+        return self._asked.texts_of(run_id, row)._asdict() | {"params": self._asked.params_of(run_id)}
 
     def _beside(self, run_id: str) -> dict[str, Any]:
         return {"evidence": tuple(self._evidence.get(run_id, ())), "duration_ms": self._spent_ms}
+
+    @cached_property
+    def _definition(self) -> dict[str, Any]:
+        return self._assertion.written()
 
     def _made(self, run_id: str, kind: VerdictKind, message: str, **more: Any) -> Verdict:
         assertion = self._assertion
@@ -354,6 +364,7 @@ class Judgement:
             message=message,
             severity=kind.standing.severity,
             expected=assertion.expectation(),
+            definition=self._definition,
             description=assertion.description,
             missing_data=kind.standing.missing_data,
             known_failure=kind.standing.known_failure,

@@ -124,7 +124,7 @@ class LogFallback:
                 verdicts[place] = _without(verdicts[place], one, answer, result.run_id)
             else:
                 found = ask(answer.stored, one.model_copy(update={"run_id": None}))
-                verdicts[place] = found.verdicts[0]._replace(run_id=result.run_id)
+                verdicts[place] = found.verdicts[0]._replace(run_id=result.run_id, asked_run=answer.stored)
                 verdicts[place] = _with_message(verdicts[place], answer.said)
                 said += [text for text in found.diagnostics if text not in said]
         return result._replace(verdicts=tuple(verdicts), status=run_status_of(verdicts), diagnostics=tuple(said))

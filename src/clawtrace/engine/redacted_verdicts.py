@@ -49,6 +49,8 @@ def _told(verdict: Verdict, clean: Callable[[str], str]) -> Verdict:
         evidence=tuple(one._replace(why=clean(one.why)) for one in verdict.evidence),
         sql=clean(verdict.sql),
         params=_clean(verdict.params, clean),
+        decided_by=_clean(verdict.decided_by, clean),
+        definition=_clean(verdict.definition, clean),
         hint=clean(verdict.hint),
         description=clean(verdict.description),
         scope=_clean(verdict.scope, clean),

@@ -13,7 +13,7 @@ from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.world import World
-from clawtrace.engine.ask import Asked, ask
+from clawtrace.engine.ask import Ask, Asked, ask
 from clawtrace.engine.coverage import hint_for
 from clawtrace.engine.judgement import Judgement, RunFacts, VerdictKind
 from clawtrace.engine.scoped_facts import RunScope, ScopedFacts
@@ -28,8 +28,8 @@ __all__ = ["ScopedJudgement", "ask_within"]
 class ScopedJudgement(Judgement):
     """The verdicts of one assertion, within its scope, on all runs."""
 
-    def __init__(self, assertion: Assertion, runs: RunFacts, within: ScopedFacts) -> None:
-        super().__init__(assertion, runs)
+    def __init__(self, assertion: Assertion, runs: RunFacts, within: ScopedFacts, *, asker: Ask = ask) -> None:
+        super().__init__(assertion, runs, asker=asker)
         self.within = within
         self._wide: dict[str, Outcome] = {}
         """The answers with what is in doubt, by run id."""
@@ -41,15 +41,14 @@ class ScopedJudgement(Judgement):
     def ask_wide(self, store: QueryableStore, run_ids: Sequence[str]) -> None:
         """Ask with what is in doubt; the relations hold it."""
         try:
-            self._wide = {one.run_id: one for one in ask(store, self._assertion, run_ids).outcomes}
+            self._wide = {one.run_id: one for one in self._ask(store, self._assertion, run_ids, {}, None).outcomes}
         except ClawtraceError:
             self._wide = {}  # without a second answer the first one stays open
 
     def _answers(self, store: QueryableStore, run_ids: Sequence[str], worlds: Mapping[str, World]) -> Asked:
         runs = self.within.runs
-        asked = ask(
-            store, self._assertion, [run_id for run_id in run_ids if run_id in runs and not runs[run_id].empty], worlds
-        )
+        within = [run_id for run_id in run_ids if run_id in runs and not runs[run_id].empty]
+        asked = self._ask(store, self._assertion, within, worlds, None)
         settled, decided = list(asked.settled), dict(asked.decided)
         for row, run_id in enumerate(asked.run_ids()):
             scope, outcome = runs[run_id], None
@@ -107,13 +106,14 @@ class ScopedJudgement(Judgement):
         counted = " and ".join(f"{count} {word}{'' if count == 1 else 's'}" for word, count in doubts.items())
         return f"{within}the answer is open: {counted} may belong to it, and nothing tells."
 
-    def _asked_sql(self, run_id: str) -> dict[str, Any]:
-        shown = super()._asked_sql(run_id)
+    def _asked_sql(self, place: int) -> dict[str, Any]:
+        shown = super()._asked_sql(place)
         if "sql" in shown:
-            scope = " ".join(str(self.within.scope).split())
-            shown["sql"] = (
-                f"-- Asked within {scope}: the relations hold what belongs to it, and nothing else.\n{shown['sql'].lstrip()}"
-            )
+            again = " and asked again with what may" if self.within.runs[self._runs.ids[place]].in_doubt else ""
+            within = self.within.scope.flat().replace("*/", "* /")
+            # Not `--`, which a command line takes for an option where the text begins with it.
+            said = f"/* Asked within {within}: the relations hold what belongs to it{again}, and nothing else. */"
+            shown["sql"] = f"{said}\n{shown['sql']}"
         return shown
 
     def _beside(self, run_id: str) -> dict[str, Any]:

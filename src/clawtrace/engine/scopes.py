@@ -46,6 +46,10 @@ class Scope(NamedTuple):
         turn = None if self.turn is None else "the last turn" if self.turn == "last" else f"turn {self.turn}"
         return ", ".join(filter(None, (None if self.agent is None else f"agent `{self.agent}`", turn)))
 
+    def flat(self) -> str:
+        """Return the scope in one line, whatever its pattern holds."""
+        return " ".join(str(self).split())
+
     def written(self) -> dict[str, str | int]:
         """Return the scope as it is written in YAML."""
         given = {"agent": None if self.agent is None else self.agent.text, "turn": self.turn}

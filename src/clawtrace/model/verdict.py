@@ -80,9 +80,18 @@ class Verdict(NamedTuple):
     """JSON value; None when unknown."""
     evidence: tuple[Evidence, ...] = ()
     sql: str = ""
-    """The SQL text that ran; empty for a probe of the world."""
+    """The question about this run as one SQL text that `clawtrace query` takes as it is, within `scope`; its row is the answer.
+
+    Where a function decided it finds the rows that the function was given. Empty for a probe of the world."""
     params: Mapping[str, Any] = MappingProxyType({})
-    """Bound parameters, and bound relations as lists of rows; shared by the verdicts of one question."""
+    """Bound parameters, and bound relations as lists of rows; they are written out in `sql`."""
+    decided_by: Mapping[str, Any] = MappingProxyType({})
+    """The function that decided, empty where SQL did: `function` is its name; `row_sql` finds the row that it was given;
+    `rows` are the first of those that `sql` finds, long texts cut; `rows_in_all` their number; `beside` rows of the world."""
+    definition: Mapping[str, Any] = MappingProxyType({})
+    """The assertion in the long notation, as far as it was written."""
+    asked_run: str = ""
+    """The run whose spans answered where it is another one, which holds a log; else empty."""
     hint: str = ""
     """The next step, where one is known."""
     missing: str = ""

@@ -7,7 +7,6 @@ it leaves open; a hint stands once, too.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -187,8 +186,8 @@ def _print_sql(verdict: Verdict, paper: Paper) -> None:
     paper.line()
     for line in verdict.sql.strip().splitlines():
         paper.line((f"    {line}", "dim"))
-    for name, value in verdict.params.items():
-        paper.paragraph(f"{name} = {_value(value)}", first="    :", indent="      ", style="dim")
+    if verdict.decided_by:
+        paper.paragraph(f"decided by {verdict.decided_by['function']}, from these rows", indent="    ", style="dim")
 
 
 def _print_reasons(runs: Sequence[RunResult], paper: Paper, numbered: bool) -> None:
@@ -230,7 +229,3 @@ def _repetitions(runs: Sequence[RunResult]) -> str:
             ranges.append([number])
     listed = ", ".join("-".join(map(str, one)) for one in ranges)
     return f"repetition{'s' if listed != str(runs[0].repetition) else ''} {listed}"
-
-
-def _value(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TextIO
 
 from clawtrace._discover import subclasses_in
 from clawtrace.engine.gate import Gate, most_severe
@@ -74,6 +76,32 @@ class SuiteLabels(NamedTuple):
     """Its title; None where none was named."""
 
 
+class RunsSource(NamedTuple):
+    """Where the runs of a report are; paths as they were given, relative to the working folder or absolute."""
+
+    store: Path | None = None
+    traces: Sequence[Path] = ()
+    runs_by: Literal["rules", "one", "file", "dir"] = "rules"
+    one_run: str | None = None
+    logs: Sequence[Path] = ()
+    assertions: Path | None = None
+    project: Path = Path()
+
+    def relative_to(self, folder: Path) -> dict[str, Any]:
+        """Return it as JSON has it, with paths relative to a folder."""
+
+        def written(path: Path) -> str:
+            return os.path.relpath(path, folder)
+
+        return self._asdict() | {
+            "store": None if self.store is None else written(self.store),
+            "traces": [written(path) for path in self.traces],
+            "logs": [written(path) for path in self.logs],
+            "assertions": None if self.assertions is None else written(self.assertions),
+            "project": written(self.project),
+        }
+
+
 class CampaignReport(NamedTuple):
     """Everything that a report shows: the runs with their verdicts, and what follows from them."""
 
@@ -99,6 +127,12 @@ class CampaignReport(NamedTuple):
     """None for recorded input and for a single command."""
     reuse: str = ""
     """On what ground stored runs stand for agents, in one line; empty where none does."""
+    source: RunsSource | None = None
+    """Where the runs are; None where they are not kept."""
+    folder: Path = Path()
+    """Where the report is written: what it names is relative to it."""
+    results_file: Path | None = None
+    """The JSON results that are written; None where none are."""
 
     @classmethod
     def gated(

@@ -16,19 +16,21 @@ from clawtrace.report.json_text import json_pieces
 from clawtrace.report.results import (
     AssertionResult,
     Case,
+    DecidedBy,
     EvidenceSpan,
     NotRun,
     RepeatedAssertion,
     Results,
     Run,
     Scope,
+    Source,
     Suite,
     SuiteThreshold,
     Totals,
     Trace,
 )
 
-__all__ = ["JsonReport", "results_of"]
+__all__ = ["JsonReport", "assertion_of", "results_of"]
 
 
 class JsonReport(Report):
@@ -51,6 +53,7 @@ def results_of(report: CampaignReport) -> Results:
         suite_id=report.suite_id,
         suite=Suite(**report.suite._asdict()) if report.suite else None,
         started_at=_utc(report.started_at),
+        source=Source(**report.source.relative_to(report.folder)) if report.source else None,
         exit_code=int(report.exit_code),  # type: ignore[arg-type]
         totals=_totals(report.results),
         cases=_Cases(report),
@@ -129,12 +132,14 @@ def _run(result: RunResult) -> Run:
         scores=result.scores,
         totals=dict(result.totals),
         diagnostics=list(result.diagnostics),
-        assertions=[_assertion(verdict) for verdict in result.verdicts],
+        assertions=[assertion_of(verdict) for verdict in result.verdicts],
     )
 
 
-def _assertion(verdict: Verdict) -> AssertionResult:
+def assertion_of(verdict: Verdict) -> AssertionResult:
+    """Return one verdict as the struct of `clawtrace.results/1`."""
     return AssertionResult(
+        verdict_id=f"{verdict.run_id}/{verdict.id}",
         id=verdict.id,
         type=verdict.type,
         status=verdict.status.value,
@@ -153,6 +158,9 @@ def _assertion(verdict: Verdict) -> AssertionResult:
         stale=verdict.stale,
         sql=verdict.sql,
         params=verdict.params,
+        decided_by=DecidedBy(**verdict.decided_by) if verdict.decided_by else None,
+        definition=verdict.definition,
+        asked_run=verdict.asked_run or None,
         duration_ms=round(verdict.duration_ms, 3),
     )
 

@@ -15,12 +15,14 @@ from clawtrace.report.struct import Struct
 __all__ = [
     "AssertionResult",
     "Case",
+    "DecidedBy",
     "EvidenceSpan",
     "NotRun",
     "RepeatedAssertion",
     "Results",
     "Run",
     "Scope",
+    "Source",
     "Suite",
     "SuiteThreshold",
     "Totals",
@@ -57,9 +59,27 @@ class Scope(Struct):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DecidedBy(Struct):
+    """The function that decided where SQL alone could not, and what it was given."""
+
+    function: str
+    """Its name: module, class and method of the assertion."""
+    row_sql: str
+    """SQL for its first argument, the run's row of the question; `clawtrace query` takes it as it is."""
+    rows: list[dict[str, Any]]
+    """The first of the rows that it was given, long texts cut; `sql` of the verdict finds all of them."""
+    rows_in_all: int
+    """How many there were."""
+    beside: list[dict[str, Any]]
+    """Rows that it was given from the world, such as a file of the run; no query finds them."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class AssertionResult(Struct):
     """The answer of one assertion for one run."""
 
+    verdict_id: str
+    """`RUN_ID/ASSERTION_ID`: what `clawtrace query --verdict FILE#ID` takes."""
     id: str
     """The assertion's id, unique within its file."""
     type: str
@@ -93,9 +113,16 @@ class AssertionResult(Struct):
     stale: bool
     """Whether spans of the run arrived after this verdict."""
     sql: str
-    """The SQL text that ran; empty for a probe of the world."""
+    """The question about the run as SQL that `clawtrace query` takes as it is, with `--agent` and `--turn` of the scope; its
+    row is the answer. Where a function decided: for the rows that it was given. Empty for a probe of the world."""
     params: Mapping[str, Any]
-    """The parameters and relations that were bound to the SQL."""
+    """The parameters and relations that were bound; they are written out in `sql`."""
+    decided_by: DecidedBy | None
+    """The function that decided; null where the row of `sql` is the answer."""
+    definition: Mapping[str, Any]
+    """The assertion in the long notation, as far as it was written."""
+    asked_run: str | None
+    """The run whose spans answered where it is another one, which holds a log; else null."""
     duration_ms: float
     """Time of the query divided by the number of runs that it answered for."""
 
@@ -313,6 +340,26 @@ class Suite(Struct):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Source(Struct):
+    """Where the runs are, so that a verdict can be rerun. Paths are relative to the folder of this file."""
+
+    store: str | None
+    """The span store; null for recordings."""
+    traces: list[str]
+    """Recordings."""
+    runs_by: Literal["rules", "one", "file", "dir"]
+    """How recordings are told apart into runs."""
+    one_run: str | None
+    """The id of the only run, where one was given."""
+    logs: list[str]
+    """Agents' own logs."""
+    assertions: str | None
+    """The assertions file, whose `model_pricing` counts; null for a suite."""
+    project: str
+    """The folder of the project."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Results(Struct):
     """The results of one `clawtrace eval` or `clawtrace run`."""
 
@@ -326,6 +373,8 @@ class Results(Struct):
     """What its author says of it; null like `suite_id`."""
     started_at: str
     """When the evaluation began, ISO 8601 in UTC."""
+    source: Source | None
+    """Where the runs are; null where they were not kept."""
     exit_code: Literal[0, 1, 2, 3, 4]
     """0 passed, 1 failed, 2 usage, 3 undecided, 4 broken."""
     totals: Totals

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Sequence
 
 from clawtrace.errors import ExitCode
@@ -51,6 +53,7 @@ def print_campaign(report: CampaignReport, paper: Paper, *, verbose: bool = Fals
         _print_unjudged(report, paper)
         print_datasets(report, paper)
         print_repetitions(report.results, paper)
+        _print_rerun(report, paper)
         paper.line()
     print_thresholds(report, paper)
     print_summary(report, paper)
@@ -122,6 +125,19 @@ def _print_unjudged(report: CampaignReport, paper: Paper) -> None:
         if unjudged:
             what = " and ".join(unjudged)
             paper.paragraph(f"{case_id}: {what}; no judge is configured", first="NOT JUDGED  ", indent="  ")
+
+
+def _print_rerun(report: CampaignReport, paper: Paper) -> None:
+    """Say how to see what decided the first verdict that did not pass, where its results and its spans are kept."""
+    if report.results_file is None or report.source is None:
+        return
+    found = next((one for result in report.results for one in result.not_passed() if one.sql), None)
+    if found is not None:
+        paper.line()
+        near = os.path.relpath(report.results_file)
+        file = report.results_file if near.startswith(os.pardir) else near
+        named = shlex.quote(f"{file}#{found.run_id}/{found.id}")
+        paper.line((f"What decided: clawtrace query --verdict {named}", "dim"))
 
 
 def print_summary(report: CampaignReport, paper: Paper) -> None:

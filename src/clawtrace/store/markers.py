@@ -6,8 +6,9 @@ Text in quotes, comments and casts (``::``) are left as they are.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-__all__ = ["rewrite_markers"]
+__all__ = ["replace_markers", "rewrite_markers"]
 
 _TOKENS = re.compile(
     r"""
@@ -20,4 +21,9 @@ _TOKENS = re.compile(
 
 def rewrite_markers(sql: str, prefix: str, suffix: str = "") -> str:
     """Return `sql` with each ``:name`` written as ``prefix + name + suffix``."""
-    return _TOKENS.sub(lambda match: match["keep"] or f"{prefix}{match['name']}{suffix}", sql)
+    return replace_markers(sql, lambda name: f"{prefix}{name}{suffix}")
+
+
+def replace_markers(sql: str, written: Callable[[str], str]) -> str:
+    """Return `sql` with each ``:name`` as `written` writes it."""
+    return _TOKENS.sub(lambda match: match["keep"] or written(match["name"]), sql)

@@ -125,7 +125,8 @@ JOIN selected_runs AS s ON s.run_id = t.run_id
         """Say how many rows were found, and which of them are wrong."""
         rows = outcome.row["rows"]
         found = len(rows)
-        count = f"more than {self._shown} rows" if found > self._shown else plural(found, "row")
+        all_known = found <= self._shown
+        count = plural(found, "row") if all_known else f"more than {self._shown} rows"
         if outcome.holds is None:
             return (
                 f"The query returned {count}, and reads `{outcome.missing}`, which the instrumentation cannot record."
@@ -133,10 +134,10 @@ JOIN selected_runs AS s ON s.run_id = t.run_id
         if outcome.holds:
             return f"The query returned {count}, exactly those expected." if found else "The query returned no row."
         if not self._expected:
-            return f"The query returned {count}; there should be none: {_listed(rows)}."
+            return f"The query returned {count}; there should be none: {_listed(rows, all_known=all_known)}."
         extra, absent = _differing(rows, [_plain(row) for row in self._expected])
         told = {"not expected": extra, "expected and not found": absent}
-        differs = "; ".join(f"{word}: {_listed(of)}" for word, of in told.items() if of)
+        differs = "; ".join(f"{word}: {_listed(of, all_known=all_known)}" for word, of in told.items() if of)
         return f"The query returned {count} where {len(self._expected)} were expected; {differs}."
 
 
@@ -151,10 +152,10 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def _listed(rows: Sequence[Any]) -> str:
-    """Return the first of some rows as JSON, each cut to a readable length."""
+def _listed(rows: Sequence[Any], *, all_known: bool = True) -> str:
+    """Return the first of some rows as JSON, each cut to a readable length; of many not `all_known` ones were fetched."""
     shown = [json.dumps(row, ensure_ascii=False) for row in rows[:_TOLD]]
-    more = [f"and {len(rows) - _TOLD} more"] if len(rows) > _TOLD else []
+    more = [f"and {len(rows) - _TOLD} more" if all_known else "and more"] if len(rows) > _TOLD else []
     return ", ".join([one if len(one) <= _TOLD_LENGTH else one[: _TOLD_LENGTH - 1] + "…" for one in shown] + more)
 
 

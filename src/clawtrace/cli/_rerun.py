@@ -1,0 +1,307 @@
+"""`clawtrace query --verdict`: verdicts of JSON results, asked again by the SQL and the function that decided them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from clawtrace.cli._source import Recordings, Source, load_recordings
+from clawtrace.errors import ClawtraceError, ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from clawtrace.config.session_settings import SessionSettings
+    from clawtrace.engine.rerun import Rerun
+    from clawtrace.report.paper import Paper
+    from clawtrace.session import Session
+    from clawtrace.store.api import Answer
+
+__all__ = ["rerun"]
+
+_SCHEMA = "clawtrace.rerun/1"
+
+
+class _Stored(NamedTuple):
+    """One verdict of a results file, and what it is called."""
+
+    case_id: str
+    run_id: str
+    verdict: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.verdict["verdict_id"])
+
+
+class _Told(NamedTuple):
+    """What came of one of them."""
+
+    stored: _Stored
+    again: Rerun | None
+    """None where it could not be rerun."""
+    why: str = ""
+    """Why not, one sentence."""
+    differs: Mapping[str, tuple[Any, Any]] = {}
+    """What it says otherwise now, by key: the stored value and the one of now."""
+
+    @property
+    def word(self) -> str:
+        return "not rerun" if self.again is None else "differs" if self.differs else "the same"
+
+
+def rerun(where: str, source: Source, *, as_json: bool) -> int:
+    """Rerun the verdicts that `FILE[#ID]` names, print what came, and return the exit code.
+
+    Raises:
+        UsageError: there is no such file or verdict, or nothing says where the runs are.
+    """
+    path, wanted = _split(where)
+    results = _read(path)
+    chosen = _chosen(results, path, wanted)
+    today = datetime.fromisoformat(results["started_at"]).astimezone().date()
+    with _opened(results, path.parent, source) as session:
+        told = [_again(session, one, today) for one in chosen]
+    if as_json:
+        _print_json(told)
+    else:
+        _print(told, path, where_to_ask=_command(results, path.parent, source), alone=wanted is not None)
+    if any(one.differs for one in told):
+        return ExitCode.FAILED
+    return ExitCode.UNDECIDED if any(one.again is None for one in told) or not told else ExitCode.PASSED
+
+
+# -- which verdicts ----------------------------------------------------------------------------------------------------
+
+
+def _split(where: str) -> tuple[Path, str | None]:
+    if Path(where).is_file() or "#" not in where:
+        return Path(where), None
+    path, _, wanted = where.partition(".json#")
+    return (Path(f"{path}.json"), wanted) if wanted else (Path(where.partition("#")[0]), where.partition("#")[2])
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        results = json.loads(path.read_text(encoding="utf-8"))
+        known = results["schema"] == "clawtrace.results/1"
+    except OSError as error:
+        raise UsageError(f"the results {str(path)!r} cannot be read: {error.strerror}.") from error
+    except (ValueError, KeyError, TypeError):
+        known = False
+    if not known:
+        raise UsageError(f"{str(path)!r} is no `clawtrace.results/1`: `--report json=FILE` of eval writes it.")
+    if "source" not in results:
+        raise UsageError(f"{str(path)!r} was written by an older clawtrace, which did not keep what a rerun needs.")
+    return dict(results)
+
+
+def _chosen(results: Mapping[str, Any], path: Path, wanted: str | None) -> list[_Stored]:
+    stored = [
+        _Stored(case["case_id"], run["run_id"], verdict)
+        for case in results["cases"]
+        for run in case["runs"]
+        for verdict in run["assertions"]
+    ]
+    if wanted is None:
+        return stored
+    for names in (
+        lambda one: (one.name,),
+        lambda one: (one.run_id, one.case_id, one.verdict["id"], f"{one.case_id}/{one.verdict['id']}"),
+    ):
+        if found := [one for one in stored if wanted in names(one)]:
+            return found
+    from clawtrace.assertions.problems import did_you_mean
+
+    hint = did_you_mean(wanted, [one.name for one in stored]) or f"It has {len(stored)} verdicts."
+    raise UsageError(f"{str(path)!r} has no verdict, run, case or assertion {wanted!r}. {hint}")
+
+
+# -- where the runs are ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _opened(results: Mapping[str, Any], folder: Path, source: Source) -> Iterator[Session]:
+    """Open the store or the recordings that the results name, or those that are given."""
+    from clawtrace.session import Session
+
+    told = results["source"]
+    settings = _settings(told, folder)
+    recordings, store = _place(told, folder) if told and not _given(source) else source
+    if recordings:
+        with Session.open(settings=settings) as session:
+            load_recordings(session, recordings)
+            yield session
+        return
+    if store is None:
+        raise UsageError("the runs of these results were not kept: --traces or --store says where they are.")
+    if not store.is_file():
+        raise UsageError(f"the store {str(store)!r} of these results is not there: --store says where it is now.")
+    with Session.open(store, settings=settings) as session:
+        yield session
+
+
+def _given(source: Source) -> bool:
+    return bool(source.recordings) or source.store is not None
+
+
+def _place(told: Mapping[str, Any], folder: Path) -> Source:
+    def here(paths: Sequence[str]) -> tuple[Path, ...]:
+        return tuple(Path(os.path.normpath(folder / path)) for path in paths)
+
+    for path in here([*told["traces"], *told["logs"]]):
+        if not path.exists():
+            raise UsageError(
+                f"the recording {str(path)!r} of these results is not there: --traces says where it is now."
+            )
+    recordings = Recordings(here(told["traces"]), told["runs_by"], told["one_run"], here(told["logs"]))
+    return Source(recordings, None if told["store"] is None else here([told["store"]])[0])
+
+
+def _settings(told: Mapping[str, Any] | None, folder: Path) -> SessionSettings:
+    """Return the settings of the project, with the prices of the assertions file."""
+    from clawtrace.config.assertions_file import load_assertions_file
+    from clawtrace.config.project_file import load_project
+    from clawtrace.config.session_settings import session_settings
+
+    root = Path.cwd() if told is None else folder / told["project"]
+    project = load_project(root if root.is_dir() else Path.cwd(), os.environ)
+    asked = None if told is None or told["assertions"] is None else folder / told["assertions"]
+    if asked is not None and asked.is_file():
+        project = load_assertions_file(str(asked), project, os.environ).project
+    return session_settings(project)
+
+
+# -- asking again ------------------------------------------------------------------------------------------------------
+
+
+def _again(session: Session, stored: _Stored, today: date) -> _Told:
+    from clawtrace.assertions.probe import Probe
+    from clawtrace.assertions.registry import get, parse_assertion
+    from clawtrace.engine.rerun import differences
+    from clawtrace.report.json_report import assertion_of
+    from clawtrace.report.json_text import json_text
+
+    verdict = stored.verdict
+    try:
+        if issubclass(get(verdict["type"]), Probe):
+            return _Told(stored, None, "it looked at the world and not at spans, so that no SQL answers it.")
+        if verdict["asked_run"] and verdict["asked_run"] not in session.run_ids():
+            session.evaluate([stored.run_id], [parse_assertion(verdict["definition"])])  # reads the log that it names
+        again = session.rerun(stored.run_id, verdict, today)
+    except ClawtraceError as error:
+        return _Told(stored, None, str(error))
+    now = json.loads(json_text(assertion_of(again.verdict)))
+    return _Told(stored, again, differs=differences(verdict, now))
+
+
+# -- what is printed ---------------------------------------------------------------------------------------------------
+
+
+def _print(told: Sequence[_Told], path: Path, *, where_to_ask: str, alone: bool) -> None:
+    from clawtrace.cli._data import stdout_paper
+
+    paper = stdout_paper()
+    for one in told:
+        style = {"the same": "green", "differs": "red"}.get(one.word, "yellow")
+        paper.line((one.word, style), (f"  {one.stored.name}", "bold"), (f"  {one.stored.verdict['status']}", ""))
+        if one.again is None:
+            paper.paragraph(one.why, indent="  ")
+        for key, (then, now) in one.differs.items():
+            paper.paragraph(f"{key} was {_value(then)}, and is {_value(now)}", indent="  ")
+        if alone and len(told) == 1 and one.again is not None:
+            _print_whole(one, one.again, where_to_ask, paper)
+    words = [one.word for one in told]
+    counted = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+    click.echo(
+        f"{len(told)} verdict{'' if len(told) == 1 else 's'} of {path}: {counted or 'nothing to rerun'}", err=True
+    )
+
+
+def _print_whole(one: _Told, again: Rerun, where_to_ask: str, paper: Paper) -> None:
+    """Print everything that decided a verdict."""
+    stored = one.stored.verdict
+    paper.paragraph(again.verdict.message, indent="  ")
+    if again.row is None:
+        return
+    if again.wide is not None:
+        _table("the run's row, with what may belong to it", again.wide, paper)
+    _table("the run's row", again.row, paper)
+    if stored["decided_by"]:
+        if again.rows is not None:
+            _table("what the function was given", again.rows, paper)
+        if beside := stored["decided_by"]["beside"]:
+            paper.line()
+            paper.paragraph(_value(beside), first="given from the world: ", indent="  ")
+        paper.line()
+        paper.line((f"decided by {stored['decided_by']['function']}", ""))
+    if again.outcome is not None:
+        holds = {True: "true", False: "false", None: "unknown"}[again.outcome.holds]
+        missing = f", missing {again.outcome.missing}" if again.outcome.missing else ""
+        paper.line((f"holds {holds}, final {str(again.outcome.final).lower()}{missing}", "bold"))
+    scope = "".join(f" --{key} {value}" for key, value in (stored["scope"] or {}).items() if value is not None)
+    paper.line()
+    paper.line((f"the SQL, for {where_to_ask}{scope}:", ""))
+    for line in stored["sql"].splitlines():
+        paper.line((f"  {line}", "dim"))
+
+
+def _table(title: str, answer: Answer, paper: Paper) -> None:
+    from clawtrace.cli._data import print_table
+
+    paper.line()
+    paper.line((f"{title} ({len(answer)})" if len(answer) != 1 else title, ""))
+    print_table(answer.columns, answer.rows)
+
+
+def _command(results: Mapping[str, Any], folder: Path, source: Source) -> str:
+    """Return the command that takes the SQL."""
+    recordings, store = _place(results["source"], folder) if results["source"] and not _given(source) else source
+    if store is not None:
+        return f"clawtrace query --store {store}"
+    how = {"one": " --one-run" + (f" {recordings.run_id}" if recordings.run_id else ""), "file": " --run-per-file"}
+    how["dir"] = " --run-per-dir"
+    paths = "".join([f" --traces {path}" for path in recordings.paths] + [f" --log {path}" for path in recordings.logs])
+    return f"clawtrace query{paths}{how.get(recordings.mode, '')}"
+
+
+def _print_json(told: Sequence[_Told]) -> None:
+    from clawtrace.cli._data import print_json
+
+    print_json({"schema": _SCHEMA, "verdicts": [_as_json(one) for one in told]})
+
+
+def _as_json(one: _Told) -> dict[str, Any]:
+    again, stored = one.again, one.stored.verdict
+    outcome = None if again is None else again.outcome
+    return {
+        "verdict_id": one.stored.name,
+        "rerun": one.word,
+        "why_not": one.why,
+        "status": None if again is None else again.verdict.status.value,
+        "message": None if again is None else again.verdict.message,
+        "holds": None if outcome is None else outcome.holds,
+        "final": None if outcome is None else outcome.final,
+        "missing": "" if outcome is None else outcome.missing,
+        "scope": stored["scope"],
+        "row": _dicts(again and again.row),
+        "row_with_what_is_in_doubt": _dicts(again and again.wide),
+        "function": (stored["decided_by"] or {}).get("function"),
+        "rows": _dicts(again and again.rows),
+        "beside": (stored["decided_by"] or {}).get("beside"),
+        "differs": {key: {"stored": then, "now": now} for key, (then, now) in one.differs.items()},
+        "sql": stored["sql"],
+    }
+
+
+def _dicts(answer: Answer | None) -> list[dict[str, Any]] | None:
+    return None if answer is None else answer.dicts()
+
+
+def _value(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -5,7 +5,8 @@ missing the test is skipped and listed at the end; what ``CLAWTRACE_REQUIRE`` na
 and its tests fail instead.
 
 There are two tiers (CONTRIBUTING.md). A test marked ``full``, or that needs one of `SLOW`, runs with ``--full``
-(`make test-full`) and not without. With ``--full`` everything runs, and property tests try more examples.
+(`make test-full`) and not without; ``smoke`` keeps one test of a module that is marked ``full`` in the first tier. With
+``--full`` everything runs, and property tests try more examples.
 """
 
 from __future__ import annotations
@@ -45,15 +46,22 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, and choose how long property tests search."""
     config.addinivalue_line("markers", "needs(name, …): what the machine must have; names are in tests/conftest.py")
     config.addinivalue_line("markers", "full: of the second tier, `make test-full`")
+    config.addinivalue_line("markers", "smoke: of the first tier all the same, in a module that is marked `full`")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of this tier."""
     if config.getoption("--full"):
         return
-    slow = {item for item in items if item.get_closest_marker("full") is not None or SLOW.intersection(_needs(item))}
+    slow = {item for item in items if _of_second_tier(item)}
     config.hook.pytest_deselected(items=[item for item in items if item in slow])
     items[:] = [item for item in items if item not in slow]
+
+
+def _of_second_tier(item: pytest.Item) -> bool:
+    if SLOW.intersection(_needs(item)):
+        return True
+    return item.get_closest_marker("full") is not None and item.get_closest_marker("smoke") is None
 
 
 def _needs(item: pytest.Item) -> list[str]:

@@ -17,6 +17,8 @@ from clawtrace.campaign.layout import campaign_lock
 from clawtrace.errors import ConfigError, StoreError, StoreLockedError
 from clawtrace.model.verdict import Status
 
+pytestmark = pytest.mark.full
+
 
 def statuses(result) -> dict[str, Status]:
     return {found.case_id: found.status for found in result.results}
@@ -27,6 +29,7 @@ def reasons(result) -> dict[str, str]:
 
 
 class TestOutcomes:
+    @pytest.mark.smoke
     def test_a_run_is_announced_run_closed_and_judged(self, project):
         """The record tells how the agent ended, with the ids that its environment carried."""
         project.case("a", 'echo "$TRACEPARENT"; exit 3')
@@ -51,6 +54,7 @@ class TestOutcomes:
 
         assert [type(event) for event in project.events] == [PlanReady, RunStarted, RunJudging, RunFinished]
 
+    @pytest.mark.smoke
     def test_results_are_in_the_order_of_the_plan(self, project):
         """Whichever run ends first, the report's order is the plan's."""
         project.case("a", "sleep 0.5")
@@ -96,6 +100,7 @@ class TestSideBySide:
 
 
 class TestStops:
+    @pytest.mark.smoke
     def test_fail_fast_leaves_the_rest_out(self, project):
         """After the first failed case nothing new starts, and the rest is reported as not run."""
         project.case("a", "exit 0")

@@ -13,6 +13,8 @@ import pytest
 from tests.cli.conftest import PROGRAM, clean_environment
 from tests.cli.test_reuse import AGENT, SEARCHED, Project, reused
 
+pytestmark = pytest.mark.full
+
 QUARANTINED = """\
 schema_version: 1
 suite_id: s
@@ -43,6 +45,7 @@ def project(tmp_path, program):
 
 
 class TestLastFailed:
+    @pytest.mark.smoke
     def test_only_what_did_not_pass(self, project):
         """It is reused like any other run, or run again with `--no-reuse`."""
         project.eval()
@@ -468,6 +471,7 @@ def test_watch_runs_what_an_edit_touches_until_it_is_ended(project):
 
 
 class TestStoredRuns:
+    @pytest.mark.smoke
     def test_an_exported_run_is_the_same_when_it_is_read_again(self, project, tmp_path_factory):
         """Span by span and fact by fact, but for what only its campaign knew."""
         project.eval()

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 AGENT = Path(__file__).with_name("agent.py")
 TOKEN = "k3y,with=odd/signs+and%41"
 PROJECT = f"receiver: {{auth_token: '{TOKEN}'}}\n"

@@ -15,6 +15,8 @@ from jsonschema_rs import validator_for
 
 from clawtrace.campaign.comparison import Comparison
 
+pytestmark = pytest.mark.full
+
 PROGRAM = Path(sys.executable).parent / "clawtrace"
 AGENT = Path(__file__).with_name("flaky_agent.py")
 UNWANTED = ("OTEL_", "CLAWTRACE_", "NO_COLOR", "CI", "FORCE_COLOR", "COLUMNS")
@@ -199,6 +201,7 @@ class TestComparison:
         assert suite.run(6).returncode == 1
         return suite
 
+    @pytest.mark.smoke
     def test_the_faults_are_found_and_nothing_else(self, later) -> None:
         """A fault in five of six runs is a regression of the pass rate, three times the tokens one of tokens; exit 1."""
         code, found = later.compare("compare", "main", "s", "--fail-on", "pass-rate")

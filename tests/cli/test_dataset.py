@@ -8,6 +8,8 @@ import sys
 import pytest
 from tests.cli.test_reuse import AGENT, Project, reused
 
+pytestmark = pytest.mark.full
+
 CASE = f"""\
 schema_version: 1
 case_id: qa
@@ -72,6 +74,7 @@ def refused(project) -> str:
 
 
 class TestRows:
+    @pytest.mark.smoke
     def test_each_row_is_a_case(self, project):
         """It has an id, is judged by its own values, and reports say which case file it is of."""
         runs = project.eval()

@@ -14,6 +14,8 @@ import pytest
 
 from clawtrace.store.owner import Owner, write_owner
 
+pytestmark = pytest.mark.full
+
 Program = Callable[..., subprocess.CompletedProcess[str]]
 PROTOCOLS = [
     "OTLP/gRPC",
@@ -37,6 +39,7 @@ def of(done: subprocess.CompletedProcess[str], check: str) -> list[tuple[str, st
     return [(found["status"], found["message"]) for found in findings(done) if found["check"] == check]
 
 
+@pytest.mark.smoke
 def test_a_healthy_machine_is_told_so(program: Program, tmp_path: Path):
     """Exit 0: versions, ports, and a span over each protocol that is in its run; nothing is written."""
     done = program("doctor", "--json")

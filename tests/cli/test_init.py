@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+pytestmark = pytest.mark.full
+
 AGENT = Path(__file__).parent / "agent.py"
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -35,6 +37,7 @@ def files_in(folder: Path) -> set[str]:
     return {name for name in found if not name.startswith("outputs/")}
 
 
+@pytest.mark.smoke
 def test_a_command_becomes_a_case_that_passes_at_once(program: Program, tmp_path: Path):
     """Files are written with assertions that hold of the trial; the command that is printed next exits with 0."""
     done = program("init", "--yes", "--command", command("search write"), "--message", "Find {it} & write it down: #1")

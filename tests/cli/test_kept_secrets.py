@@ -12,6 +12,8 @@ from tests.cli.conftest import PROGRAM, clean_environment
 from tests.cli.test_reuse import AGENT, Project
 from tests.receiver.secret_samples import SAMPLES
 
+pytestmark = pytest.mark.full
+
 KEY = SAMPLES["openai-4"].secret
 VALUE = "hunter-" + "2-of-the-environment"
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import PROGRAM, clean_environment
 
+pytestmark = pytest.mark.full
+
 AGENT = Path(__file__).with_name("agent.py")
 CASES = {"a": "search", "b": "search read", "c": "search exit=1"}
 OF_ONE_CAMPAIGN = {
@@ -112,6 +114,7 @@ def resumes(tmp_path: Path, undisturbed, how: signal.Signals, seed: int) -> None
 class TestAtAnyInstant:
     """Each finished run is judged as if nothing had happened, and each other one is run."""
 
+    @pytest.mark.smoke
     def test_once(self, tmp_path, undisturbed, how):
         """In the middle: a run has ended, and agents are at work."""
         expected, _ = undisturbed

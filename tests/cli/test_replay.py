@@ -13,6 +13,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from clawtrace.session import Session
 
+pytestmark = pytest.mark.full
+
 AGENT = Path(__file__).with_name("agent.py")
 HEAD = "schema_version: 1\ncase_id: {0}\ntitle: {0}\n"
 
@@ -46,6 +48,7 @@ def replayed(project, store: str, run_id: str) -> None:
     )
 
 
+@pytest.mark.smoke
 def test_a_stored_run_is_replayed(project, program, tmp_path):
     """The new run has its own id and case, the stored spans, and the stored exit code."""
     program("eval", "--suite", "first")

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def asked(recordings, tmp_path):
@@ -14,6 +16,7 @@ def asked(recordings, tmp_path):
     return ("eval", "--traces", recordings / "pydantic-ai/one_tool/traces.otlp.jsonl", "--assertions", "checks.yaml")
 
 
+@pytest.mark.smoke
 def test_one_that_fails_hides_no_result(program, asked, tmp_path):
     """The verdict is told, the other report is there, and the exit code says that something broke."""
     (tmp_path / "nowhere").symlink_to(tmp_path / "gone")

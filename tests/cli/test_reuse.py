@@ -13,6 +13,8 @@ from tests.cli.conftest import clean_environment
 
 from clawtrace.session import Session
 
+pytestmark = pytest.mark.full
+
 PROGRAM = Path(sys.executable).parent / "clawtrace"
 AGENT = Path(__file__).with_name("agent.py")
 
@@ -85,6 +87,7 @@ def reused(runs):
 
 
 class TestWhatIsReused:
+    @pytest.mark.smoke
     def test_nothing_edited_runs_nothing(self, project):
         """The second time no agent is started, and the report says so."""
         assert project.eval() == {("a", 1): (True, "pass"), ("b", 1): (True, "pass")}
@@ -251,6 +254,7 @@ class TestWhatIsReused:
 class TestWhatIsNotKnown:
     """Where nobody says which code an agent loads, an edit of it could not be seen: no later campaign reuses its runs."""
 
+    @pytest.mark.smoke
     def test_an_edit_outside_of_the_project_is_never_green(self, project, tmp_path_factory):
         """The usual layout: `/agent` beside `/evals`. The summary says what would let runs be reused."""
         outside = tmp_path_factory.mktemp("agent")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 AGENT = Path(__file__).with_name("agent.py")
 
 
@@ -36,6 +38,7 @@ def test_shows_the_trace_and_keeps_stdout(run) -> None:
     assert run(words="search exit=7").returncode == 7
 
 
+@pytest.mark.smoke
 def test_judges(run, tmp_path) -> None:
     """With assertions the exit code is the verdict's: 0 although the agent exits 7, 1 although it exits 0."""
     passed = run("--assertions", "checks.yaml", "--report", "json=r.json", words="search exit=7")
@@ -58,6 +61,7 @@ def test_passthrough_gives_the_commands_code(run) -> None:
     assert "exit 1: something failed" in done.stderr
 
 
+@pytest.mark.smoke
 def test_no_trace_is_not_green(run) -> None:
     """A command that exports nothing is skipped: exit 3, and it says once where to look."""
     done = run("--assertions", "checks.yaml", words="search silent")

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 PROGRAM = Path(sys.executable).parent / "clawtrace"
 AGENT = Path(__file__).with_name("agent.py")
 
@@ -59,6 +61,7 @@ def results(tmp_path: Path):
     return read
 
 
+@pytest.mark.smoke
 def test_a_good_suite_passes_and_leaves_its_results(project, program, results, tmp_path) -> None:
     """Exit 0; reports and the span store are in the campaign's folder, and the store can be inspected."""
     project(first="search", second="search report")
@@ -111,6 +114,7 @@ def test_what_authors_say_is_in_the_results(project, program, results, tmp_path)
     }
 
 
+@pytest.mark.smoke
 def test_a_forbidden_tool_fails_one_case_only(project, program, results) -> None:
     """Exit 1; the other case still passes; the failure is shown in its tree."""
     project(good="search", bad="search rm")
@@ -242,6 +246,7 @@ class TestEnding:
             running.kill()
         running.communicate()
 
+    @pytest.mark.smoke
     def test_ctrl_c_ends_the_agent_and_tells_what_is_there(self, waiting, tmp_path) -> None:
         """SIGINT: the agent is ended, reports are written, the run is listed as not run, exit 130."""
         running, agent = waiting

@@ -6,7 +6,11 @@ import socket
 import sys
 from pathlib import Path
 
+import pytest
+
 from clawtrace.session import Session
+
+pytestmark = pytest.mark.full
 
 AGENT = Path(__file__).with_name("agent.py")
 RUN = ("run", "--", sys.executable, str(AGENT), "search")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 CASE = """\
 schema_version: 1
 case_id: c
@@ -47,6 +49,7 @@ def suite(tmp_path: Path, program):
     return run
 
 
+@pytest.mark.smoke
 def test_files_are_judged_in_the_runs_own_workspace(suite) -> None:
     """All three notations reach the same probes; what setup made is stale; no trace is needed."""
     ended, verdicts, _ = suite(

@@ -15,6 +15,8 @@ import pytest
 
 from clawtrace.testing import load_script
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 
@@ -65,6 +67,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Evaluated:
     return quickstart(tmp_path_factory.mktemp("healthy"))
 
 
+@pytest.mark.smoke
 def test_everything_passes(healthy: Evaluated):
     """Both agents pass every assertion, on complete traces, with exit code 0."""
     assert healthy.code == 0, healthy.stdout + healthy.stderr
@@ -75,6 +78,7 @@ def test_everything_passes(healthy: Evaluated):
     assert (healthy.results["totals"]["runs"], healthy.results["totals"]["passed"]) == (2, 2)
 
 
+@pytest.mark.smoke
 def test_the_traces_are_those_of_the_scripts(healthy: Evaluated):
     """Spans that were exported over gRPC and over HTTP all arrived: calls and tools are the script's, once each."""
     assert healthy.run("refund")["trace"]["spans"] == 1 + 3 + 2
@@ -85,6 +89,7 @@ def test_the_traces_are_those_of_the_scripts(healthy: Evaluated):
     assert healthy.evidence("research", "tool_sequence") == ["execute_tool ask_researcher", "execute_tool search_notes"]
 
 
+@pytest.mark.smoke
 def test_tokens_and_cost_are_those_of_the_scripts(healthy: Evaluated):
     """Sums of tokens are the scripts'; the cost is model_pricing's for one agent, the recorded one for the other."""
     for case in ("refund", "research"):

@@ -14,6 +14,8 @@ import yaml
 
 from clawtrace.assertions.registry import names
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 
@@ -123,6 +125,7 @@ def test_the_threshold_of_the_suite_can_fail_it(tmp_path: Path):
     assert done.code == 1, done.text
 
 
+@pytest.mark.smoke
 def test_every_type_has_an_example():
     """Each assertion type stands in a case or assertions file of configs/, but for those that need a gateway or OpenClaw."""
     text = "\n".join(path.read_text() for path in (ROOT / "configs").rglob("*.yaml") if "schemas" not in path.parts)
@@ -132,6 +135,7 @@ def test_every_type_has_an_example():
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").rglob("*.yaml")), ids=lambda path: path.parent.name)
+@pytest.mark.smoke
 def test_every_example_names_its_schema(path: Path):
     """Editors find the JSON Schema of each configuration file; scripts of the scripted model and workspaces have none."""
     if path.name == "script.yaml" or "workspace" in path.parts:

@@ -14,6 +14,8 @@ from clawtrace.errors import UsageError
 from clawtrace.model.run import RunRecord
 from clawtrace.session import Session
 
+pytestmark = pytest.mark.full
+
 TRACE, OTHER = "ab" * 16, "cd" * 16
 
 

@@ -21,6 +21,8 @@ from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import Status
 from clawtrace.session import Session
 
+pytestmark = pytest.mark.full
+
 QUICK_MS = 100
 NEVER_MS = 3_600_000
 """A delay that no test waits for: what is exported is what a message says `flush` of."""
@@ -113,6 +115,7 @@ def codes(found) -> list[str]:
 class TestClosedByEvidence:
     """Every turn's entry span is here: nothing is waited for any more."""
 
+    @pytest.mark.smoke
     def test_the_forbidden_tool_in_turn_two(self, standing):
         """The exporter sends what the second turn did after the command has ended: it counts."""
         standing.start(QUICK_MS)

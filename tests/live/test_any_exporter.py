@@ -12,6 +12,8 @@ from live_suite import HERE, Suite, only
 
 from clawtrace.model.verdict import Status
 
+pytestmark = pytest.mark.full
+
 ANNOUNCED = pytest.mark.parametrize("announced", ["grpc", "http/protobuf"])
 PACKAGES = (
     "@opentelemetry/api@1",
@@ -32,6 +34,7 @@ def judged(suite: Suite, command: str, announced: str, *tools: str) -> None:
 
 
 @ANNOUNCED
+@pytest.mark.smoke
 def test_python_with_both_in_one_process(suite, announced):
     """OpenTelemetry's own exporters, one of each kind, neither with an address."""
     judged(suite, f"{sys.executable} {HERE}/exporters.py grpc http", announced, "grpc", "http")

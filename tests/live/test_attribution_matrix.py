@@ -25,6 +25,8 @@ from clawtrace.runners.command import CommandRunner, CommandSettings
 from clawtrace.session import Session
 from clawtrace.store.duckdb import DuckStore
 
+pytestmark = pytest.mark.full
+
 ALL = ("grpc", "http/protobuf", "http/json")
 HTTP = ("http/protobuf", "http/json")
 SDK = ("grpc", "http/protobuf")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import pytest
 from live_suite import HERE, only, plain_span
 from otlp_wire import as_json
 
@@ -13,7 +14,10 @@ from clawtrace.config.session_settings import session_settings
 from clawtrace.model.verdict import Status
 from clawtrace.session import Session
 
+pytestmark = pytest.mark.full
 
+
+@pytest.mark.smoke
 def test_runs_side_by_side_keep_their_own_spans(suite):
     """Eight agents at once, over gRPC and both kinds of HTTP: each run has exactly its own calls."""
     protocols = ["grpc", "http/protobuf"] * 4

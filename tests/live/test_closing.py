@@ -14,6 +14,8 @@ from live_suite import NOT_DELETED, Suite, only, plain_span
 
 from clawtrace.model.verdict import Status
 
+pytestmark = pytest.mark.full
+
 linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="orphans can be adopted on Linux only")
 AT_ONCE = 1.0
 """Seconds; half of `settle_ms`."""
@@ -40,6 +42,7 @@ class TestWholeTraces:
     """Nothing was lost: the answer is yes or no."""
 
     @PROTOCOLS
+    @pytest.mark.smoke
     def test_flush_at_exit(self, suite, protocol):
         """An agent that shuts its exporter down is judged at once, with everything."""
         found = suite.judge("$AGENT flush read write", only("read", "write"), f"  telemetry: {protocol}\n")
@@ -48,6 +51,7 @@ class TestWholeTraces:
         assert closed_at_once(suite, found)
 
     @PROTOCOLS
+    @pytest.mark.smoke
     def test_children_before_parents(self, suite, protocol):
         """A simple processor exports each child before its parent; nothing is judged in between."""
         found = suite.judge("$AGENT children_first read write", only("read", "write"), f"  telemetry: {protocol}\n")

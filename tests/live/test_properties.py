@@ -23,6 +23,8 @@ from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.session import Session
 
+pytestmark = pytest.mark.full
+
 TOOLS = ("read", "write", "delete_all")
 PROTOCOLS = ("grpc", "http/protobuf", "http/json")
 ASSERTIONS = [
@@ -272,6 +274,7 @@ def test_a_verdict_on_an_open_run_is_final_or_inconclusive(bench, request):
     check()
 
 
+@pytest.mark.smoke
 def test_a_span_that_joins_two_calls_into_one(bench):
     """Two tool spans of one name are one call once the span between them is known; so nothing was final before."""
     layers = [
@@ -287,6 +290,7 @@ def test_a_span_that_joins_two_calls_into_one(bench):
     assert not early & {"at-most-3", "strict"}
 
 
+@pytest.mark.smoke
 def test_a_span_that_joins_two_model_calls_into_one(bench):
     """The same for model calls."""
     layers = [Item("chat", "read", 0, False, False, False, 40, False)]
@@ -299,6 +303,7 @@ def test_a_span_that_joins_two_model_calls_into_one(bench):
     assert not early & {"at-most-2-answers", "tokens"}
 
 
+@pytest.mark.smoke
 def test_what_cannot_be_joined_is_final_while_the_run_is_open(bench):
     """Calls side by side below a root that is known are counted for good."""
     layers = [Item("agent", "read", 0, False, False, False, 0, False)]

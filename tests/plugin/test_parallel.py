@@ -32,6 +32,7 @@ def in_thread(work: Callable[[], object]) -> None:
     thread.join()
 
 
+@pytest.mark.full
 def test_captures_in_threads_keep_apart():
     """Eight threads, eight open captures, spans that interleave: each sees its own and all of them."""
     barrier = threading.Barrier(WORKERS, timeout=60)
@@ -53,6 +54,7 @@ def test_captures_in_threads_keep_apart():
     assert found == [[f"tool_{number}_{step}" for step in range(3)] for number in range(WORKERS)]
 
 
+@pytest.mark.full
 def test_captures_in_tasks_keep_apart():
     """Tasks of one thread that take turns inside of their agents, with tools in worker threads of asyncio."""
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 AGENTS = """
 import pytest
 from clawtrace.expect import tool_not_invoked, tool_sequence, tool_was_called
@@ -26,6 +28,7 @@ def test_forbidden(clawtrace_trace):
 """
 
 
+@pytest.mark.smoke
 def test_a_failed_check_shows_the_tree_where_the_test_asked(run_pytest):
     """Pytest's report points at the line of the test, not into clawtrace, and has sentence and marked tree."""
     done = run_pytest(AGENTS + MANY, "-k", "forbidden")

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 
@@ -76,6 +78,7 @@ def _name(distribution_name: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution_name).lower()
 
 
+@pytest.mark.smoke
 def test_what_is_imported_is_declared():
     """Each package that the source imports, at its top or inside of a function, is a dependency that pyproject.toml names."""
     imported: set[str] = set()
@@ -93,6 +96,7 @@ def test_what_is_imported_is_declared():
     assert unnamed == {}
 
 
+@pytest.mark.smoke
 def test_a_plain_installation_is_small():
     """With all that it asks for, clawtrace takes at most 250 MB on disk, and the SDK is among it."""
     wanted, found = list(_declared()), {}

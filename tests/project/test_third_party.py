@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 EXAMPLE = Path(__file__).parents[2] / "docs/examples/clawtrace-max-words"
 RECORDING = Path(__file__).parents[1] / "recordings/pydantic-ai/one_tool"
 
@@ -31,6 +33,7 @@ def installed(tmp_path_factory):
     return clawtrace
 
 
+@pytest.mark.smoke
 def test_it_is_listed_and_explained(installed):
     """It stands among the built-in types, and its own docstring is its help."""
     listed = installed("assertions", "--json")

@@ -26,6 +26,8 @@ class L:
     body: str = ""
     event_name: str = ""
     """The record's own name, where that is not `name`."""
+    trace: str = ""
+    """The trace that it names without a span."""
 
 
 def put_logs(lab: Lab, *records: L, run: str = "r", arrival: int = 50) -> Lab:
@@ -35,7 +37,7 @@ def put_logs(lab: Lab, *records: L, run: str = "r", arrival: int = 50) -> Lab:
     for n, r in enumerate(records):
         b.time_ns.append(r.at * 1_000_000)
         b.observed_ns.append(r.at * 1_000_000)
-        b.trace_id.append(TRACE if r.span else "")
+        b.trace_id.append(TRACE if r.span else r.trace)
         b.span_id.append(hex_id(r.span) if r.span else "")
         b.flags.append(0)
         b.severity_text.append("INFO")

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from building import Lab, S, agent, chat
+from building import TRACE, Lab, S, agent, chat
 from log_records import L, put_logs
 
 CLAUDE = "com.anthropic.claude_code.tracing"
@@ -91,6 +91,15 @@ class TestJoin:
 
     def test_the_name_is_the_attribute_before_the_records_own(self, lab: Lab) -> None:
         record = api_request()
+        record.event_name = "event src/telemetry.rs:703"
+        put_logs(lab.put(turn(), request("a")), record)
+
+        assert lab.rows("SELECT response_model FROM llm_calls") == [("m-2025",)]
+
+    def test_the_name_may_stand_in_the_attribute_of_exporters_that_have_no_place_for_it(self, lab: Lab) -> None:
+        """`otel.event.name` is where the conventions put a record's own name then."""
+        record = api_request()
+        record.attrs["otel.event.name"], record.name = record.name, ""
         record.event_name = "event src/telemetry.rs:703"
         put_logs(lab.put(turn(), request("a")), record)
 
@@ -308,6 +317,30 @@ class TestGenAiEvents:
         put_logs(lab, L("gen_ai.client.inference.operation.details", 6, attrs=told))
 
         assert lab.totals("llm_calls", "input_tokens") == (1, 7)
+
+
+    @pytest.mark.parametrize(("calls", "answer"), [("a", "Hi"), ("ab", None)])
+    @pytest.mark.parametrize("form", ["details", "choice"])
+    def test_an_event_that_names_only_its_trace_is_of_the_one_call_there(
+        self, lab: Lab, calls: str, answer: str | None, form: str
+    ) -> None:
+        """Of several calls it may be any one's; the one call of another trace it is not."""
+        message = {"role": "assistant", "parts": [{"type": "text", "content": "Hi"}]}
+        record = L("gen_ai.client.inference.operation.details", 6, attrs={
+            "gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps([message])
+        }, trace=TRACE)  # fmt: skip
+        if form == "choice":
+            record = L("gen_ai.choice", 6, body=json.dumps({"index": 0, "message": {"content": "Hi"}}), trace=TRACE)
+        lab.put(agent("g"), *(chat(id, "g", at=1) for id in calls))
+        put_logs(lab, record)
+        other = chat("z", at=200)
+        other.trace = f"{7:032x}"
+        lab.put(other, run="elsewhere")
+        put_logs(lab, record, run="elsewhere")
+
+        assert lab.rows("SELECT DISTINCT text FROM messages WHERE run_id = 'r'") == ([(answer,)] if answer else [])
+        assert lab.totals("llm_calls") == (len(calls),)
+        assert lab.rows("SELECT text FROM messages WHERE run_id = :run", "elsewhere") == []
 
 
 class TestBatches:

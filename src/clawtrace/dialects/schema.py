@@ -42,9 +42,9 @@ class JoinPair(_Words):
     """By how much the record's number is ahead of the other."""
 
 
-JoinPart = Literal["span", "parent", "inside", "around", "latest"] | str | JoinPair
-"""What a record and its span have in common: ``span``, they name the same span; ``parent``, the record names the span's
-parent; ``inside``, the record names the span or one below it, and the span is the nearest; ``around``, the record names a
+JoinPart = Literal["span", "only_in_trace", "parent", "inside", "around", "latest"] | str | JoinPair
+"""What a record and its span have in common: ``span``, they name the same span; ``only_in_trace``, the record names a trace
+and no span, and the span is the only one of its kind there; ``parent``, the record names the span's parent; ``inside``, the record names the span or one below it, and the span is the nearest; ``around``, the record names a
 span above it; ``latest``, of those that are equal otherwise the span is the last that had ended when the record was written,
 whether it says that it failed or not; the name of a column that both fill alike; or a pair of attributes."""
 
@@ -53,7 +53,7 @@ class EventRule(_Words):
     """What a log record tells: a row of a kind, or facts of a span.
 
     Inside of it `key` means the record's attribute, ``log.body`` its body, ``log.event`` its name and body as one JSON
-    object, and ``span.name`` the event's name: its attribute ``event.name`` before the record's own.
+    object, and ``span.name`` the event's name: its attribute ``event.name``, or ``otel.event.name``, before the record's own.
     """
 
     log: list[str]
@@ -84,7 +84,7 @@ class EventRule(_Words):
     def _known_words(self) -> EventRule:
         parts = {part for step in self.join for part in step if isinstance(part, str)}
         unknown = [name for name in self.columns if name not in COLUMN_TYPES]
-        unknown += sorted(parts - {"span", "parent", "inside", "around", "latest"} - set(COLUMN_TYPES))
+        unknown += sorted(parts - {"span", "only_in_trace", "parent", "inside", "around", "latest"} - set(COLUMN_TYPES))
         if unknown:
             raise ValueError(f"unknown columns: {', '.join(unknown)}")
         if (self.stands == "beside") != (not self.join):

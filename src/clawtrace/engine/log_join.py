@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from clawtrace.dialects.schema import EventRule, JoinPair, JoinPart
 from clawtrace.engine.log_rows import Record, Row, RunRows, comparable
 
 __all__ = ["join_records", "separate_attempts"]
 
-_STRUCTURE = frozenset(("span", "parent", "inside", "around"))
+_STRUCTURE = frozenset(("span", "only_in_trace", "parent", "inside", "around"))
 
 
 def join_records(run: RunRows, rule: EventRule, records: Sequence[Record], new: int) -> list[Row]:
@@ -57,10 +57,11 @@ def separate_attempts(rows: Sequence[Row]) -> list[Row]:
 def _step(run: RunRows, rule: EventRule, step: Sequence[JoinPart], left: list[Record], taken: set[int]) -> list[Record]:
     """Join by one list of parts; return the records that found no row."""
     below = run.first_below(rule.is_) if "around" in step else {}
+    alone = run.traces_of_one(rule.is_) if "only_in_trace" in step else {}
     asking: dict[Hashable, list[Record]] = defaultdict(list)
     unjoined = []
     for record in left:
-        key = _key_of_record(run, rule, step, record, below)
+        key = _key_of_record(run, rule, step, record, below, alone)
         if key is None:
             unjoined.append(record)
         else:
@@ -141,7 +142,12 @@ class _Free:
 
 
 def _key_of_record(
-    run: RunRows, rule: EventRule, step: Sequence[JoinPart], record: Record, below: dict[int, Row]
+    run: RunRows,
+    rule: EventRule,
+    step: Sequence[JoinPart],
+    record: Record,
+    below: Mapping[int, Row],
+    alone: Mapping[str, int],
 ) -> Hashable | None:
     parts: list[Hashable] = []
     for part in step:
@@ -151,6 +157,8 @@ def _key_of_record(
             continue
         elif part in ("span", "parent"):
             parts.append(record.named)
+        elif part == "only_in_trace":
+            parts.append(alone.get(record.trace_id) if record.named is None else None)
         elif part in _STRUCTURE:
             named = run.received(record.named)
             found = None
@@ -182,7 +190,7 @@ def _key_of_row(step: Sequence[JoinPart], row: Row) -> Hashable | None:
 
 def _agreement(step: Sequence[JoinPart], one: Record | Row) -> tuple[Hashable, ...]:
     """What both sides agree on besides: which model calls failed, and who wrote it where no id of a span says so."""
-    if "span" in step:
+    if "span" in step or "only_in_trace" in step:
         return ()
     failed = one.failed if one.kind == "llm" and "latest" not in step else None
     return (failed,) if any(part in _STRUCTURE for part in step if isinstance(part, str)) else (failed, one.dialect)

@@ -27,6 +27,8 @@ class Record:
     failed: bool
     named: SpanKey | None
     """The span that the record names."""
+    trace_id: str
+    """The trace that it names; empty for none."""
     at_ns: int
     columns: dict[str, Any]
     attributes: dict[str, str | None]
@@ -75,6 +77,14 @@ class RunRows:
         for row in rows:
             row.parent = None if row.above is None else self._by_key.get(row.above)
         self._nearest: dict[tuple[str, int], Row | None] = {}
+
+    def traces_of_one(self, kind: str) -> dict[str, int]:
+        """Return the traces that have exactly one span of a `kind`, with its number."""
+        found: dict[str, list[int]] = {}
+        for row in self.rows:
+            if row.kind == kind and row.record is None:
+                found.setdefault(row.key[0], []).append(row.sid)
+        return {trace_id: sids[0] for trace_id, sids in found.items() if len(sids) == 1}
 
     def received(self, key: SpanKey | None) -> Row | None:
         """Return the span of this key."""

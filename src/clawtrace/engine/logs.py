@@ -207,7 +207,7 @@ class _Batch:
         ):
             named = (trace_id, span_id) if span_id else None
             record = Record(
-                sid, rule, run_no, dialect, kind, failed, named, at_ns, dict(zip(self._columns, values, strict=True)),
+                sid, rule, run_no, dialect, kind, failed, named, trace_id, at_ns, dict(zip(self._columns, values, strict=True)),
                 dict(zip(self._keys, attributes, strict=True)),
             )  # fmt: skip
             found.setdefault((run_no, rule), []).append(record)

@@ -168,6 +168,18 @@ class TestClaudeCode:
         assert lab.rows("SELECT arguments FROM tool_calls ORDER BY call_no") == [(whole,), (None,)]
         assert lab.rows("SELECT DISTINCT tool_call_no, text FROM commands ORDER BY 1") == [(1, "ls"), (2, None)]
 
+    def test_without_logs_spans_tell_the_command_and_its_output(self, lab: Lab) -> None:
+        """The arguments stand in log events only; the command of a shell on the tool's span, its output in an event of it."""
+        ran = tool("t", full_command="cd app && make test")
+        ran.events = [("tool.output", {"output": "1 passed"})]
+        lab.put(turn(), ran, tool("u", at=20, full_command="make te", full_command_truncated=True), tool("v", at=30))
+
+        assert lab.rows("SELECT tool_call_no, text, output FROM commands WHERE command_no = 1 ORDER BY tool_call_no") == [
+            (1, "cd app && make test", "1 passed"), (2, None, None), (3, None, None),
+        ]  # fmt: skip
+        assert lab.rows("SELECT text FROM commands WHERE simple ORDER BY command_no") == [("cd app",), ("make test",)]
+        assert lab.rows("SELECT arguments, result FROM tool_calls WHERE call_no = 1") == [(None, "1 passed")]
+
     def test_a_sub_agent_is_named_by_the_tool_that_started_it(self, lab: Lab) -> None:
         lab.put(
             turn(), tool("t", tool_name="Agent", subagent_type="reviewer"), part("x", "t", "execution"),
@@ -317,7 +329,6 @@ class TestGenAiEvents:
         put_logs(lab, L("gen_ai.client.inference.operation.details", 6, attrs=told))
 
         assert lab.totals("llm_calls", "input_tokens") == (1, 7)
-
 
     @pytest.mark.parametrize(("calls", "answer"), [("a", "Hi"), ("ab", None)])
     @pytest.mark.parametrize("form", ["details", "choice"])

@@ -46,6 +46,7 @@ COLUMN_TYPES: dict[str, Literal["text", "integer", "decimal", "list"]] = {
     "tool_call_id": "text",
     "tool_arguments": "text",
     "tool_result": "text",
+    "tool_command": "text",
     "exit_code": "integer",
     "exchange_id": "text",
     "exchange_session": "text",
@@ -69,7 +70,8 @@ COLUMN_TYPES: dict[str, Literal["text", "integer", "decimal", "list"]] = {
 """The columns a dialect can fill from one span, with the type that their text is read as.
 
 `owner_agent` is the name of the agent at whose work the span was done, where the span says it of itself; `parent_agent`
-the name of the agent that called this one. `prompt_id` is what the spans of one user's prompt share, where a trace is not a
+the name of the agent that called this one. `tool_command` is the shell command of a tool call, where it stands apart from
+the arguments. `prompt_id` is what the spans of one user's prompt share, where a trace is not a
 turn. `exchange_id`, within `exchange_session`, is what both sides of one tool call on a wire know. `attempts` is how many requests one span stands for. `rollup_*` are totals that stand in for model calls that nobody recorded.
 """
 

@@ -67,19 +67,15 @@ def unsplit(found: Sequence[Command]) -> int:
 def _of_call(number: int, call: ToolCall, rules: Sequence[ShellRule]) -> Iterator[Command]:
     """Yield what a shell was called with; the first rule whose command stands in the arguments counts."""
     given = _loads(call.arguments)
-    if not isinstance(given, dict):
-        yield _whole(number, call, rules[0], None)
-        return
-    for rule in rules:
-        text = _text(_first(given, rule.command))
-        if text:
-            whole = _whole(number, call, rule, text)
-            parts = list(_parts(whole)) if rule.syntax == "posix" else []
-            yield whole._replace(last_no=parts[-1].command_no) if parts else whole
-            yield from parts[1:]
-            return
-    if any(value for value in given.values() if isinstance(value, str | list | dict)):
-        # It was given something, under a name that no rule knows.
+    named = ((rule, _text(_first(given, rule.command))) for rule in rules)
+    rule, text = next(((rule, text) for rule, text in named if text), (rules[0], call.command))
+    if text:
+        whole = _whole(number, call, rule, text)
+        parts = list(_parts(whole)) if rule.syntax == "posix" else []
+        yield whole._replace(last_no=parts[-1].command_no) if parts else whole
+        yield from parts[1:]
+    elif not isinstance(given, dict) or any(isinstance(value, str | list | dict) and value for value in given.values()):
+        # Nothing was captured, or it was given something under a name that no rule knows.
         yield _whole(number, call, rules[0], None)
 
 

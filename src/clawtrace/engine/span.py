@@ -56,6 +56,8 @@ class Span(NamedTuple):
     tool_call_id: str | None = None
     tool_arguments: str | None = None
     tool_result: str | None = None
+    tool_command: str | None = None
+    """The shell command that it ran, where that stands apart from its arguments."""
     exchange_id: str | None = None
     """What both sides of one tool call on a wire know of it, within `exchange_session`."""
     final_output: str | None = None

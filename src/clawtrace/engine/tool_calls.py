@@ -38,6 +38,8 @@ class ToolCall:
     error: str | None
     source: Literal["span", "message", "log"]
     exit_code: int | None
+    command: str | None
+    """The shell command, where its span tells it apart from the arguments."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -113,7 +115,8 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
         outcome = _outcome(layers)
     return Execution(
         outer, told.tool_call_id, told.tool_name, agent, turn, start_ns, end_ns, told.tool_arguments, told.tool_result,
-        outcome, error, "log" if told.source == "log" else "span", told.exit_code, number,
+        outcome, error, "log" if told.source == "log" else "span", told.exit_code, told.tool_command,
+        number,
     )  # fmt: skip
 
 
@@ -156,6 +159,7 @@ def _executed(execution: Execution, request: Request | None, results: dict[int, 
     return ToolCall(
         execution.index, call_id, name, execution.agent, execution.turn, execution.start_ns, execution.end_ns,
         _unwrapped(arguments), result, execution.outcome, execution.error, execution.source, execution.exit_code,
+        execution.command,
     )  # fmt: skip
 
 
@@ -166,7 +170,7 @@ def _requested(request: Request, results: dict[int, Result]) -> ToolCall:
         outcome = "unknown" if told.failed is None else "error" if told.failed else "ok"
     return ToolCall(
         None, request.call_id, request.name, request.agent, request.turn, request.start_ns, None,
-        _unwrapped(request.arguments), told and told.text, outcome, None, "message", None,
+        _unwrapped(request.arguments), told and told.text, outcome, None, "message", None, None,
     )  # fmt: skip
 
 

@@ -40,6 +40,7 @@ class S:
     scope: str = "test"
     trace: str = TRACE
     flags: int = 0x100
+    kind: str = "Internal"
     state: str = ""
     dropped: int = 0
 
@@ -114,7 +115,7 @@ def batch_of(spans: Sequence[S], run_no: int, arrival: int = 1) -> SpanBatch:
         b.parent_span_id.append(hex_id(s.parent) if s.parent else "")
         b.trace_state.append(s.state)
         b.name.append(s.name)
-        b.kind.append("Internal")
+        b.kind.append(s.kind)
         b.service.append("test")
         b.resource_types.append(_put(b.resource, {"service.name": "test"}))
         b.scope.append(s.scope)

@@ -234,10 +234,11 @@ class RoleRule(_Words):
     else tells of; its roll-up counts beside the calls of others, and the number of calls is unknown. `answer`: on a model
     call, it repeats the request of another span of its scope beside it, and tells the answer that was streamed. `step`: on an
     agent, it is a part of that agent's work, to which all belongs that follows below the same parent, until a step of another
-    agent: where no span stands for the whole of it.
+    agent: where no span stands for the whole of it. `caller`: on an agent, it may be the caller's side of one that works under
+    another root.
     """
 
-    is_: Literal["wrapper", "accounting", "handoff", "attempt", "turn", "answer", "step"] = Field(alias="is")
+    is_: Literal["wrapper", "accounting", "handoff", "attempt", "turn", "answer", "step", "caller"] = Field(alias="is")
     when: Condition
 
 

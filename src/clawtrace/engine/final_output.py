@@ -20,7 +20,8 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     ends: dict[int, int] = {}
     agents = run.kinds.get("agent", ())
     homes = _homes(run)
-    for index in sorted((*agents, *run.kinds.get("llm", ()))):  # in order of start
+    telling = (index for index in agents if index not in run.silent)
+    for index in sorted((*telling, *run.kinds.get("llm", ()))):  # in order of start
         span, root = run.spans[index], homes[run.root[index]]
         end_ns = span.start_ns if span.end_ns is None else span.end_ns
         if root not in starts:

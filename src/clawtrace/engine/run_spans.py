@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from operator import itemgetter
 
 from clawtrace.dialects.messages import Part
+from clawtrace.engine.silent_agents import silent_agents, without_callers
 from clawtrace.engine.span import Span
 from clawtrace.engine.streamed import with_answers
 from clawtrace.engine.twins import join_twins
@@ -44,6 +45,8 @@ class RunSpans:
     role: list[str | None]
     turn: list[int | None]
     """Number of the turn: of the trace, or of the prompt in it, in which a model or an agent worked, in order of start."""
+    silent: Set[int] = frozenset()
+    """Agent spans that tell of nothing, where others do."""
     doubtful: bool = False
     """Some of the model calls that two scopes recorded may be one call or two: as many as are told apart are the least."""
     kinds: Mapping[str, Sequence[int]] = field(init=False)
@@ -69,7 +72,8 @@ class RunSpans:
         group, doubtful = joined_by_content(spans, told_apart(spans, walked), messages)
         walked = walked._replace(group=with_answers(spans, group))
         agent, role, group = join_twins(spans, walked)
-        role = _without_told_turns(spans, role)
+        silent = silent_agents(spans, agent, role)
+        role = without_callers(spans, walked.root, _without_told_turns(spans, role), silent)
         spans = _named(spans, agent)
         return cls(
             run_no=spans[0].run_no,
@@ -85,8 +89,9 @@ class RunSpans:
             cause=walked.cause,
             cut=walked.cut,
             role=role,
-            turn=_turns(spans, walked.root),
+            turn=_turns(spans, walked.root, role, silent),
             doubtful=doubtful,
+            silent=silent,
         )
 
     def said(self, index: int, direction: str) -> Sequence[Part]:
@@ -167,8 +172,12 @@ def _without_told_turns(spans: Sequence[Span], role: list[str | None]) -> list[s
     return ["accounting" if index in told else part for index, part in enumerate(role)]
 
 
-def _turns(spans: Sequence[Span], root: Sequence[int]) -> list[int | None]:
+def _turns(
+    spans: Sequence[Span], root: Sequence[int], role: Sequence[str | None], silent: Set[int]
+) -> list[int | None]:
     """Return the turn of each span: one trace is one, or one prompt where the spans of a conversation name theirs.
+
+    What comes last and tells of nothing is none, and so is the caller's side of one.
 
     A conversation whose calls are traces of their own hangs below one agent: its turns are those of that agent's trace.
     """
@@ -186,10 +195,15 @@ def _turns(spans: Sequence[Span], root: Sequence[int]) -> list[int | None]:
             for span, (trace, _) in zip(spans, turns, strict=True)
         ]
     starts: dict[tuple[str, str], int] = {}
-    for span, turn in zip(spans, turns, strict=True):  # in order of start
-        if turn not in starts and span.kind in ("agent", "llm"):
-            starts[turn] = span.start_ns
+    telling: set[tuple[str, str]] = set()
+    for index, (span, turn) in enumerate(zip(spans, turns, strict=True)):  # in order of start
+        if span.kind in ("agent", "llm") and not (role[index] == "wrapper" and index in silent):
+            starts.setdefault(turn, span.start_ns)
+            if index not in silent:
+                telling.add(turn)
     order = sorted(starts, key=lambda turn: (starts[turn], turn))
+    while len(order) > 1 and order[-1] not in telling:
+        order.pop()
     numbers = {turn: number for number, turn in enumerate(order, 1)}
     return [numbers.get(turn) for turn in turns]
 

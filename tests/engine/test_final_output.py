@@ -82,7 +82,9 @@ def test_work_without_agent_and_model_says_nothing(lab: Lab) -> None:
 
 
 def test_a_later_conversation_that_said_nothing_takes_no_answer_from_the_earlier_one(lab: Lab) -> None:
-    lab.put(agent("a", to=30), said("m", "a", 5, "the first"), elsewhere(agent("b", at=40, to=60)))
+    """Its model was called, and what it said was not recorded."""
+    second = (elsewhere(agent("b", at=40, to=60)), elsewhere(chat("n", "b", at=45)))
+    lab.put(agent("a", to=30), said("m", "a", 5, "the first"), *second)
 
     assert lab.rows(ANSWER) == [(None,)]
 

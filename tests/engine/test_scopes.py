@@ -174,7 +174,8 @@ class TestNothingInScope:
         assert found.message == "The question met no data: the run has one turn."
 
     def test_an_agent_that_was_at_work_in_another_turn(self, lab: Lab) -> None:
-        two_agents(lab).put(elsewhere(agent("n", agent="night", at=200, to=220)), arrival=50)
+        at_night = agent("n", agent="night", at=200, to=220), chat("z", "n", at=205)
+        two_agents(lab).put(*map(elsewhere, at_night), arrival=50)
         found = verdict(lab, NEVER, agent="night", turn=1)
 
         assert (found.status, found.missing) == (Status.INCONCLUSIVE, "scope")

@@ -10,6 +10,7 @@ from building import Lab, S, agent, asks, chat, hex_id, says, tool
 
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import ClosedBy, RunRecord
+from clawtrace.pricing import Pricing
 
 ASKING = {"gen_ai.output.messages": asks(("call_9", "danger", {}))}
 
@@ -218,3 +219,30 @@ class TestRun:
 
         assert lab.rows("SELECT complete FROM runs") == [(False,)]
         assert lab.reasons() == ["killed"]
+
+
+@pytest.mark.parametrize(
+    ("cost", "cached", "told_of"),
+    [
+        (0.009, 0, True),
+        (0.0055, 0, False),
+        (0.004, 0, False),
+        (0.0024, 0, True),
+        (0.0024, None, False),
+        (0.009, None, True),
+    ],
+)
+def test_a_recorded_cost_that_contradicts_the_price_list_is_remarked(
+    cost: float, cached: int | None, told_of: bool
+) -> None:
+    """By more than half of what the tokens cost; less than it is no contradiction where cached tokens are unknown."""
+    lab = Lab(Pricing.from_mapping({"m": {"input_per_1m": 4.0, "output_per_1m": 10.0}}))
+    more = {"llm.cost.total": cost} | ({} if cached is None else {"llm.token_count.prompt_details.cache_read": cached})
+    call = {
+        "openinference.span.kind": "LLM", "llm.model_name": "m", "llm.token_count.prompt": 1000, "llm.token_count.completion": 100,
+    }  # fmt: skip
+    lab.put(S("c", "", 1, attrs=call | more))
+    (said,) = lab.rows("SELECT diagnostics FROM fact_state WHERE run_id = :run")[0]
+
+    assert lab.totals("cost_high") == (cost,)
+    assert ("recorded a cost of" in said) is told_of

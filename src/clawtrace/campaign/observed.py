@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 __all__ = ["Observation", "observations"]
@@ -37,14 +37,37 @@ def observations(run: Mapping[str, Any]) -> list[Observation]:
 def _tools(run: Mapping[str, Any]) -> Iterator[Observation]:
     if run["tool_calls"] is None:
         return
-    names = [call["name"] for call in run["tool_calls"] if call["outcome"] != "requested"]
+    calls = [call for call in run["tool_calls"] if call["outcome"] != "requested"]
+    names = [call["name"] for call in calls]
     if not names:
         yield Observation({"type": "tool_call_count", "max": 0}, "No tool was called.")
-    elif None not in names:
-        said = "Tools in this order; others may come between them. `mode: strict` allows no other call."
-        if len(names) > _MOST_TOOLS:
-            said = f"The first {_MOST_TOOLS} of {len(names)} tool calls, in this order; others may come between them."
+        return
+    if None in names:
+        return
+    said = "Tools in this order; others may come between them. `mode: strict` allows no other call."
+    if len(names) > _MOST_TOOLS:
+        said = f"The first {_MOST_TOOLS} of {len(names)} tool calls, in this order; others may come between them."
+    together = _side_by_side(calls[:_MOST_TOOLS])
+    if all(len(group) == 1 for group in together):
         yield Observation({"type": "tool_sequence", "expected": names[:_MOST_TOOLS]}, said)
+        return
+    steps = [group[0] if len(group) == 1 else {"any_order": group} for group in together]
+    said = f"{said.partition(' `mode')[0]} Calls that ran side by side come in any order."
+    yield Observation({"type": "tool_sequence", "steps": steps}, said)
+
+
+def _side_by_side(calls: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Return the names of the calls, those together whose times overlap or are unknown: nothing says which came first."""
+    groups: list[list[str]] = []
+    last_end: float = -math.inf
+    for call in calls:
+        start, end = call["start_ns"], call["end_ns"]
+        if groups and (start is None or start < last_end):
+            groups[-1].append(call["name"])
+        else:
+            groups.append([call["name"]])
+        last_end = max(last_end, math.inf if end is None else end)
+    return groups
 
 
 def _agents(run: Mapping[str, Any]) -> Iterator[Observation]:

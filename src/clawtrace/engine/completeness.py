@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -150,6 +150,7 @@ class Completeness:
             unread = Counter([span.unread for span in run.spans if span.unread is not None])
             for names, count in sorted(unread.items()):
                 said.append(f"{_spans(count)} recorded {names} as what is no such number; it counts as unknown.")
+            said += _contradicted(facts)
             if facts.unsplit_commands:
                 said.append(
                     f"{facts.unsplit_commands} of the commands could not be split into simple ones: they are too long or "
@@ -310,3 +311,15 @@ def _listed(names: Sequence[str]) -> str:
     distinct = list(dict.fromkeys(names))
     shown = ", ".join(f"`{name}`" for name in distinct[:_SHOWN])
     return f"{shown} and {len(distinct) - _SHOWN} more" if len(distinct) > _SHOWN else shown
+
+
+def _contradicted(facts: RunFacts) -> Iterator[str]:
+    """Yield that recorded costs are not what their tokens cost: one of them, or the price list, is wrong."""
+    off = [call for call in facts.models if call.contradicts_its_price]
+    if off:
+        recorded = sum(call.recorded_cost_usd or 0.0 for call in off)
+        estimated = sum(call.estimated_cost_usd or 0.0 for call in off)
+        yield (
+            f"{len(off)} model call{'s' * (len(off) > 1)} recorded a cost of {recorded:.6g} USD where the tokens cost {estimated:.6g} "
+            "USD by the price list: one of the two is wrong. The recorded cost is used; `model_pricing` states prices."
+        )

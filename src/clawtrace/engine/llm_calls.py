@@ -18,6 +18,8 @@ __all__ = ["LlmCall", "llm_calls"]
 
 _NO_CALLS = frozenset(("accounting",))
 
+_ROUNDED_USD = 1e-4
+"""Instrumentations round what they record."""
 _ASKS_FOR_TOOLS = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
 
 
@@ -54,6 +56,19 @@ class LlmCall:
     """Bare name of the model."""
     cost_usd: float | None = None
     cost_source: str | None = None
+    estimated_cost_usd: float | None = None
+    """What its tokens cost by the price list, where its own cost is recorded."""
+
+    @property
+    def contradicts_its_price(self) -> bool:
+        """Whether the recorded cost is off by more than half of what the tokens cost.
+
+        Less than that is no contradiction where nobody knows how much of the input was cached.
+        """
+        recorded, estimated = self.recorded_cost_usd, self.estimated_cost_usd
+        if recorded is None or estimated is None or abs(recorded - estimated) < _ROUNDED_USD:
+            return False
+        return recorded > 1.5 * estimated or (recorded < 0.5 * estimated and self.cache_read_tokens is not None)
 
     @property
     def says_it_asks(self) -> bool:

@@ -184,7 +184,7 @@ class Normaliser:
                 call.model = bare[model]
             if call.recorded_cost_usd is not None:
                 call.cost_usd, call.cost_source = call.recorded_cost_usd, "recorded"
-            elif model is not None and call.has_usage:
+            if model is not None and call.has_usage:
                 key = (
                     call.provider, model, call.input_tokens, call.output_tokens, call.cache_read_tokens,
                     call.cache_write_tokens, call.reasoning_tokens, call.start_ns // _DAY_NS * _DAY_NS,
@@ -197,7 +197,9 @@ class Normaliser:
         pricing = self._pricing or Pricing()
         for price, of_price in zip(pricing.price_calls(map(ModelCall._make, asked)), asked.values(), strict=True):
             for call in of_price:
-                call.cost_usd, call.cost_source = price.usd, price.source
+                call.estimated_cost_usd = price.usd
+                if call.recorded_cost_usd is None:
+                    call.cost_usd, call.cost_source = price.usd, price.source
 
     def _layers(self, dialect: str) -> Sequence[LayerRule]:
         return self.dialects[dialect].file.layers

@@ -25,6 +25,7 @@ ROOT = Path(__file__).parent.parent
 PROBES: dict[str, tuple[Callable[[], bool], str]] = {
     "chdb": (lambda: importlib.util.find_spec("chdb") is not None, "ClickHouse's engine (pip install chdb)"),
     "corpus": (lambda: (ROOT.parent / "shared" / "corpus").is_dir(), "the corpus of recordings in ../shared/corpus"),
+    "curl": (lambda: shutil.which("curl") is not None, "curl"),
     "docker": (lambda: shutil.which("docker") is not None, "a container runtime"),
     "make": (lambda: shutil.which("make") is not None, "make"),
     "node": (lambda: shutil.which("node") is not None, "Node.js"),

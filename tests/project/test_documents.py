@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -87,10 +89,30 @@ def test_generated_documents_are_as_the_code_says():
 @pytest.mark.parametrize("page", ["README.md", "docs/first-case.md", "docs/relations.md"])
 def test_the_commands_of_a_page_run(tmp_path: Path, page: str):
     """A reader who pastes the commands, one block after the other, sees each succeed, or fail where the page says so."""
-    blocks = RUN.findall((ROOT / page).read_text())
+    run_the_blocks((ROOT / page).read_text(), tmp_path)
+
+
+@pytest.mark.needs("curl")
+def test_the_commands_for_an_agent_that_already_runs(tmp_path: Path):
+    """The same of that page, with ports that are free here and an exporter that is not waited for: all but the last pass."""
+    text = (ROOT / "docs/already-running.md").read_text()
+    with socket.socket() as one, socket.socket() as other:
+        for port, free in (("4318", one), ("8000", other)):
+            free.bind(("127.0.0.1", 0))
+            text = re.sub(rf"\b{port}\b", str(free.getsockname()[1]), text)
+    try:
+        run_the_blocks(text, tmp_path, OTEL_BSP_SCHEDULE_DELAY="200")
+    except BaseException:
+        os.kill(int((tmp_path / "support/agent.pid").read_text()), signal.SIGKILL)
+        raise
+
+
+def run_the_blocks(text: str, tmp_path: Path, **more: str) -> None:
+    """Run the commands of a page's `text`, with `more` variables."""
+    blocks = RUN.findall(text)
     assert len(blocks) >= 4
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "HOME": str(tmp_path), "CI": "1"}
+    environment = {**os.environ, "PATH": path, "HOME": str(tmp_path), "CI": "1", **more}
     folder = tmp_path
     for kind, block in blocks:
         if kind == "run, the last two exit with 1":

@@ -76,7 +76,7 @@ class Expected:
 
     def _awaited(self, tally: Tally, signs: ClosingSigns) -> str:
         if not tally.accepted:
-            return "nothing has arrived of this run; if the agent already ran, its exporter may not have sent yet"
+            return "nothing of this run has arrived yet; the exporter of an agent that already runs sends at times of its own"
         if signs.lacking:
             return signs.lacking[0].split(";")[0]
         return "more spans of an agent that already ran"

@@ -17,6 +17,8 @@ import urllib.request
 import pytest
 from live_suite import HERE, NOT_DELETED, Suite
 
+from clawtrace.campaign.events import RunWaiting
+from clawtrace.cli._progress import progress
 from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import Status
 from clawtrace.session import Session
@@ -236,6 +238,7 @@ class TestClosedBySilence:
 
         assert (found.status, found.has_trace, found.closed_by) == (Status.SKIP, False, "settled")
         assert standing.suite.waited["one"] >= 0.3
+        assert "its exporter sends later than was waited: `settle_ms` of the runner" in found.verdicts[0].hint
 
     def test_an_agent_that_ignores_both(self, standing):
         """Its spans name no run: there is no trace, and the report says what the agent has to do."""
@@ -328,17 +331,17 @@ class TestAgentsThatAreStarted:
         assert "take `agent: running` away" in found.incomplete_because[0]
 
 
-def test_what_is_waited_for_is_told(standing):
+def test_what_is_waited_for_is_told(standing, capsys):
     """Whoever watches reads what has not arrived, and how long nothing may come until the wait ends."""
-    from clawtrace.campaign.events import RunWaiting
-
     standing.start(NEVER_MS)
     standing.case("one", "flush search", "search", more="  settle_ms: 1500\n")
     events: list[object] = []
     began = time.monotonic()
-    standing.suite.run(listener=events.append)
+    with progress() as say:
+        standing.suite.run(listener=lambda event: (events.append(event), say(event)))
     told = [event for event in events if isinstance(event, RunWaiting)]
 
     assert [event.run.case.config.case_id for event in told] == ["one"]
     assert told[0].awaited.startswith("no span of turn 2 of 2 was received from the agent")
     assert 0 < told[0].seconds <= 1.5 <= time.monotonic() - began
+    assert "s: no span of turn 2 of 2 was received from the agent, which already ran" in capsys.readouterr().err

@@ -11,6 +11,7 @@ from typing import Any
 
 from clawtrace.dialects import Dialect
 from clawtrace.model.query import Query
+from clawtrace.model.run import ClosedBy
 from clawtrace.store.api import QueryableStore
 
 __all__ = ["hint_for", "no_trace_hints"]
@@ -81,10 +82,15 @@ GROUP BY s.run_id, c.reason ORDER BY run_id, n DESC, reason
 """
 
 _ENDS = """
-SELECT s.run_id AS run_id, r.run_status AS run_status, r.agent_exit_code AS exit_code
+SELECT s.run_id AS run_id, r.run_status AS run_status, r.agent_exit_code AS exit_code, r.closed_by AS closed_by
 FROM selected_runs AS s JOIN runs AS r ON r.run_id = s.run_id
-WHERE r.run_status IS NOT NULL AND r.run_status <> 'success'
+WHERE r.run_status IS NOT NULL
 """
+
+_LATER = (
+    "If the agent already ran, its exporter sends later than was waited: `settle_ms` of the runner is how long nothing may "
+    "arrive, and `agent: started` says that there is nothing to wait for. "
+)
 
 _REASONS = 3
 """Reasons that a hint tells."""
@@ -186,7 +192,7 @@ def _no_trace_hint(
     if strays:
         told = "; ".join(f"{reason} ({count} times)" if count > 1 else reason for reason, count in strays)
         return f"Nothing of this run arrived, but requests that named no run were turned away while it ran: {told}."
-    ended = _bad_end(*ends[0]) if ends else ""
+    ended = _end(*ends[0]) if ends else ""
     return (
         f"Nothing arrived at all. {ended}Usual causes{' otherwise' if ended else ''}: no exporter is configured or it "
         "points elsewhere (print what we set with `clawtrace env`, and what `telemetry_env` can switch on), the SDK is "
@@ -194,8 +200,10 @@ def _no_trace_hint(
     )
 
 
-def _bad_end(status: str, exit_code: int | None) -> str:
-    """Say how an agent ended that did not end well."""
+def _end(status: str, exit_code: int | None, closed_by: str | None) -> str:
+    """Say how an agent ended that did not end well, or what was waited for in vain."""
+    if status == "success":
+        return _LATER if closed_by == ClosedBy.SETTLED else ""
     if status == "timed_out":
         return "The agent was ended by its time limit. "
     code = "" if exit_code is None else f" (exit code {exit_code})"

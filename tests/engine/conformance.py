@@ -115,7 +115,16 @@ def _summed(calls: list[dict[str, Any]], key: str) -> int:
 
 
 def _multiset(calls: Iterable[tuple[str, Any]]) -> Counter[str]:
-    return Counter(json.dumps(call, sort_keys=True) for call in calls)
+    return Counter(json.dumps(_as_json(call), sort_keys=True) for call in calls)
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value with its numbers as JSON knows them: 21 and 21.0 are one."""
+    if isinstance(value, dict):
+        return {key: _as_json(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def main(root: Path, clients: tuple[str, ...]) -> None:

@@ -35,14 +35,14 @@ STRANGERS = (
     "langfuse-js", "copilot", "qwen-code", "haystack", "haystack-3", "haystack+openinference", "haystack-3+openinference", "ag2",
     "beeai+openinference", "llama-index+openllmetry", "openai-agents+openlit", "semantic-kernel", "agent-framework",
     "google-genai-sdk+official", "google-genai-sdk+openinference", "google-genai-sdk+openllmetry", "openai-sdk+openllmetry",
-    "anthropic-sdk+openllmetry", "bedrock-sdk+official", "langchain+genai", "openai-agents+genai", "agno+genai",
+    "anthropic-sdk+openllmetry", "autogen+native", "crewai+openllmetry", "bedrock-sdk+official", "langchain+genai", "openai-agents+genai", "agno+genai",
     "smolagents+genai", "anthropic-sdk+genai", "openai-sdk+genai", "openai-agents+openinference+mcp",
     "dspy+genai", "langchain+openinference+langsmith",
 )  # fmt: skip
 """Clients that only the copied recordings hold."""
 
 MET_LATER = HERE.parents[1].parent / "shared" / "strangers"
-HELD = ("llama-index+openinference",)
+HELD = ("autogen+native", "crewai+openllmetry", "haystack+openinference", "llama-index+openinference")
 """Clients of that folder, where there is one, of which every fact is true or listed as unknown."""
 
 NEVER_WRONG = ("instructor+openinference", "llama-index+otel", "openai-sdk+traceloop-sdk")
@@ -109,4 +109,4 @@ def test_the_list_of_unknown_facts_is_short_and_needed() -> None:
         assert all(len(reason) > 20 for reason in entries.values())
         if CASES[0].is_relative_to(CORPUS) and CASES_MET_LATER[0].is_relative_to(MET_LATER):
             assert any(_meant(key, path) for path in (*CASES, *CASES_MET_LATER)), key
-    assert sum(map(len, UNKNOWN.values())) <= 140
+    assert sum(map(len, UNKNOWN.values())) <= 180

@@ -35,8 +35,8 @@ _PARENT_MAP = "parent_attributes"
 
 ROW_FACT_COLUMNS = (
     "dialect", "kind", "role", "emits", *COLUMN_TYPES, "failed", "tool_failed", "tool_blocked", "tool_unknown", "excludes_cache",
-    "excludes_reasoning", "sdk", "order_in_run", "agents_side_by_side", "rollup_cumulative", "error_message", "error_type",
-    "unread", "input_format", "input_payload", "output_format", "output_payload",
+    "excludes_reasoning", "sdk", "order_in_run", "agents_side_by_side", "rollup_cumulative", "rollup_own", "error_message",
+    "error_type", "unread", "input_format", "input_payload", "output_format", "output_payload",
 )  # fmt: skip
 """The columns of `Compiler.row_facts`, after ``sid``."""
 
@@ -330,6 +330,7 @@ class Compiler:
             "order_in_run": "TRUE" if words.order_in_run else "FALSE",
             "agents_side_by_side": "TRUE" if words.agents_side_by_side else "FALSE",
             "rollup_cumulative": "TRUE" if words.rollup_cumulative else "FALSE",
+            "rollup_own": "TRUE" if words.rollup_own else "FALSE",
             "error_message": self.column("error_message", errors.message if errors else []),
             "error_type": self.column("error_type", errors.type if errors else []),
         }
@@ -383,6 +384,12 @@ class Compiler:
 
     def _payload(self, rule: MessageRule) -> tuple[str, str | None]:
         """Return the test that messages stand there, and their text."""
+        test, text = self._stands(rule)
+        if rule.when is not None and test != "FALSE":
+            test = f"({test} AND {self.condition(rule.when)})"
+        return test, text
+
+    def _stands(self, rule: MessageRule) -> tuple[str, str | None]:
         if rule.prefix is not None:
             return self._prefixed(rule.prefix), self._m("prefixed_json", map=_SPAN, prefix=_quote(rule.prefix))
         if rule.format == "events":

@@ -227,6 +227,7 @@ def _merge(words: DialectFile, inherited: DialectFile) -> DialectFile:
             "excludes_reasoning": words.excludes_reasoning or inherited.excludes_reasoning,
             "agents_side_by_side": words.agents_side_by_side or inherited.agents_side_by_side,
             "rollup_cumulative": words.rollup_cumulative or inherited.rollup_cumulative,
+            "rollup_own": words.rollup_own or inherited.rollup_own,
             "order_in_run": words.order_in_run or inherited.order_in_run,
             "settle_ms": words.settle_ms or inherited.settle_ms,
             "shell": [*words.shell, *inherited.shell],

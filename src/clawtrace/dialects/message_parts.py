@@ -59,6 +59,8 @@ _UNTYPED = {
     "toolResponse": "tool_result", "tool_call": "tool_call", "tool_call_result": "tool_result", "reasoning": "reasoning",
 }  # fmt: skip
 """Parts that carry no type but one telling key (Bedrock, Gemini, Genkit, Haystack)."""
+_BY_KEYS = (({"id", "name", "arguments"}, "tool_call"), ({"call_id", "name", "content"}, "tool_result"))
+"""Parts that only all of their keys tell (AutoGen)."""
 
 
 def piece_of(part: Any) -> Piece:
@@ -71,6 +73,7 @@ def piece_of(part: Any) -> Piece:
         if telling is not None:
             return piece_of({**part[telling], "type": _UNTYPED[telling]})
         kind = "reasoning" if part.get("thought") is True or "reasoningContent" in part else "text"
+        kind = next((of_keys for keys, of_keys in _BY_KEYS if keys <= part.keys()), kind)
     if kind in _SERVED:
         return _served(kind, part)
     if kind in _CALLS:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from clawtrace.dialects.call_ids import without_contradictions
+from clawtrace.dialects.histories import crewai_history, haystack_history
 from clawtrace.dialects.message_parts import Message, Piece, loads, message_of, piece_of, text_of
 from clawtrace.dialects.streamed_answers import put_together
 
@@ -291,5 +292,7 @@ FORMATS: dict[str, Callable[[str, str], Iterator[Message]]] = {
     "blob": _blob,
     "ai_sdk": _ai_sdk,
     "langchain": _langchain,
+    "haystack_history": haystack_history,
+    "crewai_history": crewai_history,
 }
 """Every form by the word that dialect files use."""

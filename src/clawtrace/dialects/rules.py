@@ -235,10 +235,13 @@ class RoleRule(_Words):
     call, it repeats the request of another span of its scope beside it, and tells the answer that was streamed. `step`: on an
     agent, it is a part of that agent's work, to which all belongs that follows below the same parent, until a step of another
     agent: where no span stands for the whole of it. `caller`: on an agent, it may be the caller's side of one that works under
-    another root.
+    another root. `history`: its output messages are the conversation of an agent, the span's own or the one inside of it, or a
+    part of one: what was asked for and answered there, of which no other span tells.
     """
 
-    is_: Literal["wrapper", "accounting", "handoff", "attempt", "turn", "answer", "step", "caller"] = Field(alias="is")
+    is_: Literal["wrapper", "accounting", "handoff", "attempt", "turn", "answer", "step", "caller", "history"] = Field(
+        alias="is"
+    )
     when: Condition
 
 
@@ -269,11 +272,13 @@ class MessageRule(_Words):
     direction: Literal["input", "output", "both"]
     format: Literal[
         "genai_parts", "genai_chunks", "genai_half", "indexed", "openinference", "events", "event_list", "blob", "ai_sdk",
-        "langchain",
+        "langchain", "haystack_history", "crewai_history",
     ]  # fmt: skip
     key: str | None = None
     event: str | None = None
     prefix: str | None = None
+    when: Condition | None = None
+    """The rule finds nothing where this does not hold."""
 
 
 class OrphanRule(_Words):

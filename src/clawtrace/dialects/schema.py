@@ -152,6 +152,8 @@ class DialectFile(_Words):
     """An agent that was called as a tool is no descendant of the tool span: the span whose time holds it called it."""
     rollup_cumulative: bool = False
     """Roll-up totals may include those of earlier ones: several in one run cannot be added."""
+    rollup_own: bool = False
+    """Roll-up totals are of an agent's own model calls, without those of agents inside of it: all in a run are added."""
     messages: list[MessageRule] = []
     """Where messages stand: the first rule of a direction that finds any."""
     events: list[EventRule] = []

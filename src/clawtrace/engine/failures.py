@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ class Failure:
     """One row of the relation `errors`."""
 
     index: int
-    """Its span."""
+    """Its span; of a tool call that only a conversation tells of, its agent's."""
     name: str
     kind: str
     message: str | None
@@ -28,8 +28,24 @@ class Failure:
     """None: nothing tells."""
 
 
-def failures(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall]) -> list[Failure]:
-    """Return the failures of a run, in order of start."""
+def failures(
+    run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall], told: Set[int] = frozenset()
+) -> list[Failure]:
+    """Return the failures of a run, in order of start; `told`: see `ToolCalls.told`."""
+    found = _of_spans(run, models, tools) + _of_conversations(tools, told)
+    return sorted(found, key=lambda failure: (run.spans[failure.index].start_ns, failure.index))
+
+
+def _of_conversations(tools: Sequence[ToolCall], told: Set[int]) -> list[Failure]:
+    last = _last_starts((call.name, call) for call in tools)
+    return [
+        Failure(call.agent, call.name or "", "tool", call.result, last.get(call.name, -1) > call.start_ns)
+        for call in tools
+        if call.source == "message" and call.outcome == "error" and call.agent is not None and call.agent in told
+    ]
+
+
+def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall]) -> list[Failure]:
     failed = {index for index, cause in enumerate(run.cause) if cause}
     tool_spans = run.kinds.get("tool", ())
     failed.update(n for n in tool_spans if (span := run.spans[n]).tool_failed or span.tool_blocked)
@@ -68,7 +84,7 @@ def failures(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall]
             answered = group is not None and outcomes.get(group) == "ok"
             recovered = answered or last_model.get(run.agent[index], -1) >= span.last_ns
         found.append(Failure(index, name, span.kind, span.error, recovered))
-    return sorted(found, key=lambda failure: (run.spans[failure.index].start_ns, failure.index))
+    return found
 
 
 def _last_starts(calls: Iterable[tuple[Any, LlmCall | ToolCall]], outcome: str = "ok") -> dict[Any, int]:

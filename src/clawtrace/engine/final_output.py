@@ -34,13 +34,17 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     last = max(starts, key=lambda root: (starts[root], root))
     if any(end_ns > starts[last] for root, end_ns in ends.items() if root != last):
         return None
-    tops = [index for index in agents if run.agent[index] is None and homes[run.root[index]] == last]
+    tellers = [index for index, role in enumerate(run.role) if role == "history"]
+    speakers = sorted({*agents, *tellers}) if tellers else agents
+    tops = [index for index in speakers if run.agent[index] is None and homes[run.root[index]] == last]
     told = [(run.depth[index], index) for index in tops if _own_word(run, index) is not None]
     # Of several one after the other the last one answered; nothing tells whether it did that says nothing.
     topmost = [index for depth, index in told if depth == min(told)[0]]
     if topmost and topmost[-1] == max(index for index in tops if run.depth[index] <= run.depth[topmost[-1]]):
         side_by_side = any(run.spans[index].last_ns > run.spans[topmost[-1]].start_ns for index in topmost[:-1])
         return None if side_by_side else _own_word(run, topmost[-1])
+    if tellers and not models:
+        return _message(run, [index for index in agents if homes[run.root[index]] == last], tellers)
     call = next((call for call in reversed(models) if homes[run.root[call.index]] == last), None)
     if call is None or call.outcome != "ok" or call.voice is None:
         return None
@@ -48,18 +52,36 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
 
 
 def _own_word(run: RunSpans, index: int) -> str | None:
-    """Return what an agent says that it answered: in a field of its own, else in the last of its `gen_ai.output.messages`."""
-    span = run.spans[index]
-    if span.final_output is not None or span.output_format != "genai_parts":
+    """Return what an agent says that it answered: in a field of its own, else in the last of its messages.
+
+    Its messages are `gen_ai.output.messages`, or the conversation that its span holds.
+    """
+    span, told = run.spans[index], run.role[index] == "history"
+    if span.final_output is not None or not (told or span.output_format == "genai_parts"):
         return span.final_output
     parts = run.said(index, "output")
-    return _text([part for part in parts if part.message_no == parts[-1].message_no]) if parts else None
+    last = [part for part in parts if part.message_no == parts[-1].message_no]
+    if told and any(part.role != "assistant" or part.type == "tool_call" for part in last):
+        return None
+    return _text(last)
 
 
 def _text(parts: Sequence[Part]) -> str | None:
     """Return the text of an answer; None where it has no part of text."""
     texts = [part.text or "" for part in parts if part.type == "text"]
     return "\n".join(filter(None, texts)) if texts else None
+
+
+def _message(run: RunSpans, agents: Sequence[int], tellers: Sequence[int]) -> str | None:
+    """Return the last message of the agent that was last at work, as a span in another place tells it."""
+    if not agents:
+        return None
+    last = run.spans[max(agents)]
+    words = (run.spans[index] for index in tellers)
+    said = [
+        word.final_output for word in words if word.owner_agent == last.agent_name and word.start_ns >= last.start_ns
+    ]
+    return said[-1] if said else None
 
 
 def _homes(run: RunSpans) -> dict[int, int]:

@@ -219,7 +219,7 @@ def _no_row_facts() -> str:
     types = {"integer": "BIGINT", "decimal": "DOUBLE"}
     flags = {
         "failed", "tool_failed", "tool_blocked", "tool_unknown", "excludes_cache", "excludes_reasoning", "sdk", "order_in_run",
-        "agents_side_by_side", "rollup_cumulative",
+        "agents_side_by_side", "rollup_cumulative", "rollup_own",
     }  # fmt: skip
     columns = ", ".join(
         f"NULL::{'BOOLEAN' if name in flags else types.get(COLUMN_TYPES.get(name, 'text'), 'VARCHAR')} AS {name}"

@@ -49,7 +49,7 @@ class RunFacts:
         self.models: list[LlmCall] = llm_calls(spans)
         self.tools: ToolCalls = tool_calls(spans, self.models)
         self.agents: list[Activation] = activations(spans, self.tools.handed)
-        self.failures: list[Failure] = failures(spans, self.models, self.tools.calls)
+        self.failures: list[Failure] = failures(spans, self.models, self.tools.calls, self.tools.told.agents)
         self.totals: dict[str, Any] = {}
         """The row of `run_totals` without its id."""
         self.unsplit_commands = 0

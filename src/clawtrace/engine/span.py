@@ -114,6 +114,8 @@ class Span(NamedTuple):
     rollup_llm_calls: int | None = None
     rollup_cumulative: bool = False
     """The roll-up may include those before it."""
+    rollup_own: bool = False
+    """The roll-up leaves out what agents inside of it used."""
     failed: bool = False
     tool_failed: bool = False
     tool_blocked: bool = False

@@ -33,7 +33,7 @@ _ELSEWHERE = {
     "scope": "coalesce(k.scope, '')",
     "message": "coalesce(f.error_message, f.error_type)",
     "input_payload": "CASE WHEN f.kind IN ('llm', 'agent') THEN f.input_payload END",
-    "output_payload": "CASE WHEN f.kind IN ('llm', 'agent') THEN f.output_payload END",
+    "output_payload": "CASE WHEN f.kind IN ('llm', 'agent') OR f.role = 'history' THEN f.output_payload END",
 }
 _PLACES = [
     _ELSEWHERE.get(name, f"k.{name}" if name in _FROM_KEYS else f"f.{name}") + f" AS {name}" for name in Span._fields

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from clawtrace.engine.histories import Histories, ToldCall, histories
 from clawtrace.engine.llm_calls import LlmCall
 from clawtrace.engine.requested import Request, answered_by_handoffs, match, match_nameless, requests, transfers
 from clawtrace.engine.results import Result, results, went_unseen
@@ -63,6 +64,8 @@ class ToolCalls(NamedTuple):
     """Something may have been executed that nothing would tell of."""
     handed: dict[int, int | None]
     """Activations that a request alone handed to, by whom: both as the index of an agent span."""
+    told: Histories
+    """What conversations tell."""
 
 
 def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
@@ -78,17 +81,29 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     nameless = match_nameless(asked, executions, matched)
     of_execution |= {executions[e].group: asked[r] for e, (r, sure) in nameless.items() if sure}
     carried_out = {*matched, *(number for number, _ in nameless.values())}
-    found = [_executed(execution, of_execution.get(execution.group), told) for execution in executions]
+    conversations = histories(run)
+    found = [
+        _with_history(_executed(execution, of_execution.get(execution.group), told), conversations)
+        for execution in executions
+    ]
     waiting = [request for number, request in enumerate(asked) if number not in carried_out]
     handed = transfers(run, waiting)
     gone = answered_by_handoffs(run, waiting) | handed.keys()
     waiting = [request for request in waiting if request.number not in gone]
     found += [_requested(request, told) for request in waiting]
+    found += [_told(call, run) for call in conversations.calls]
     # `found` has executions first and requests in order: a stable sort keeps both orders among equal starts.
     found.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
     unseen = went_unseen(run, models, asked, [request for request in waiting if request.number not in told])
     asking = {request.group for request in asked if not request.served}
-    return ToolCalls(found, executions, asking, unseen, {to: asked[number].agent for number, to in handed.items()})
+    return ToolCalls(
+        found,
+        executions,
+        asking,
+        unseen,
+        {to: asked[number].agent for number, to in handed.items()},
+        conversations,
+    )
 
 
 def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
@@ -171,6 +186,31 @@ def _requested(request: Request, results: dict[int, Result]) -> ToolCall:
     return ToolCall(
         None, request.call_id, request.name, request.agent, request.turn, request.start_ns, None,
         _unwrapped(request.arguments), told and told.text, outcome, None, "message", None, None,
+    )  # fmt: skip
+
+
+def _with_history(call: ToolCall, told: Histories) -> ToolCall:
+    """Return an execution with the arguments and the result that a conversation tells, where nothing nearer does."""
+    if call.call_id is None or call.call_id not in told.parts:
+        return call
+    asked, answered = told.parts[call.call_id]
+    if asked is not None and not same_tool(call.name, asked.name):
+        return call
+    return replace(
+        call,
+        arguments=asked.text if call.arguments is None and asked is not None else call.arguments,
+        result=answered.text if call.result is None and answered is not None else call.result,
+    )
+
+
+def _told(one: ToldCall, run: RunSpans) -> ToolCall:
+    asked, result = one.call, one.result
+    outcome: Outcome = "requested"
+    if result is not None:
+        outcome = "unknown" if result.failed is None else "error" if result.failed else "ok"
+    return ToolCall(
+        None, asked.call_id, asked.name, one.agent, run.turn[one.agent], one.start_ns, None, _unwrapped(asked.text),
+        result and result.text, outcome, None, "message", None,
     )  # fmt: skip
 
 

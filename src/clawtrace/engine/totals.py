@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -13,7 +13,7 @@ from clawtrace.engine.failures import Failure
 from clawtrace.engine.llm_calls import LlmCall
 from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.span import NO_TIME, Span
-from clawtrace.engine.tool_calls import ToolCall, ToolCalls
+from clawtrace.engine.tool_calls import ToolCalls
 
 __all__ = ["totals"]
 
@@ -42,10 +42,10 @@ def totals(
         failed: failures.
         records: whether the instrumentation that wrote a span records a fact (`Dialect.records`).
     """
-    rollup = {} if models else _rollup(run)
+    rollup = {} if models else _rollup(run, tools.told.contradicted)
     turns = [span for span, role in zip(run.spans, run.role, strict=True) if role == "turn"] if models else []
     used = [call for call in models if call.has_usage]
-    knows_tools = not tools.unseen and _knows_tools(run, models, records)
+    knows_tools = not tools.unseen and _knows_tools(run, models, tools, agents, records)
     row: dict[str, Any] = {
         "llm_calls": sum(call.outcome == "ok" for call in models) if models else rollup.get("llm_calls"),
         "failed_llm_attempts": _failed_attempts(run, models, records),
@@ -72,7 +72,7 @@ def totals(
         else rollup.get("cost_usd"),
         "priced_calls": len(costs),
         **_times(run),
-        **_errors(run, failed, models, tools.calls, knows_tools, records),
+        **_errors(run, failed, models, tools, knows_tools, records),
         "agents": len(agents) if "agent" in run.kinds else None,
     }
     if models and (run.doubtful or _untold(run)):
@@ -154,7 +154,7 @@ def _errors(
     run: RunSpans,
     failed: Sequence[Failure],
     models: Sequence[LlmCall],
-    tools: Sequence[ToolCall],
+    tools: ToolCalls,
     knows_tools: bool,
     records: Callable[[Span, str], bool | str],
 ) -> dict[str, int | None]:
@@ -164,9 +164,12 @@ def _errors(
     where nothing tells of any work.
     """
     unseen = any(
-        (call.source == "message" and call.outcome in ("unknown", "error"))
+        (
+            call.source == "message"
+            and (call.outcome == "unknown" or (call.outcome == "error" and call.agent not in tools.told.agents))
+        )
         or (call.outcome == "unknown" and call.end_ns is not None)
-        for call in tools
+        for call in tools.calls
     )
     nothing = run.kinds.keys() == {"infra"}
     at_work = not run.kinds.keys().isdisjoint(("agent", "tool")) or any(call.outcome == "ok" for call in models)
@@ -182,14 +185,22 @@ def _errors(
     }
 
 
-def _knows_tools(run: RunSpans, models: Sequence[LlmCall], records: Callable[[Span, str], bool | str]) -> bool:
+def _knows_tools(
+    run: RunSpans,
+    models: Sequence[LlmCall],
+    tools: ToolCalls,
+    agents: Sequence[Activation],
+    records: Callable[[Span, str], bool | str],
+) -> bool:
     """Return whether the instrumentation at work records tool calls, or the model calls tell of all of them.
 
     One that could record them with another setting, or that sees some of them only, tells of none that is absent; and what
-    an agent called of whose work only the usage is told, nothing tells.
+    an agent called of whose work only the usage is told, nothing tells. Conversations tell, if each agent has one.
     """
     if any(run.role[index] == "turn" for kind in ("agent", "llm") for index in run.kinds.get(kind, ())):
         return False
+    if tools.told.agents and not models:
+        return tools.told.agents.issuperset(activation.index for activation in agents)
     if any(span.kind in ("tool", "agent") and records(span, "tool_calls") is True for span in run.spans):
         return True
     answered = [call for call in models if call.outcome == "ok"]
@@ -216,27 +227,50 @@ def _may_ask(run: RunSpans, call: LlmCall) -> bool:
     return (call.finish_reason or "").lower() not in _ASKS_NOTHING
 
 
-def _rollup(run: RunSpans) -> dict[str, Any]:
-    """Return the totals that the topmost roll-up spans state, for a run without any model call."""
+def _rollup(run: RunSpans, contradicted: Set[int]) -> dict[str, Any]:
+    """Return the totals that the topmost roll-up spans state, for a run without any model call.
+
+    None where one of them states what its agent's conversation contradicts.
+    """
     stated = [
         index
         for kind in ("agent", "chain")
         for index in run.kinds.get(kind, ())
         if run.spans[index].rollup_input_tokens is not None
     ]
-    top = [run.spans[index] for index in run.topmost(stated)]
+    whole = [index for index in stated if not run.spans[index].rollup_own]
+    is_inside = run.inside(whole)
+    own = [index for index in stated if run.spans[index].rollup_own and not is_inside(index)]
+    found = [*run.topmost(whole), *own]
+    if not contradicted.isdisjoint(found):
+        return {}
+    top = [run.spans[index] for index in found]
     if len(top) > 1 and any(span.rollup_cumulative for span in top):
         return {}
+    if own and not _all_state(run, top):
+        return {}
+    # No request is empty: zero is an instrumentation that was told nothing.
+    silent = any(span.rollup_input_tokens == 0 and span.rollup_llm_calls for span in top)
     return {
-        # No request is empty: zero is an instrumentation that was told nothing.
-        "input_tokens": _whole([span.rollup_input_tokens for span in top], at_least_one=True) or None,
-        "output_tokens": _whole([span.rollup_output_tokens for span in top], at_least_one=True) or None,
+        "input_tokens": None
+        if silent
+        else _whole([span.rollup_input_tokens for span in top], at_least_one=True) or None,
+        "output_tokens": None
+        if silent
+        else _whole([span.rollup_output_tokens for span in top], at_least_one=True) or None,
         "cache_read_tokens": _whole([span.rollup_cache_read_tokens for span in top], at_least_one=True),
         "cache_write_tokens": _whole([span.rollup_cache_write_tokens for span in top], at_least_one=True),
         "reasoning_tokens": _whole([span.rollup_reasoning_tokens for span in top], at_least_one=True),
         "llm_calls": _whole([span.rollup_llm_calls for span in top]),
         "cost_usd": _whole([span.cost_usd for span in top]),
     }
+
+
+def _all_state(run: RunSpans, stated: Sequence[Span]) -> bool:
+    """Return whether each agent is among those that state their own totals, or that a span of such totals names."""
+    sids, names = {span.sid for span in stated}, {span.owner_agent for span in stated} - {None}
+    agents = (index for index in run.kinds.get("agent", ()) if run.role[index] not in ("wrapper", "accounting"))
+    return all(run.spans[index].sid in sids or run.spans[index].agent_name in names for index in agents)
 
 
 def _whole(values: Sequence[Any], at_least_one: bool = False) -> Any:

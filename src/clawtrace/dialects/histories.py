@@ -1,0 +1,89 @@
+"""Read the conversation of an agent's whole work as frameworks record it with the agent's result, where nothing else tells of it.
+
+What the models asked for, what became of it and what was answered, in order; what went before this work is left out. Where
+it is not certain that all of the work is there, nothing is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from clawtrace.dialects.message_parts import Message, Piece, message_of, piece_of, text_of
+from clawtrace.dialects.python_repr import read_repr
+
+__all__ = ["crewai_history", "haystack_history"]
+
+_NOT_RUN = frozenset(("unknown_tool", "invalid_input", "usage_limit", "repeated_call"))
+"""CrewAI's reasons of a failure for which no tool was run."""
+
+
+def haystack_history(payload: str, direction: str) -> Iterator[Message]:  # noqa: ARG001 - one signature for all
+    """Haystack's agents return messages, as representations of Python, that begin with those they were given.
+
+    Their own are the last `step_count` replies and the tools' results between them.
+    """
+    result = json.loads(payload)
+    steps = result["step_count"]
+    own: list[dict[str, Any]] = []
+    for text in reversed(result["messages"]):
+        if not steps:
+            break
+        own.append(read_repr(text))
+        steps -= own[-1]["_role"] == "assistant"
+    if steps:
+        raise ValueError("replies are missing")
+    own.reverse()
+    results = [part for message in own for part in message["_content"] if "origin" in part]
+    counts = {name: count for name, count in result["tool_call_counts"].items() if count}
+    if Counter(part["origin"]["tool_name"] for part in results) != counts:
+        raise ValueError("results are missing")
+    for message in own:
+        yield message["_role"], [_haystack_part(part) for part in message["_content"] if not _found_no_tool(part)]
+
+
+def _haystack_part(part: dict[str, Any]) -> Piece:
+    if "origin" in part:
+        return piece_of({**part, "type": "tool_result"})
+    return piece_of({**part, "type": "tool_call"} if "tool_name" in part else part)
+
+
+def _found_no_tool(part: dict[str, Any]) -> bool:
+    """Return whether a result only says that there is no such tool; no other field tells."""
+    words = f"Tool '{part['origin']['tool_name']}' not found. " if "origin" in part else ""
+    return bool(words and part.get("error") and str(part["result"]).startswith(words))
+
+
+def crewai_history(payload: str, direction: str) -> Iterator[Message]:  # noqa: ARG001
+    """CrewAI's tasks return the messages of their agent; which tools failed stands beside them, where the version has it."""
+    told: set[str] = set()
+    for task in read_repr(payload):
+        if any("Action Input:" in (text_of(message.get("content")) or "") for message in task["messages"]):
+            raise ValueError("tools were called in prose")
+        asked: dict[str | None, Piece] = {}
+        failures = task.get("tool_failures")
+        left = None if failures is None else list(failures)
+        for message in task["messages"]:
+            role, pieces = message_of(message)
+            new = [one for one in pieces if f"{one.type} {one.call_id}" not in told]
+            told.update(f"{one.type} {one.call_id}" for one in new if one.call_id is not None)
+            asked |= {one.call_id: one for one in new if one.type == "tool_call"}
+            yield role, [one for piece in new for one in _crewai_part(piece, asked, left)]
+
+
+def _crewai_part(
+    piece: Piece, asked: dict[str | None, Piece], failures: list[dict[str, Any]] | None
+) -> Sequence[Piece]:
+    """Return a part with what is told of its failure; none where it is the result of a tool that was not run."""
+    call = asked.get(piece.call_id)
+    if piece.type != "tool_call_response" or call is None or failures is None:
+        return [piece]
+    for failure in failures:
+        if failure["tool_name"] == call.name and failure["tool_args"] == json.loads(call.text or "{}"):
+            failures.remove(failure)
+            return [] if failure["failure"]["reason"] in _NOT_RUN else [piece._replace(failed=True)]
+    # Failures may be switched off; then the words are all that there is.
+    in_doubt = (piece.text or "").startswith("Error executing tool")
+    return [piece._replace(failed=None if in_doubt else False)]

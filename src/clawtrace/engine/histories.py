@@ -1,0 +1,92 @@
+"""Tool calls of which only the conversation tells that an agent's result holds (the role `history`; spec: span-model.md §4)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from clawtrace.dialects.messages import Part
+from clawtrace.engine.run_spans import RunSpans
+
+__all__ = ["Histories", "ToldCall", "histories"]
+
+
+class ToldCall(NamedTuple):
+    """A tool call that a conversation tells of."""
+
+    agent: int
+    start_ns: int
+    """Not when it ran, which is not told: later messages are later, and calls of one message are at the same time."""
+    call: Part
+    result: Part | None
+    """None: nothing was answered, the tool did not run."""
+
+
+class Histories(NamedTuple):
+    """What the conversations of a run tell."""
+
+    calls: list[ToldCall]
+    """Calls of agents of whose tools no span tells."""
+    parts: Mapping[str, tuple[Part | None, Part | None]]
+    """What was asked for and its result, by call id; both of any agent."""
+    agents: frozenset[int]
+    """The activations all of whose tool calls are among `calls`."""
+    contradicted: frozenset[int]
+    """Spans that state another number of model calls than their conversation has answers."""
+
+
+def histories(run: RunSpans) -> Histories:
+    """Return what the conversations of a run tell."""
+    tellers = [index for index, role in enumerate(run.role) if role == "history"]
+    calls: list[ToldCall] = []
+    parts: dict[str, tuple[Part | None, Part | None]] = {}
+    told: set[int] = set()
+    contradicted: set[int] = set()
+    agents = _Agents(run) if tellers else None
+    for index in tellers:
+        said = run.said(index, "output")
+        asked = [part for part in said if part.type == "tool_call" and part.name is not None]
+        results = {part.call_id: part for part in said if part.type == "tool_call_response"}
+        for part in (*asked, *results.values()):
+            if part.call_id is not None:
+                call, result = parts.get(part.call_id, (None, None))
+                parts[part.call_id] = (part, result) if part.type == "tool_call" else (call, part)
+        agent = None if agents is None else agents.of(index)
+        if agent is None or not said:
+            continue
+        answers = {part.message_no for part in said if part.role == "assistant"}
+        if run.spans[index].rollup_llm_calls not in (None, len(answers)):
+            contradicted.add(index)
+            continue
+        told.add(agent)
+        start_ns = run.spans[agent].start_ns
+        calls += [
+            ToldCall(agent, start_ns + part.message_no, part, results.get(part.call_id) if part.call_id else None)
+            for part in asked
+        ]
+    return Histories(calls, parts, frozenset(told), frozenset(contradicted))
+
+
+class _Agents:
+    """Whose conversation a span tells."""
+
+    def __init__(self, run: RunSpans) -> None:
+        self._run = run
+        self._agents = self._sorted("agent")
+        self._calls = self._sorted("llm", "tool")
+
+    def of(self, index: int) -> int | None:
+        """Return the one agent whose conversation it is, if no span tells of model calls and tools there."""
+        agents = [index] if self._run.spans[index].kind == "agent" else self._inside(self._agents, index)
+        return agents[0] if len(agents) == 1 and not self._inside(self._calls, index) else None
+
+    def _sorted(self, *kinds: str) -> list[int]:
+        indices = (index for kind in kinds for index in self._run.kinds.get(kind, ()))
+        return sorted(indices, key=self._run.enter.__getitem__)
+
+    def _inside(self, found: Sequence[int], index: int) -> Sequence[int]:
+        """Return the first two of the spans inside of another."""
+        enter, leave = self._run.enter, self._run.leave[index]
+        place = bisect_right(found, enter[index], key=enter.__getitem__)
+        return [other for other in found[place : place + 2] if enter[other] < leave]

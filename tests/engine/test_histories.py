@@ -1,0 +1,301 @@
+"""Agents of whose model calls and tools no span tells, only the conversation that their result holds.
+
+Haystack's agents through OpenInference, CrewAI's tasks through OpenLLMetry, and the messages of AutoGen's teams.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from building import Lab, S
+from instrumented import oi
+
+TOOLS = "SELECT name, arguments, result, outcome, source FROM tool_calls ORDER BY call_no"
+USAGE = ("llm_calls", "input_tokens", "output_tokens", "tool_calls")
+ANSWER = "SELECT final_output FROM runs"
+AGENTS = "SELECT name FROM agents ORDER BY activation_no"
+
+
+def message(role: str, *content: str) -> str:
+    """A message of Haystack as Python represents it."""
+    return f"ChatMessage(_role=<ChatRole.{role.upper()}: {role!r}>, _content=[{', '.join(content)}], _name=None, _meta={{}})"
+
+
+def text(words: str) -> str:
+    return f"TextContent(text={words!r})"
+
+
+def asked(id: str, tool: str, **arguments: Any) -> str:
+    return f"ToolCall(tool_name={tool!r}, arguments={arguments!r}, id={id!r}, extra=None)"
+
+
+def answered(call: str, result: str, error: bool = False) -> str:
+    return f"ToolCallResult(result={result!r}, origin={call}, error={error})"
+
+
+def run(*messages: str, steps: int, **counts: int) -> dict[str, Any]:
+    usage = {"prompt_tokens": 100 * steps, "completion_tokens": 10 * steps}
+    return {
+        "messages": list(messages),
+        "step_count": steps,
+        "token_usage": usage,
+        "tool_call_counts": counts,
+        "exit_reason": "text",
+    }
+
+
+def haystack(id: str, parent: str, result: dict[str, Any] | None, at: int = 1, to: int = 90) -> S:
+    said = {} if result is None else {"output__value": result}
+    return oi("haystack", "CHAIN", id, parent, "Agent.run", at, to, None if result else "400", **said)
+
+
+def pipeline(result: dict[str, Any] | None, component: str = "desk") -> S:
+    given = {"data": {component: {"messages": [message("user", text("hi"))]}}}
+    said = {} if result is None else {"output__value": {component: result}}
+    return oi("haystack", "CHAIN", "p", "", "Pipeline.run", 0, 99, input__value=given, **said)
+
+
+PAY = asked("c1", "pay", eur=5)
+PAID = run(
+    message("user", text("hi")), message("assistant", PAY), message("tool", answered(PAY, "paid")), message("assistant", text("Done.")),
+    steps=2, pay=1, other=0,
+)  # fmt: skip
+
+
+class TestOneAgent:
+    """What it did stands in its output."""
+
+    def test_its_calls_are_known(self, lab: Lab) -> None:
+        """Model calls by their number and sum, tools by request and result, the answer, and the name of its component."""
+        lab.put(pipeline(PAID), haystack("a", "p", PAID))
+
+        assert lab.totals(*USAGE) == (2, 200, 20, 1)
+        assert lab.rows(TOOLS) == [("pay", '{"eur":5}', "paid", "ok", "message")]
+        assert (lab.rows(ANSWER), lab.rows(AGENTS)) == ([("Done.",)], [("desk",)])
+
+    def test_what_it_was_given_is_not_its_work(self, lab: Lab) -> None:
+        """Messages before its own replies tell of other runs."""
+        old = asked("c0", "refund")
+        before = [message("user", text("hi")), message("assistant", old), message("tool", answered(old, "ok"))]
+        result = {**PAID, "messages": [*before, *PAID["messages"]]}
+        lab.put(pipeline(result), haystack("a", "p", result))
+
+        assert [row[0] for row in lab.rows(TOOLS)] == ["pay"]
+
+    def test_a_tool_that_failed_is_an_error_of_the_run(self, lab: Lab) -> None:
+        """The result says so; the agent's span is its place."""
+        result = {
+            **PAID,
+            "messages": [*PAID["messages"][:2], message("tool", answered(PAY, "no", error=True)), PAID["messages"][3]],
+        }
+        lab.put(pipeline(result), haystack("a", "p", result))
+
+        assert lab.totals("errors", "unrecovered_errors") == (1, 1)
+        assert lab.rows("SELECT name, kind, message FROM errors") == [("pay", "tool", "no")]
+
+    def test_a_tool_that_there_is_not_was_not_called(self, lab: Lab) -> None:
+        """The result says only that: what was asked for did not run."""
+        words = "Tool 'pay' not found. Available tools: other"
+        result = {
+            **PAID,
+            "messages": [*PAID["messages"][:2], message("tool", answered(PAY, words, error=True)), PAID["messages"][3]],
+        }
+        lab.put(pipeline(result), haystack("a", "p", result))
+
+        assert lab.totals("tool_calls") == (0,)
+        assert lab.rows(TOOLS) == [("pay", '{"eur":5}', None, "requested", "message")]
+
+    @pytest.mark.parametrize(
+        "result",
+        [
+            {**PAID, "messages": PAID["messages"][2:]}, {**PAID, "tool_call_counts": {"pay": 2}},
+            {**PAID, "messages": [*PAID["messages"][:3], "ChatMessage(_role=<ChatRo..."]},
+        ],
+        ids=["reply", "count", "cut"],
+    )  # fmt: skip
+    def test_where_some_of_it_is_missing_no_tool_is_known(self, lab: Lab, result: dict[str, Any]) -> None:
+        """Too few replies, other counts, or text that was cut: tools are unknown, not none."""
+        lab.put(pipeline(result), haystack("a", "p", result))
+
+        assert lab.totals(*USAGE) == (2, 200, 20, None)
+
+    def test_one_that_failed_tells_nothing_but_its_name(self, lab: Lab) -> None:
+        """It has no output."""
+        lab.put(pipeline(None), haystack("a", "p", None))
+
+        assert lab.totals(*USAGE) == (None, None, None, None)
+        assert lab.rows(AGENTS) == [("desk",)]
+
+    def test_a_name_is_believed_only_where_the_output_is_the_agents(self, lab: Lab) -> None:
+        """Of a pipeline whose output is another component's, the agent's name is unknown."""
+        lab.put(pipeline({**PAID, "step_count": 9}, "other"), haystack("a", "p", PAID))
+
+        assert lab.rows(AGENTS) == [(None,)]
+
+    def test_spans_of_its_calls_go_before_the_conversation(self, lab: Lab) -> None:
+        """Where a tool's span tells of the call it is told once, with what the conversation adds."""
+        span = S(
+            "t",
+            "a",
+            5,
+            6,
+            "t",
+            {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "pay", "gen_ai.tool.call.id": "c1"},
+        )
+        lab.put(pipeline(PAID), haystack("a", "p", PAID), span)
+
+        assert lab.rows(TOOLS) == [("pay", '{"eur":5}', "paid", "ok", "span")]
+
+
+class TestAgentsInside:
+    """Each agent's output tells of its own calls."""
+
+    def test_sums_are_added(self, lab: Lab) -> None:
+        """The outer agent's sum leaves the inner one's out; both tell of their tools."""
+        lab.put(pipeline(PAID), haystack("a", "p", PAID), haystack("b", "a", PAID, 10, 20))
+
+        assert lab.totals(*USAGE) == (4, 400, 40, 2)
+
+    def test_where_one_failed_the_sums_are_unknown(self, lab: Lab) -> None:
+        """What it used is nowhere."""
+        lab.put(pipeline(PAID), haystack("a", "p", PAID), haystack("b", "a", None, 10, 20))
+
+        assert lab.totals(*USAGE) == (None, None, None, None)
+
+
+def crew(*tasks: str, requests: int = 2, result: str = "Done.") -> S:
+    used = {"prompt_tokens": 100 * requests, "completion_tokens": 10 * requests, "successful_requests": requests}
+    words = {
+        "crewai.crew.tasks_output": f"[{', '.join(tasks)}]", "crewai.crew.usage_metrics": repr(used), "crewai.crew.result": result,
+    }  # fmt: skip
+    return S("w", "", 0, 99, "crewai.workflow", words, scope="opentelemetry.instrumentation.crewai.instrumentation")
+
+
+def worker(id: str, parent: str = "w", role: str = "desk", at: int = 1, to: int = 90) -> S:
+    words = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": role, "traceloop.span.kind": "agent"}
+    return S(id, parent, at, to, f"{role}.agent", words, scope="opentelemetry.instrumentation.crewai.instrumentation")
+
+
+def task(*messages: dict[str, Any], failures: str | None = "[]") -> str:
+    told = "" if failures is None else f", tool_failures={failures}"
+    return f"TaskOutput(raw='Done.', agent='desk', output_format=<OutputFormat.RAW: 'raw'>, messages={list(messages)!r}{told})"
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": '{"eur": 5}'}}
+ASKS = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+ANSWERED = {"role": "tool", "content": "paid", "tool_call_id": "c1", "name": "pay"}
+SAYS = {"role": "assistant", "content": "Done."}
+
+
+def failure(reason: str) -> str:
+    words = f"ToolFailure(message='no', reason=<ToolFailureReason.X: {reason!r}>)"
+    return f"[ToolFailureRecord(tool_name='pay', failure={words}, tool_args={{'eur': 5}})]"
+
+
+class TestCrews:
+    """The crew's span holds what its tasks returned."""
+
+    @pytest.mark.parametrize(
+        ("failures", "outcome", "errors"),
+        [
+            ("[]", "ok", 0),
+            (failure("exception"), "error", 1),
+            (failure("unknown_tool"), "requested", 0),
+            (None, "unknown", None),
+        ],
+    )
+    def test_a_crew_of_one(self, lab: Lab, failures: str, outcome: str, errors: int | None) -> None:
+        """Sums, tools and the answer are known; which tools failed stands beside the messages, in versions that have it."""
+        lab.put(crew(task(ASKS, ANSWERED, SAYS, failures=failures)), worker("a"))
+
+        assert lab.totals("llm_calls", "input_tokens", "output_tokens", "errors") == (2, 200, 20, errors)
+        assert [(row[0], row[1], row[3]) for row in lab.rows(TOOLS)] == [("pay", '{"eur": 5}', outcome)]
+        assert lab.rows(ANSWER) == [("Done.",)]
+
+    def test_what_a_coworker_did_is_nowhere(self, lab: Lab) -> None:
+        """Its requests are in the sum, its tools in no message."""
+        lab.put(crew(task(ASKS, ANSWERED, SAYS), requests=4), worker("a"), worker("b", "a", "researcher", 10, 20))
+
+        assert lab.totals(*USAGE) == (4, 400, 40, None)
+
+    @pytest.mark.parametrize("requests", [1, 4])
+    def test_sums_that_the_messages_contradict(self, lab: Lab, requests: int) -> None:
+        """A reply without usage is not in the sum, and what an earlier crew used, or two agents of one model, is in it."""
+        lab.put(crew(task(ASKS, ANSWERED, SAYS), requests=requests), worker("a"))
+
+        assert lab.totals(*USAGE) == (None, None, None, None)
+
+    def test_tools_that_are_called_in_prose(self, lab: Lab) -> None:
+        """An agent whose model knows no tool calls writes them into its text: nothing tells which they are."""
+        lab.put(crew(task({"role": "assistant", "content": "Action: pay\nAction Input: {}"}, SAYS)), worker("a"))
+
+        assert lab.totals("tool_calls") == (None,)
+
+
+RUNTIME = "autogen SingleThreadedAgentRuntime"
+
+
+def told(id: str, at: int, source: str, kind: str, content: Any, used: int | None = 1, manager: str = "Swarm") -> S:
+    """A message that a team's manager is sent."""
+    usage = None if used is None else {"prompt_tokens": 100 * used, "completion_tokens": 10 * used}
+    said = {"message": {"source": source, "models_usage": usage, "content": content, "type": kind}}
+    words = {
+        "recipient_agent_class": f"{manager}GroupChatManager",
+        "message": json.dumps(said),
+        "messaging.operation": "process",
+    }
+    return S(id, "", at, at + 1, "autogen process x", words, scope=RUNTIME, trace=f"{at:032x}")
+
+
+def at_work(id: str, name: str, at: int, to: int, parent: str = "") -> S:
+    words = {"gen_ai.operation.name": "invoke_agent", "gen_ai.system": "autogen", "gen_ai.agent.name": name}
+    return S(id, parent, at, to, f"invoke_agent {name}", words, scope="autogen-core")
+
+
+def execution(parent: str, at: int) -> S:
+    words = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "pay", "gen_ai.tool.call.id": "c1"}
+    return S("t", parent, at, at + 1, "execute_tool pay", words, scope="autogen-core")
+
+
+def conversation(**more: Any) -> list[S]:
+    return [
+        told("m", 11, "desk", "ToolCallRequestEvent", [{"id": "c1", "name": "pay", "arguments": '{"eur": 5}'}], **more),
+        told("n", 21, "desk", "ToolCallExecutionEvent", [{"content": "paid", "name": "pay", "call_id": "c1", "is_error": False}], None, **more),
+        told("o", 31, "desk", "TextMessage", "Done.", 2, **more),
+    ]  # fmt: skip
+
+
+class TestTeams:
+    """What the agents of a team write is sent to its manager, with what it took."""
+
+    def test_messages_tell_of_model_calls(self, lab: Lab) -> None:
+        """One with usage is a model call's; the tools' arguments and results stand there; the last one is the answer."""
+        lab.put(at_work("a", "desk", 10, 40), execution("a", 15), *conversation())
+
+        assert lab.totals(*USAGE) == (2, 300, 30, 1)
+        assert lab.rows(TOOLS) == [("pay", '{"eur": 5}', "paid", "ok", "span")]
+        assert lab.rows(ANSWER) == [("Done.",)]
+
+    def test_a_manager_that_asks_a_model_itself(self, lab: Lab) -> None:
+        """What selecting a speaker took is in no message: the sums are unknown."""
+        lab.put(at_work("a", "desk", 10, 40), execution("a", 15), *conversation(manager="Selector"))
+
+        assert lab.totals("llm_calls", "input_tokens") == (None, None)
+
+    def test_an_agent_inside_of_another_writes_to_nobody(self, lab: Lab) -> None:
+        """What one used that was called as a tool is in no message."""
+        lab.put(at_work("a", "desk", 10, 40), execution("a", 15), at_work("b", "helper", 15, 16, "t"), *conversation())
+
+        assert lab.totals("llm_calls", "input_tokens") == (None, None)
+
+    def test_a_stream_that_was_not_asked_for_its_usage(self, lab: Lab) -> None:
+        """Zero tokens are none told: the calls are known, what they used is not."""
+        lab.put(
+            at_work("a", "desk", 10, 40),
+            told("m", 11, "desk", "TextMessage", "Hm.", 0),
+            told("o", 31, "desk", "TextMessage", "Done."),
+        )
+
+        assert lab.totals("llm_calls", "input_tokens", "output_tokens") == (2, None, None)

@@ -121,6 +121,18 @@ OUTPUTS = {
             ]
         }
     ),
+    "haystack_history": json.dumps(
+        {
+            "messages": [
+                "ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[ToolCall(tool_name='get_weather', "
+                "arguments={'city': 'Paris'}, id='c1', extra=None)], _name=None, _meta={})"
+            ],
+            "step_count": 1,
+            "tool_call_counts": {"get_weather": 0},
+        }
+    ),
+    "crewai_history": "[TaskOutput(raw='', messages=[{'role': 'assistant', 'content': '', 'tool_calls': [{'id': 'c1', "
+    "'type': 'function', 'function': {'name': 'get_weather', 'arguments': '{\"city\":\"Paris\"}'}}]}])]",
 }
 
 

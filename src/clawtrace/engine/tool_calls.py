@@ -210,7 +210,7 @@ def _told(one: ToldCall, run: RunSpans) -> ToolCall:
         outcome = "unknown" if result.failed is None else "error" if result.failed else "ok"
     return ToolCall(
         None, asked.call_id, asked.name, one.agent, run.turn[one.agent], one.start_ns, None, _unwrapped(asked.text),
-        result and result.text, outcome, None, "message", None,
+        result and result.text, outcome, None, "message", None, None,
     )  # fmt: skip
 
 

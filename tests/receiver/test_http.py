@@ -110,6 +110,16 @@ class TestAccepted:
 
         assert sink.runs() == {"r1": ["h"], "r2": ["p"], "a/b": ["q"], "ä b/c": ["u"]}
 
+    def test_what_scopes_were_called_before(self, base, sink):
+        """`instrumentationLibrarySpans` of OTLP up to 0.19 are read."""
+        document = as_json(traces(span("s"), resource={RUN: "r1"}))
+        (group,) = document["resourceSpans"]
+        (scope,) = group.pop("scopeSpans")
+        group["instrumentationLibrarySpans"] = [{"instrumentationLibrary": scope["scope"], "spans": scope["spans"]}]
+
+        assert post_json(base, "/v1/traces", document)[::2] == (200, {})
+        assert (sink.runs(), sink.span("s")["scope"]) == ({"r1": ["s"]}, "test")
+
     def test_empty_request(self, base):
         """An empty request is a success."""
         assert post(base, "/v1/traces", b"")[::2] == (200, b"")
@@ -237,6 +247,7 @@ class TestRefused:
             (b"{nonsense", "application/json", "no JSON"),
             (b'{"resourceSpans": [1]}', "application/json", "`resourceSpans` is not a list of objects"),
             (b'{"hello": 1}', "application/json", "holds none of"),
+            (b'{"data": [{"traceID": "a1", "spans": []}]}', "application/json", "this is Jaeger's JSON, not OTLP"),
             (b"[" * 100_000, "application/json", "nested too deeply"),
             (json.dumps(as_json(logs(record("e")))).encode(), "application/json", "holds logs, not traces"),
             (raw(logs(record("e", body="text"))), "application/x-protobuf", "holds logs, not traces"),

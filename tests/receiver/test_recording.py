@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from google.protobuf.json_format import MessageToDict
 from memory_sink import MemorySink
 from otlp_messages import RUN, as_json, logs, metrics, record, span, traces
 
 from clawtrace.errors import InputError
+from clawtrace.receiver.foreign_traces import foreign_form
 from clawtrace.receiver.recording import Grouping, LoadReport, load_recordings
 from clawtrace.store.duckdb import DuckStore
 
@@ -36,6 +38,11 @@ def varint(size: int) -> bytes:
         out += bytes([size & 127 | 128])
         size >>= 7
     return out + bytes([size])
+
+
+def as_field(number: int, value: bytes) -> bytes:
+    """A field of bytes or of a message, as protobuf writes it."""
+    return varint(number << 3 | 2) + varint(len(value)) + value
 
 
 A, B = one("a", "a1"), one("b", "b1", "r2")
@@ -131,6 +138,57 @@ class TestForms:
         assert (report.spans, len(report.run_ids)) == (50_000, 100)
         assert sink.commits > 1
 
+    @pytest.mark.parametrize("as_text", [True, False])
+    def test_what_scopes_were_called_before(self, load, sink, tmp_path, as_text):
+        """`instrumentationLibrarySpans` of OTLP up to 0.19 are read, and passed over where scopes stand beside them."""
+        old, both = tmp_path / "old.json", tmp_path / "both.json"
+        if as_text:
+            document = as_json(A)
+            group = document["resourceSpans"][0]
+            (scope,) = group["scopeSpans"]
+            library = {"instrumentationLibrary": scope["scope"] | {"version": "1.2"}, "spans": scope["spans"]}
+            group["instrumentationLibrarySpans"] = [library]
+            both.write_text(json.dumps(document))
+            del group["scopeSpans"]
+            old.write_text(json.dumps(document))
+        else:
+            message = one("a")
+            group = message.resource_spans[0]
+            group.scope_spans[0].scope.version = "1.2"
+            libraries = as_field(1000, group.scope_spans[0].SerializeToString())
+            both.write_bytes(as_field(1, group.SerializeToString() + libraries))
+            group.ClearField("scope_spans")
+            old.write_bytes(as_field(1, group.SerializeToString() + libraries))
+        report = load(old, both)
+
+        assert sink.runs() == {"r1": ["a"]}
+        assert (sink.span("a")["scope"], sink.span("a")["scope_version"]) == ("test", "1.2")
+        assert (report.spans, report.duplicates) == (1, 1)
+
+    def test_log_records_of_instrumentation_libraries(self, load, sink, tmp_path):
+        """Log records under their two earlier names are read."""
+        new = as_json(logs(record("e", trace="a1"), resource={RUN: "r1"}))
+        group = new["resourceLogs"][0]
+        records = group.pop("scopeLogs")[0]["logRecords"]
+        group["instrumentationLibraryLogs"] = [{"logs": records}]
+        (tmp_path / "old.json").write_text(json.dumps(new))
+        load(tmp_path)
+
+        assert sink.runs() == {"r1": ["e"]}
+
+    @pytest.mark.parametrize("envelope", ["result", "batches", "trace of batches", "trace"])
+    def test_answers_of_trace_stores(self, load, sink, tmp_path, envelope):
+        """OTLP within the answer of Jaeger's or Grafana Tempo's API is read, ids in base64 too."""
+        inner = MessageToDict(A)
+        if "batches" in envelope:
+            inner = {"batches": inner["resourceSpans"]}
+        name = envelope.partition(" ")[0]
+        (tmp_path / "answer.json").write_text(json.dumps(inner if name == "batches" else {name: inner}))
+        load(tmp_path / "answer.json")
+
+        assert sink.runs() == {"r1": ["a"]}
+        assert (sink.span("a")["trace_id"], sink.span("a")["kind"]) == (f"{0xA1:032x}", "Unspecified")
+
     def test_duplicates_and_rejected_spans_are_told(self, load, tmp_path):
         """A repeated span is counted, and so is one with a bad id, with its reason."""
         bad = span("bad")
@@ -199,6 +257,37 @@ class TestNotOtlp:
         monkeypatch.setattr(Path, "open", refuse)  # file modes mean nothing to root, who may run the tests
         with pytest.raises(InputError, match="cannot be read: Permission denied"):
             load(tmp_path)
+
+
+FOREIGN = {
+    "Jaeger's JSON": {"data": [{"traceID": "a1", "spans": [{"traceID": "a1", "spanID": "b1", "operationName": "x"}]}]},
+    "Jaeger's JSON ": {"traceID": "a1", "spanID": "b1", "operationName": "x"},
+    "Zipkin's JSON": [{"traceId": "a1", "id": "b1", "name": "x", "localEndpoint": {"serviceName": "s"}}],
+    "Zipkin's JSON ": [[{"traceId": "a1", "id": "b1", "annotations": []}]],
+    "what an SDK's console exporter prints": {"name": "x", "context": {"trace_id": "0xa1", "span_id": "0xb1"}},
+    "LangSmith's JSON": {"id": "a1", "run_type": "llm", "dotted_order": "x"},
+    "Langfuse's JSON": {"id": "a1", "observations": [{"type": "GENERATION"}]},
+    "MLflow's JSON": {"info": {"trace_id": "tr-a1"}, "data": {"spans": []}},
+    "Datadog's JSON": [[{"trace_id": 1, "span_id": 2, "service": "s", "resource": "r", "meta": {}, "name": "x"}]],
+    "Chrome's trace format": {"traceEvents": []},
+    "spans that stand alone": {"traceId": "a1", "spanId": "b1", "name": "x"},
+}
+
+
+class TestForeignForms:
+    @pytest.mark.parametrize("name", FOREIGN)
+    def test_it_is_named(self, load, tmp_path, name):
+        """A recording in another form of traces is named, with what to do; an agent's log is not spoken of."""
+        (tmp_path / "traces.json").write_text(json.dumps(FOREIGN[name], indent=1))
+        with pytest.raises(InputError, match=rf"is not OTLP: this is {name.strip()}, not OTLP: ..") as caught:
+            load(tmp_path / "traces.json")
+
+        assert "--log" not in str(caught.value)
+
+    def test_an_agent_s_log_is_none_of_them(self):
+        """What agents log is not taken for traces."""
+        assert foreign_form({"type": "user", "sessionId": "a1", "message": {"role": "user"}}) == ""
+        assert foreign_form({"id": "a1", "name": "x", "traceId": "b1"}) == ""
 
 
 class TestDamage:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from clawtrace.receiver.claims import ClaimReader
 from clawtrace.receiver.columns import redact
 from clawtrace.receiver.decode_json import JsonDecoder
+from clawtrace.receiver.foreign_traces import foreign_form
 from clawtrace.receiver.payload import BadPayloadError, Decoded, Signal
 from clawtrace.receiver.redact import Redactor
 from clawtrace.receiver.request import Request
@@ -130,7 +131,8 @@ class RequestDecoder:
         document = self._json.parse(request.body)
         found = document_signals(document)
         if document and not found:
-            raise BadPayloadError(f"the JSON body holds none of {', '.join(sorted(JSON_KEYS))}")
+            none = f"the JSON body holds none of {', '.join(sorted(JSON_KEYS))}"
+            raise BadPayloadError(foreign_form(document) or none)
         if found and request.signal not in found:
             _check_signal(request.signal, found[0])
         if beside := [signal for signal in document_signals(document, filled=True) if signal != request.signal]:

@@ -42,6 +42,14 @@ _GROUPS: dict[Signal, tuple[str, str, str]] = {
     "logs": ("resourceLogs", "scopeLogs", "logRecords"),
     "metrics": ("resourceMetrics", "scopeMetrics", "metrics"),
 }
+_OLD_SCOPES: dict[Signal, str] = {
+    "traces": "instrumentationLibrarySpans",
+    "logs": "instrumentationLibraryLogs",
+    "metrics": "instrumentationLibraryMetrics",
+}
+"""What scopes were called until OTLP 0.19; they count where the new ones are absent (opentelemetry-proto 0.15)."""
+_OLD_RECORDS = "logs"
+"""What `logRecords` were called until OTLP 0.12."""
 _METRIC_DATA = ("gauge", "sum", "histogram", "exponentialHistogram", "summary")
 
 _Attributes = tuple[dict[str, str], str]
@@ -91,30 +99,26 @@ class JsonDecoder:
         if not isinstance(document, dict):
             raise BadPayloadError("the JSON body is not an object")
         decoded = Decoded()
-        groups, scopes, items = _GROUPS[signal]
         try:
-            for group in objects(document, groups):
-                self._group(signal, group, decoded, (scopes, items), suspect)
+            for group in objects(document, _GROUPS[signal][0]):
+                self._group(signal, group, decoded, suspect)
         except BadItemError as problem:
             raise BadPayloadError(f"the JSON body is not an OTLP {signal} request: {problem}") from None
         if _SURROGATE.search(data):
             replace_surrogates(decoded.spans if signal == "traces" else decoded.logs)
         return decoded
 
-    def _group(
-        self, signal: Signal, group: dict[str, Any], decoded: Decoded, names: tuple[str, str], suspect: bool
-    ) -> None:
-        scopes, items = names
+    def _group(self, signal: Signal, group: dict[str, Any], decoded: Decoded, suspect: bool) -> None:
+        scopes = _scopes(signal, group)
         try:
             resource, claim = self._resource(group, suspect)
         except BadItemError as problem:
-            count = sum(len(objects(scope, items)) for scope in objects(group, scopes))
-            decoded.rejected[Claim(), f"resource: {problem}"] += count
+            decoded.rejected[Claim(), f"resource: {problem}"] += sum(len(_items(signal, scope)) for scope in scopes)
             return
-        for scope in objects(group, scopes):
-            about = one_object(scope, "scope")
+        for scope in scopes:
+            about = one_object(scope, "scope") or one_object(scope, "instrumentationLibrary")
             shared = (resource, text(about, "name"), text(about, "version"))
-            for item in objects(scope, items):
+            for item in _items(signal, scope):
                 if signal == "metrics":
                     decoded.points[claim] += _points(item)
                     continue
@@ -191,6 +195,14 @@ class JsonDecoder:
         from clawtrace.receiver.regular_json import RegularSpans
 
         return RegularSpans(self._any, self._redactor, self._claims)
+
+
+def _scopes(signal: Signal, group: dict[str, Any]) -> list[dict[str, Any]]:
+    return objects(group, _GROUPS[signal][1]) or objects(group, _OLD_SCOPES[signal])
+
+
+def _items(signal: Signal, scope: dict[str, Any]) -> list[dict[str, Any]]:
+    return objects(scope, _GROUPS[signal][2]) or (objects(scope, _OLD_RECORDS) if signal == "logs" else [])
 
 
 def _whole(values: dict[str, str]) -> dict[str, str]:

@@ -13,16 +13,9 @@ from clawtrace.receiver.ids import NO_SPAN, NO_TRACE
 from clawtrace.receiver.payload import BadItemError, BadPayloadError, Decoded, Signal
 from clawtrace.receiver.redact import Redactor
 from clawtrace.receiver.span_columns import SpanColumns, repeat
-from clawtrace.receiver.wire import message_class
+from clawtrace.receiver.wire import MESSAGE_PARTS, groups_of
 
 __all__ = ["ProtobufDecoder"]
-
-_MESSAGES: dict[Signal, str] = {
-    "traces": "trace.v1.TracesData",
-    "logs": "logs.v1.LogsData",
-    "metrics": "metrics.v1.MetricsData",
-}
-_GROUPS: dict[Signal, str] = {"traces": "resource_spans", "logs": "resource_logs", "metrics": "resource_metrics"}
 
 
 def _text(data: bytes) -> str:
@@ -37,13 +30,13 @@ def _groups(signal: Signal, data: bytes) -> Sequence[Any]:
     """
     from google.protobuf.message import DecodeError
 
+    parts = MESSAGE_PARTS[signal]
     try:
-        message = message_class(_MESSAGES[signal]).FromString(data)
+        groups = groups_of(parts, data)
     except DecodeError:
         raise BadPayloadError("the body is no protobuf message of that kind, or it ends too early") from None
-    groups: Sequence[Any] = getattr(message, _GROUPS[signal])
     if data and not groups:
-        raise BadPayloadError(f"the body holds no `{_GROUPS[signal]}`")
+        raise BadPayloadError(f"the body holds no `{parts.groups}`")
     return groups
 
 

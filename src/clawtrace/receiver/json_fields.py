@@ -7,6 +7,8 @@ https://protobuf.dev/programming-guides/json/ , https://opentelemetry.io/docs/sp
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 import re
 from decimal import Decimal
@@ -35,6 +37,8 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
 _INT32, _INT64 = (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1)
 _BEYOND = 100_000_000_000_000_000_000
 """Larger than any 64-bit integer."""
+_BASE64_IDS = (12, 24)
+"""Characters of 8 and 16 bytes; the digits of an id of that length would be of another."""
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 _SNAKE: dict[str, str] = {}
 _SEVERITIES = {
@@ -124,8 +128,8 @@ def unsigned(node: dict[str, Any], name: str, bits: int = 64) -> int:
 
 
 def hexadecimal(node: dict[str, Any], name: str) -> str:
-    """Return the hexadecimal text `name` in lower case; empty when absent."""
-    value = text(node, name).lower()
+    """Return the id `name` as hexadecimal digits in lower case; empty when absent."""
+    value = _digits(text(node, name))
     if not _HEX.fullmatch(value):
         raise BadItemError(f"`{name}` is not hexadecimal: {value[:24]!r}")
     return value
@@ -164,9 +168,19 @@ def boolean(content: Any) -> bool:
     return bool(content == "true")
 
 
+def _digits(written: str) -> str:
+    """Return an id in lower case, and as digits where it is base64, as protobuf's own mapping writes bytes (Grafana Tempo)."""
+    if len(written) in _BASE64_IDS and written.endswith("="):
+        try:
+            return base64.b64decode(written, validate=True).hex()
+        except binascii.Error:
+            pass
+    return written.lower()
+
+
 def an_id(node: dict[str, Any], name: str, zero: str) -> str:
     """Return the id `name` of a log record, or empty text for what is no id: OTLP says it then belongs to no trace."""
-    value = text(node, name).lower()
+    value = _digits(text(node, name))
     return value if len(value) == len(zero) and value != zero and _HEX.fullmatch(value) else ""
 
 

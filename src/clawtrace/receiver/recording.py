@@ -20,7 +20,7 @@ from clawtrace.model.raw import RawSink
 from clawtrace.receiver.attribute import Attribution
 from clawtrace.receiver.intake import Intake
 from clawtrace.receiver.payload import BadPayloadError
-from clawtrace.receiver.recording_files import NotOtlpError, Recorded, read_recording
+from clawtrace.receiver.recording_files import ForeignTraceError, NotOtlpError, Recorded, read_recording
 from clawtrace.receiver.redact import RedactionSettings, Redactor
 from clawtrace.receiver.request import Request
 
@@ -228,7 +228,8 @@ class _Loader:
                     self._add(name, recorded, run_id)
         except NotOtlpError as reason:
             if file.named:
-                raise InputError(f"`{name}` is not OTLP: {reason}; give an agent's own log with --log") from None
+                hint = "" if isinstance(reason, ForeignTraceError) else "; give an agent's own log with --log"
+                raise InputError(f"`{name}` is not OTLP: {reason}{hint}") from None
             self.report.passed_over.append((name, str(reason)))
             return False
         except OSError as error:

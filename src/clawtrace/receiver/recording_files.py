@@ -2,7 +2,7 @@
 
 JSON: one object, JSON lines, objects one after the other (pretty-printed or not), or an array of objects. Protobuf: one
 request, or a stream of requests each preceded by its length (a varint, or four bytes big-endian as the Collector's
-file exporter writes). Either may be gzipped.
+file exporter writes). Either may be gzipped. An object may be an API's answer that holds a request (`foreign_traces`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
 from clawtrace.errors import InputError
+from clawtrace.receiver.foreign_traces import foreign_form, unwrapped
 from clawtrace.receiver.payload import Signal
 from clawtrace.receiver.sniff import JSON_KEYS, document_signals, protobuf_signal
 
-__all__ = ["NotOtlpError", "Recorded", "read_recording"]
+__all__ = ["ForeignTraceError", "NotOtlpError", "Recorded", "read_recording"]
 
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 _HEAD = 64 * 1024
@@ -33,6 +34,10 @@ _PROTOBUF_HINT = re.compile(rb"service\.name|telemetry\.sdk")
 
 class NotOtlpError(Exception):
     """The content is no OTLP; the text says what was found instead."""
+
+
+class ForeignTraceError(NotOtlpError):
+    """The content is traces in another form; the text names it and says what to do."""
 
 
 class Recorded(NamedTuple):
@@ -155,9 +160,13 @@ class _JsonReader:
 
     def _recorded(self, document: Any, body: bytes, line: int) -> Iterator[Recorded]:
         """Yield the requests of one object, which may be one of several signals."""
+        document = unwrapped(document)
         signals = document_signals(document)
         if not signals:
-            raise self._damage(f"line {line}: this JSON has no {_KEYS}", self._found)
+            foreign = foreign_form(document)
+            if foreign and not self._found:
+                raise ForeignTraceError(foreign)
+            raise self._damage(f"line {line}: {foreign or f'this JSON has no {_KEYS}'}", self._found)
         self._found = True
         for signal in signals:
             yield Recorded(signal, body, document, f"line {line}")

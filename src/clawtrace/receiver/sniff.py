@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from clawtrace.receiver.payload import SIGNALS, Signal
-from clawtrace.receiver.wire import message_class
+from clawtrace.receiver.wire import MESSAGE_PARTS, groups_of
 
 __all__ = ["JSON_KEYS", "document_signals", "protobuf_signal"]
 
@@ -21,11 +21,6 @@ JSON_KEYS: dict[str, Signal] = {
 """The key that makes a JSON object a request of a signal."""
 
 _SAMPLE = 20
-_PARTS: dict[Signal, tuple[str, str, str, str]] = {
-    "traces": ("trace.v1.TracesData", "resource_spans", "scope_spans", "spans"),
-    "logs": ("logs.v1.LogsData", "resource_logs", "scope_logs", "log_records"),
-    "metrics": ("metrics.v1.MetricsData", "resource_metrics", "scope_metrics", "metrics"),
-}
 
 
 def document_signals(document: Any, *, filled: bool = False) -> list[Signal]:
@@ -50,16 +45,13 @@ def protobuf_signal(data: bytes) -> Signal | None:
     from google.protobuf.message import DecodeError
 
     for signal in SIGNALS:
-        name, groups, scopes, items = _PARTS[signal]
+        parts = MESSAGE_PARTS[signal]
         try:
-            message = message_class(name).FromString(data)
+            groups = groups_of(parts, data)
         except DecodeError:
             continue
         found = (
-            item
-            for group in getattr(message, groups)
-            for scope in getattr(group, scopes)
-            for item in getattr(scope, items)
+            item for group in groups for scope in getattr(group, parts.scopes) for item in getattr(scope, parts.items)
         )
         sample = list(islice(found, _SAMPLE))
         if sample and all(_plausible(signal, item) for item in sample):

@@ -95,7 +95,7 @@ _FORMS: tuple[tuple[str, str, Callable[[dict[str, Any]], bool]], ...] = (
     ),
     (
         "LangSmith's JSON",
-        "have its SDK export over OTLP (`telemetry_env: {langsmith: true}` in clawtrace.yaml)",
+        "have its SDK export over OTLP (`telemetry_env: {langsmith: on}` in clawtrace.yaml)",
         _has("run_type", "dotted_order"),
     ),
     (

@@ -1,8 +1,10 @@
 """What receiving costs, from the socket to the durable row, with redaction on.
 
     python benchmarks/ingest.py [--seconds 6] [--blast 1000000]
+    python benchmarks/ingest.py --memory --loads 5x4 --blast 0
 
-The receiver is a process of its own with a DuckDB file; clients send over loopback sockets, gRPC and HTTP, requests of 5
+The receiver is a process of its own with a DuckDB file, or with `--memory` a store in memory as `clawtrace run` has it;
+clients send over loopback sockets, gRPC and HTTP, requests of 5
 and of 512 spans with 12 attributes (2 KB a span). A figure is spans per second of the server's CPU time, user and
 system, so that it does not depend on how many cores there are and what else they do. Then: how long one exporter of the
 OpenTelemetry SDK waits for 5 spans to be acknowledged, and what memory the receiver takes, idle and under a blast.
@@ -31,8 +33,9 @@ NUMBER = b"\xf3\xf2\xf1\xf0"
 """Stands in ids where the request's number goes; in texts it is written in hexadecimal digits."""
 RUN = "run-of-a-client-00"
 """Stands in a request where the name of the client's run goes: each client is one agent."""
-CLIENTS = {5: 32, 512: 4}
-"""Connections that send side by side, by spans a request: exporters of many agents, or of a few busy ones."""
+BARS = {(512, 4): 25_000, (5, 32): 12_000, (5, 4): 10_000}
+"""By spans a request and connections that send side by side, exporters of many agents or of a few: spans a CPU second."""
+PROTOCOLS = ("grpc", "http/protobuf", "http/json")
 
 SAID = "The weather in Lisbon is sunny with a light breeze from the north west, 24 degrees, and it will stay so. "
 
@@ -94,8 +97,8 @@ def request(spans: int, *, as_json: bool) -> bytes:
 class Server:
     """The receiver in a process of its own, asked over its standard input."""
 
-    def __init__(self, folder: Path) -> None:
-        command = [sys.executable, __file__, "--serve", str(folder / "spans.duckdb")]
+    def __init__(self, folder: Path, *, memory: bool = False) -> None:
+        command = [sys.executable, __file__, "--serve", ":memory:" if memory else str(folder / "spans.duckdb")]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.grpc, self.http = self.ask()
 
@@ -190,15 +193,15 @@ LOADED = [1]
 """Number of the next load's first request."""
 
 
-def measure(folder: Path, seconds: float) -> None:
-    """Print spans per second of server CPU, by protocol and size of the requests."""
-    for protocol in ("grpc", "http/protobuf", "http/json"):
-        for spans, clients in CLIENTS.items():
+def measure(folder: Path, given: argparse.Namespace) -> None:
+    """Print spans per second of server CPU, by protocol, size of the requests and number of clients."""
+    for protocol in given.protocols:
+        for spans, clients in given.loads:
             as_json = protocol == "http/json"
             template = request(spans, as_json=as_json)
-            place = folder / f"{protocol.replace('/', '-')}-{spans}"
+            place = folder / f"{protocol.replace('/', '-')}-{spans}-{clients}"
             place.mkdir()
-            server = Server(place)
+            server = Server(place, memory=given.memory)
             content_type = f"application/{'json' if as_json else 'x-protobuf'}"
             senders = [
                 grpc_sender(server.grpc) if protocol == "grpc" else http_sender(server.http, content_type)
@@ -206,18 +209,24 @@ def measure(folder: Path, seconds: float) -> None:
             ]
             load(senders, template, lambda sent: sent > 20, as_json=as_json)
             before = server.usage()
-            began, end = time.perf_counter(), time.monotonic() + seconds
+            began, end = time.perf_counter(), time.monotonic() + given.seconds
             load(senders, template, lambda _, end=end: time.monotonic() > end, as_json=as_json)
             after = server.usage()
             taken = time.perf_counter() - began
             server.stop()
             count, cpu = after[3] - before[3], after[0] - before[0]
-            bar = 12_000 if spans == 5 else 25_000
             print(
                 f"{protocol:14} {spans:4} spans a request, {clients:2} clients: {count / cpu:8,.0f} spans/s of server CPU "
-                f"(bar {bar:,}); {count / taken:8,.0f} spans/s, {len(template) / spans / 1e3:.1f} kB a span",
+                f"(bar {BARS.get((spans, clients), 0):,}); {count / taken:8,.0f} spans/s, "
+                f"{len(template) / spans / 1e3:.1f} kB a span",
                 flush=True,
             )
+
+
+def as_load(text: str) -> tuple[int, int]:
+    """Read `5x4` as spans a request and clients."""
+    spans, clients = text.split("x")
+    return int(spans), int(clients)
 
 
 def acknowledge(folder: Path, times: int = 400) -> None:
@@ -275,6 +284,11 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--serve", metavar="STORE", help=argparse.SUPPRESS)
     options.add_argument("--seconds", type=float, default=6, help="how long each load lasts")
+    options.add_argument("--loads", type=as_load, nargs="+", default=list(BARS), metavar="SPANSxCLIENTS")
+    options.add_argument("--protocols", choices=PROTOCOLS, nargs="+", default=PROTOCOLS)
+    options.add_argument(
+        "--memory", action="store_true", help="keep the store in memory; memory and waits are not measured"
+    )
     options.add_argument("--blast", type=int, default=1_000_000, help="spans of the blast; 0 leaves it out")
     given = options.parse_args()
     if given.serve:
@@ -284,9 +298,10 @@ def main() -> None:
         folder = Path(name)
         for part in ("idle", "blast"):
             (folder / part).mkdir()
-        acknowledge(folder / "idle")
-        measure(folder, given.seconds)
-        if given.blast:
+        if not given.memory:
+            acknowledge(folder / "idle")
+        measure(folder, given)
+        if given.blast and not given.memory:
             blast(folder / "blast", given.blast)
 
 

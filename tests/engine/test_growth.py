@@ -43,11 +43,12 @@ class Lines:
         """By function."""
 
     def __enter__(self) -> Lines:
+        self._before = sys.gettrace()
         sys.settrace(self._call)
         return self
 
     def __exit__(self, *_: object) -> None:
-        sys.settrace(None)
+        sys.settrace(self._before)
 
     def _call(self, frame: FrameType, _event: str, _: Any) -> Callable[..., Any] | None:
         code = frame.f_code
@@ -62,9 +63,6 @@ class Lines:
             return line
 
         return line
-
-
-RUNS = [(shape, spans) for shape in SHAPES for spans in (FEW, MANY)]
 
 
 def counted(folder: Path, runs: Sequence[tuple[str, int]]) -> Work:

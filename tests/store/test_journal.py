@@ -221,7 +221,7 @@ class TestMoves:
         assert journal_of(path).stat().st_size < waiting
         store.close()
 
-    def test_in_memory_there_is_no_journal(self, tmp_path, monkeypatch):
+    def test_in_memory_there_is_no_file(self, tmp_path, monkeypatch):
         """A store in memory writes no file."""
         monkeypatch.chdir(tmp_path)
         store = DuckStore()
@@ -229,6 +229,31 @@ class TestMoves:
 
         assert store.script(COUNT) == [(1, 1)]
         assert list(tmp_path.iterdir()) == []
+        store.close()
+
+    def test_in_memory_small_groups_gather_too(self):
+        """A transaction costs milliseconds there as well: it takes one for many groups, and one before anything is read."""
+        store = DuckStore()
+        waits = []
+        for place in range(50):
+            put(store, *[f"s{place}-{row}" for row in range(100)])
+            waits.append(bool(store._raw))
+
+        assert [place for place, waiting in enumerate(waits) if not waiting] == [40]
+        assert store.script(COUNT) == [(5_000, 5_000)]
+        assert not store._raw
+        store.close()
+
+    def test_in_memory_long_texts_do_not_gather(self):
+        """What waits has a bound in bytes."""
+        store = DuckStore()
+        waits = []
+        for place in range(6):
+            put(store, f"s{place}", text="x" * 4_000_000)
+            waits.append(bool(store._raw))
+
+        assert False in waits
+        assert store.script(COUNT) == [(6, 6)]
         store.close()
 
 

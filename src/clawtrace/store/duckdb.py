@@ -21,7 +21,7 @@ from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import RunRecord
 from clawtrace.store.adoption import RETIRED, adopt
 from clawtrace.store.cached_blocks import CachedBlocks, move_log
-from clawtrace.store.journal import Group, Journal
+from clawtrace.store.journal import Group, Journal, MemoryJournal
 from clawtrace.store.loading import load_duckdb
 from clawtrace.store.owner import PATIENCE_SECONDS, connect, patiently
 from clawtrace.store.question_side import QuestionSide
@@ -86,7 +86,7 @@ class DuckStore(QuestionSide):
             self._db.execute("SET allowed_configs = ['memory_limit', 'max_vacuum_tasks']")
             self._db.execute("SET lock_configuration = true")
             self._writer = self._db.cursor()
-            self._raw = RawRows(self._writer, self.path, None if self.path == MEMORY else Journal(self.path))
+            self._raw = RawRows(self._writer, self.path, MemoryJournal() if self.path == MEMORY else Journal(self.path))
             self._raw.recover()
             super().__init__(self._db.cursor(), self.path, self._settle)
             self._more_sides: list[QuestionSide] = []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from clawtrace.errors import StoreError
 from clawtrace.model.batches import joined
 from clawtrace.model.raw import Receipt
-from clawtrace.store.journal import Group, Journal, problem
+from clawtrace.store.journal import Group, Journal, MemoryJournal, problem
 from clawtrace.store.raw_inserts import RawInserts, write_numbers
 from clawtrace.store.schema import journal_state
 from clawtrace.store.transaction import Transaction
@@ -40,10 +40,10 @@ class RawRows:
     Args:
         db: the connection that writes.
         path: file of the store, for messages.
-        journal: where acknowledged groups are kept; None for a store in memory, which nothing survives.
+        journal: where acknowledged groups are kept.
     """
 
-    def __init__(self, db: DuckDBPyConnection, path: str, journal: Journal | None) -> None:
+    def __init__(self, db: DuckDBPyConnection, path: str, journal: Journal | MemoryJournal) -> None:
         self._db = db
         self._path = path
         self._journal = journal
@@ -66,9 +66,7 @@ class RawRows:
             StoreError: nothing of it was written.
         """
         journal = self._journal
-        if journal is None or group.rows >= _LARGE_GROUP:
-            return False
-        if self._rows + group.rows >= _MANY_ROWS or journal.size >= _MANY_BYTES:
+        if group.rows >= _LARGE_GROUP or self._rows + group.rows >= _MANY_ROWS or journal.size >= _MANY_BYTES:
             return False
         for batch in (group.spans, group.logs):
             if found := problem(batch):
@@ -100,13 +98,12 @@ class RawRows:
             if logs:
                 inserts.logs(joined(logs))
             inserts.receipts(receipts)
-            if self._held and self._journal is not None:
+            if self._held:
                 db.execute("UPDATE journal_state SET moved = ?", [self._last])
             done = then(db) if then else None
         self._inserts = inserts
         self._held, self._rows = [], 0
-        if self._journal is not None:
-            self._journal.clear()
+        self._journal.clear()
         return done
 
     def recover(self) -> None:
@@ -115,7 +112,7 @@ class RawRows:
         Raises:
             StoreError: it cannot be read or moved; it is left as it is.
         """
-        if self._journal is None or not self._journal.path.exists():
+        if not self._journal.exists():
             return
         self._store_id, self._last = self._state() or ("", 0)
         for number, group in self._journal.groups(self._store_id or None, self._last):
@@ -135,11 +132,9 @@ class RawRows:
         try:
             if self._held:
                 self.move()
-            if self._journal is not None:
-                self._journal.remove()
+            self._journal.remove()
         finally:
-            if self._journal is not None:
-                self._journal.close()
+            self._journal.close()
 
     def _begin(self) -> None:
         state = self._state()

@@ -119,9 +119,11 @@ class Server:
 
 def serve(path: str) -> None:
     """Be the receiver: answer each line of standard input with what was used so far."""
+    from clawtrace._collector import collect_seldom
     from clawtrace.receiver.receiver import Receiver
     from clawtrace.store.duckdb import DuckStore
 
+    collect_seldom()  # as every command does
     store = DuckStore(path)
     with Receiver(store) as receiver:
         print(json.dumps([receiver.endpoints.grpc, receiver.endpoints.http]), flush=True)

@@ -34,6 +34,7 @@ def relations() -> dict[str, list[tuple[object, ...]]]:
         }
 
 
+@pytest.mark.full
 def test_facts_of_many_batches_at_once_are_those_of_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the batch of a run nor the side that computed it shows in any row."""
     with monkeypatch.context() as alone:

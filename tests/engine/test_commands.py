@@ -100,6 +100,7 @@ class TestRows:
 
         assert lab.rows("SELECT text, simple, last_no FROM commands") == [("Get-ChildItem; Remove-Item x", False, None)]
 
+    @pytest.mark.full
     def test_a_text_that_does_not_parse_stays_whole_and_the_run_says_so(self, lab: Lab) -> None:
         lab.put(agent("a"), ran("t", ["if ("]), ran("u", ["a" * 1_000_000], at=10))
 
@@ -173,6 +174,7 @@ ASKED = [
 ]  # fmt: skip
 
 
+@pytest.mark.full
 def test_what_is_asked_of_real_agents_commands_is_answered_truly() -> None:
     """Where the client records too little the answer is open, never a pass."""
     with recorded(folders()) as session:

@@ -88,6 +88,7 @@ def test_a_span_that_was_delivered_twice_is_explained_once(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))
+@pytest.mark.full
 def test_what_is_explained_is_what_the_facts_are(lab: Lab, name: str) -> None:
     """Whatever dialect reads a span: every column that the facts fill is explained, with the same value, and no other."""
     spans = [

@@ -384,6 +384,7 @@ def everything(lab: Lab) -> dict[str, list[tuple[Any, ...]]]:
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 10**6), cuts=st.lists(st.integers(1, len(WORKLOAD) - 1), max_size=3))
+@pytest.mark.full
 def test_order_batches_and_repeats_never_change_a_fact(seed: int, cuts: list[int]) -> None:
     """Any order of arrival, split into any requests, some delivered twice, gives the same facts."""
     straight = Lab().put(*WORKLOAD)

@@ -13,6 +13,7 @@ CASES = conformance.recordings(RECORDINGS, ("claude-code", "codex", "gemini-cli"
 
 
 @pytest.mark.parametrize("missing", ["traces", "logs"])
+@pytest.mark.full
 def test_what_half_of_a_recording_tells_is_true(missing: str, tmp_path: Path) -> None:
     """Each fact is true or unknown; what the other half still tells is known."""
     for path in CASES:

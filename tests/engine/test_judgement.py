@@ -24,6 +24,7 @@ from clawtrace.store.question_side import QuestionSide
 RUNS = 1_200
 
 
+@pytest.mark.full
 def test_many_runs_are_judged_as_each_alone(tmp_path: Path) -> None:
     """Statuses counted from columns are those of the verdicts that are read; together they are what they are alone."""
     store, run_ids = fact_store(tmp_path / "facts.duckdb", RUNS)

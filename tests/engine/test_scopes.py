@@ -85,6 +85,7 @@ WITHIN = [
 @pytest.mark.parametrize(
     ("assertion", "of_boss", "of_helper"), WITHIN, ids=lambda x: x["type"] if isinstance(x, dict) else x
 )
+@pytest.mark.full
 def test_a_question_about_an_agent_sees_that_agent_and_whom_it_delegated_to(
     lab: Lab, assertion: dict[str, Any], of_boss: str, of_helper: str
 ) -> None:
@@ -355,6 +356,7 @@ def rows(session: Session, relation: str) -> list[tuple[Any, ...]]:
     return sorted(session._store.script(f"SELECT * FROM {relation}"), key=repr)
 
 
+@pytest.mark.full
 def test_the_scope_that_holds_everything_says_what_the_whole_run_says(recorded: Session) -> None:
     """The rows of every relation are the same, totals among them: there is one way to compute them."""
     store = recorded._store
@@ -374,6 +376,7 @@ def test_the_scope_that_holds_everything_says_what_the_whole_run_says(recorded: 
                     assert rows(recorded, relation) == whole[relation], (relation, str(scope))
 
 
+@pytest.mark.full
 def test_the_calls_of_an_agent_are_those_that_the_relations_give_to_it(recorded: Session) -> None:
     """An activation of the name or one that it delegated to made them: the same said in SQL, over the published facts."""
     store = recorded._store
@@ -384,6 +387,7 @@ def test_the_calls_of_an_agent_are_those_that_the_relations_give_to_it(recorded:
             assert store.script("SELECT (SELECT count(*) FROM llm_calls), (SELECT count(*) FROM tool_calls)") == wanted
 
 
+@pytest.mark.full
 def test_turns_add_up_to_the_run(recorded: Session) -> None:
     """Every call, token and error of a recording is in exactly one turn, or in doubt."""
     store = recorded._store

@@ -163,6 +163,7 @@ def _places(node: Any) -> Iterator[tuple[Any, Any]]:
     "path", [*ONE_TOOL, HERE / "samples" / "openclaw-session.jsonl"], ids=lambda path: path.parts[-3]
 )
 @pytest.mark.parametrize("odd", [[{}], {"a": []}, -1, "\ud800", None], ids=repr)
+@pytest.mark.full
 def test_any_value_of_a_line_may_be_odd(tmp_path: Path, path: Path, odd: Any) -> None:
     """Whatever stands in one place of a transcript, it is read or refused, and nothing breaks."""
     lines = path.read_text().splitlines()

@@ -53,6 +53,7 @@ def unknown_of(case: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=conformance.name)
+@pytest.mark.full
 def test_a_transcript_alone_is_never_wrong(case: Path) -> None:
     """Each fact that a transcript tells is true; what it does not tell is listed with its reason."""
     facts = conformance.compare(case, inspected(case))
@@ -67,6 +68,7 @@ OPENCLAW = [case for case in CASES if case.parent.name == "openclaw"]
 
 
 @pytest.mark.parametrize("case", OPENCLAW, ids=conformance.name)
+@pytest.mark.full
 def test_a_transcript_beside_spans_is_never_wrong(case: Path) -> None:
     """Spans and their transcript together tell tokens and arguments that the spans lack, and count no call twice."""
     facts = conformance.compare(case, inspected(case, with_spans=True))

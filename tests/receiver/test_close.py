@@ -348,6 +348,7 @@ class TestHalfWay:
         assert [(ClosedBy.EXIT, {"s"})] == found
 
 
+@pytest.mark.full
 def test_many_runs_at_once(receiver, sink):
     """Sixteen agents side by side, half over gRPC: each closed by its own exit, with its own spans only."""
     closed: dict[str, ClosedBy] = {}

@@ -127,6 +127,7 @@ class TestForms:
         }
         assert [Path(path).name for path, _ in report.passed_over] == ["truth.json", "truth.json"]
 
+    @pytest.mark.full
     def test_large_recordings_are_committed_in_chunks(self, load, sink, tmp_path):
         """Memory is bounded: 50 000 spans take several commits, and each is stored once."""
         with (tmp_path / "large.jsonl").open("w") as file:

@@ -25,6 +25,7 @@ def store() -> Iterator[DuckStore]:
     made.close()
 
 
+@pytest.mark.full
 def test_columns_and_rows_hold_what_a_plain_answer_holds(store: DuckStore) -> None:
     """Over several chunks, with NULLs, text beyond ASCII and sums wider than 64 bits."""
     plain, columns = store.ask(Query(VALUES)), store.ask_columns(Query(VALUES))

@@ -21,6 +21,7 @@ def facts_of(store, path):
 
 
 @pytest.mark.parametrize("agent", ["claude-code", "codex", "google-adk", "vercel-ai7", "pydantic-ai", "openclaw"])
+@pytest.mark.full
 def test_an_exported_run_has_the_same_facts(recordings, tmp_path, agent):
     """Numbers stay numbers, lists lists, and events, links and log records are there."""
     recorded = facts_of(tmp_path / "a.duckdb", sorted((recordings / agent).iterdir())[0])

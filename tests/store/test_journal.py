@@ -314,6 +314,7 @@ class TestKilled:
 
     @pytest.mark.parametrize("where", ["number", "length", "checksum", "text", "all of it"])
     @pytest.mark.parametrize("number", [1, 2, 300])
+    @pytest.mark.full
     def test_damage_before_a_later_group(self, path, number, where):
         """A group behind which another stands was acknowledged: when it cannot be read, it is neither passed over nor removed."""
         killed(path, "for n in range(302): put(store, f's{n}')")

@@ -54,6 +54,7 @@ NEGATIVE = [
     ],
     ids=["exports elsewhere", "SDK switched off", "nothing sampled"],
 )
+@pytest.mark.full
 def test_t01_an_exporter_that_is_silently_dead(bench: Bench, how, env):
     """The agent ends well, no span arrives: everything is skipped, exit 3, and the hint says what to look at."""
     judged = bench.live(
@@ -67,6 +68,7 @@ def test_t01_an_exporter_that_is_silently_dead(bench: Bench, how, env):
 
 
 @pytest.mark.parametrize("trace", ["empty", "torn", "killed"])
+@pytest.mark.full
 def test_t02_a_negative_assertion_on_an_empty_or_partial_trace(bench: Bench, trace):
     """Nothing forbidden was seen, and nobody knows what was not seen: no negative question passes."""
     if trace == "killed":
@@ -112,6 +114,7 @@ def test_t03_order_of_arrival_equal_timestamps_and_concurrent_calls(bench: Bench
     assert [[status for status, _ in verdicts] for verdicts in found] == [["pass", "pass", "fail", "pass"]]
 
 
+@pytest.mark.full
 def test_t04_a_request_that_is_delivered_twice(bench: Bench):
     """An exporter that never saw the answer sends again, live: calls and tokens count once."""
     recording = bench.record("sent", *good())

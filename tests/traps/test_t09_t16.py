@@ -100,6 +100,7 @@ def test_t11_calls_without_a_price(bench: Bench, how):
     assert "in-house" in judged.verdicts[0]["message"]
 
 
+@pytest.mark.full
 def test_t12_the_order_of_prices_decides_nothing(bench: Bench):
     """The narrower key wins over a wide one, however the file sorts them, and over the built-in price."""
     prices = {
@@ -183,6 +184,7 @@ def test_t15_a_failed_tool_is_not_done(bench: Bench):
     assert [one["status"] for one in found["command"][2:]] == ["pass", "fail", "fail"]
 
 
+@pytest.mark.full
 def test_t16_one_run_of_several_traces(bench: Bench):
     """Two root traces of one agent process are one run: all calls count, live."""
     judged = bench.live(

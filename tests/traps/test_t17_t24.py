@@ -96,6 +96,7 @@ def test_t19_more_cached_than_input_proves_that_it_was_left_out(bench: Bench):
     assert judged.statuses == ["pass", "fail"]
 
 
+@pytest.mark.full
 def test_t20_stale_files(bench: Bench):
     """A file that was there before the run is not the run's, in five ways of asking; one it changed is."""
     bench.write("configs/cases/one/start/report.md", "# Findings\nstatus: done\n")
@@ -128,6 +129,7 @@ def test_t20_stale_files(bench: Bench):
     ],
     ids=["standard error", "an envelope without content", "white space", "nothing", "and then fails"],
 )
+@pytest.mark.full
 def test_t21_standard_error_or_raw_json_is_no_answer(bench: Bench, prints):
     """Only words on standard output of a run that ended well are an answer; a good answer passes both questions."""
     recording = bench.record("sent", [agent("root", "a"), tool_call("t", "read", "root", 10)])
@@ -208,6 +210,7 @@ def test_t23_a_span_that_imitates_a_verdict_or_another_run(bench: Bench):
     assert judged.statuses == ["fail"]
 
 
+@pytest.mark.full
 def test_t24_a_verdict_is_not_kept_across_an_edit(bench: Bench):
     """The run is reused, its verdicts are not: each edit of an assertion is judged anew."""
     recording = bench.record("sent", [agent("root", "a"), tool_call("t", "read", "root", 10)])
@@ -221,6 +224,7 @@ def test_t24_a_verdict_is_not_kept_across_an_edit(bench: Bench):
     assert [one.run["reused"] for one in (first, edited, back)] == [False, True, True]
 
 
+@pytest.mark.full
 def test_t24_an_outage_is_not_kept(bench: Bench):
     """A run that broke, and one whose spans never came, are run again: the outage is over."""
     bench.write("agents/agent.sh", f"test -e '{bench.root}/up' || exit 7\n{sys.executable} \"$@\"\n")

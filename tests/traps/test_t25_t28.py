@@ -30,6 +30,7 @@ def with_profile(bench: Bench, **more: object) -> Judged:
 
 
 @pytest.mark.parametrize("method", ["median", "mean", "p90", "trimmed_mean"])
+@pytest.mark.full
 def test_t25_aggregation_that_would_all_give_the_median(bench: Bench, method):
     """True today: there is no judge, so that no aggregation exists. The method changes no verdict, and that is said.
 
@@ -179,6 +180,7 @@ def _files_with(root: Path, text: str) -> list[str]:
     ]
 
 
+@pytest.mark.full
 def test_t28_secrets_are_in_no_stored_trace(bench: Bench):
     """Live: what an agent exports, prints and is given in its environment is in no file of results, and the leak fails."""
     spans = [

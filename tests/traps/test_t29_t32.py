@@ -38,6 +38,7 @@ def test_t29_run_ids_that_begin_alike_in_a_log(bench: Bench):
     assert {run: found["status"] for run, found in judged.runs.items()} == {"r1": "pass", "r10": "fail"}
 
 
+@pytest.mark.full
 def test_t30_100_000_spans_in_one_run(bench: Bench):
     """Nothing is capped without a word: every call counts, the one forbidden call is found, the budget is exact."""
     count = 100_000
@@ -150,6 +151,7 @@ def _base64(hexadecimal: str) -> str:
     return base64.b64encode(bytes.fromhex(hexadecimal)).decode()
 
 
+@pytest.mark.full
 def test_t32_exit_codes_of_recordings(bench: Bench):
     """0 passed, 1 failed, 2 cannot be meant, 3 undecided or nothing asked; the most severe wins."""
 
@@ -188,11 +190,13 @@ def test_t32_exit_codes_of_recordings(bench: Bench):
     ],
     ids=["passed", "failed", "cannot be meant", "no trace", "nothing asked", "broke"],
 )  # fmt: skip
+@pytest.mark.full
 def test_t32_exit_codes_of_live_agents(bench: Bench, command, assertions, expected):
     """The same with an agent that is started; one that cannot be started is 4."""
     assert bench.live(command, *assertions).exit_code == expected
 
 
+@pytest.mark.full
 def test_t32_the_most_severe_wins_among_cases(bench: Bench):
     """One case that broke outweighs one that failed, and that one what was skipped."""
     bench.case("skipped", ["true"], [NEVER])

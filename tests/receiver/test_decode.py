@@ -206,6 +206,22 @@ class TestEquivalence:
 
         assert filled(binary, "logs") == filled(text, "logs")
 
+    @pytest.mark.parametrize(
+        "decode", [from_protobuf, lambda message, of: from_json(as_json(message), of)], ids=["protobuf", "JSON"]
+    )
+    def test_what_the_records_of_a_scope_share(self, decode):
+        """Schema URLs and the scope's own attributes, by their kind, over protobuf and JSON."""
+        message = logs(record("one"), record("two"), resource={"service.name": "s"})
+        message.resource_logs[0].schema_url = "https://opentelemetry.io/schemas/1.30.0"
+        (scope,) = message.resource_logs[0].scope_logs
+        scope.schema_url = "https://opentelemetry.io/schemas/1.31.0"
+        scope.scope.attributes.extend(attributes({"beta": True, "n": 5}))
+        batch = decode(message, "logs").logs
+
+        assert batch.resource_schema == ["https://opentelemetry.io/schemas/1.30.0"] * 2
+        assert batch.scope_schema == ["https://opentelemetry.io/schemas/1.31.0"] * 2
+        assert list(batch.scope_attributes.rows()) == [{"beta": "true", "n": "5"}] * 2
+
     def test_metric_points_are_counted_per_resource(self):
         """Data points are counted and nothing is kept."""
         message = metrics(points=3, resource={"clawtrace.run_id": "r"})

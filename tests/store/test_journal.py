@@ -62,6 +62,7 @@ def logs(*bodies: str, run_no: int = 1) -> LogBatch:
         setattr(batch, name, [7] * count)
     batch.run_no, batch.body = [run_no] * count, list(bodies)
     batch.resource, batch.attributes = MapColumn([0] * (count + 1)), MapColumn([0] * (count + 1))
+    batch.scope_attributes = MapColumn([0] * (count + 1))
     return batch
 
 

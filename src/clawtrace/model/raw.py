@@ -119,8 +119,13 @@ class LogBatch:
         self.event_name: list[str] = []
         """The record's own event_name field (the attribute ``event.name`` stays an attribute)."""
         self.resource = MapColumn()
+        self.resource_schema: list[str] = []
+        """Schema URL of the resource."""
         self.scope: list[str] = []
         self.scope_version: list[str] = []
+        self.scope_schema: list[str] = []
+        """Schema URL of the scope."""
+        self.scope_attributes = MapColumn()
         self.attributes = MapColumn()
         self.attribute_types: list[str] = []
         self.dropped_attributes: list[int] = []

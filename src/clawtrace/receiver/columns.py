@@ -83,6 +83,8 @@ def _secret_columns(batch: SpanBatch | LogBatch) -> Iterator[list[Any]]:
         yield batch.link_states.values
     else:
         yield batch.body
+        yield batch.resource_schema
+        yield batch.scope_schema
         yield batch.event_name
         yield batch.severity_text
 
@@ -91,6 +93,8 @@ def _map_columns(batch: SpanBatch | LogBatch) -> list[MapColumn]:
     columns = [batch.resource, batch.attributes]
     if isinstance(batch, SpanBatch):
         columns += [batch.event_attributes.maps, batch.link_attributes.maps]
+    else:
+        columns.append(batch.scope_attributes)
     return columns
 
 

@@ -128,6 +128,17 @@ class JsonDecoder:
                     decoded.rejected[claim, str(problem)] += 1
                     continue
                 _share(row, *shared)
+                if isinstance(row, LogBatch):
+                    row.resource_schema.append(text(group, "schemaUrl"))
+                    row.scope_schema.append(text(scope, "schemaUrl"))
+                    _add_map(row.scope_attributes, self._scope_attributes(about))
+
+    def _scope_attributes(self, scope: dict[str, Any]) -> dict[str, str]:
+        """Return the attributes of a scope; such as cannot be read are left out, as they tell nothing of an item."""
+        try:
+            return self._attributes(scope)[0]
+        except BadItemError:
+            return {}
 
     def _resource(self, group: dict[str, Any], suspect: bool) -> tuple[_Attributes, Claim]:
         values, letters = self._attributes(one_object(group, "resource"))

@@ -90,6 +90,21 @@ class ProtobufDecoder:
             if records:
                 _log_columns(batch, records)
                 repeat(batch, len(records), resource, _text(scope.scope.name), _text(scope.scope.version))
+                self._schemas(batch, len(records), group.schema_url, scope)
+
+    def _schemas(self, batch: LogBatch, count: int, resource_schema: bytes, scope: Any) -> None:
+        """Append what the records of a scope share besides what spans do; attributes that cannot be read are left out."""
+        batch.resource_schema += [_text(resource_schema)] * count
+        batch.scope_schema += [_text(scope.schema_url)] * count
+        try:
+            said = self._attributes.of([[one.SerializeToString() for one in scope.scope.attributes]])
+        except BadItemError:
+            said = self._attributes.of([[]])
+        column = batch.scope_attributes
+        for _ in range(count):
+            column.keys += said.keys
+            column.values += said.values
+            column.offsets.append(len(column.keys))
 
     def _accepted_logs(self, records: Iterable[Any], claim: Claim, decoded: Decoded) -> list[Any]:
         accepted: list[Any] = []

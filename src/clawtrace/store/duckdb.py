@@ -28,7 +28,7 @@ from clawtrace.store.question_side import QuestionSide
 from clawtrace.store.raw_inserts import write_numbers
 from clawtrace.store.raw_rows import RawRows
 from clawtrace.store.records import read_record, write_record
-from clawtrace.store.schema import create_tables, holds_store, renew_relations
+from clawtrace.store.schema import create_tables, holds_store, renew_logs, renew_relations
 from clawtrace.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class DuckStore(QuestionSide):
             stored = self.path != MEMORY and holds_store(self._db, self.path)
             if stored:
                 renew_relations(self._db, self.path)
+                renew_logs(self._db, self.path)
             else:
                 create_tables(self._db, self.path)
             # Nothing outside of the store is read or written from here on, whatever SQL is asked.

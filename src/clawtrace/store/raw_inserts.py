@@ -30,7 +30,9 @@ rows apart, and copy them once more where they are fewer than a row group."""
 
 _LOGS = """
 INSERT INTO otel_logs BY NAME
-SELECT *, make_timestamp_ns(least(time_ns, 9223372036854775806)::BIGINT) AS "Timestamp" FROM incoming_logs
+SELECT *, make_timestamp_ns(least(time_ns, 9223372036854775806)::BIGINT) AS "Timestamp",
+       make_timestamp_ms((least(time_ns, 9223372036854775806) // 1000000000 * 1000)::BIGINT)::TIMESTAMP_S AS "TimestampTime"
+FROM incoming_logs
 """
 
 _RECEIPTS = "INSERT INTO receipts BY NAME SELECT * FROM incoming_receipts"

@@ -13,7 +13,7 @@ from clawtrace.model.relations import RELATIONS
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["SCHEMA_VERSION", "create_tables", "holds_store", "journal_state", "renew_relations"]
+__all__ = ["SCHEMA_VERSION", "create_tables", "holds_store", "journal_state", "renew_logs", "renew_relations"]
 
 SCHEMA_VERSION = 1
 """Raised when an old file cannot be read: 1 is the first."""
@@ -87,6 +87,29 @@ def renew_relations(db: DuckDBPyConnection, path: str) -> None:
         dropped = [f"DROP TABLE IF EXISTS {name}" for name in RELATIONS if name not in views]
         renewed = [_relation(name) for name in RELATIONS if name not in views]
         db.execute(";\n".join(("BEGIN", *dropped, *renewed, "DELETE FROM fact_state", "COMMIT")))
+    except duckdb.Error as error:
+        raise StoreError(f"cannot bring the store {path!r} up to this version: {error}") from error
+
+
+def renew_logs(db: DuckDBPyConnection, path: str) -> None:
+    """Give a file whose log records lack columns of the exporter (those of clawtrace before 1.0), all of them; its rows stay.
+
+    Raises:
+        StoreError: it could not be done; the file is as it was.
+    """
+    import duckdb
+
+    try:
+        found = db.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = 'otel_logs'").fetchall()
+        if ("ScopeAttributes",) in found:
+            return
+        table = (resources.files("clawtrace.store") / "sql" / "otel_logs.sql").read_text(encoding="utf-8")
+        db.execute(
+            f"BEGIN; ALTER TABLE otel_logs RENAME TO otel_logs_before; {table}"
+            "INSERT INTO otel_logs BY NAME "
+            'SELECT *, date_trunc(\'second\', "Timestamp"::TIMESTAMP)::TIMESTAMP_S AS "TimestampTime" FROM otel_logs_before;'
+            "DROP TABLE otel_logs_before; COMMIT"
+        )
     except duckdb.Error as error:
         raise StoreError(f"cannot bring the store {path!r} up to this version: {error}") from error
 

@@ -48,9 +48,10 @@ def copy_run(source: DuckStore, target: DuckStore, run_id: str, renamed: RunReco
     with source.transaction() as reading, target.transaction() as writing:
         for table in _BY_NUMBER:
             rows = reading.execute(f"SELECT * REPLACE ({new} AS run_no) FROM {table} WHERE run_no = ?", [old])
+            names = ", ".join(f'"{column[0]}"' for column in rows.description or ())
             marks = ", ".join("?" * len(rows.description or ()))
             while chunk := rows.fetchmany(_CHUNK):
-                writing.executemany(f"INSERT INTO {table} VALUES ({marks})", chunk)
+                writing.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", chunk)
         if record is not None:
             writing.execute("INSERT INTO run_records VALUES (?, ?, ?)", [named, write_record(record), time.time_ns()])
 

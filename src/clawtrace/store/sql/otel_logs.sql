@@ -1,6 +1,7 @@
--- The Collector's clickhouseexporter columns for logs, then ours (model/raw.py).
+-- The Collector's clickhouseexporter columns for logs in its order, then ours (model/raw.py).
 CREATE TABLE IF NOT EXISTS otel_logs (
     "Timestamp" TIMESTAMP_NS,
+    "TimestampTime" TIMESTAMP_S,
     "TraceId" VARCHAR,
     "SpanId" VARCHAR,
     "TraceFlags" BIGINT,
@@ -8,11 +9,14 @@ CREATE TABLE IF NOT EXISTS otel_logs (
     "SeverityNumber" BIGINT,
     "ServiceName" VARCHAR,
     "Body" VARCHAR,
-    "EventName" VARCHAR,
+    "ResourceSchemaUrl" VARCHAR,
     "ResourceAttributes" MAP(VARCHAR, VARCHAR),
+    "ScopeSchemaUrl" VARCHAR,
     "ScopeName" VARCHAR,
     "ScopeVersion" VARCHAR,
+    "ScopeAttributes" MAP(VARCHAR, VARCHAR),
     "LogAttributes" MAP(VARCHAR, VARCHAR),
+    "EventName" VARCHAR,
     time_ns UBIGINT,
     observed_ns UBIGINT,
     attribute_types VARCHAR,

@@ -9,9 +9,15 @@ import json
 from typing import Any
 
 import pytest
-from building import Lab, S
+from building import Lab, S, hex_id
 from instrumented import ACTIVATIONS
 from log_records import L, put_logs
+
+from clawtrace.assertions.registry import parse_assertion
+from clawtrace.dialects import load_dialects
+from clawtrace.engine.evaluate import evaluate
+
+DIALECTS = {dialect.name: dialect for dialect in load_dialects()}
 
 OUTCOMES = "SELECT name, outcome FROM tool_calls ORDER BY call_no"
 
@@ -133,6 +139,61 @@ class TestWork:
         )  # fmt: skip
 
         assert lab.totals("llm_calls", "tool_calls", "errors") == (1, 0, 0)
+
+    def test_what_tools_did_in_a_heartbeat_is_known_beside_the_counts(self, lab: Lab) -> None:
+        """Its calls and commands stand in relations of their own, numbered after those of the run."""
+        asked = {"genai__tool__call__arguments": json.dumps({"command": "rm -rf / && ls"})}
+        lab.put(
+            run("r"), tool("t", "r", "read", 10, 20),
+            run("h", 200, 300, "2", trigger="heartbeat"), tool("u", "h", "exec", 220, 230, "2", error="no", **asked),
+        )  # fmt: skip
+
+        assert lab.rows("SELECT call_no, name FROM tool_calls") == [(1, "read")]
+        assert lab.rows("SELECT count(*) FROM commands") == [(0,)]
+        assert lab.rows("SELECT call_no, name, outcome, error FROM background_tool_calls") == [
+            (2, "exec", "error", "no")
+        ]
+        assert lab.rows("SELECT tool_call_no, text FROM background_commands ORDER BY command_no") == [
+            (2, "rm -rf / && ls"), (2, "rm -rf /"), (2, "ls"),
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("question", "status"),
+        [
+            ({"type": "tool_not_invoked", "tool": "exec"}, "fail"),
+            ({"type": "tool_not_called", "tool": "exec"}, "fail"),
+            ({"type": "tool_not_permitted", "allowed_tools": ["read"]}, "fail"),
+            ({"type": "tool_not_permitted", "allowed_tools": ["read", "exec"]}, "pass"),
+            ({"type": "ran", "pattern": "^rm "}, "pass"),
+            ({"type": "not_ran", "pattern": "^rm "}, "fail"),
+            ({"type": "not_ran", "pattern": "^mv "}, "pass"),
+            ({"type": "tool_was_called", "tool": "exec"}, "fail"),
+            ({"type": "tool_call_count", "tool": "exec", "max": 0}, "pass"),
+            ({"type": "run_count", "pattern": "^rm ", "max": 0}, "pass"),
+            ({"type": "tool_not_invoked", "tool": "exec", "agent": "main"}, "fail"),
+            ({"type": "tool_not_invoked", "tool": "exec", "agent": "other"}, "pass"),
+            ({"type": "tool_not_invoked", "tool": "exec", "turn": 1}, "pass"),
+        ],
+    )
+    def test_what_must_never_happen_must_not_happen_in_a_heartbeat(
+        self, lab: Lab, question: dict[str, Any], status: str
+    ) -> None:
+        """A forbidden tool that ran there ran; what counts does not count it."""
+        asked = {"genai__tool__call__arguments": json.dumps({"command": "cd / && rm -rf x"})}
+        lab.put(
+            run("r", agent="main"), tool("t", "r", "read", 10, 20),
+            run("o", 30, 90, "3", agent="other"),
+            call("c", "o", 40, "3"),
+            run("h", 200, 300, "2", trigger="heartbeat"),
+            tool("u", "h", "exec", 220, 230, "2", agent__id="main", **asked),
+        )  # fmt: skip
+        lab.facts.ensure(["r"])
+        (result,) = evaluate(lab.store, [parse_assertion(question)], ["r"], DIALECTS, scoped=lab.facts.scoped)
+        (verdict,) = result.verdicts
+
+        assert verdict.status.value == status
+        if status == "fail" and "max" not in question and question["type"] != "tool_was_called":
+            assert [span.span_id for span in verdict.evidence][:1] == [hex_id("u")]
 
     def test_a_blocked_call_is_blocked(self, lab: Lab) -> None:
         lab.put(run("r"), tool("t", "r", "exec", 10, 10, outcome="blocked", deniedReason="policy"))

@@ -7,6 +7,7 @@ blocked: an attempt, but perhaps a blocked one. A call without a name may be any
 from __future__ import annotations
 
 from clawtrace.assertions._bounds import plural
+from clawtrace.assertions._everything import EVERY_ATTEMPT, EVERY_TOOL_CALL
 from clawtrace.assertions._handoffs import has_handoff
 from clawtrace.assertions.base import Outcome
 
@@ -18,7 +19,7 @@ def attempts_query(matching: str, *, found: bool, count_blocked: bool = True, ha
 
     Args:
         matching: SQL condition on ``r.name``.
-        found: what `holds` is when an attempt was found.
+        found: what `holds` is when an attempt was found; where none may be found, work that a timer started is looked at, too.
         count_blocked: whether a blocked attempt counts.
         handoffs: whether a run without an attempt is left open where an agent handed over (`_handoffs.py`).
     """
@@ -44,17 +45,18 @@ SELECT g.run_id AS run_id, g.ok AS ok, g.failed AS failed, g.blocked AS blocked,
        CASE WHEN {sure} > 0 THEN {yes} WHEN g.recordable = 0 OR {doubt} > 0 THEN NULL ELSE {no} END AS holds,
        CASE WHEN {sure} > 0 THEN NULL WHEN g.recordable = 0 THEN 'tool_calls'
             WHEN g.nameless > 0 THEN 'tool_calls.name'{unclear} ELSE NULL END AS missing{waits}
-{counted_attempts(matching, tool)}
+{counted_attempts(matching, tool, everywhere=not found)}
 WHERE g.has_trace = 1
 """
 
 
-def counted_attempts(matching: str, tool: str = "r.name") -> str:
+def counted_attempts(matching: str, tool: str = "r.name", *, everywhere: bool = False) -> str:
     """Return ``FROM (…) AS g``: for each selected run the attempts by outcome, ``recordable`` and ``has_trace``.
 
     Args:
         matching: SQL condition on ``r.name``; attempts without a name are counted apart, whatever it says.
         tool: SQL for the names of which ``first_tool`` and ``last_tool`` are told.
+        everywhere: whether attempts in work that a timer started are among them.
     """
     return f"""FROM (
   SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.recordable) AS recordable,
@@ -62,13 +64,13 @@ def counted_attempts(matching: str, tool: str = "r.name") -> str:
          {_total("unclear")}, {_total("nameless")},
          min(f.tool) AS first_tool, max(f.tool) AS last_tool
   FROM (
-{_rows(matching, tool)}  ) AS f
+{_rows(matching, tool, everywhere=everywhere)}  ) AS f
   JOIN selected_runs AS s ON s.run_id = f.run_id
   GROUP BY f.run_id
 ) AS g"""
 
 
-def _rows(matching: str, tool: str) -> str:
+def _rows(matching: str, tool: str, *, everywhere: bool) -> str:
     """One row for each run with a trace, for each tool and outcome that `matching` selects, and each nameless call.
 
     A store need not list nameless calls in ``run_tools``: that relation is by name.
@@ -81,12 +83,12 @@ def _rows(matching: str, tool: str) -> str:
            {_named("ok", "ok")}, {_named("error", "failed")},
            {_named("blocked", "blocked")}, {_named("unknown", "unclear")},
            0 AS nameless, {tool} AS tool
-    FROM run_tools AS r
+    FROM {EVERY_ATTEMPT if everywhere else "run_tools"} AS r
     WHERE r.outcome <> 'requested' AND r.name IS NOT NULL AND {matching}
     UNION ALL
     SELECT c.run_id AS run_id, 0 AS has_trace, 0 AS recordable, 0 AS ok, 0 AS failed, 0 AS blocked, 0 AS unclear,
            1 AS nameless, NULL AS tool
-    FROM tool_calls AS c
+    FROM {EVERY_TOOL_CALL if everywhere else "tool_calls"} AS c
     WHERE c.outcome <> 'requested' AND c.name IS NULL
 """
 
@@ -100,8 +102,14 @@ def _total(column: str) -> str:
     return f"CAST(sum(f.{column}) AS bigint) AS {column}"
 
 
-def attempts_evidence(matching: str, *, count_blocked: bool = True) -> str:
-    """Return SQL for the attempts that `matching` (a condition on ``r.name``) selects, and the nameless ones."""
+def attempts_evidence(matching: str, *, count_blocked: bool = True, everywhere: bool = False) -> str:
+    """Return SQL for the attempts that `matching` (a condition on ``r.name``) selects, and the nameless ones.
+
+    Args:
+        matching: SQL condition on ``r.name``.
+        count_blocked: whether a blocked attempt counts.
+        everywhere: whether attempts in work that a timer started are among them.
+    """
     blocked = "" if count_blocked else " AND r.outcome <> 'blocked'"
     return f"""
 SELECT r.run_id AS run_id, r.span_id AS span_id,
@@ -109,7 +117,7 @@ SELECT r.run_id AS run_id, r.span_id AS span_id,
          || CASE WHEN r.error IS NULL THEN '' ELSE ': ' || r.error END AS why,
        row_number() OVER (
          PARTITION BY r.run_id ORDER BY CASE WHEN r.name IS NULL THEN 1 ELSE 0 END, r.call_no) AS rank
-FROM tool_calls AS r
+FROM {EVERY_TOOL_CALL if everywhere else "tool_calls"} AS r
 JOIN selected_runs AS s ON s.run_id = r.run_id
 WHERE r.outcome <> 'requested' AND (r.name IS NULL OR {matching}){blocked}
 """

@@ -6,6 +6,7 @@ from typing import Any
 
 from clawtrace.assertions._bounds import plural
 from clawtrace.assertions._commands import command_evidence, doubt, hits, listed, resolve_commands, why_unknown
+from clawtrace.assertions._everything import EVERY_COMMAND, EVERY_TOOL_CALL
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.matchers import RegexText
 from clawtrace.model.query import Query, Resolve
@@ -25,7 +26,7 @@ class CommandPattern(Assertion):
 
     def resolve(self) -> tuple[Resolve, ...]:
         """Search each distinct command."""
-        return resolve_commands(self.pattern)
+        return resolve_commands(self.pattern, EVERY_COMMAND)
 
     def search(self, *, found: bool, ok: bool = False) -> Query:
         """Return the query; `found` is what holds when a command matches, with `ok` one that succeeded."""
@@ -54,13 +55,13 @@ FROM (
     UNION ALL
     SELECT w.run_id AS run_id, 0 AS has_trace, 0 AS recordable, 3 AS hit, NULL AS unknown, 1 AS command, 0 AS nameless,
            0 AS place, NULL AS text
-    FROM commands AS w
+    FROM {EVERY_COMMAND} AS w
     JOIN selected_runs AS p ON p.run_id = w.run_id
     WHERE w.command_no = 1
     UNION ALL
     SELECT x.run_id AS run_id, 0 AS has_trace, 0 AS recordable, 3 AS hit, NULL AS unknown, 0 AS command, 1 AS nameless,
            0 AS place, NULL AS text
-    FROM tool_calls AS x
+    FROM {EVERY_TOOL_CALL} AS x
     JOIN selected_runs AS y ON y.run_id = x.run_id
     WHERE x.name IS NULL AND x.outcome NOT IN ('requested', 'blocked')
     UNION ALL
@@ -73,7 +74,7 @@ FROM (
     FROM (
       SELECT h.run_id AS run_id, h.call_no AS call_no, h.command_no AS command_no, h.text AS text,
              {unknown} AS unknown, CASE WHEN {met} THEN 1 WHEN {unmet} THEN 0 ELSE 2 END AS hit
-      FROM ({hits(self.pattern)}
+      FROM ({hits(self.pattern, EVERY_COMMAND)}
       ) AS h
     ) AS j
   ) AS f
@@ -84,7 +85,7 @@ WHERE g.has_trace = 1
 
     def evidence(self) -> Query:
         """Return the calls whose commands match first, then the others."""
-        return Query(command_evidence(self.pattern))
+        return Query(command_evidence(self.pattern, everywhere=True))
 
     def actual(self, outcome: Outcome) -> Any:
         """Return how many commands match, how many calls of a shell there were, and the first match."""

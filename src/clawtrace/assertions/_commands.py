@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 
+from clawtrace.assertions._everything import EVERY_COMMAND, EVERY_TOOL_CALL
 from clawtrace.assertions._redacted import holds_mark
 from clawtrace.assertions.matchers import compile_regex
 from clawtrace.model.query import Resolve
@@ -42,8 +43,8 @@ def _anchored(pattern: str) -> bool:
     return _ANCHORS.search(_QUOTED.sub("", pattern)) is not None
 
 
-def resolve_commands(pattern: str) -> tuple[Resolve, ...]:
-    """Decide once per distinct command: 0 the pattern is found in it, 1 it may be in what was redacted.
+def resolve_commands(pattern: str, commands: str = "commands") -> tuple[Resolve, ...]:
+    """Decide once per distinct text of `commands`: 0 the pattern is found in it, 1 it may be in what was redacted.
 
     A command is looked at as it is written, and as the shell reads it: `r""m  -rf x` is `rm -rf x`.
     """
@@ -54,7 +55,7 @@ def resolve_commands(pattern: str) -> tuple[Resolve, ...]:
             return (0,)
         return (1,) if holds_mark(text) else ()
 
-    return (Resolve("asked_command", "commands", "text", items),)
+    return (Resolve("asked_command", commands, "text", items),)
 
 
 def _as_read(text: str) -> str:
@@ -78,8 +79,8 @@ def command_fit(pattern: str) -> str:
               WHEN c.text IN (SELECT k.value FROM asked_command AS k WHERE k.item = 1) THEN 2 {unsplit}ELSE 0 END"""
 
 
-def hits(pattern: str) -> str:
-    """Return SQL of the innermost commands in which the pattern is found (``fit`` 1) or may be (2).
+def hits(pattern: str, commands: str = "commands") -> str:
+    """Return SQL of the innermost of the `commands` in which the pattern is found (``fit`` 1) or may be (2).
 
     Columns: ``run_id, call_no, command_no, text, whole, exit_code, ok, fit``, and ``open`` = 1 where a text that was not
     captured or not split may hold more than this one.
@@ -98,7 +99,7 @@ def hits(pattern: str) -> str:
       SELECT c.run_id AS run_id, c.tool_call_no AS call_no, c.command_no AS command_no, c.text AS text,
              c.whole AS whole, c.exit_code AS exit_code, c.ok AS ok, c.last_no AS last_no,
              {command_fit(pattern)} AS fit
-      FROM commands AS c
+      FROM {commands} AS c
       JOIN selected_runs AS s ON s.run_id = c.run_id
     ) AS f
     WHERE f.fit > 0
@@ -120,16 +121,22 @@ def why_unknown(missing: str) -> str:
     }.get(missing, "")
 
 
-def command_evidence(pattern: str) -> str:
-    """Return evidence SQL: the calls whose commands fit first, then those that may, then the others, by their number."""
+def command_evidence(pattern: str, *, everywhere: bool = False) -> str:
+    """Return evidence SQL: the calls whose commands fit first, then those that may, then the others, by their number.
+
+    Args:
+        pattern: the regular expression.
+        everywhere: whether work that a timer started is looked at, too.
+    """
+    calls, commands = (EVERY_TOOL_CALL, EVERY_COMMAND) if everywhere else ("tool_calls", "commands")
     return f"""
 SELECT k.run_id AS run_id, k.span_id AS span_id, coalesce(h.text, w.text, '(a command that was not captured)') AS why,
        row_number() OVER (
          PARTITION BY k.run_id ORDER BY coalesce(h.fit, 3), k.call_no, coalesce(h.command_no, 1)) AS rank
-FROM tool_calls AS k
+FROM {calls} AS k
 JOIN selected_runs AS q ON q.run_id = k.run_id
-JOIN commands AS w ON w.run_id = k.run_id AND w.tool_call_no = k.call_no AND w.command_no = 1
-LEFT JOIN ({hits(pattern)}
+JOIN {commands} AS w ON w.run_id = k.run_id AND w.tool_call_no = k.call_no AND w.command_no = 1
+LEFT JOIN ({hits(pattern, commands)}
 ) AS h ON h.run_id = k.run_id AND h.call_no = k.call_no
 """
 

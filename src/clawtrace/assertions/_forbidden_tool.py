@@ -7,6 +7,7 @@ from typing import Any
 
 from clawtrace.assertions._attempts import attempts_evidence, attempts_query, describe_attempts
 from clawtrace.assertions._bounds import plural
+from clawtrace.assertions._everything import EVERY_ATTEMPT
 from clawtrace.assertions._handoffs import HANDED_OVER, handed_over, handoff_words
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.matchers import Matcher
@@ -32,7 +33,7 @@ class ForbiddenTool(Assertion):
 
     def resolve(self) -> tuple[Resolve, ...]:
         """Decide the tool's name once per distinct name."""
-        return (Resolve("asked_tool", "run_tools", "name", self.tool.items),)
+        return (Resolve("asked_tool", EVERY_ATTEMPT, "name", self.tool.items),)
 
     def query(self) -> Query:
         """Count the attempts."""
@@ -48,7 +49,7 @@ class ForbiddenTool(Assertion):
 
     def evidence(self) -> Query:
         """Return the attempts, by start."""
-        return Query(attempts_evidence(_MATCHING, count_blocked=self.count_blocked))
+        return Query(attempts_evidence(_MATCHING, count_blocked=self.count_blocked, everywhere=True))
 
     def expectation(self) -> Any:
         """Return the forbidden tool."""

@@ -251,9 +251,11 @@ class EmitRule(_Words):
     `agent`, on a tool span: inside of it the agent named by the column `agent_name` is at work, and has no span of its own.
     `session`, on a tool span: it starts the agent named by the column `agent_name`, whose work is a trace of its own.
     `tool`, on an agent span: the activation is the execution of the tool call that the `tool_*` columns describe.
+    `background`, on an infra span: it is the execution of the tool call that the `tool_*` columns describe, in work that a
+    timer started: what must never happen must not happen there either, and no count includes it.
     """
 
-    is_: Literal["agent", "session", "tool"] = Field(alias="is")
+    is_: Literal["agent", "session", "tool", "background"] = Field(alias="is")
     when: Condition
 
 

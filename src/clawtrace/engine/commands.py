@@ -38,7 +38,7 @@ class Command(NamedTuple):
 
 
 def commands(
-    run: RunSpans, calls: Sequence[ToolCall], shells: Callable[[str, str], Sequence[ShellRule]]
+    run: RunSpans, calls: Sequence[ToolCall], shells: Callable[[str, str], Sequence[ShellRule]], first: int = 1
 ) -> list[Command]:
     """Return the commands that the tool calls of a run carried out.
 
@@ -46,11 +46,12 @@ def commands(
         run: the spans.
         calls: the run's tool calls, in the order of their numbers.
         shells: the rules for a tool that is a shell, by the names of the dialect and the tool.
+        first: number of the first call.
     """
     spans = run.spans
     others = min({spans[index].dialect for index in run.kinds.get("llm", ())}, default=spans[0].dialect)
     found: list[Command] = []
-    for number, call in enumerate(calls, 1):
+    for number, call in enumerate(calls, first):
         if call.outcome in _DID_NOT_RUN or call.name is None:
             continue
         rules = shells(others if call.index is None else spans[call.index].dialect, call.name)

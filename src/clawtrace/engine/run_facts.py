@@ -13,7 +13,7 @@ from clawtrace.engine.failures import Failure, failures
 from clawtrace.engine.llm_calls import LlmCall, llm_calls
 from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.span import Span
-from clawtrace.engine.tool_calls import Execution, ToolCall, ToolCalls, tool_calls
+from clawtrace.engine.tool_calls import Execution, ToolCall, ToolCalls, background_calls, tool_calls
 from clawtrace.engine.totals import totals
 from clawtrace.model.relations import RELATIONS
 
@@ -48,6 +48,7 @@ class RunFacts:
         """Spans that log events name and that were not received: their ids with the name of an event."""
         self.models: list[LlmCall] = llm_calls(spans)
         self.tools: ToolCalls = tool_calls(spans, self.models)
+        self.background: list[ToolCall] = background_calls(spans)
         self.agents: list[Activation] = activations(spans, self.tools.handed)
         self.failures: list[Failure] = failures(spans, self.models, self.tools.calls, self.tools.told.agents)
         self.totals: dict[str, Any] = {}
@@ -70,6 +71,8 @@ class RunFacts:
             "errors": self.error_rows(),
             "run_totals": [in_order("run_totals", {"run_id": self.run_id, **self.totals})],
             "run_tools": self.tool_rows(),
+            "background_tool_calls": self.tool_call_rows(self.background, 1 + len(self.tools.calls)),
+            "background_commands": self.background_command_rows(shells),
         }
 
     def placed(self) -> tuple[Sequence[Any], ...]:
@@ -98,10 +101,10 @@ class RunFacts:
             agent = None if c.agent is None else spans[c.agent].span_id
             yield (self.run_id, number, spans[c.index].span_id, agent, *_OF_LLM_CALL(c))
 
-    def tool_call_rows(self) -> Iterable[tuple[Any, ...]]:
-        """Return the rows of `tool_calls`."""
+    def tool_call_rows(self, calls: Sequence[ToolCall] | None = None, first: int = 1) -> Iterable[tuple[Any, ...]]:
+        """Return the rows of `tool_calls`, or of other `calls` of which the first has that number."""
         spans = self.spans.spans
-        for number, c in enumerate(self.tools.calls, 1):
+        for number, c in enumerate(self.tools.calls if calls is None else calls, first):
             span_id = None if c.index is None or c.source == "log" else spans[c.index].span_id
             agent = None if c.agent is None else spans[c.agent].span_id
             yield (self.run_id, number, span_id, c.call_id, c.name, agent, *_OF_TOOL_CALL(c))
@@ -111,6 +114,11 @@ class RunFacts:
         found: list[Command] = commands(self.spans, self.tools.calls, shells)
         self.unsplit_commands = unsplit(found)
         return ((self.run_id, *command) for command in found)
+
+    def background_command_rows(self, shells: Callable[[str, str], Sequence[ShellRule]]) -> Iterable[tuple[Any, ...]]:
+        """Return the rows of `background_commands`."""
+        first = 1 + len(self.tools.calls)
+        return ((self.run_id, *command) for command in commands(self.spans, self.background, shells, first))
 
     def agent_rows(self) -> Iterable[tuple[Any, ...]]:
         """Return the rows of `agents`."""

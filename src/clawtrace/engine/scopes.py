@@ -65,6 +65,8 @@ class Part:
     spans: list[int]
     models: list[int]
     tools: list[int]
+    background: list[int]
+    """Tool calls in work that a timer started."""
     agents: list[int]
     failures: list[int]
     marks: list[int]
@@ -89,7 +91,7 @@ class Part:
         )
         counts = {
             "model call": self.models.count(PERHAPS),
-            "tool call": self.tools.count(PERHAPS),
+            "tool call": self.tools.count(PERHAPS) + self.background.count(PERHAPS),
             "other span": others,
         }
         return {word: count for word, count in counts.items() if count}
@@ -112,6 +114,7 @@ class Part:
         found = RunFacts.__new__(RunFacts)
         found.run_id = whole.run_id
         found.models = _kept(whole.models, self.models, least)
+        found.background = _kept(whole.background, self.background, least)
         found.tools = whole.tools._replace(calls=_kept(whole.tools.calls, self.tools, least))
         found.failures = _kept(whole.failures, self.failures, least)
         found.agents = [one if one.parent in numbers else replace(one, parent=None) for one in agents]
@@ -189,6 +192,7 @@ def part_of(facts: RunFacts, scope: Scope) -> Part:
         spans,
         models,
         tools,
+        [wanted.in_background(call.index) for call in facts.background],
         agents=[wanted.activation(activation) for activation in facts.agents],
         failures=[spans[failure.index] for failure in facts.failures],
         marks=[activation.index for activation in facts.agents if activation.number in wanted.meant],
@@ -198,7 +202,11 @@ def part_of(facts: RunFacts, scope: Scope) -> Part:
         part.missing, part.empty = wanted.why_empty(part)
     elif part.doubts:
         part.in_doubt = "agents.span_id" if wanted.agent_in_doubt else "spans.turn"
-        for relation, states in (("tool_calls", part.tools), ("llm_calls", part.models)):
+        for relation, states in (
+            ("tool_calls", part.background),
+            ("tool_calls", part.tools),
+            ("llm_calls", part.models),
+        ):
             if PERHAPS in states:
                 part.in_doubt = f"{relation}.{'agent_span_id' if wanted.agent_in_doubt else 'turn'}"
     return part
@@ -309,6 +317,15 @@ class _Wanted:
         else:
             whose = self._ownerless if index is None else self._by_span[index]
         return min(whose, self._in_turn(turn))
+
+    def in_background(self, index: int | None) -> int:
+        """Return the state of a call in work that a timer started: it is of no turn, and of the agent that its span names."""
+        if self._turn is not None:
+            return OUT
+        said = None if index is None else _says(self._run.spans[index])
+        if self._scope.agent is None or said is None:
+            return IN if self._scope.agent is None else PERHAPS
+        return IN if self._scope.agent(said) else OUT
 
     def activation(self, activation: Activation) -> int:
         """Return the state of an activation."""

@@ -85,7 +85,8 @@ class Span(NamedTuple):
     kind: str = "other"
     role: str | None = None
     emits: str | None = None
-    """`agent`: an agent works inside of this tool span; `tool`: this activation is the execution of a tool call."""
+    """`agent`: an agent works inside of this tool span; `tool`: this activation is the execution of a tool call;
+    `background`: this infra span is one in work that a timer started."""
     provider: str | None = None
     request_model: str | None = None
     response_model: str | None = None
@@ -134,9 +135,10 @@ class Span(NamedTuple):
     @property
     def error(self) -> str | None:
         """The words of the span's failure; None where it did not fail."""
-        if self.failed or (self.kind == "tool" and self.tool_failed):
+        is_tool = self.kind == "tool" or self.emits == "background"
+        if self.failed or (is_tool and self.tool_failed):
             return self.message or "error"
-        if self.kind == "tool" and self.tool_blocked:
+        if is_tool and self.tool_blocked:
             return self.message or "blocked"
         return None
 

@@ -14,7 +14,7 @@ from clawtrace.engine.results import Result, results, went_unseen
 from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.span import Span, merged, same_tool
 
-__all__ = ["Execution", "ToolCall", "ToolCalls", "tool_calls"]
+__all__ = ["Execution", "ToolCall", "ToolCalls", "background_calls", "tool_calls"]
 
 _NO_EXECUTIONS = frozenset(("handoff",))
 
@@ -104,6 +104,11 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
         {to: asked[number].agent for number, to in handed.items()},
         conversations,
     )
+
+
+def background_calls(run: RunSpans) -> list[ToolCall]:
+    """Return the tool calls in work that a timer started, in order of start; nothing that counts calls knows of them."""
+    return [_execution(run, -1, [index]) for index in run.emitting if run.spans[index].emits == "background"]
 
 
 def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:

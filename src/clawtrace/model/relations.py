@@ -280,8 +280,24 @@ type t string, int, double, bool, array, map, bytes.
     ),
 )
 
+_LIKE: tuple[tuple[str, str, str], ...] = (
+    (
+        "background_tool_calls",
+        "tool_calls",
+        "One row for each tool call in work that a timer started (a heartbeat) and that no request asked for. `tool_calls` and "
+        "every count leave it out; its call_no follows theirs.",
+    ),
+    (
+        "background_commands",
+        "commands",
+        "One row for each shell command of `background_tool_calls`, as in `commands`.",
+    ),
+)
+"""Relations that have the columns of another one."""
+
 RELATIONS: dict[str, Relation] = {name: _relation(name, meaning, columns) for name, meaning, columns in _DEFINITIONS}
 """Every relation by name, in the order of the documentation."""
+RELATIONS |= {name: Relation(name, meaning, RELATIONS[like].columns) for name, like, meaning in _LIKE}
 
 
 def relation(name: str) -> Relation:

@@ -6,6 +6,7 @@ from typing import Any
 
 from clawtrace.assertions._attempts import attempts_evidence, attempts_query, describe_attempts
 from clawtrace.assertions._bounds import plural
+from clawtrace.assertions._everything import EVERY_ATTEMPT
 from clawtrace.assertions._log_source import LogSource
 from clawtrace.assertions.base import Outcome
 from clawtrace.assertions.matchers import Matcher
@@ -38,7 +39,7 @@ class ToolNotPermitted(LogSource):
 
     def resolve(self) -> tuple[Resolve, ...]:
         """Decide once per distinct name whether the tool is permitted."""
-        return (Resolve("allowed_tools", "run_tools", "name", self._permitted),)
+        return (Resolve("allowed_tools", EVERY_ATTEMPT, "name", self._permitted),)
 
     def _permitted(self, name: str) -> tuple[int, ...]:
         return (0,) if any(tool(name) for tool in self.allowed_tools) else ()
@@ -49,7 +50,7 @@ class ToolNotPermitted(LogSource):
 
     def evidence(self) -> Query:
         """Return the attempts of other tools, by start."""
-        return Query(attempts_evidence(_MATCHING, count_blocked=self.count_blocked))
+        return Query(attempts_evidence(_MATCHING, count_blocked=self.count_blocked, everywhere=True))
 
     def expectation(self) -> Any:
         """Return the allowed list."""

@@ -51,7 +51,7 @@ QUALIFY row_number() OVER (
 ) = 1
 """
 
-_VERSION = "10"
+_VERSION = "11"
 """Raised when the same raw rows give other facts for a reason outside of the dialect files."""
 
 

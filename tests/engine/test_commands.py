@@ -100,7 +100,6 @@ class TestRows:
 
         assert lab.rows("SELECT text, simple, last_no FROM commands") == [("Get-ChildItem; Remove-Item x", False, None)]
 
-    @pytest.mark.full
     def test_a_text_that_does_not_parse_stays_whole_and_the_run_says_so(self, lab: Lab) -> None:
         lab.put(agent("a"), ran("t", ["if ("]), ran("u", ["a" * 1_000_000], at=10))
 

@@ -19,6 +19,9 @@ __all__ = ["Command", "commands", "unsplit"]
 
 _DID_NOT_RUN = frozenset(("requested", "blocked"))
 
+_LONGEST_WORD = 4096
+"""Characters of a program's path (PATH_MAX); a longer first word names no program."""
+
 
 class Command(NamedTuple):
     """One row of the relation `commands`."""
@@ -158,9 +161,12 @@ def _text(value: Any) -> str | None:
 
 
 def _program(text: str | None) -> str | None:
-    """Return the first word of a command without its folder; None where the text cannot be read as words."""
+    """Return the first word of a command without its folder; None where the text does not begin with one."""
+    # No more is read: shlex takes a time that grows with the square of a word.
+    lexer = shlex.shlex((text or "").lstrip()[: 2 * _LONGEST_WORD], posix=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
     try:
-        words = shlex.split(text or "")
+        word = lexer.get_token()
     except ValueError:
         return None
-    return PurePosixPath(words[0]).name if words else None
+    return PurePosixPath(word).name if word and len(word) <= _LONGEST_WORD else None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from clawtrace._waiting_questions import Waiting, WaitingQuestion, answer
 from clawtrace.config.session_settings import SessionSettings
 from clawtrace.errors import UsageError
+from clawtrace.model.progress import Progress, unseen
 from clawtrace.store.duckdb import DuckStore
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class SessionQuestions:
     def __init__(self, store: DuckStore, settings: SessionSettings) -> None:
         self.settings = settings
         self._store = store
+        self.progress: Progress = unseen
+        """Called while recordings are read, facts computed and questions asked, with what is being done and how far it is."""
         self._engine: _Engine | None = None
         self._waiting = Waiting()
         self._redactor: Redactor | None = None
@@ -91,7 +94,7 @@ class SessionQuestions:
         knowledge = Knowledge(self._store.record, self._facts_of, self.clean, self.settings.gateway)
         looks = look_at_the_world(assertions)
         seen = Worlds(run_ids if looks else (), worlds or {}, knowledge, case_dir, hooks)
-        probed = ask_probes(assertions, seen, self.clean) if seen else {}
+        probed = ask_probes(assertions, seen, self.clean, self.progress) if seen else {}
         logs = names_a_log(assertions)
         if not logs and not any(one.reads_world() for one in assertions):
             looked()
@@ -121,6 +124,7 @@ class SessionQuestions:
             worlds=asked.worlds,
             scoped=engine.facts.scoped,
             evidence_of_passes=questions[0].evidence_of_passes,
+            progress=self.progress,
             unmarked=self.settings.redaction.unmarked(),
         )
         ask_all = partial(ask, probed=asked.probed, asked=asked.asked)
@@ -183,7 +187,11 @@ class SessionQuestions:
 
         with self._store.lock:
             self._current(run_ids)
-            trees = {run_id: span_tree(self._store, run_id) for run_id in run_ids}
+            trees = {}
+            for done, run_id in enumerate(run_ids):
+                self.progress("reading the trees of spans", done, len(run_ids))
+                trees[run_id] = span_tree(self._store, run_id)
+            self.progress("reading the facts", 0, 0)
             return inspect_runs(self._store, run_ids), trees
 
     def tree(self, run_id: str) -> list[SpanNode]:
@@ -223,6 +231,7 @@ class SessionQuestions:
             engine = self._current(run_ids := self.run_ids())
             within = nullcontext() if scope is None else engine.facts.scoped([scope], run_ids)[scope].holding(IN)
             with within:
+                self.progress("asking the query", 0, 0)
                 return self._store.ask_user(sql, time_limit_s=time_limit_s, max_rows=max_rows)
 
     def rerun(self, run_id: str, verdict: Mapping[str, Any], today: date | None = None) -> Rerun:
@@ -278,7 +287,7 @@ class SessionQuestions:
         if unknown:
             raise UsageError(f"the store {self._store.path!r} has no run {unknown[0]!r}.")
         engine = self._engine_at_hand()
-        engine.facts.ensure(together)
+        engine.facts.ensure(together, self.progress)
         return engine
 
     def _engine_at_hand(self) -> _Engine:

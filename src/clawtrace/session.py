@@ -280,8 +280,9 @@ class Session(SessionQuestions):
         from clawtrace.receiver.recording import load_recordings
 
         report = load_recordings(
-            paths, grouping, self._store, redaction=self.settings.redaction, run_key=self.settings.run_key
-        )
+            paths, grouping, self._store, redaction=self.settings.redaction, run_key=self.settings.run_key,
+            progress=self.progress,
+        )  # fmt: skip
         for run_id in report.run_ids:
             known = self._store.record(run_id) or RunRecord(run_id, run_id)
             self._store.put_record(known._replace(closed_by=ClosedBy.RECORDING))

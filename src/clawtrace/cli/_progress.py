@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock, Timer
 from typing import TYPE_CHECKING
 
 import click
@@ -15,8 +16,14 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from clawtrace.campaign.events import CampaignEvent, Listener
+    from clawtrace.model.progress import Progress as ShowProgress
 
-__all__ = ["progress"]
+__all__ = ["progress", "working"]
+
+
+SECONDS = 2.0
+"""What takes longer is shown, so that nobody takes it for a hang."""
+LOGGED_SECONDS = 10.0
 
 
 @contextmanager
@@ -25,6 +32,11 @@ def progress() -> Iterator[Listener]:
     if not is_watched(sys.stderr):
         yield _Lines()
         return
+    with _bars() as bars:
+        yield _Bars(bars)
+
+
+def _bars() -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -35,8 +47,76 @@ def progress() -> Iterator[Listener]:
         TextColumn("{task.fields[done]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        yield _Bars(bars)
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+@contextmanager
+def working() -> Iterator[ShowProgress]:
+    """Yield what is called with what is being done, and shows it from two seconds on while the block runs.
+
+    A terminal shows it all the time, a log of standard error has a line every ten seconds.
+    """
+    work = _Work()
+    try:
+        yield work
+    finally:
+        work.end()
+
+
+class _Work:
+    """Shows what is being done and how far it is, where it takes long; called from any thread."""
+
+    def __init__(self) -> None:
+        self._watched = is_watched(sys.stderr)
+        self._said: tuple[str, int, int] = ("", 0, 0)
+        self._lock = Lock()
+        self._timer: Timer | None = None
+        self._bars: Progress | None = None
+        self._ended = False
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        with self._lock:
+            self._said = (what, done, total)
+            if self._timer is None:
+                self._start_timer()
+            self._draw()
+
+    def end(self) -> None:
+        """Show nothing any more."""
+        with self._lock:
+            self._ended = True
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._bars is not None:
+                self._bars.stop()
+
+    def _start_timer(self) -> None:
+        self._timer = Timer(SECONDS if self._watched else LOGGED_SECONDS, self._show)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _show(self) -> None:
+        with self._lock:
+            if self._ended:
+                return
+            if self._watched:
+                self._bars = _bars()
+                self._bars.add_task("", total=None, done="")
+                self._draw()
+                self._bars.start()
+            else:
+                click.echo(" ".join(filter(None, (self._said[0], _share(*self._said[1:])))), err=True)
+                self._start_timer()
+
+    def _draw(self) -> None:
+        if self._bars is not None:
+            what, done, total = self._said
+            task = self._bars.task_ids[0]
+            self._bars.update(task, description=what, completed=done, total=total or None, done=_share(done, total))
+
+
+def _share(done: int, total: int) -> str:
+    return f"{100 * done // total} %" if total else ""
 
 
 class _Lines:

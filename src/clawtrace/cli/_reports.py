@@ -70,15 +70,19 @@ def writes_to_stdout(targets: Sequence[ReportTarget]) -> bool:
 
 def write_reports(targets: Sequence[ReportTarget], report: CampaignReport) -> list[str]:
     """Write each report; a file appears whole or not at all. Return which could not be written, one sentence each."""
+    from clawtrace.cli._progress import working
+
     unwritten = []
+    with working() as shown:
+        for done, (word, path) in enumerate(target for target in targets if target[1] != "-"):
+            shown(f"writing the report {word}", done, len(targets))
+            try:
+                _write_file(word, report, Path(path))
+            except OSError as error:
+                unwritten.append(f"The report {path!r} cannot be written: {error.strerror}.")
     for word, path in targets:
         if path == "-":
             _write(word, report, sys.stdout)
-            continue
-        try:
-            _write_file(word, report, Path(path))
-        except OSError as error:
-            unwritten.append(f"The report {path!r} cannot be written: {error.strerror}.")
     return unwritten
 
 

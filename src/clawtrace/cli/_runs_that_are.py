@@ -60,10 +60,12 @@ class RunsThatAre(NamedTuple):
             InputError: a file that was named is not OTLP.
             QueryError: the condition is no SQL that the store understands.
         """
+        from clawtrace.cli._progress import working
         from clawtrace.session import Session
 
         source = () if self.store is None else (self.store,)
-        with Session.open(*source, settings=settings) as session:
+        with working() as shown, Session.open(*source, settings=settings) as session:
+            session.progress = shown
             known = session.run_ids() if self.store is not None else load_recordings(session, self.recordings)
             yield session, self._chosen(session, chosen_runs(self.wanted, known))
 

@@ -98,6 +98,7 @@ class Source(NamedTuple):
             InputError: a file that was named is not OTLP.
             StoreLockedError: another process holds the store and does not answer.
         """
+        from clawtrace.cli._progress import working
         from clawtrace.config.project_file import load_project
         from clawtrace.config.session_settings import session_settings
         from clawtrace.session import Session
@@ -105,14 +106,19 @@ class Source(NamedTuple):
         project = load_project(Path.cwd(), os.environ)
         settings = session_settings(project)
         if self.recordings:
-            with Session.open(settings=settings) as session:
+            with working() as shown, Session.open(settings=settings) as session:
+                session.progress = shown
                 yield session, load_recordings(session, self.recordings)
             return
-        asked = _open_or_ask(existing_store(self.store, project), settings)
-        try:
-            yield asked, asked.run_ids()
-        finally:
-            asked.close()
+        with working() as shown:
+            shown("waiting for the store", 0, 0)
+            asked = _open_or_ask(existing_store(self.store, project), settings)
+            if isinstance(asked, Session):
+                asked.progress = shown
+            try:
+                yield asked, asked.run_ids()
+            finally:
+                asked.close()
 
 
 def _open_or_ask(path: Path, settings: SessionSettings) -> Session | HeldStore:

@@ -47,7 +47,7 @@ def command(
     if output.reports and assertions is None:
         raise click.UsageError("--report needs --assertions: without them there are no results.")
     from clawtrace.campaign.wrap import run_command
-    from clawtrace.cli._progress import wait_line
+    from clawtrace.cli._progress import wait_line, working
     from clawtrace.config.assertions_file import load_assertions_file
     from clawtrace.config.project_file import load_project
     from clawtrace.config.session_settings import session_settings
@@ -58,15 +58,16 @@ def command(
     settings = session_settings(asked.project if asked else project)
     with Session.open(receive=True, settings=settings) as session:
         started, began = datetime.now(UTC), time.perf_counter()
-        wrapped = run_command(
-            cmd,
-            session,
-            os.environ,
-            assertions=asked.assertions if asked else None,
-            switches=project.config.telemetry_env,
-            timeout_seconds=timeout,
-            waiting=lambda awaited, seconds: click.echo(wait_line(awaited, seconds), err=True),
-        )
+        with working() as session.progress:  # silent as long as the command is at work
+            wrapped = run_command(
+                cmd,
+                session,
+                os.environ,
+                assertions=asked.assertions if asked else None,
+                switches=project.config.telemetry_env,
+                timeout_seconds=timeout,
+                waiting=lambda awaited, seconds: click.echo(wait_line(awaited, seconds), err=True),
+            )
         if not output.quiet:
             _show(session, wrapped, judged=asked is not None)
         code = _judge(session, wrapped, started, (time.perf_counter() - began) * 1000, output) if asked else None
@@ -75,14 +76,17 @@ def command(
 
 def _show(session: Session, wrapped: WrappedRun, *, judged: bool) -> None:
     """Print the trace of the run; the report that follows a judged one says what else happened."""
+    from clawtrace.cli._progress import working
     from clawtrace.cli.inspect import print_run
     from clawtrace.report.paper import paper_for
 
     paper = paper_for(sys.stderr)
     run_id = wrapped.record.run_id
-    (facts,) = session.inspect([run_id])["runs"]
+    with working() as session.progress:
+        inspected, trees = session.inspect_with_trees([run_id])
+    (facts,) = inspected["runs"]
     paper.line()
-    print_run(facts, session.tree(run_id), paper)
+    print_run(facts, trees[run_id], paper)
     if not facts["spans"] and not judged:
         paper.paragraph(session.why_no_trace(run_id), first="  hint: ", indent="        ", style="cyan")
     for note in () if judged else wrapped.result.diagnostics:

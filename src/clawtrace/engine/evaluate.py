@@ -21,6 +21,7 @@ from clawtrace.engine.facts import facts_states
 from clawtrace.engine.judge import ScopedOf, judge
 from clawtrace.engine.judgement import Judgement, RunFacts, Verdicts
 from clawtrace.engine.probes import Probed
+from clawtrace.model.progress import Progress, unseen
 from clawtrace.model.query import Query
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.verdict import RunResult, Standing, Status, UnreadVerdicts, run_status_of
@@ -80,6 +81,7 @@ def evaluate(
     today: date | None = None,
     asked: Mapping[str, Sequence[int]] | None = None,
     asker: Ask = ask,
+    progress: Progress = unseen,
 ) -> list[RunResult]:
     """Ask every assertion of every run; facts must be current.
 
@@ -99,6 +101,7 @@ def evaluate(
         asked: which of `assertions` each run is asked, by place, in the order of its verdicts (`combine`); none of them
             may have a scope then. None asks all.
         asker: answers the questions: from the store, unless verdicts are rerun.
+        progress: called when a question is answered.
 
     Returns:
         One result a run, in the order of `run_ids`; its verdicts in the order of `assertions`.
@@ -110,8 +113,9 @@ def evaluate(
         runs = _run_facts(store, columns, beside, frozenset(stand_ins), unmarked, today or date.today())
         parts = [runs] * len(assertions) if asked is None else parts_of(runs, asked, len(assertions))
         judgements = judge(
-            store, assertions, runs, parts, probed, worlds, scoped=scoped, of_passes=evidence_of_passes, asker=asker
-        )
+            store, assertions, runs, parts, probed, worlds, scoped=scoped, of_passes=evidence_of_passes, asker=asker,
+            progress=progress,
+        )  # fmt: skip
         told: Sequence[tuple[UnreadVerdicts, Status | None]]
         if asked is None:
             told = _verdicts(judgements, len(runs.ids))

@@ -18,6 +18,7 @@ from clawtrace.dialects import Dialect
 from clawtrace.engine.completeness import ClosingSigns, Completeness
 from clawtrace.engine.normaliser import Normaliser, Rows, read_sql
 from clawtrace.engine.run_facts import PLACED, RunFacts, columns, in_order
+from clawtrace.model.progress import Progress, unseen
 from clawtrace.model.query import Query
 from clawtrace.model.run import RunRecord
 from clawtrace.store.api import QueryableStore
@@ -102,6 +103,23 @@ def _numbers(batch: Sequence[tuple[Any, ...]]) -> dict[int, str]:
     return {row[0]: row[1] for row in batch}
 
 
+class _Steps:
+    """How many spans have passed the three steps from raw rows to facts: DuckDB's part, Python's part, the writing."""
+
+    def __init__(self, spans: int, progress: Progress) -> None:
+        self._total = 3 * spans
+        self._done = 0
+        self._progress = progress
+        self._lock = Lock()
+        self.done(0)
+
+    def done(self, spans: int) -> None:
+        """Take note of spans that passed one more step."""
+        with self._lock:
+            self._done += spans
+            self._progress("computing what the spans say", self._done, self._total)
+
+
 class Facts:
     """Keeps the facts of a store's runs current.
 
@@ -124,15 +142,21 @@ class Facts:
         self._python = Lock()
         """Held for Python's part of a batch: a second thread in it gains nothing, while DuckDB's part of the next one waits."""
 
-    def ensure(self, run_ids: Sequence[str]) -> None:
-        """Compute the facts of those `run_ids` whose raw rows or record changed since they were computed."""
+    def ensure(self, run_ids: Sequence[str], progress: Progress = unseen) -> None:
+        """Compute the facts of those `run_ids` whose raw rows or record changed since they were computed.
+
+        Args:
+            run_ids: of which runs.
+            progress: called when a part of them is done.
+        """
         with self._store.lock, collector_paused():
             self._forget(self._store.take_retired())
             self._store.load("wanted_runs", {"run_id": ("text", list(run_ids))})
             stale = self._store.script(_STATE, {"normaliser": self._normaliser.digest})
             if stale:
                 sides = self._store.sides()
-                at_once(sides, [partial(self._replace, batch) for batch in _batches(stale, len(sides))])
+                steps = _Steps(sum(row[2] for row in stale), progress)
+                at_once(sides, [partial(self._replace, batch, steps) for batch in _batches(stale, len(sides))])
 
     def _forget(self, run_ids: Sequence[str]) -> None:
         """Take back the facts of runs that are no more."""
@@ -164,13 +188,16 @@ class Facts:
             completeness = Completeness(self._store, normaliser.dialects, normaliser.parent_not_exported)
             return completeness.signs(facts[0] if facts else None, record)
 
-    def _replace(self, batch: Sequence[tuple[Any, ...]], side: QuestionSide) -> None:
+    def _replace(self, batch: Sequence[tuple[Any, ...]], steps: _Steps, side: QuestionSide) -> None:
         """Compute the facts of a batch and write them in the place of older ones."""
+        spans = sum(row[2] for row in batch)
         rows = self._normaliser.rows(side, _numbers(batch))
         normaliser = self._normaliser
         completeness = Completeness(side, normaliser.dialects, normaliser.parent_not_exported)
+        steps.done(spans)
         with self._python:
             found = self._relations(batch, rows, completeness)
+        steps.done(spans)
         side.script("BEGIN")
         try:
             if side.script("SELECT 1 FROM fact_state WHERE run_id IN (SELECT run_id FROM fact_runs) LIMIT 1"):
@@ -183,6 +210,7 @@ class Facts:
         except BaseException:
             side.script("ROLLBACK")
             raise
+        steps.done(spans)
 
     def _relations(
         self, batch: Sequence[tuple[Any, ...]], rows: Rows, completeness: Completeness

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
+from threading import Lock
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
@@ -16,6 +17,7 @@ from clawtrace.engine.scoped_facts import ScopedFacts
 from clawtrace.engine.scoped_judgement import ScopedJudgement, ask_within
 from clawtrace.engine.scopes import Scope
 from clawtrace.errors import QueryError
+from clawtrace.model.progress import Progress, unseen
 from clawtrace.store.api import QueryableStore
 from clawtrace.store.at_once import at_once
 
@@ -39,6 +41,7 @@ def judge(
     scoped: ScopedOf | None,
     of_passes: bool,
     asker: Ask = ask,
+    progress: Progress = unseen,
 ) -> list[Judgement]:
     """Ask every assertion of every run that can be asked; ``selected_runs`` is changed.
 
@@ -54,7 +57,9 @@ def judge(
         scoped: finds what belongs to scopes; needed where an assertion has one.
         of_passes: whether verdicts that passed carry their evidence.
         asker: answers the questions.
+        progress: called when a question is answered.
     """
+    answered = _Answered(len(assertions), progress)
     within = _scoped(assertions, runs, scoped)
     judgements = []
     for place, assertion in enumerate(assertions):
@@ -65,22 +70,37 @@ def judge(
             else ScopedJudgement(assertion, runs, within[scope], asker=asker)
         )
         judgements.append(one)
-    at_once(store.sides(), [partial(_ask, one, worlds) for one in judgements if not isinstance(one, ScopedJudgement)])
+    whole = [one for one in judgements if not isinstance(one, ScopedJudgement)]
+    at_once(store.sides(), [partial(_ask, one, worlds, answered) for one in whole])
     for facts in within.values():
-        ask_within(
-            store,
-            facts,
-            [one for one in judgements if isinstance(one, ScopedJudgement) and one.within is facts],
-            of_passes=of_passes,
-        )
+        in_scope = [one for one in judgements if isinstance(one, ScopedJudgement) and one.within is facts]
+        ask_within(store, facts, in_scope, of_passes=of_passes)
+        answered.more(len(in_scope))
     traced = sum(runs.traced)
     if traced:
         _fetch_evidence(store, judgements, traced, of_passes=of_passes)
     return judgements
 
 
-def _ask(judgement: Judgement, worlds: Mapping[str, World], store: QueryableStore) -> None:
+def _ask(judgement: Judgement, worlds: Mapping[str, World], answered: _Answered, store: QueryableStore) -> None:
     judgement.ask(store, worlds)
+    answered.more(1)
+
+
+class _Answered:
+    """How many questions are answered."""
+
+    def __init__(self, total: int, progress: Progress) -> None:
+        self._total = total
+        self._done = 0
+        self._progress = progress
+        self._lock = Lock()
+
+    def more(self, questions: int) -> None:
+        """Take note of questions that were answered."""
+        with self._lock:
+            self._done += questions
+            self._progress("judging", self._done, self._total)
 
 
 def _scoped(assertions: Sequence[Assertion], runs: RunFacts, scoped: ScopedOf | None) -> Mapping[Scope, ScopedFacts]:

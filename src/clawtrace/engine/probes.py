@@ -12,6 +12,7 @@ from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.world import World
 from clawtrace.errors import ClawtraceError
+from clawtrace.model.progress import Progress, unseen
 
 __all__ = ["Probed", "ask_probes", "look_at_the_world"]
 
@@ -33,7 +34,10 @@ def look_at_the_world(assertions: Sequence[Assertion]) -> bool:
 
 
 def ask_probes(
-    assertions: Sequence[Assertion], worlds: Mapping[str, World], clean: Callable[[str], str]
+    assertions: Sequence[Assertion],
+    worlds: Mapping[str, World],
+    clean: Callable[[str], str],
+    progress: Progress = unseen,
 ) -> dict[int, Probed]:
     """Ask every probe among `assertions` of every run; the answer is by place in `assertions`.
 
@@ -41,12 +45,14 @@ def ask_probes(
         assertions: what is asked; those that are no probes are passed over.
         worlds: the world of each run, by run id.
         clean: takes known secrets out of a text: what a probe reports goes into reports (spec: config.md §4).
+        progress: called before each probe.
     """
-    return {
-        place: _asked(assertion, worlds, clean)
-        for place, assertion in enumerate(assertions)
-        if isinstance(assertion, Probe)
-    }
+    probes = [(place, one) for place, one in enumerate(assertions) if isinstance(one, Probe)]
+    found = {}
+    for done, (place, probe) in enumerate(probes):
+        progress(f"asking {probe.type_name}", done, len(probes))
+        found[place] = _asked(probe, worlds, clean)
+    return found
 
 
 def _asked(probe: Probe, worlds: Mapping[str, World], clean: Callable[[str], str]) -> Probed:

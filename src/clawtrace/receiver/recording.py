@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Literal, NamedTuple
 
 from clawtrace.errors import InputError, StoreError
+from clawtrace.model.progress import Progress, unseen
 from clawtrace.model.raw import RawSink
 from clawtrace.receiver.attribute import Attribution
 from clawtrace.receiver.intake import Intake
@@ -104,6 +105,7 @@ def load_recordings(
     run_key: str | None = None,
     environ: Mapping[str, str] | None = None,
     stdin: IO[bytes] | None = None,
+    progress: Progress = unseen,
 ) -> LoadReport:
     """Read recordings into a sink; the report holds the run ids in order.
 
@@ -115,6 +117,7 @@ def load_recordings(
         run_key: attribute that carries the run id (rule 8).
         environ: where secret values are looked up; the process environment when None.
         stdin: what ``-`` reads; standard input when None.
+        progress: called with the bytes that were read.
 
     Raises:
         InputError: a path does not exist, a named file is not OTLP, or a recording is damaged; what was read before
@@ -122,7 +125,7 @@ def load_recordings(
         StoreError: the sink could not write.
     """
     files = list(_files(paths))
-    loader = _Loader(sink, Redactor(redaction, environ), run_key, stdin)
+    loader = _Loader(sink, Redactor(redaction, environ), run_key, stdin, _Bytes(files, progress))
     if grouping.mode == "attribution":
         for file in files:
             loader.load(file, None)
@@ -207,11 +210,33 @@ def _own_name(path: Path) -> str:
     return path.resolve().name or "root"
 
 
+class _Bytes:
+    """How many bytes of the recordings were read."""
+
+    def __init__(self, files: Sequence[_File], progress: Progress) -> None:
+        self._sizes = {file.path: file.path.stat().st_size for file in files if file.path.is_file()}
+        self._total = sum(self._sizes.values()) if len(self._sizes) == len(files) else 0
+        self._before = 0
+        self._progress = progress
+
+    def so_far(self, content: IO[bytes]) -> None:
+        """Take note of what was read of a file."""
+        done = self._before + content.tell() if self._total else 0
+        self._progress("reading recordings", min(done, self._total), self._total)
+
+    def whole(self, file: _File) -> None:
+        """Take note of a file that was read."""
+        self._before += self._sizes.get(file.path, 0)
+
+
 class _Loader:
     """Brings recordings into a sink."""
 
-    def __init__(self, sink: RawSink, redactor: Redactor, run_key: str | None, stdin: IO[bytes] | None) -> None:
+    def __init__(
+        self, sink: RawSink, redactor: Redactor, run_key: str | None, stdin: IO[bytes] | None, read: _Bytes
+    ) -> None:
         self.report = LoadReport()
+        self._read = read
         self._sink = sink
         self._stdin = stdin
         self._attribution = Attribution(sink.run_no, trace_limit=_NO_LIMIT)
@@ -226,6 +251,7 @@ class _Loader:
             with self._open(file) as content:
                 for recorded in read_recording(name, content):
                     self._add(name, recorded, run_id)
+                    self._read.so_far(content)
         except NotOtlpError as reason:
             if file.named:
                 hint = "" if isinstance(reason, ForeignTraceError) else "; give an agent's own log with --log"
@@ -238,6 +264,7 @@ class _Loader:
             raise InputError(
                 f"`{name}` does not fit into memory; split it: one request a line is read line by line"
             ) from None
+        self._read.whole(file)
         self.report.files += 1
         return True
 

@@ -43,6 +43,7 @@ class S:
     kind: str = "Internal"
     state: str = ""
     dropped: int = 0
+    service: str = "test"
 
 
 def chat(id: str, parent: str = "", *, at: int = 0, **attrs: Any) -> S:
@@ -116,8 +117,8 @@ def batch_of(spans: Sequence[S], run_no: int, arrival: int = 1) -> SpanBatch:
         b.trace_state.append(s.state)
         b.name.append(s.name)
         b.kind.append(s.kind)
-        b.service.append("test")
-        b.resource_types.append(_put(b.resource, {"service.name": "test"}))
+        b.service.append(s.service)
+        b.resource_types.append(_put(b.resource, {"service.name": s.service}))
         b.scope.append(s.scope)
         b.scope_version.append("")
         b.attribute_types.append(_put(b.attributes, s.attrs))

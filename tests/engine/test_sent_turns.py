@@ -101,6 +101,14 @@ class TestNoEvidence:
         assert lab.reasons() == []
         assert not looked_at(lab).whole
 
+    def test_an_agent_of_two_services(self, lab: Lab) -> None:
+        """The second one has an exporter of its own: that the first one's spans are here says nothing of what it did."""
+        other = [replace(agent("b", "agent2", at=2_020), trace=TWO, service="other", flags=REMOTE)]
+        lab.put(*turn(1), *turn(2), *other, record=RECORD)
+
+        assert lab.reasons() == []
+        assert not looked_at(lab).whole
+
     def test_a_parent_that_is_still_to_come(self, lab: Lab) -> None:
         lost = replace(tool("t", "inner", at=2_020), trace=TWO)
         lab.put(*turn(1), *turn(2), lost, record=RECORD)

@@ -159,6 +159,13 @@ class TestClosedByEvidence:
 
         assert (found.status, found.closed_by, found.complete) == (Status.FAIL, "evidence", True)
 
+    def test_an_agent_that_was_restarted_after_it_had_sent(self, standing):
+        """Two processes answered, and both had sent what they did: nothing is missing."""
+        standing.start(NEVER_MS)
+        found = standing.judge("flush crash search", "search flush", more="  settle_ms: 300\n")
+
+        assert (found.status, found.complete) == (Status.PASS, True)
+
     def test_a_client_that_is_instrumented(self, standing):
         """The client's own span arrives with the run's environment, and is no entry of the agent's."""
         standing.start(QUICK_MS)

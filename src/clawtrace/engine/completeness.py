@@ -21,7 +21,7 @@ from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.sent_turns import SentTurns, already_runs
 from clawtrace.engine.span import REMOTE_PARENT, Span
 from clawtrace.engine.tool_calls import ToolCalls
-from clawtrace.model.run import ClosedBy, IncompleteReason, RunRecord
+from clawtrace.model.run import CARRIED, ClosedBy, IncompleteReason, RunRecord
 from clawtrace.store.question_side import QuestionSide
 from clawtrace.store.records import read_record
 
@@ -50,6 +50,12 @@ ORDER BY r.run_no
 
 _CONFLICTS = "SELECT r.run_id, c.message FROM run_conflicts AS c JOIN fact_runs AS r ON r.run_no = c.run_no"
 
+_EXPORTERS = f"""
+SELECT count(DISTINCT t."ResourceAttributes") FROM otel_traces AS t JOIN fact_runs AS r ON r.run_no = t.run_no
+WHERE t.run_rule NOT IN ({", ".join(map(repr, sorted(CARRIED)))})
+"""
+"""How many processes of an agent that already ran have exported spans of the run, as their resources tell."""
+
 
 class ClosingSigns(NamedTuple):
     """What the spans of a run say of whether more is to come."""
@@ -59,7 +65,8 @@ class ClosingSigns(NamedTuple):
     worked: bool = False
     """There is work of an agent among them: activations, calls of models or tools."""
     whole: bool = False
-    """The agent already ran, every turn's entry span is here, and nothing is known to be missing."""
+    """The agent already ran, every turn's entry span is here, and nothing is known to be missing. Of an agent that is several
+    processes this is never said: each has an exporter of its own, and what one sent tells nothing of the others."""
     settle_ms: int = 0
     """The least silence that the instrumentation asks for; 0 where it asks for none."""
     lacking: tuple[str, ...] = ()
@@ -76,6 +83,7 @@ class Completeness:
     """
 
     def __init__(self, store: QuestionSide, dialects: Mapping[str, Dialect], project_globs: Sequence[str]) -> None:
+        self._store = store
         self._records = {
             run_id: read_record(text) if text else RunRecord(run_id, run_id) for run_id, text in store.script(_RECORDS)
         }
@@ -129,10 +137,14 @@ class Completeness:
         return ClosingSigns(
             already_runs=runs,
             worked=any(span.kind in ("agent", "llm", "tool") for span in run.spans),
-            whole=runs and not reasons and SentTurns(run, record).are_here(),
+            whole=runs and not reasons and self._exporters() == 1 and SentTurns(run, record).are_here(),
             settle_ms=max(delays),
             lacking=tuple(reason.message for reason in reasons),
         )
+
+    def _exporters(self) -> int:
+        ((count,),) = self._store.script(_EXPORTERS)
+        return int(count)
 
     def diagnostics(self, run_id: str, facts: RunFacts | None) -> list[str]:
         """Return what else there is to say of a run, one sentence each."""

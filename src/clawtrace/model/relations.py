@@ -62,7 +62,7 @@ run_id t The run's id, unique in the store.
 case_id t The case that was run; the run id itself for recorded input.
 model_id t The suite's model entry; NULL for recorded input.
 repetition i 1-based repetition of the same case and model.
-closed_by t Why nothing more can come: exit, end_run, settled, timeout, recording; NULL while open.
+closed_by t Why nothing more can come: exit, end_run, evidence, settled, timeout, recording; NULL while open.
 complete b Whether no reason is known against the trace being whole; NULL while open, and for a run without any span that nothing is known against.
 incomplete_because t JSON list of reasons, each with code, message and span_ids; [] when none is known; NULL while open.
 started_ns i When the run began (the runner's clock, else the first span's start).

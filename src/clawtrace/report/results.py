@@ -136,7 +136,7 @@ class Trace(Struct):
     incomplete_because: list[str]
     """The reasons against it, one plain sentence each."""
     closed_by: str | None
-    """Why nothing more can come: exit, end_run, settled, timeout, recording; null while open."""
+    """Why nothing more can come: exit, end_run, evidence, settled, timeout, recording; null while open."""
     spans: int
     """Distinct spans."""
     traces: int

@@ -94,6 +94,19 @@ def test_a_tool_that_returned_nothing_has_no_result(lab: Lab, key: str, response
     assert lab.rows("SELECT name, result FROM tool_calls") == [("approve", None)]
 
 
+def test_a_tool_that_the_agent_does_not_have_was_not_executed(lab: Lab) -> None:
+    """An object of the abstract class answers for it; what fails in a tool that there is is its failure."""
+
+    def executed(id: str, name: str, kind: str) -> S:
+        attrs = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "gen_ai.tool.type": kind}
+        return S(id, "a", 10, 20, f"execute_tool {name}", attrs, scope=SCOPE, error="ValueError")
+
+    lab.put(agent("a"), executed("t", "get_wether", "BaseTool"), executed("u", "get_weather", "FunctionTool"))
+
+    assert lab.rows("SELECT name, outcome FROM tool_calls") == [("get_weather", "error")]
+    assert lab.totals("tool_calls", "errors") == (1, 1)
+
+
 def test_an_empty_object_is_a_result_where_contents_are_captured(lab: Lab) -> None:
     attrs = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "approve", "gen_ai.tool.call.result": "{}"}
     lab.put(S("t", "", 10, 20, "execute_tool approve", attrs, scope=SCOPE))

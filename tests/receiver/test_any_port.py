@@ -205,6 +205,30 @@ class TestFirstBytes:
             assert wait_closed(receiver, "r1", processes_gone=True, **LONG) == ClosedBy.EXIT
 
 
+class TestMany:
+    def test_hundreds_of_connections(self, receiver, sink):
+        """Connections of either protocol side by side, most of them idle: each request is stored, and their end is noticed."""
+        count, bases = 150, receiver.endpoints[:2]
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0)]
+        receiver.open_run("r1")
+        channels = [grpc.insecure_channel(urlsplit(bases[n % 2]).netloc, options=options) for n in range(count)]
+        idle = [connect(bases[n % 2]) for n in range(count)]
+        calls = [channel.unary_unary(METHODS["traces"]) for channel in channels]
+        bodies = [
+            traces(span(f"s{n}", span_id=f"{n + 1:x}"), resource={RUN: "r1"}).SerializeToString() for n in range(count)
+        ]
+        futures = [call.future(body, timeout=60) for call, body in zip(calls, bodies, strict=True)]
+        assert [future.result() for future in futures] == [b""] * count
+        assert receiver.is_carried("r1")
+        for channel in channels:
+            channel.close()
+
+        assert wait_closed(receiver, "r1", processes_gone=True, **LONG) == ClosedBy.EXIT
+        assert len(sink.runs()["r1"]) == count
+        for connection in idle:
+            connection.close()
+
+
 class TestTheEnd:
     def test_no_acknowledgement_is_lost(self, sink, monkeypatch):
         """A receiver that is stopped answers what it has taken, of both protocols at the ports of the other."""
@@ -233,14 +257,16 @@ class TestTheEnd:
         assert set(sink.runs()["r1"]) == {"g", "h"}
 
     def test_a_grpc_server_that_has_stopped(self, receiver):
-        """A gRPC connection that cannot be handed on is closed, so that its exporter tries again, and counted."""
+        """A gRPC connection that cannot be handed on is closed, so that its exporter tries again, and open runs know of it."""
+        receiver.open_run("r1")
         receiver._grpc.stop()
         with connect(receiver.endpoints.http) as connection:
             connection.sendall(PREFACE + SETTINGS)
 
             assert connection.recv(4096) == b""
-        assert any("could not be handed to the gRPC server" in reason for reason in receiver.counters().reasons)
         assert post(receiver.endpoints.grpc, "/v1/traces", one("s"))[0] == 200
+        ((reason, count),) = receiver.counters("r1").reasons.items()
+        assert ("could not be handed to the gRPC server" in reason, count) == (True, 1)
 
     def test_an_exporter_that_reads_no_answers(self, receiver, sink, monkeypatch):
         """Its connection is dropped in the end, and holds up neither others nor the stop for long."""

@@ -150,8 +150,7 @@ class Ports:
 
         loop = self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        connections, counters = self._desk.connections, self._desk.counters
-        self._site = Site(connections, counters, head_seconds=self._settings.body_timeout_s)
+        self._site = Site(self._desk, head_seconds=self._settings.body_timeout_s)
         config, state = self._config(), ServerState()
 
         def over_http(new: FirstBytes) -> asyncio.Protocol:

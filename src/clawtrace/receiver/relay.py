@@ -111,7 +111,8 @@ class Relay(asyncio.BufferedProtocol):
         try:
             inner, _ = await loop.create_connection(lambda: _Inner(self), *server)
         except OSError as error:
-            self.site.counters.turned_away(_GONE.format(error.strerror or error))
+            reason = _GONE.format(error.strerror or error)
+            self.site.desk.refused("traces", "grpc", "", self.link, reason)  # what it would have brought is not known
             self.inner_lost()
             return
         inner.set_write_buffer_limits(high=0)  # held as soon as, and as long as, anything is left to be written

@@ -6,8 +6,8 @@ import asyncio
 import select
 from typing import Protocol
 
-from clawtrace.receiver.connections import Connection, Connections
-from clawtrace.receiver.counters import Counters
+from clawtrace.receiver.connections import Connection
+from clawtrace.receiver.desk import Desk
 
 __all__ = ["Site", "Visitor", "unread"]
 
@@ -38,9 +38,10 @@ class Visitor(Protocol):
 class Site:
     """What the connections of one receiver share; used in its event loop only."""
 
-    def __init__(self, connections: Connections, counters: Counters, *, head_seconds: float) -> None:
-        self.connections = connections
-        self.counters = counters
+    def __init__(self, desk: Desk, *, head_seconds: float) -> None:
+        self.desk = desk
+        self.connections = desk.connections
+        self.counters = desk.counters
         self.head_seconds = head_seconds
         """How long the headers of a request may take."""
         self.visitors: set[Visitor] = set()

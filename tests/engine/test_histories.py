@@ -227,11 +227,36 @@ class TestCrews:
 
         assert lab.totals(*USAGE) == (None, None, None, None)
 
+    @pytest.mark.parametrize(("requests", "known"), [(3, 3), (5, 5), (2, None), (6, None)])
+    def test_a_sum_that_two_agents_of_one_model_may_have_doubled(
+        self, lab: Lab, requests: int, known: int | None
+    ) -> None:
+        """CrewAI adds up what each agent's model object used: of one object it is in the sum twice. Here three calls are certain."""
+        lab.put(
+            crew(task(ASKS, ANSWERED, SAYS), requests=requests), worker("a"), worker("b", "a", "researcher", 10, 20)
+        )
+
+        assert lab.totals("llm_calls") == (known,)
+
+    @pytest.mark.parametrize(("requests", "known"), [(3, 3), (6, None)])
+    def test_agents_one_after_the_other(self, lab: Lab, requests: int, known: int | None) -> None:
+        """All their answers are in the messages, so a doubled sum shows; whose the tools were does not."""
+        tasks = task(ASKS, ANSWERED, SAYS), task(SAYS)
+        lab.put(crew(*tasks, requests=requests), worker("a", to=40), worker("b", role="clerk", at=50))
+
+        assert lab.totals("llm_calls", "tool_calls") == (known, None)
+
+    def test_the_answer_of_an_agent_without_tools(self, lab: Lab) -> None:
+        """It stands beside the messages, and is an answer of its model like others."""
+        lab.put(crew(task({"role": "user", "content": "do it"}), requests=1), worker("a"))
+
+        assert lab.totals(*USAGE) == (1, 100, 10, 0)
+
     def test_tools_that_are_called_in_prose(self, lab: Lab) -> None:
         """An agent whose model knows no tool calls writes them into its text: nothing tells which they are."""
         lab.put(crew(task({"role": "assistant", "content": "Action: pay\nAction Input: {}"}, SAYS)), worker("a"))
 
-        assert lab.totals("tool_calls") == (None,)
+        assert lab.totals("llm_calls", "tool_calls") == (None, None)
 
 
 RUNTIME = "autogen SingleThreadedAgentRuntime"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from building import Lab, S, agent, chat
+from building import Lab, S, agent, chat, says
 
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.dialects import load_dialects
@@ -62,3 +62,27 @@ def test_a_log_that_tells_of_no_tool_and_of_an_agent(lab: Lab) -> None:
 
     assert lab.totals("tool_calls", run="log") == (None,)
     assert lab.totals("tool_calls") == (0,)
+
+
+ANSWER = "SELECT final_output, complete FROM runs"
+
+
+@pytest.mark.parametrize(("flags", "answer"), [(0x100, None), (0x300, "21 degrees")], ids=["of its own", "remote"])
+def test_work_that_went_on_where_nothing_was_received(lab: Lab, flags: int, answer: str | None) -> None:
+    """A span after the last model call, whose parent was lost with the program's end: the model may have answered again."""
+    later = S("later", "lost", 50, 60, "save", {"gen_ai.operation.name": "chat_tools"}, flags=flags)
+    lab.put(chat("m", at=1, **{"gen_ai.output.messages": says("21 degrees")}), later)
+
+    assert lab.rows(ANSWER) == [(answer, answer is not None)]
+
+
+def test_a_request_that_may_have_been_made_again(lab: Lab) -> None:
+    """Whether its failure was the last word, what was lost would tell: the number of errors is unknown."""
+    request = S(
+        "a", "s", 1, 9, "ai.streamText.doStream", {"ai.operationId": "ai.streamText.doStream"}, error="500", scope="ai"
+    )
+    step = S("s", "", 0, 10, "ai.streamText", {"ai.operationId": "ai.streamText"}, scope="ai")
+    later = S("later", "lost", 50, 60, "save")
+    lab.put(step, request, later)
+
+    assert lab.totals("errors") == (None,)

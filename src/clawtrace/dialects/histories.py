@@ -71,6 +71,9 @@ def crewai_history(payload: str, direction: str) -> Iterator[Message]:  # noqa: 
             told.update(f"{one.type} {one.call_id}" for one in new if one.call_id is not None)
             asked |= {one.call_id: one for one in new if one.type == "tool_call"}
             yield role, [one for piece in new for one in _crewai_part(piece, asked, left)]
+        if task["messages"] and task["messages"][-1].get("role") == "user":
+            # The answer of an agent without tools stands beside its messages.
+            yield "assistant", [Piece("text", None, None, task["raw"])]
 
 
 def _crewai_part(

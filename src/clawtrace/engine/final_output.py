@@ -14,7 +14,8 @@ __all__ = ["final_output"]
 def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     """Return the topmost agent's own word, else the text of the last model call; of the conversation that started last.
 
-    None where nothing tells, and where two conversations side by side have no one answer.
+    None where nothing tells, where two conversations side by side have no one answer, and where work went on after that call
+    inside of a span that was not received: the model may have been called again.
     """
     starts: dict[int, int] = {}
     ends: dict[int, int] = {}
@@ -46,7 +47,7 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     if tellers and not models:
         return _message(run, [index for index in agents if homes[run.root[index]] == last], tellers)
     call = next((call for call in reversed(models) if homes[run.root[call.index]] == last), None)
-    if call is None or call.outcome != "ok" or call.voice is None:
+    if call is None or call.outcome != "ok" or call.voice is None or run.went_on_unseen(run.spans[call.index].last_ns):
         return None
     return _text(run.said(call.voice, "output"))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -52,13 +52,13 @@ def histories(run: RunSpans) -> Histories:
             if part.call_id is not None:
                 call, result = parts.get(part.call_id, (None, None))
                 parts[part.call_id] = (part, result) if part.type == "tool_call" else (call, part)
-        agent = None if agents is None else agents.of(index)
-        if agent is None or not said:
-            continue
-        answers = {part.message_no for part in said if part.role == "assistant"}
-        if run.spans[index].rollup_llm_calls not in (None, len(answers)):
+        at_work = [] if agents is None else agents.at_work(index)
+        if _contradicts(run, index, at_work):
             contradicted.add(index)
             continue
+        if len(at_work) != 1 or not said:
+            continue
+        agent = at_work[0]
         told.add(agent)
         start_ns = run.spans[agent].start_ns
         calls += [
@@ -76,17 +76,39 @@ class _Agents:
         self._agents = self._sorted("agent")
         self._calls = self._sorted("llm", "tool")
 
-    def of(self, index: int) -> int | None:
-        """Return the one agent whose conversation it is, if no span tells of model calls and tools there."""
-        agents = [index] if self._run.spans[index].kind == "agent" else self._inside(self._agents, index)
-        return agents[0] if len(agents) == 1 and not self._inside(self._calls, index) else None
+    def at_work(self, index: int) -> Sequence[int]:
+        """Return the agents whose conversation it is; none where spans tell of model calls and tools there."""
+        if self._inside(self._calls, index):
+            return []
+        return [index] if self._run.spans[index].kind == "agent" else self._inside(self._agents, index)
 
     def _sorted(self, *kinds: str) -> list[int]:
         indices = (index for kind in kinds for index in self._run.kinds.get(kind, ()))
         return sorted(indices, key=self._run.enter.__getitem__)
 
     def _inside(self, found: Sequence[int], index: int) -> Sequence[int]:
-        """Return the first two of the spans inside of another."""
-        enter, leave = self._run.enter, self._run.leave[index]
-        place = bisect_right(found, enter[index], key=enter.__getitem__)
-        return [other for other in found[place : place + 2] if enter[other] < leave]
+        """Return those spans that are inside of another."""
+        enter = self._run.enter
+        first = bisect_right(found, enter[index], key=enter.__getitem__)
+        return found[first : bisect_left(found, self._run.leave[index], key=enter.__getitem__)]
+
+
+def _contradicts(run: RunSpans, index: int, agents: Sequence[int]) -> bool:
+    """Return whether a span may state another number of model calls than its agents made.
+
+    Each answer is in the conversation, but those of an agent that another one called. A sum that may include what was used
+    before may also count what agents share once for each of them: believed is what cannot be twice as much.
+    """
+    span, said = run.spans[index], run.said(index, "output")
+    stated = span.rollup_llm_calls
+    if stated is None or not agents:
+        return False
+    if not said:
+        return span.rollup_cumulative
+    answers = len({part.message_no for part in said if part.role == "assistant"})
+    known = set(agents)
+    elsewhere = sum(run.agent[agent] in known for agent in agents)
+    if not elsewhere:
+        return stated != answers
+    least = answers + elsewhere
+    return stated < least or (span.rollup_cumulative and stated >= 2 * least)

@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from clawtrace.dialects.messages import Part
 from clawtrace.engine.silent_agents import silent_agents, without_callers
-from clawtrace.engine.span import Span
+from clawtrace.engine.span import REMOTE_PARENT, Span
 from clawtrace.engine.streamed import with_answers
 from clawtrace.engine.twins import join_twins
 from clawtrace.engine.walk import walk
@@ -101,6 +101,15 @@ class RunSpans:
     def encloses(self, above: int, below: int) -> bool:
         """Return whether one span is a proper ancestor of another."""
         return self.enter[above] < self.enter[below] and self.leave[below] < self.leave[above]
+
+    def went_on_unseen(self, since_ns: int) -> bool:
+        """Return whether something started after an instant inside of a span of this program that was not received."""
+        return any(
+            span.start_ns > since_ns
+            and span.parent_span_id is not None
+            and (span.flags or 0) & REMOTE_PARENT != REMOTE_PARENT
+            for span in self.spans
+        )
 
     def topmost(self, indices: Iterable[int]) -> list[int]:
         """Return those of some spans that are inside of no other of them, in the order of the tree."""

@@ -171,6 +171,9 @@ def _errors(
         or (call.outcome == "unknown" and call.end_ns is not None)
         for call in tools.calls
     )
+    # A request that failed, and that may have been made again where nothing was received.
+    again = [run.spans[failure.index].last_ns for failure in failed if run.role[failure.index] == "attempt"]
+    unseen = unseen or (bool(again) and run.went_on_unseen(min(again)))
     nothing = run.kinds.keys() == {"infra"}
     at_work = not run.kinds.keys().isdisjoint(("agent", "tool")) or any(call.outcome == "ok" for call in models)
     # Steps alone, of an instrumentation that does not tell how what is done in them ends.

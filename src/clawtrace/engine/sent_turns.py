@@ -42,6 +42,7 @@ class SentTurns:
     def __init__(self, run: RunSpans, record: RunRecord) -> None:
         self._run = run
         self._turns = record.turns
+        self._advice = _ADVICE + ("" if record.agent else _OR_STARTED)
         self._of_trace = {turn.trace_id: number for number, turn in enumerate(record.turns)}
         self._starts = [turn.started_ns or 0 for turn in record.turns]
         seen: set[int] = set()
@@ -68,10 +69,10 @@ class SentTurns:
         ]
         if self._without_spans:
             text = f"no span of {self._named(self._without_spans)} was received from the agent, which already ran"
-            found.append(IncompleteReason("turn_without_spans", f"{text}; {_ADVICE}"))
+            found.append(IncompleteReason("turn_without_spans", f"{text}; {self._advice}"))
         if lacking:
             text = f"the entry span of {self._named(lacking)} (the agent's own root, which ends last) was not received"
-            found.append(IncompleteReason("entry_span_not_received", f"{text}; {_ADVICE}"))
+            found.append(IncompleteReason("entry_span_not_received", f"{text}; {self._advice}"))
         return found
 
     def are_here(self) -> bool:
@@ -113,6 +114,7 @@ _ADVICE = (
     "its exporter may send later than was waited (`settle_ms` of the runner is how long nothing may arrive), or the agent "
     "neither continues the `traceparent` that it is sent nor names the session."
 )
+_OR_STARTED = " Where the command starts the agent, `agent: started` of the runner says so."
 
 
 def _from_outside(span: Span) -> bool:

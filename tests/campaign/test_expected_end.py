@@ -1,0 +1,88 @@
+"""What a session expects of the end of a run: whether exit closes it, and how long silence has to be."""
+
+from __future__ import annotations
+
+import pytest
+
+from clawtrace._closing import Expected
+from clawtrace.config.session_settings import SessionSettings
+from clawtrace.engine.completeness import ClosingSigns
+from clawtrace.model.run import RunRecord, SentTurn
+from clawtrace.receiver.counters import Tally
+
+RECORD = RunRecord("r", "r", run_status="success", turns=(SentTurn("ab" * 16, "cd" * 8, 1),))
+FIXED = SessionSettings(http_port=4318)
+NOTHING, CARRIED, FOREIGN = Tally(), Tally(accepted=3), Tally(accepted=3, foreign=3)
+WORKED, RUNS = ClosingSigns(worked=True), ClosingSigns(already_runs=True, worked=True)
+
+
+def outlook(record=RECORD, tally=NOTHING, signs=None, settings=None, elsewhere=False):
+    """Whether exit closes the run, and the silence that does; without `signs` no span may be looked at."""
+
+    def read() -> ClosingSigns:
+        assert signs is not None
+        return signs
+
+    found = Expected(record, settings or SessionSettings(), lambda: elsewhere, read).outlook(tally)
+    return found.exit_closes, found.settle_ms
+
+
+@pytest.mark.parametrize("tally", [NOTHING, CARRIED])
+def test_an_address_that_nobody_knew_before(tally):
+    """On a free port the command alone can have told it: its exit closes the run, and no span is looked at."""
+    assert outlook(tally=tally) == (True, 2_000)
+
+
+@pytest.mark.parametrize(("settings", "elsewhere"), [(FIXED, False), (None, True)], ids=["fixed port", "others export"])
+class TestAnAddressThatOthersKnow:
+    def test_nothing_arrived(self, settings, elsewhere):
+        """The agent may hold its spans still."""
+        assert outlook(signs=ClosingSigns(), settings=settings, elsewhere=elsewhere) == (False, 12_000)
+
+    def test_the_command_s_own_agent(self, settings, elsewhere):
+        """Work of an agent arrived with the run's environment: the command started it."""
+        assert outlook(tally=CARRIED, signs=WORKED, settings=settings, elsewhere=elsewhere) == (True, 2_000)
+
+    def test_an_instrumented_client_alone(self, settings, elsewhere):
+        """No work of an agent arrived, only what the client says of its request."""
+        assert outlook(tally=CARRIED, signs=ClosingSigns(), settings=settings, elsewhere=elsewhere) == (False, 12_000)
+
+    @pytest.mark.parametrize("status", ["failed", "timed_out", "invalid"])
+    def test_a_command_that_failed(self, settings, elsewhere, status):
+        """It is red, whatever it told an agent: a program that could not run keeps nobody waiting."""
+        assert outlook(RECORD._replace(run_status=status), settings=settings, elsewhere=elsewhere) == (True, 2_000)
+
+
+def test_spans_from_outside():
+    """They came over the trace, a link or the session alone: the agent already ran."""
+    assert outlook(tally=FOREIGN, signs=RUNS) == (False, 12_000)
+
+
+def test_a_started_agent_that_asked_one_from_outside():
+    """Its own exit closes the run once no connection is open; else the other one's exporter is waited for."""
+    assert outlook(tally=FOREIGN, signs=WORKED) == (True, 12_000)
+
+
+@pytest.mark.parametrize("tally", [NOTHING, CARRIED, FOREIGN])
+def test_what_is_said_goes_before_what_is_seen(tally):
+    started, running = (RECORD._replace(agent=word) for word in ("started", "running"))
+
+    assert outlook(started, tally, settings=FIXED, elsewhere=True) == (True, 2_000)
+    assert outlook(running, tally, signs=ClosingSigns(already_runs=True)) == (False, 12_000)
+
+
+@pytest.mark.parametrize(
+    ("runner", "project", "dialect", "settle"),
+    [(None, None, 0, 12_000), (None, None, 15_000, 15_000), (None, 500, 15_000, 500), (40_000, 500, 15_000, 40_000)],
+    ids=["default", "the instrumentation asks", "the project says", "the runner says"],
+)
+def test_how_long_the_silence_is(runner, project, dialect, settle):
+    """What a user says holds, the runner's word before the project's; else the instrumentation may ask for more."""
+    record, settings = RECORD._replace(settle_ms=runner), SessionSettings(settle_ms=project)
+
+    assert outlook(record, FOREIGN, RUNS._replace(settle_ms=dialect), settings) == (False, settle)
+
+
+def test_a_capture_has_sent_nothing():
+    """Where no runner sent a turn, the processes of the test are all that there is."""
+    assert outlook(RECORD._replace(turns=()), FOREIGN, settings=FIXED) == (True, 2_000)

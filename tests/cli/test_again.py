@@ -218,8 +218,9 @@ title: a
 runner:
   type: command
   command: {command}
-  setup: ['test -e "$MARK" || {{ touch "$MARK"; exit 1; }}']
+  setup: ['test -e "$MARK/x" || {{ touch "$MARK/x"; exit 1; }}']
   pass_env: [MARK]
+  inputs: []
 input: {{messages: [{{role: user, content: go}}]}}
 assertions: [{{type: agent_exit_code, value: 0}}]
 """
@@ -229,7 +230,7 @@ assertions: [{{type: agent_exit_code, value: 0}}]
         project.write("configs/cases/a/test.yaml", self.CASE.format(command=command))
         policy = "execution_policy: {infrastructure_retries: 1}\n"
         project.write("configs/run_profiles/p.yaml", "schema_version: 1\nrun_profile_id: p\ntitle: P\n" + policy)
-        mark = tmp_path_factory.mktemp("apart") / "mark"
+        mark = tmp_path_factory.mktemp("apart")
         self.mark = str(mark)
         report = project.root / "report.out"
         args = ("eval", "--suite", "s", "--run-profile", "p", "--report", f"json={report}")
@@ -281,7 +282,7 @@ assertions: [{{type: agent_exit_code, value: 0}}]
 
 
 PROVIDER_AGENT = """\
-import sys
+import os, sys
 from pathlib import Path
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
@@ -290,7 +291,7 @@ from opentelemetry.trace import Status, StatusCode
 provider = TracerProvider()
 provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
 tracer = provider.get_tracer("test-agent")
-tries = Path(sys.argv[2]) / "tries"
+tries = Path(os.environ["MARK"]) / "tries"
 tries.write_text(tries.read_text() + "x" if tries.exists() else "x")
 worked = len(tries.read_text()) > 1
 with tracer.start_as_current_span("chat gpt-4o") as call:
@@ -311,12 +312,13 @@ class TestProviderFailures:
         for name in "ab":
             (project.root / f"configs/cases/{name}/test.yaml").unlink(missing_ok=True)
         project.write("agents/provider.py", agent)
-        case = TestRetries.CASE.replace('  setup: [\'test -e "$MARK" || {{ touch "$MARK"; exit 1; }}\']\n', "")
-        command = f"[{sys.executable}, {project.root}/agents/provider.py, {error}, {folder}]"
+        case = TestRetries.CASE.replace('  setup: [\'test -e "$MARK/x" || {{ touch "$MARK/x"; exit 1; }}\']\n', "")
+        command = f"[{sys.executable}, {project.root}/agents/provider.py, {error}]"
         project.write("configs/cases/a/test.yaml", case.format(command=command))
         policy = f"execution_policy: {{infrastructure_retries: {retries}}}\n"
         project.write("configs/run_profiles/p.yaml", "schema_version: 1\nrun_profile_id: p\ntitle: P\n" + policy)
-        return project.eval("--run-profile", "p", *flags)
+        self.mark = str(folder)
+        return project.eval("--run-profile", "p", *flags, MARK=self.mark)
 
     def run_of(self, project):
         (case,) = json.loads((project.root / "report.out").read_text())["cases"]
@@ -355,14 +357,14 @@ class TestProviderFailures:
         assert self.run_of(project)["run_status"] == "provider_error"
         assert "the provider's error `503`" in project.ended.stdout
 
-        assert project.eval("--run-profile", "p") == {("a", 1): (False, "pass")}
+        assert project.eval("--run-profile", "p", MARK=self.mark) == {("a", 1): (False, "pass")}
 
     def test_a_wrong_request_is_the_agents_own_failure(self, project, tmp_path_factory):
         """400 is what the agent sent: never tried again, and kept."""
         self.eval(project, tmp_path_factory, "400", retries=1)
         assert self.run_of(project)["run_status"] == "failed"
 
-        assert project.eval("--run-profile", "p") == {("a", 1): (True, "fail")}
+        assert project.eval("--run-profile", "p", MARK=self.mark) == {("a", 1): (True, "fail")}
 
 
 class TestQuarantine:

@@ -19,7 +19,7 @@ NOT_REMOVED = "  - {type: tool_not_invoked, tool: rm}"
 MEDDLER = """\
 import json, os, sys, urllib.request
 from pathlib import Path
-place = Path(sys.argv[1], "run_id")
+place = Path(os.environ["PLACE"], "run_id")
 if sys.argv[2] == "first":
     place.write_text(os.environ["CLAWTRACE_RUN_ID"])
 else:
@@ -142,7 +142,7 @@ def meddle(project, tmp_path_factory):
     for name, word in (("a", "first"), ("b", "second")):
         project.case(name, words=word, assertions=NOT_REMOVED)
         file = project.root / f"configs/cases/{name}/test.yaml"
-        file.write_text(file.read_text().replace("search,", f'"{place}",'))
+        file.write_text(file.read_text().replace("  pass_env:", f'  env: {{PLACE: "{place}"}}\n  pass_env:'))
 
 
 def test_a_span_that_comes_while_others_run_is_in_the_verdict_of_its_run(project, tmp_path_factory):

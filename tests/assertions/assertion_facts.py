@@ -10,7 +10,7 @@ import duckdb
 
 from clawtrace.errors import QueryError
 from clawtrace.model.query import Query
-from clawtrace.model.relations import RELATIONS
+from clawtrace.model.relations import NOT_EXECUTED, RELATIONS
 from clawtrace.store.api import Answer
 from clawtrace.store.markers import rewrite_markers
 
@@ -190,7 +190,7 @@ def _totals(run_id, tools, llm, agents, errors):
         "run_id": run_id,
         "llm_calls": len(answered),
         "failed_llm_attempts": len(llm) - len(answered),
-        "tool_calls": sum(tool["outcome"] != "requested" for tool in tools),
+        "tool_calls": sum(tool["outcome"] not in NOT_EXECUTED for tool in tools),
         "usage_calls": len(used),
         "cost_low": sum(priced),
         "cost_high": sum(priced) if len(priced) == len(used) else None,

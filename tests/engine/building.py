@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,10 @@ class S:
     state: str = ""
     dropped: int = 0
     service: str = "test"
+
+
+SDK = "opentelemetry.instrumentation.openai_v2"
+"""Scope of an instrumentation that writes no spans for executions: what a later message answers was executed."""
 
 
 def chat(id: str, parent: str = "", *, at: int = 0, **attrs: Any) -> S:
@@ -154,6 +158,10 @@ class Lab:
     ) -> None:
         self.store = DuckStore()
         self.facts = Facts(self.store, load_dialects(dialects), pricing or Pricing(), globs)
+
+    def put_sdk(self, *spans: S) -> Lab:
+        """Put spans as the instrumentation of a model's SDK writes them."""
+        return self.put(*(replace(span, scope=SDK) if span.scope == "test" else span for span in spans))
 
     def put(self, *spans: S, run: str = "r", record: RunRecord | None = None, arrival: int = 1) -> Lab:
         record = record or RunRecord(run, run, closed_by=ClosedBy.RECORDING)

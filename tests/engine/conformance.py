@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from clawtrace.model.relations import NOT_EXECUTED
 from clawtrace.receiver.recording import Grouping
 from clawtrace.session import Session
 
@@ -90,7 +91,7 @@ def _truth(path: Path) -> dict[str, Any]:
 
 def _found(run: dict[str, Any]) -> dict[str, Any]:
     totals, calls = run["totals"], run["llm_calls"]
-    executed = None if run["tool_calls"] is None else [c for c in run["tool_calls"] if c["outcome"] != "requested"]
+    executed = None if run["tool_calls"] is None else [c for c in run["tool_calls"] if c["outcome"] not in NOT_EXECUTED]
     return {
         **{fact: totals[fact] for fact in FACTS if fact in totals and fact != "errors"},
         "models": None

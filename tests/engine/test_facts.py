@@ -157,7 +157,7 @@ class TestToolCalls:
     def test_a_request_whose_result_comes_back_was_executed(self, lab: Lab) -> None:
         first = {"gen_ai.output.messages": asks(("c1", "web_search", {"q": "x"}))}
         second = {"gen_ai.input.messages": answered("c1", "found"), "gen_ai.output.messages": says("done")}
-        lab.put(agent("a"), chat("m1", "a", at=1, **first), chat("m2", "a", at=10, **second))
+        lab.put_sdk(agent("a"), chat("m1", "a", at=1, **first), chat("m2", "a", at=10, **second))
 
         assert lab.rows("SELECT name, result, outcome, source FROM tool_calls") == [
             ("web_search", "found", "unknown", "message")
@@ -494,7 +494,7 @@ class TestReview:
             "gen_ai.output.messages": asks(("call_1", "get", {"c": "Rome"})),
         }
         third = {"gen_ai.input.messages": json.dumps([*history, *json.loads(answered("call_1", "rain"))])}
-        lab.put(
+        lab.put_sdk(
             agent("a"),
             chat("m1", "a", at=1, **{"gen_ai.output.messages": asks(("call_1", "get", {"c": "Paris"}))}),
             chat("m2", "a", at=10, **second),
@@ -507,7 +507,7 @@ class TestReview:
         ]
 
     def test_a_result_of_an_earlier_conversation_answers_nothing(self, lab: Lab) -> None:
-        lab.put(
+        lab.put_sdk(
             agent("a", to=15),
             chat("m1", "a", at=1, **{"gen_ai.output.messages": asks(("call_1", "get", {}))}),
             chat("m2", "a", at=8, **{"gen_ai.input.messages": answered("call_1", "sunny")}),

@@ -521,7 +521,7 @@ class TestAnthropicSdk:
 def test_a_handoff_answers_the_request_that_it_is(lab: Lab) -> None:
     """Of two requests of one answer the other one is still open, and was answered later."""
     attrs = {"gen_ai.operation.name": "handoff", "gen_ai.tool.name": "go", "gen_ai.handoff.to_agent": "billing"}
-    lab.put(
+    lab.put_sdk(
         agent("a"),
         chat("m", "a", at=1, **{"gen_ai.output.messages": asks(("c1", "search", {}), ("c2", "go", {}))}),
         S("h", "a", 10, 11, "handoff", attrs),
@@ -551,7 +551,7 @@ class TestResultsWithOtherIds:
         )
         again = chat("n", at=11, **{"gen_ai.input.messages": heard(("call_1", "21 C"), ("call_2", "20 C"))})
         again.attrs["gen_ai.output.messages"] = asks(("fc_3", "get_weather", {"city": "Oslo"}))
-        lab.put(self.asked("fc_1", "fc_2"), again, last)
+        lab.put_sdk(self.asked("fc_1", "fc_2"), again, last)
 
         assert lab.rows(TOOLS) == [("get_weather", "unknown")] * 3
         assert lab.totals("tool_calls", "errors") == (3, None)

@@ -85,14 +85,14 @@ class TestModelCalls:
     @pytest.mark.parametrize(
         "other",
         [
-            by_sdk("b", 1, 60),
+            by_sdk("b", 41, 60),
             by_sdk("b", 1, 30, **{"gen_ai.usage.input_tokens": 99}),
             by_sdk("b", 1, 30, **{"gen_ai.request.model": "x", "gen_ai.response.model": "y"}),
             by_sdk("b", 1, 30, scope="framework"),
         ],
-        ids=["not inside", "other tokens", "other model", "one scope"],
+        ids=["later", "other tokens", "other model", "one scope"],
     )
-    def test_calls_at_the_same_time_that_are_not_alike_are_two(self, other: S) -> None:
+    def test_calls_that_are_not_alike_are_two(self, other: S) -> None:
         lab = Lab().put(by_sdk("a", 0, 40, "framework"), other)
 
         assert lab.totals("llm_calls") == (2,)
@@ -221,7 +221,7 @@ class TestToolCallsInMessages:
         def messages(*parts: dict[str, Any]) -> str:
             return json.dumps([{"role": "model", "parts": parts}])
 
-        lab = Lab().put(
+        lab = Lab().put_sdk(
             chat("m", at=1, **{"gen_ai.output.messages": messages(call("/a"), call("/b"))}),
             chat("n", at=20, **{
                 "gen_ai.input.messages": messages(result("one"), result("two")),
@@ -316,7 +316,7 @@ class TestToolSpans:
 
     def test_a_retry_of_unknown_outcome_may_have_recovered(self) -> None:
         again = asks(("c2", "get_weather", {}))
-        lab = Lab().put(
+        lab = Lab().put_sdk(
             agent("a"),
             chat("m", "a", at=1, **{"gen_ai.output.messages": asks(("c1", "get_weather", {}))}),
             replace(tool("t", "a", at=10, **{"gen_ai.tool.call.id": "c1"}), error="x"),

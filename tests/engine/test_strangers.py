@@ -100,11 +100,12 @@ class TestSilentInstrumentations:
     @pytest.mark.parametrize(
         "other", [silent("y", 40, 44), silent("y", 21, 22, "claude-haiku")], ids=["apart", "model"]
     )
-    def test_otherwise_they_are_calls_of_their_own(self, lab: Lab, other: S) -> None:
-        """At another time, or of another model, it is another call, whose tokens are unknown."""
+    def test_otherwise_nothing_says_whether_the_others_are(self, lab: Lab, other: S) -> None:
+        """At another time, or of another model, it is another call, and the silent one beside a call may be one, too."""
         lab.put(agent("a"), self.told("m", 1, 9), silent("x", 2, 4), self.told("n", 20, 29), other)
 
-        assert lab.totals(*USAGE) == (4, None, None)
+        assert lab.totals(*USAGE) == (None, None, None)
+        assert lab.rows("SELECT count(*) FROM llm_calls") == [(3,)]
 
 
 def test_the_parts_of_one_call_are_no_conversation_of_their_own(lab: Lab) -> None:

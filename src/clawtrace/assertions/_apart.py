@@ -31,7 +31,7 @@ SELECT p.run_id AS run_id, p.scope AS scope, count(DISTINCT c.call_no) AS n
 FROM tool_calls AS c
 JOIN selected_runs AS q ON q.run_id = c.run_id
 JOIN spans AS p ON p.run_id = c.run_id AND p.counted_in = c.span_id
-{_TO_THE_TOP} AND p.kind = 'tool' AND c.outcome <> 'requested' AND {matching}
+{_TO_THE_TOP} AND p.kind = 'tool' AND c.outcome NOT IN ('requested', 'unexecuted') AND {matching}
 GROUP BY p.run_id, p.scope
 """
 

@@ -84,12 +84,12 @@ def _rows(matching: str, tool: str, *, everywhere: bool) -> str:
            {_named("blocked", "blocked")}, {_named("unknown", "unclear")},
            0 AS nameless, {tool} AS tool
     FROM {EVERY_ATTEMPT if everywhere else "run_tools"} AS r
-    WHERE r.outcome <> 'requested' AND r.name IS NOT NULL AND {matching}
+    WHERE r.outcome NOT IN ('requested', 'unexecuted') AND r.name IS NOT NULL AND {matching}
     UNION ALL
     SELECT c.run_id AS run_id, 0 AS has_trace, 0 AS recordable, 0 AS ok, 0 AS failed, 0 AS blocked, 0 AS unclear,
            1 AS nameless, NULL AS tool
     FROM {EVERY_TOOL_CALL if everywhere else "tool_calls"} AS c
-    WHERE c.outcome <> 'requested' AND c.name IS NULL
+    WHERE c.outcome NOT IN ('requested', 'unexecuted') AND c.name IS NULL
 """
 
 
@@ -119,7 +119,7 @@ SELECT r.run_id AS run_id, r.span_id AS span_id,
          PARTITION BY r.run_id ORDER BY CASE WHEN r.name IS NULL THEN 1 ELSE 0 END, r.call_no) AS rank
 FROM {EVERY_TOOL_CALL if everywhere else "tool_calls"} AS r
 JOIN selected_runs AS s ON s.run_id = r.run_id
-WHERE r.outcome <> 'requested' AND (r.name IS NULL OR {matching}){blocked}
+WHERE r.outcome NOT IN ('requested', 'unexecuted') AND (r.name IS NULL OR {matching}){blocked}
 """
 
 

@@ -63,7 +63,7 @@ FROM (
            0 AS place, NULL AS text
     FROM {EVERY_TOOL_CALL} AS x
     JOIN selected_runs AS y ON y.run_id = x.run_id
-    WHERE x.name IS NULL AND x.outcome NOT IN ('requested', 'blocked')
+    WHERE x.name IS NULL AND x.outcome NOT IN ('requested', 'unexecuted', 'blocked')
     UNION ALL
     SELECT j.run_id AS run_id, 0 AS has_trace, 0 AS recordable, j.hit AS hit,
            CASE WHEN j.hit = 2 THEN j.unknown END AS unknown, 0 AS command, 0 AS nameless,

@@ -110,7 +110,7 @@ class CommandResult(Assertion):
            NULL AS stdout, NULL AS stderr, NULL AS output, 2 AS fit, 'tool_calls.name' AS fact
     FROM tool_calls AS x
     JOIN selected_runs AS y ON y.run_id = x.run_id
-    WHERE x.name IS NULL AND x.outcome NOT IN ('requested', 'blocked')"""
+    WHERE x.name IS NULL AND x.outcome NOT IN ('requested', 'unexecuted', 'blocked')"""
 
     @property
     def _rank(self) -> str:

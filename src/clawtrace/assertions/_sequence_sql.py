@@ -19,7 +19,7 @@ _CALLS = """calls AS (
          CASE WHEN c.end_ns > c.start_ns THEN c.end_ns ELSE c.start_ns + 1 END AS ends
   FROM tool_calls AS c
   JOIN selected_runs AS s ON s.run_id = c.run_id
-  WHERE c.outcome <> 'requested'
+  WHERE c.outcome NOT IN ('requested', 'unexecuted')
 )"""
 
 # One row for each expectation that a call meets, of the calls with a start: names are compared once and not in each step.
@@ -29,7 +29,7 @@ _MEETING = """meeting AS (
   FROM tool_calls AS c
   JOIN expected_tools AS m ON m.value = c.name
   JOIN selected_runs AS s ON s.run_id = c.run_id
-  WHERE c.outcome <> 'requested' AND c.start_ns IS NOT NULL
+  WHERE c.outcome NOT IN ('requested', 'unexecuted') AND c.start_ns IS NOT NULL
 )"""
 
 _CONCURRENT = """concurrent AS (
@@ -67,7 +67,7 @@ def _attempts(names: int = 0) -> str:
     unclear = "CASE WHEN a.name IS NULL OR a.start_ns IS NULL OR a.end_ns IS NULL THEN 1 ELSE 0 END"
     source = (
         "tool_calls AS a JOIN selected_runs AS q ON q.run_id = a.run_id\n"
-        "    WHERE a.outcome <> 'requested' GROUP BY a.run_id"
+        "    WHERE a.outcome NOT IN ('requested', 'unexecuted') GROUP BY a.run_id"
     )
     return _branch(source, "a.run_id", {"calls": "count(*)", "vague": f"max({unclear})"}, names)
 
@@ -197,13 +197,13 @@ def contains_sql(needs: list[int], *, literal: bool) -> str:
   SELECT r.run_id AS run_id, r.name AS tool, sum(r.n) AS n
   FROM run_tools AS r
   JOIN selected_runs AS s ON s.run_id = r.run_id
-  WHERE r.outcome <> 'requested' AND r.name IS NOT NULL
+  WHERE r.outcome NOT IN ('requested', 'unexecuted') AND r.name IS NOT NULL
   GROUP BY r.run_id, r.name
   UNION ALL
   SELECT b.run_id AS run_id, NULL AS tool, CAST(count(*) AS bigint) AS n
   FROM tool_calls AS b
   JOIN selected_runs AS q ON q.run_id = b.run_id
-  WHERE b.outcome <> 'requested' AND b.name IS NULL
+  WHERE b.outcome NOT IN ('requested', 'unexecuted') AND b.name IS NULL
   GROUP BY b.run_id
 )"""
     have = f"""(
@@ -241,7 +241,7 @@ JOIN selected_runs AS s ON s.run_id = c.run_id
 LEFT JOIN (
   SELECT k.run_id AS run_id, max(k.n) AS n FROM ({tool_calls_apart(still_open("c.run_id"))}) AS k GROUP BY k.run_id
 ) AS z ON z.run_id = c.run_id
-WHERE c.outcome <> 'requested'
+WHERE c.outcome NOT IN ('requested', 'unexecuted')
 ORDER BY c.run_id, c.call_no
 """
 
@@ -260,6 +260,6 @@ FROM (
          row_number() OVER (PARTITION BY r.run_id ORDER BY r.call_no) AS place
   FROM tool_calls AS r
   JOIN selected_runs AS s ON s.run_id = r.run_id
-  WHERE r.outcome <> 'requested'
+  WHERE r.outcome NOT IN ('requested', 'unexecuted')
 ) AS c
 """

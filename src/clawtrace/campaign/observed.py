@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from clawtrace.model.relations import NOT_EXECUTED
+
 __all__ = ["Observation", "observations"]
 
 _MOST_TOOLS = 20
@@ -37,7 +39,7 @@ def observations(run: Mapping[str, Any]) -> list[Observation]:
 def _tools(run: Mapping[str, Any]) -> Iterator[Observation]:
     if run["tool_calls"] is None:
         return
-    calls = [call for call in run["tool_calls"] if call["outcome"] != "requested"]
+    calls = [call for call in run["tool_calls"] if call["outcome"] not in NOT_EXECUTED]
     names = [call["name"] for call in calls]
     if not names:
         yield Observation({"type": "tool_call_count", "max": 0}, "No tool was called.")

@@ -230,6 +230,7 @@ def _merge(words: DialectFile, inherited: DialectFile) -> DialectFile:
             "rollup_own": words.rollup_own or inherited.rollup_own,
             "order_in_run": words.order_in_run or inherited.order_in_run,
             "settle_ms": words.settle_ms or inherited.settle_ms,
+            "executions": [*words.executions, *inherited.executions],
             "shell": [*words.shell, *inherited.shell],
             "messages": [*words.messages, *inherited.messages],
             "events": words.events or inherited.events,

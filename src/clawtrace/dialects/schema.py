@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from clawtrace.dialects.rules import (
     COLUMN_TYPES,
@@ -23,7 +23,7 @@ from clawtrace.dialects.rules import (
     SpanKindWord,
 )
 
-__all__ = ["Detect", "DialectFile", "EventRule", "JoinPair", "JoinPart"]
+__all__ = ["Detect", "DialectFile", "EventRule", "ExecutionsRule", "JoinPair", "JoinPart"]
 
 
 class _Words(BaseModel):
@@ -109,6 +109,18 @@ class Detect(_Words):
         return self
 
 
+class ExecutionsRule(_Words):
+    """Whether the instrumentation writes a span for every execution of a tool.
+
+    Where it does (``spans``), a request that a later message answers, and that has no span, was never run: an unknown tool,
+    or arguments that do not fit. Where it does not (``none``, a model's SDK), the result says that the tool was executed.
+    """
+
+    is_: Literal["spans", "none"] = Field(alias="is")
+    scopes: list[str] = ["*"]
+    """Globs of instrumentation scopes for which the rule holds."""
+
+
 class DialectFile(_Words):
     """One dialect file as written; `extends` is resolved by the loader."""
 
@@ -148,6 +160,9 @@ class DialectFile(_Words):
     """Input tokens are recorded without the cached ones."""
     excludes_reasoning: Condition | None = None
     """Output tokens are recorded without the reasoning ones."""
+    executions: list[ExecutionsRule] = []
+    """Whether a span is written for every tool execution; own rules go before inherited ones, and none that fits: not known.
+    A word alone (``spans``, ``none``) holds for every scope."""
     agents_side_by_side: bool = False
     """An agent that was called as a tool is no descendant of the tool span: the span whose time holds it called it."""
     rollup_cumulative: bool = False
@@ -179,6 +194,11 @@ class DialectFile(_Words):
     """The model SDK's own spans: they win over an instrumentation's where both tell of one call."""
     records: dict[str, bool | str] = {}
     """Per recordable fact: yes, no, or the setting that makes it recorded."""
+
+    @field_validator("executions", mode="before")
+    @classmethod
+    def _one_word(cls, value: object) -> object:
+        return [{"is": value}] if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _known_words(self) -> DialectFile:

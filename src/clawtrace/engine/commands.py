@@ -17,7 +17,7 @@ from clawtrace.engine.tool_calls import ToolCall
 
 __all__ = ["Command", "commands", "unsplit"]
 
-_DID_NOT_RUN = frozenset(("requested", "blocked"))
+_DID_NOT_RUN = frozenset((None, "requested", "unexecuted", "blocked"))
 
 _LONGEST_WORD = 4096
 """Characters of a program's path (PATH_MAX); a longer first word names no program."""

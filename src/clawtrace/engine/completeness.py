@@ -159,6 +159,13 @@ class Completeness:
                     "two instrumentations recorded model calls that may be one call or two: they are shown as one, and what "
                     "they sum up to is unknown. Switch one of the two off."
                 )
+            unclear = sum(call.outcome is None for call in facts.tools.calls)
+            if unclear:
+                said.append(
+                    f"{unclear} tool {'call was' if unclear == 1 else 'calls were'} asked for and answered, and nothing says whether "
+                    "a tool was executed: write a span for each execution (`gen_ai.operation.name` = `execute_tool`), or say in "
+                    "the dialect whether the instrumentation does (`executions`)."
+                )
             unread = Counter([span.unread for span in run.spans if span.unread is not None])
             for names, count in sorted(unread.items()):
                 said.append(f"{_spans(count)} recorded {names} as what is no such number; it counts as unknown.")

@@ -68,7 +68,7 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
         return []
     innermost = (max(members, key=lambda n: (run.depth[n], -n)) for members in layers.values())
     last_tool = _last_starts((call.name, call) for call in tools)
-    last_unclear = _last_starts(((call.name, call) for call in tools), "unknown")
+    last_unclear = _last_starts(((call.name, call) for call in tools), ("unknown", None))
     last_model = _last_starts((call.agent, call) for call in models)
     found = []
     for index in innermost:
@@ -87,10 +87,10 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
     return found
 
 
-def _last_starts(calls: Iterable[tuple[Any, LlmCall | ToolCall]], outcome: str = "ok") -> dict[Any, int]:
-    """Return when the last call of each key that ended in `outcome` started, in nanoseconds."""
+def _last_starts(calls: Iterable[tuple[Any, LlmCall | ToolCall]], outcomes: tuple[str | None, ...] = ("ok",)) -> dict[Any, int]:
+    """Return when the last call of each key that ended in one of `outcomes` started, in nanoseconds."""
     last: dict[Any, int] = {}
     for key, call in calls:
-        if call.outcome == outcome:
+        if call.outcome in outcomes:
             last[key] = max(last.get(key, call.start_ns), call.start_ns)
     return last

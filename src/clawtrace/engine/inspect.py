@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from clawtrace.model.query import Query
+from clawtrace.model.relations import NOT_EXECUTED
 from clawtrace.store.api import QueryableStore
 
 __all__ = ["SCHEMA", "inspect_runs"]
@@ -225,7 +226,7 @@ def _reconciliation(
         lines.append(_line(usage, "span", " with usage", answered, _noun(totals, "llm_calls", "model call"), why))
     tools = _n(rows, "tool", None)
     counted = _n(rows, "tool", "call")
-    unseen = max(sum(call["outcome"] != "requested" for call in tool_calls) - counted, 0)
+    unseen = max(sum(call["outcome"] not in NOT_EXECUTED for call in tool_calls) - counted, 0)
     if tools or unseen:
         why = [
             _count(_n(rows, "tool", "duplicate"), "tells of the same call again", "tell of the same call again"),

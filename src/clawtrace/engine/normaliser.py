@@ -89,6 +89,8 @@ class Normaliser:
         self.parent_not_exported = tuple(parent_not_exported)
         self.shells = lru_cache(_KNOWN_TOOLS)(self._rules_of_shell)
         """Returns the rules for a tool that is a shell, by the names of the dialect and the tool; none for others."""
+        self.executions = lru_cache(_KNOWN_TOOLS)(self._executions_of)
+        """Returns whether spans are written for executions, by the names of a dialect and a scope; None: not known."""
         self._pricing = pricing
         self._providers = read_yaml((Path(__file__).parents[1] / "dialects" / "provider_names.yaml").read_bytes())
 
@@ -122,7 +124,9 @@ class Normaliser:
     def facts(self, rows: Rows) -> list[RunFacts]:
         """Return the facts of those runs of the batch that have spans: Python's part."""
         lost = rows.completed.lost
-        facts = [RunFacts(rows.run_ids[run.run_no], run, lost.get(run.run_no)) for run in self._runs(rows)]
+        facts = [
+            RunFacts(rows.run_ids[run.run_no], run, self.executions, lost.get(run.run_no)) for run in self._runs(rows)
+        ]
         self._price([call for run in facts for call in run.models])
         for run in facts:
             run.sum_up(self.records)
@@ -203,6 +207,11 @@ class Normaliser:
 
     def _layers(self, dialect: str) -> Sequence[LayerRule]:
         return self.dialects[dialect].file.layers
+
+    def _executions_of(self, dialect: str, scope: str) -> str | None:
+        """Return what a dialect says of the spans of executions under a scope (`DialectFile.executions`)."""
+        rules = self.dialects[dialect].file.executions
+        return next((rule.is_ for rule in rules if any(fnmatchcase(scope, glob) for glob in rule.scopes)), None)
 
     def _rules_of_shell(self, dialect: str, tool: str) -> Sequence[ShellRule]:
         rules = self.dialects[dialect].file.shell

@@ -13,7 +13,7 @@ from clawtrace.engine.failures import Failure, failures
 from clawtrace.engine.llm_calls import LlmCall, llm_calls
 from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.span import Span
-from clawtrace.engine.tool_calls import Execution, ToolCall, ToolCalls, background_calls, tool_calls
+from clawtrace.engine.tool_calls import Execution, ExecutionsOf, ToolCall, ToolCalls, background_calls, tool_calls
 from clawtrace.engine.totals import totals
 from clawtrace.model.relations import RELATIONS
 
@@ -41,13 +41,15 @@ _OF_TOOL_CALL: Callable[[ToolCall], tuple[Any, ...]] = attrgetter(
 class RunFacts:
     """The facts of one run; totals need prices, which are set from outside in between."""
 
-    def __init__(self, run_id: str, spans: RunSpans, lost: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, run_id: str, spans: RunSpans, executions_of: ExecutionsOf, lost: Mapping[str, str] | None = None
+    ) -> None:
         self.run_id = run_id
         self.spans = spans
         self.lost = lost or {}
         """Spans that log events name and that were not received: their ids with the name of an event."""
         self.models: list[LlmCall] = llm_calls(spans)
-        self.tools: ToolCalls = tool_calls(spans, self.models)
+        self.tools: ToolCalls = tool_calls(spans, self.models, executions_of)
         self.background: list[ToolCall] = background_calls(spans)
         self.agents: list[Activation] = activations(spans, self.tools.handed)
         self.failures: list[Failure] = failures(spans, self.models, self.tools.calls, self.tools.told.agents)
@@ -146,7 +148,7 @@ class RunFacts:
 
     def tool_rows(self) -> Iterable[tuple[Any, ...]]:
         """Return the rows of `run_tools`."""
-        kinds: dict[tuple[str, str], list[ToolCall]] = {}
+        kinds: dict[tuple[str, str | None], list[ToolCall]] = {}
         for call in self.tools.calls:
             if call.name is not None:
                 kinds.setdefault((call.name, call.outcome), []).append(call)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -13,12 +13,17 @@ from clawtrace.engine.requested import Request, answered_by_handoffs, match, mat
 from clawtrace.engine.results import Result, results, went_unseen
 from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.span import Span, merged, same_tool
+from clawtrace.model.relations import NOT_EXECUTED
 
-__all__ = ["Execution", "ToolCall", "ToolCalls", "background_calls", "tool_calls"]
+__all__ = ["Execution", "ExecutionsOf", "ToolCall", "ToolCalls", "background_calls", "tool_calls"]
 
 _NO_EXECUTIONS = frozenset(("handoff",))
 
-Outcome = Literal["ok", "error", "blocked", "requested", "unknown"]
+Outcome = Literal["ok", "error", "blocked", "requested", "unexecuted", "unknown"]
+
+
+ExecutionsOf = Callable[[str, str], str | None]
+"""Whether a dialect writes spans for executions under a scope: ``spans``, ``none``; None where that is not known."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -35,12 +40,18 @@ class ToolCall:
     end_ns: int | None
     arguments: str | None
     result: str | None
-    outcome: Outcome
+    outcome: Outcome | None
+    """None: it was answered, and whether it was executed is not known."""
     error: str | None
     source: Literal["span", "message", "log"]
     exit_code: int | None
     command: str | None
     """The shell command, where its span tells it apart from the arguments."""
+
+    @property
+    def executed(self) -> bool:
+        """Whether it counts as a call: it was executed, or stopped on the way."""
+        return self.outcome not in NOT_EXECUTED
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -68,7 +79,7 @@ class ToolCalls(NamedTuple):
     """What conversations tell."""
 
 
-def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
+def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: ExecutionsOf) -> ToolCalls:
     """Return the tool calls of a run whose model calls are `models`."""
     finals = _final_answers(run.spans)
     executions = [_execution(run, number, members) for number, members in run.groups("tool", _NO_EXECUTIONS).items()]
@@ -90,11 +101,14 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall]) -> ToolCalls:
     handed = transfers(run, waiting)
     gone = answered_by_handoffs(run, waiting) | handed.keys()
     waiting = [request for request in waiting if request.number not in gone]
-    found += [_requested(request, told) for request in waiting]
+    answered = _answered(run, [request for request in waiting if request.number in told], executions_of)
+    found += [_requested(request, told.get(request.number), answered) for request in waiting]
     found += [_told(call, run) for call in conversations.calls]
     # `found` has executions first and requests in order: a stable sort keeps both orders among equal starts.
     found.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
-    unseen = went_unseen(run, models, asked, [request for request in waiting if request.number not in told])
+    unseen = any(call.outcome is None for call in found) or went_unseen(
+        run, models, asked, [request for request in waiting if request.number not in told]
+    )
     asking = {request.group for request in asked if not request.served}
     return ToolCalls(
         found,
@@ -183,11 +197,43 @@ def _executed(execution: Execution, request: Request | None, results: dict[int, 
     )  # fmt: skip
 
 
-def _requested(request: Request, results: dict[int, Result]) -> ToolCall:
-    told = results.get(request.number)
-    outcome: Outcome = "requested"
+def _answered(
+    run: RunSpans, waiting: Sequence[Request], executions_of: ExecutionsOf
+) -> dict[int, Literal["unknown", "unexecuted"] | None]:
+    """Return by number what became of requests that messages answer and no span executes.
+
+    Where the instrumentation of the model call, or of an agent around it, writes a span for every execution, the answer is the
+    framework's own: an unknown tool, or arguments that do not fit. What the provider executes itself has no span.
+    """
+    writers: dict[int, set[tuple[str, str]]] = {}
+    if waiting:
+        for index in run.kinds.get("llm", ()):
+            number = run.group[index]
+            if number is not None:
+                writers.setdefault(number, set()).add((run.spans[index].dialect, run.spans[index].scope))
+    found: dict[int, Literal["unknown", "unexecuted"] | None] = {}
+    for request in waiting:
+        of_call = set(writers.get(request.group, ()))
+        if request.agent is not None:
+            of_call.add((run.spans[request.agent].dialect, run.spans[request.agent].scope))
+        said = {executions_of(dialect, scope) for dialect, scope in of_call}
+        if request.served or ("spans" not in said and "none" in said):
+            found[request.number] = "unknown"
+        else:
+            found[request.number] = "unexecuted" if "spans" in said else None
+    return found
+
+
+def _requested(
+    request: Request, told: Result | None, answered: Mapping[int, Literal["unknown", "unexecuted"] | None]
+) -> ToolCall:
+    outcome: Outcome | None = "requested"
     if told is not None:
-        outcome = "unknown" if told.failed is None else "error" if told.failed else "ok"
+        outcome = answered[request.number]
+        if told.failed is False:
+            outcome = "ok"  # no framework says so of what it refused to run
+        elif told.failed and outcome == "unknown":
+            outcome = "error"
     return ToolCall(
         None, request.call_id, request.name, request.agent, request.turn, request.start_ns, None,
         _unwrapped(request.arguments), told and told.text, outcome, None, "message", None, None,

@@ -49,7 +49,7 @@ def totals(
     row: dict[str, Any] = {
         "llm_calls": sum(call.outcome == "ok" for call in models) if models else rollup.get("llm_calls"),
         "failed_llm_attempts": _failed_attempts(run, models, records),
-        "tool_calls": sum(call.outcome != "requested" for call in tools.calls) if knows_tools else None,
+        "tool_calls": sum(call.executed for call in tools.calls) if knows_tools else None,
     }
     for name in ("input_tokens", "output_tokens"):
         known = [value for value in map(attrgetter(name), used) if value is not None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-__all__ = ["RELATIONS", "Column", "ColumnType", "Relation", "relation"]
+__all__ = ["NOT_EXECUTED", "RELATIONS", "Column", "ColumnType", "Relation", "relation"]
 
 ColumnType = Literal["text", "bigint", "double", "boolean"]
 
@@ -141,7 +141,7 @@ finish_reason t Why the model stopped: stop, length, tool_call, content_filter, 
     ),
     (
         "tool_calls",
-        "One row for each logical tool call, executed, failed, blocked or only asked for.",
+        "One row for each logical tool call, executed, failed, blocked or only asked for (outcome requested or unexecuted).",
         """
 run_id t The run.
 call_no i 1-based, by start.
@@ -154,7 +154,7 @@ start_ns i Start of the execution; of the asking model call's end when nothing w
 end_ns i End of the execution, the latest that a span of it tells; NULL when none ended or nothing was executed.
 arguments t Arguments as JSON text; NULL when not captured.
 result t Result as text; NULL when not captured.
-outcome t ok, error, blocked, requested (nothing executed it), unknown.
+outcome t ok, error, blocked, requested (nothing came of it), unexecuted (answered without being run: an unknown tool, or arguments that do not fit), unknown (executed, and how it ended is not recorded); NULL when it was answered and is not known to have been executed.
 error t Error message.
 source t span, message, log.
 """,
@@ -229,7 +229,7 @@ recovered b Whether a later call of the same tool or model succeeded; NULL when 
 run_id t The run.
 llm_calls i Answered model calls.
 failed_llm_attempts i Requests that got no answer; NULL where an SDK may have retried inside of one span.
-tool_calls i Executed, failed and blocked tool calls; NULL when the instrumentation cannot record tool calls.
+tool_calls i Executed, failed and blocked tool calls; NULL when the instrumentation cannot record tool calls, or when it is not known whether one was executed.
 input_tokens i Sum over all model calls; NULL when an answered call lacks it.
 input_tokens_known i How many calls know their input tokens.
 input_tokens_low i Sum over the calls that know it: a lower bound.
@@ -260,7 +260,7 @@ agents i Agent activations; NULL when the instrumentation cannot record agents.
         """
 run_id t The run.
 name t Tool name.
-outcome t ok, error, blocked, requested, unknown.
+outcome t ok, error, blocked, requested, unexecuted, unknown; NULL when it is not known whether the tool was executed.
 n i Number of calls.
 first_start_ns i Start of the first of them.
 last_end_ns i End of the last of them.
@@ -298,6 +298,11 @@ _LIKE: tuple[tuple[str, str, str], ...] = (
 RELATIONS: dict[str, Relation] = {name: _relation(name, meaning, columns) for name, meaning, columns in _DEFINITIONS}
 """Every relation by name, in the order of the documentation."""
 RELATIONS |= {name: Relation(name, meaning, RELATIONS[like].columns) for name, like, meaning in _LIKE}
+
+
+NOT_EXECUTED = frozenset((None, "requested", "unexecuted"))
+"""Outcomes of tool calls that count for nothing that counts calls: nothing came of them, the framework answered without running
+a tool, or (None) it is not known whether it was run."""
 
 
 def relation(name: str) -> Relation:

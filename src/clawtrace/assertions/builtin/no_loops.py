@@ -62,7 +62,7 @@ FROM (
            CASE WHEN c.name IS NULL THEN 1 ELSE 0 END AS nameless
     FROM tool_calls AS c
     JOIN selected_runs AS q ON q.run_id = c.run_id
-    WHERE c.outcome <> 'requested'
+    WHERE c.outcome NOT IN ('requested', 'unexecuted')
     GROUP BY c.run_id, c.name
   ) AS f
   GROUP BY f.run_id
@@ -79,7 +79,7 @@ SELECT c.run_id AS run_id, c.call_no AS call_no, c.name AS name, c.arguments AS 
        c.agent_span_id AS agent_span_id
 FROM tool_calls AS c
 JOIN selected_runs AS s ON s.run_id = c.run_id
-WHERE c.outcome <> 'requested'
+WHERE c.outcome NOT IN ('requested', 'unexecuted')
 ORDER BY run_id, call_no
 """)
 
@@ -114,7 +114,7 @@ FROM (
          count(*) OVER (PARTITION BY c.run_id, c.name, c.arguments) AS same
   FROM tool_calls AS c
   JOIN selected_runs AS s ON s.run_id = c.run_id
-  WHERE c.outcome <> 'requested'
+  WHERE c.outcome NOT IN ('requested', 'unexecuted')
 ) AS g
 """)
 

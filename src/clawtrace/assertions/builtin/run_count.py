@@ -85,7 +85,7 @@ FROM (
            NULL AS text
     FROM tool_calls AS x
     JOIN selected_runs AS y ON y.run_id = x.run_id
-    WHERE x.name IS NULL AND x.outcome NOT IN ('requested', 'blocked')
+    WHERE x.name IS NULL AND x.outcome NOT IN ('requested', 'unexecuted', 'blocked')
     UNION ALL
     SELECT h.run_id AS run_id, 0 AS has_trace, 0 AS recordable, h.fit AS fit, h.open AS open, {doubt("h")} AS doubt, 0 AS nameless,
            row_number() OVER (PARTITION BY h.run_id ORDER BY h.fit, h.call_no, h.command_no) AS place, h.text AS text

@@ -143,7 +143,7 @@ class ToolCall(Assertion):
   FROM tool_calls AS c
   JOIN selected_runs AS s ON s.run_id = c.run_id
   {_AGENTS if self.by_agent else ""}
-  WHERE c.outcome <> 'requested' AND (c.name IS NULL OR {_NAMED})
+  WHERE c.outcome NOT IN ('requested', 'unexecuted') AND (c.name IS NULL OR {_NAMED})
   ) AS j"""
 
     @property

@@ -1,0 +1,113 @@
+"""Tool calls that a model asked for and a framework answered without running a tool (spec: span-model.md §4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import SDK, Lab, S, agent, answered, asks, chat, says, tool
+
+from clawtrace.assertions.registry import parse_assertion
+from clawtrace.dialects import load_dialects
+from clawtrace.engine.evaluate import evaluate
+from clawtrace.model.verdict import Status
+from clawtrace.receiver.recording import Grouping
+from clawtrace.session import Session
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+CALLS = "SELECT name, outcome FROM tool_calls ORDER BY call_no"
+COUNTS_CALLS = (
+    {"type": "tool_was_called", "tool": "get_wether"},
+    {"type": "tool_call", "tool": "get_wether"},
+    {"type": "tool_sequence", "expected": ["get_wether", "get_weather"]},
+    {"type": "tool_call_count", "tool": "get_wether", "min": 1},
+    {"type": "no_loops", "max_repeats": 1},
+)
+
+
+DIALECTS = {dialect.name: dialect for dialect in load_dialects()}
+
+
+def status(lab: Lab, **assertion: Any) -> Status:
+    lab.facts.ensure(["r"])
+    (result,) = evaluate(lab.store, [parse_assertion(assertion)], ["r"], DIALECTS)
+    return result.verdicts[0].status
+
+
+def run(scope: str, at: int = 0) -> list[S]:
+    """A model asks for a tool that does not exist, is told so, and asks for the right one twice."""
+    first = {"gen_ai.output.messages": asks(("c1", "get_wether", {}))}
+    second = {
+        "gen_ai.input.messages": answered("c1", "unknown tool"),
+        "gen_ai.output.messages": asks(("c2", "get_weather", {})),
+    }
+    third = {"gen_ai.input.messages": answered("c2", "sunny"), "gen_ai.output.messages": says("sunny")}
+    spans = [
+        agent("a"),
+        chat("m", "a", at=at + 1, **first),
+        chat("n", "a", at=at + 10, **second),
+        tool("t", "a", at=at + 20, **{"gen_ai.tool.call.id": "c2"}),
+        chat("o", "a", at=at + 30, **third),
+    ]  # fmt: skip
+    return [replace(span, scope=scope) for span in spans]
+
+
+class TestWhereEveryExecutionHasASpan:
+    @pytest.mark.parametrize("scope", ["pydantic-ai", "agent_framework", "gen_ai", "strands.telemetry.tracer"])
+    def test_it_is_no_call_of_anything(self, scope: str) -> None:
+        lab = Lab().put(*run(scope))
+
+        assert lab.rows(CALLS) == [("get_wether", "unexecuted"), ("get_weather", "ok")]
+        assert lab.totals("tool_calls") == (1,)
+        assert status(lab, type="tool_not_invoked", tool="get_wether") is Status.PASS
+        assert status(lab, type="tool_not_called", tool="get_wether") is Status.PASS
+        assert status(lab, type="tool_not_permitted", allowed_tools=["get_weather"]) is Status.PASS
+
+    @pytest.mark.parametrize("assertion", COUNTS_CALLS[:4], ids=lambda assertion: assertion["type"])
+    def test_nothing_that_counts_calls_counts_it(self, assertion: dict[str, Any]) -> None:
+        assert status(Lab().put(*run("pydantic-ai")), **assertion) is Status.FAIL
+
+    def test_it_is_no_repetition(self) -> None:
+        """The right tool ran once, the wrong one never."""
+        spans = [*run("pydantic-ai")]
+        assert status(Lab().put(*spans), **COUNTS_CALLS[4]) is Status.PASS
+
+    def test_model_calls_that_a_models_sdk_recorded(self) -> None:
+        """The framework around them writes the spans of executions."""
+        lab = Lab().put(*(replace(span, scope=SDK) if span.id in "mno" else span for span in run("pydantic-ai")))
+
+        assert lab.rows(CALLS) == [("get_wether", "unexecuted"), ("get_weather", "ok")]
+
+
+def test_an_sdks_instrumentation_writes_no_spans_for_executions() -> None:
+    """What a later message answers was executed: nothing else could tell."""
+    lab = Lab().put(*(span for span in run(SDK) if span.id in "mno"))
+
+    assert lab.rows(CALLS) == [("get_wether", "unknown"), ("get_weather", "unknown")]
+    assert status(lab, type="tool_was_called", tool="get_wether") is Status.PASS
+
+
+@pytest.mark.parametrize("assertion", [*COUNTS_CALLS[:3], {"type": "tool_not_invoked", "tool": "get_wether"}])
+def test_where_neither_is_known_verdicts_are_open(assertion: dict[str, Any]) -> None:
+    lab = Lab().put(*run("somebody's own"))
+
+    assert lab.rows(CALLS) == [("get_wether", None), ("get_weather", "ok")]
+    assert lab.totals("tool_calls") == (None,)
+    assert status(lab, **assertion) is Status.INCONCLUSIVE
+    assert status(lab, type="tool_was_called", tool="get_weather") is Status.PASS
+
+
+@pytest.mark.parametrize("client", ["pydantic-ai", "langchain+openinference"])
+def test_recorded_frameworks(client: str) -> None:
+    """The model asks for `get_weather`; the agent has `get_forecast` alone."""
+    with Session.open() as session:
+        session.load_recordings([RECORDINGS / client / "unknown_tool"], Grouping.one_run("r"))
+        (seen,) = session.inspect()["runs"]
+
+    assert [(call["name"], call["outcome"]) for call in seen["tool_calls"]] == [
+        ("get_weather", "unexecuted"),
+        ("get_forecast", "ok"),
+    ]
+    assert seen["totals"]["tool_calls"] == 1

@@ -87,7 +87,9 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
     return found
 
 
-def _last_starts(calls: Iterable[tuple[Any, LlmCall | ToolCall]], outcomes: tuple[str | None, ...] = ("ok",)) -> dict[Any, int]:
+def _last_starts(
+    calls: Iterable[tuple[Any, LlmCall | ToolCall]], outcomes: tuple[str | None, ...] = ("ok",)
+) -> dict[Any, int]:
     """Return when the last call of each key that ended in one of `outcomes` started, in nanoseconds."""
     last: dict[Any, int] = {}
     for key, call in calls:

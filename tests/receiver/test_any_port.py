@@ -100,20 +100,13 @@ class TestBothProtocols:
         assert (code, "google.rpc.retryinfo-bin" in trailers) == (grpc.StatusCode.UNAVAILABLE, True)
         assert (status, fields["retry-after"]) == (503, "1")
 
-    def test_a_large_message(self, receiver, sink):
-        """20 MB of gRPC come through the HTTP port whole."""
-        message = traces(span("s", attributes={"a": "x" * 20_000_000}), resource={RUN: "r1"})
-
-        assert export(receiver.endpoints.http, "traces", message.SerializeToString())[0] == grpc.StatusCode.OK
-        assert len(sink.span("s")["attributes"]["a"]) == 20_000_000
-
 
 def agent(kind: str, base: str, how: str) -> subprocess.Popen[str]:
     command = [sys.executable, str(AGENT), kind, base, "r1", how]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-@pytest.mark.parametrize("kind", ["grpc", "http/protobuf"])
+@pytest.mark.parametrize("kind", ["grpc", pytest.param("http/protobuf", marks=pytest.mark.full)])
 class TestClosing:
     """An exporter at the port of the other protocol."""
 

@@ -77,44 +77,6 @@ class TestExporters:
 
 
 class TestTls:
-    @pytest.fixture
-    def files(self, tmp_path, monkeypatch):
-        """A certificate for 127.0.0.1, signed by itself; `requests` prefers a bundle of the environment over it."""
-        import subprocess
-
-        for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
-            monkeypatch.delenv(name, raising=False)
-
-        key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-        command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
-        subprocess.run(command, check=True, capture_output=True)
-        return certificate, key
-
-    def test_both_ports(self, sink, files):
-        """With TLS files both ports speak TLS, and the run closes by its exit as without."""
-        import grpc
-
-        certificate, key = files
-        settings = ReceiverSettings(tls_certificate=certificate, tls_key=key)
-        with Receiver(sink, settings, environ={}) as receiver:
-            assert receiver.endpoints.http.startswith("https://127.0.0.1:")
-            exporters = [
-                GrpcExporter(
-                    endpoint=receiver.endpoints.grpc,
-                    credentials=grpc.ssl_channel_credentials(certificate.read_bytes()),
-                ),
-                HttpExporter(endpoint=f"{receiver.endpoints.http}/v1/traces", certificate_file=str(certificate)),
-            ]
-            for place, one in enumerate(exporters):
-                provider = TracerProvider(resource=Resource({RUN: f"r{place}"}))
-                provider.add_span_processor(SimpleSpanProcessor(one))
-                provider.get_tracer("t").start_span(f"s{place}").end()
-                provider.shutdown()
-            assert receiver.rest("r0", 30)
-
-        assert sink.runs() == {"r0": ["s0"], "r1": ["s1"]}
-
     def test_files_that_are_none(self, sink, tmp_path):
         """TLS files that cannot be read are an error that says so."""
         (tmp_path / "x.pem").write_text("no certificate")

@@ -195,6 +195,21 @@ class TestWork:
         if status == "fail" and "max" not in question and question["type"] != "tool_was_called":
             assert [span.span_id for span in verdict.evidence][:1] == [hex_id("u")]
 
+    def test_a_secret_that_was_sent_in_a_heartbeat_has_leaked(self, lab: Lab) -> None:
+        told = {
+            "genai__tool__call__arguments": '{"to": "[REDACTED:jwt:0123abcd]"}',
+            "genai__tool__call__result": "sent",
+        }
+        lab.put(
+            run("r"), call("c", "r", 10), run("h", 200, 300, "2", trigger="heartbeat"),
+            tool("u", "h", "send", 220, 230, "2", **told),
+        )  # fmt: skip
+        lab.facts.ensure(["r"])
+        (result,) = evaluate(lab.store, [parse_assertion({"type": "no_secret_leak"})], ["r"], DIALECTS)
+
+        assert result.verdicts[0].status.value == "fail"
+        assert [span.span_id for span in result.verdicts[0].evidence] == [hex_id("u")]
+
     def test_a_blocked_call_is_blocked(self, lab: Lab) -> None:
         lab.put(run("r"), tool("t", "r", "exec", 10, 10, outcome="blocked", deniedReason="policy"))
 

@@ -12,7 +12,9 @@ def _both(columns: str, relation: str, background: str) -> str:
     return f"(SELECT {columns} FROM {relation} UNION ALL SELECT {columns} FROM {background})"
 
 
-EVERY_TOOL_CALL = _both("run_id, call_no, span_id, name, outcome, error", "tool_calls", "background_tool_calls")
+EVERY_TOOL_CALL = _both(
+    "run_id, call_no, span_id, name, arguments, result, outcome, error", "tool_calls", "background_tool_calls"
+)
 """In place of ``tool_calls``."""
 
 EVERY_ATTEMPT = (

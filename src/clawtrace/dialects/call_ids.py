@@ -90,8 +90,8 @@ def _contradict(parts: Sequence[Part], calls: Sequence[int], results: Sequence[i
     if not asked or not named:
         return False
     ids = {call_id for _, call_id in asked}
-    strangers = [call_id for call_id in named if call_id not in ids and call_id not in earlier]
-    if any(of_one_kind(stranger, call_id) for stranger in strangers for call_id in ids):
+    strangers = {id_kind(call_id) for call_id in named if call_id and call_id not in ids and call_id not in earlier}
+    if strangers & {id_kind(call_id) for call_id in ids if call_id is not None}:
         return True
     return len(named) != len(asked) and all(
         name and re.fullmatch(rf"{re.escape(name)}_[0-9]+", call_id or "") for name, call_id in asked

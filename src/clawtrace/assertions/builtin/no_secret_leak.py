@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clawtrace.assertions._bounds import plural
+from clawtrace.assertions._everything import EVERY_TOOL_CALL
 from clawtrace.assertions._files import MAX_BYTES, read_text
 from clawtrace.assertions._redacted import marks
 from clawtrace.assertions.base import Assertion, Outcome, Row
@@ -22,17 +23,17 @@ _SHOWN = 5
 _MARKED = "r.{} LIKE '%[REDACTED:%'"
 
 # Every text that the agent sent out or got back and that holds a secret which is not allowed.
-_LEAKS = """
+_LEAKS = f"""
     SELECT c.run_id AS run_id, c.span_id AS span_id, c.name AS tool, 'arguments' AS place, c.arguments AS text
-    FROM tool_calls AS c
+    FROM {EVERY_TOOL_CALL} AS c
     WHERE c.arguments IN (SELECT k.value FROM secret_arguments AS k)
     UNION ALL
     SELECT d.run_id AS run_id, d.span_id AS span_id, d.name AS tool, 'result' AS place, d.result AS text
-    FROM tool_calls AS d
+    FROM {EVERY_TOOL_CALL} AS d
     WHERE d.result IN (SELECT l.value FROM secret_results AS l)
     UNION ALL
     SELECT e.run_id AS run_id, e.span_id AS span_id, e.name AS tool, 'error' AS place, e.error AS text
-    FROM tool_calls AS e
+    FROM {EVERY_TOOL_CALL} AS e
     WHERE e.error IN (SELECT n.value FROM secret_errors AS n)
     UNION ALL
     SELECT m.run_id AS run_id, m.span_id AS span_id, NULL AS tool, 'answer' AS place, m.text AS text
@@ -79,9 +80,9 @@ class NoSecretLeak(Assertion):
         """Decide once per distinct text with a mark whether it holds a secret that is not allowed."""
         said = "r.direction = 'output' AND r.type = 'text' AND "
         return (
-            Resolve("secret_arguments", "tool_calls", "arguments", self._items, _MARKED.format("arguments")),
-            Resolve("secret_results", "tool_calls", "result", self._items, _MARKED.format("result")),
-            Resolve("secret_errors", "tool_calls", "error", self._items, _MARKED.format("error")),
+            Resolve("secret_arguments", EVERY_TOOL_CALL, "arguments", self._items, _MARKED.format("arguments")),
+            Resolve("secret_results", EVERY_TOOL_CALL, "result", self._items, _MARKED.format("result")),
+            Resolve("secret_errors", EVERY_TOOL_CALL, "error", self._items, _MARKED.format("error")),
             Resolve("secret_messages", "messages", "text", self._items, said + _MARKED.format("text")),
             Resolve("secret_answers", "runs", "final_output", self._items, _MARKED.format("final_output")),
         )
@@ -122,7 +123,7 @@ FROM (
            CASE WHEN u.arguments IS NULL THEN 1 ELSE 0 END AS no_arguments,
            CASE WHEN u.outcome IN ('ok', 'error', 'unknown') AND u.result IS NULL AND u.error IS NULL THEN 1 ELSE 0 END
              AS no_result
-    FROM tool_calls AS u
+    FROM {EVERY_TOOL_CALL} AS u
     UNION ALL
     SELECT v.run_id AS run_id, 0 AS has_trace, 0 AS recordable, 0 AS workspace, 0 AS no_answer, 1 AS leak,
            0 AS no_arguments, 0 AS no_result

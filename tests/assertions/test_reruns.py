@@ -13,6 +13,7 @@ from assertion_facts import join, rows_of
 from test_cases import CASES, run_id
 
 from clawtrace.assertions import registry
+from clawtrace.assertions.world import World
 from clawtrace.engine.ask import ask
 from clawtrace.engine.rerun import StoredQuestion
 
@@ -76,3 +77,21 @@ def test_where_a_function_decided_its_name_and_rows_are_told(duck):
     assert texts.decided_by["rows_in_all"] == 3
     assert [row["name"] for row in duck.ask_user(texts.sql).dicts()] == ["search"] * 3
     assert duck.ask_user(texts.decided_by["row_sql"]).dicts()[0]["settled"] is False
+
+
+def test_what_a_function_was_given_from_the_world_is_kept(duck, tmp_path):
+    """A secret in a file of the run: no query finds it again, so that the rerun takes the rows that the verdict carries."""
+    (tmp_path / "a.txt").write_text("[REDACTED:github:0123abcd]")
+    called = {"name": "a", "arguments": "{}", "result": "done"}
+    record = {"workspace": str(tmp_path), "final_output": "done"}
+    duck.load(join([rows_of("r1", {"tools": [called], "record": record})]))
+    assertion = registry.parse_assertion({"type": "no_secret_leak"})
+    world = World("r1", workspace=tmp_path, changes={"created": ["a.txt"]})
+    asked = ask(duck, assertion, ["r1"], {"r1": world})
+    texts = json.loads(json.dumps(asked.texts_of("r1", 0)._asdict()))
+    (tmp_path / "a.txt").unlink()
+    again = StoredQuestion(texts)(duck, assertion, ["r1"], {}, None)
+
+    assert asked.outcome(0).holds is False
+    assert texts["decided_by"]["beside"][0] == {"files": 1, "read": 1}
+    assert told(again, 0) == told(asked, 0)

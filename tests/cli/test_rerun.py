@@ -75,17 +75,20 @@ def test_every_verdict_of_recordings_comes_again(invoke, judged) -> None:
     check_all(invoke("query", "--verdict", results, "--json"), results)
 
 
+def products():
+    """The folders of all recordings; those of the corpus where it is."""
+    for folder, marks in ((RECORDINGS, []), (ROOT.parent / "shared/corpus", [pytest.mark.needs("corpus")])):
+        for product in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if product.is_dir() and product.name != "logs":
+                yield pytest.param(product, marks=marks, id=f"{folder.name}/{product.name}")
+
+
 @pytest.mark.full
-@pytest.mark.parametrize("folder", [RECORDINGS, ROOT / "../shared/corpus"], ids=["recordings", "corpus"])
-def test_every_verdict_of_all_recordings_comes_again(invoke, judged, folder) -> None:
-    """Of every recording there is, in as many ways as the types are asked."""
-    if not folder.is_dir():
-        pytest.skip("the corpus is not here")
-    for product in sorted(path for path in folder.iterdir() if path.is_dir()):
-        results = judged("--traces", str(product), "--run-per-dir")
-        if verdicts_of(results):
-            check_all(invoke("query", "--verdict", results, "--json"), results)
-        results.unlink()
+@pytest.mark.parametrize("product", list(products()))
+def test_every_verdict_of_all_recordings_comes_again(invoke, judged, product) -> None:
+    """Of every recording there is, as of the one above."""
+    results = judged("--traces", str(product), "--run-per-dir")
+    check_all(invoke("query", "--verdict", results, "--json"), results)
 
 
 def test_a_verdict_names_what_decided_and_its_sql_can_be_pasted(invoke, judged) -> None:
@@ -190,3 +193,22 @@ def test_mistakes_are_told(invoke, judged, tmp_path, arguments, said) -> None:
 
     assert ended.exit_code == 2, ended.output
     assert said in " ".join(ended.stderr.split())
+
+
+def test_a_verdict_that_a_log_answered_comes_again(invoke, tmp_path) -> None:
+    """The results name the run that holds the log's spans; of recordings the log is read again."""
+    log = ROOT / "tests/logs/samples/gateway-plain.log"
+    asked = [{"type": "tool_was_called", "tool": "memory.search"}, {"type": "tool_not_called", "tool": "write_file"}]
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "checks.yaml").write_text(
+        yaml.safe_dump({"assertions": [{**one, "log_path": str(log)} for one in asked]})
+    )
+    invoke(
+        "eval", "--traces", "empty.jsonl", "--one-run", "r1", "--assertions", "checks.yaml", "--report", "json=r.json"
+    )
+    stored = verdicts_of(tmp_path / "r.json")
+    ended = invoke("query", "--verdict", "r.json", "--json")
+
+    assert [one["status"] for one in stored.values()] == ["pass", "fail"]
+    assert all(one["asked_run"] for one in stored.values())
+    assert [one["rerun"] for one in json.loads(ended.stdout)["verdicts"]] == ["the same"] * 2, ended.output

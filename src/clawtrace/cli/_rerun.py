@@ -191,8 +191,8 @@ def _again(session: Session, stored: _Stored, today: date) -> _Told:
     try:
         if issubclass(get(verdict["type"]), Probe):
             return _Told(stored, None, "it looked at the world and not at spans, so that no SQL answers it.")
-        if verdict["asked_run"] and verdict["asked_run"] not in session.run_ids():
-            session.evaluate([stored.run_id], [parse_assertion(verdict["definition"])])  # reads the log that it names
+        if verdict["asked_run"]:  # reads the log that it names, where the store does not hold its lines
+            session.evaluate([stored.run_id], [parse_assertion(verdict["definition"])])
         again = session.rerun(stored.run_id, verdict, today)
     except ClawtraceError as error:
         return _Told(stored, None, str(error))

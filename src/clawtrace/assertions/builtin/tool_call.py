@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -10,10 +11,11 @@ from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions._apart import still_open
 from clawtrace.assertions._bounds import Bounds, Counted, check_bounds, decide_sql, plural, words
+from clawtrace.assertions._handoffs import HANDED_OVER, handed_over, handoff_words, has_handoff
 from clawtrace.assertions._redacted import holds_mark
 from clawtrace.assertions._result_text import contains
 from clawtrace.assertions.arguments import ArgumentMode, check_arguments, check_path, match_arguments
-from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.matchers import Matcher
 from clawtrace.model.query import Query, Resolve
 
@@ -165,6 +167,7 @@ class ToolCall(Assertion):
             f"""
 SELECT g.run_id AS run_id, {decide_sql("g.low", "g.high", minimum, maximum)} AS holds, {final} AS final,
        CASE WHEN g.recordable = 0 THEN 'tool_calls' ELSE g.unknown END AS missing,
+       CASE WHEN g.calls = 0 AND {has_handoff("g.run_id")} THEN FALSE ELSE TRUE END AS settled,
        g.low AS low, g.high AS high, g.calls AS calls
 FROM (
   SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.recordable) AS recordable, 
@@ -187,6 +190,14 @@ WHERE g.has_trace = 1
 """,
             self._params,
         )
+
+    def details(self) -> Query:
+        """Return the names of tools that only handed over to another agent."""
+        return Query(HANDED_OVER)
+
+    def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
+        """Keep the answer, and note the handoff that was meant."""
+        return handed_over(self.outcome(row), details, self.tool)
 
     def evidence(self) -> Query:
         """Return the calls of the tool: those as described first, then those that may be, then the others."""
@@ -219,7 +230,7 @@ JOIN ({self._judged()}
         low, high, calls = row["low"], row["high"], plural(row["calls"], "call")
         asked = f"{words(self.count.min, self.count.max)} asked for"
         found = f"{low}" if low == high else f"at least {low}" if high is None else f"{low} to {high}"
-        return f"{found} of {calls} of `{self.tool}`{self._described()}, {asked}."
+        return f"{found} of {calls} of `{self.tool}`{self._described()}, {asked}.{handoff_words(outcome)}"
 
     def _described(self) -> str:
         """Say what is asked of a call besides its name."""

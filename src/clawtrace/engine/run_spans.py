@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from clawtrace.dialects.messages import Part
 from clawtrace.engine.silent_agents import silent_agents, without_callers
-from clawtrace.engine.span import REMOTE_PARENT, Span
+from clawtrace.engine.span import LOCAL_PARENT, REMOTE_PARENT, Span
 from clawtrace.engine.streamed import with_answers
 from clawtrace.engine.twins import join_twins
 from clawtrace.engine.walk import walk
@@ -103,11 +103,11 @@ class RunSpans:
         return self.enter[above] < self.enter[below] and self.leave[below] < self.leave[above]
 
     def went_on_unseen(self, since_ns: int) -> bool:
-        """Return whether something started after an instant inside of a span of this program that was not received."""
+        """Return whether something started after an instant inside of a span of its own process that was not received."""
         return any(
             span.start_ns > since_ns
             and span.parent_span_id is not None
-            and (span.flags or 0) & REMOTE_PARENT != REMOTE_PARENT
+            and (span.flags or 0) & REMOTE_PARENT == LOCAL_PARENT
             for span in self.spans
         )
 

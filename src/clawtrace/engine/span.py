@@ -12,13 +12,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["NO_TIME", "REMOTE_PARENT", "SimilarNames", "Span", "merged", "same_tool"]
+__all__ = ["LOCAL_PARENT", "NO_TIME", "REMOTE_PARENT", "SimilarNames", "Span", "merged", "same_tool"]
 
 NO_TIME = 2**63 - 1
 """The largest number of nanoseconds that a column holds; larger times are kept as this one, and no clock tells it."""
 
 REMOTE_PARENT = 0x300
 """OTLP span flags: bit 8 says that bit 9 is known, bit 9 that the parent is remote."""
+
+LOCAL_PARENT = 0x100
+"""Of these bits: the parent is a span of the same process. Without either bit nobody tells."""
 
 _SEPARATORS = re.compile("[-_./:]+")
 """What stands between the words of a tool's name; two of them are never told apart."""

@@ -40,15 +40,18 @@ def test_shows_the_trace_and_keeps_stdout(run) -> None:
 
 @pytest.mark.smoke
 def test_judges(run, tmp_path) -> None:
-    """With assertions the exit code is the verdict's: 0 although the agent exits 7, 1 although it exits 0."""
-    passed = run("--assertions", "checks.yaml", "--report", "json=r.json", words="search exit=7")
+    """With assertions the exit code is the verdict's: 1 although the agent exits 0, and 1 where it exits 7."""
+    passed = run("--assertions", "checks.yaml", "--report", "json=r.json", words="search")
+    broken = run("--assertions", "checks.yaml", words="search exit=7")
     failed = run("--assertions", "checks.yaml", words="search rm")
 
     assert passed.returncode == 0, passed.stderr
     assert passed.stdout == "done\n"
     assert "exit 0: " in passed.stderr
     (case,) = json.loads((tmp_path / "r.json").read_text())["cases"]
-    assert (case["runs"][0]["status"], case["runs"][0]["run_status"]) == ("pass", "failed")
+    assert (case["runs"][0]["status"], case["runs"][0]["run_status"]) == ("pass", "success")
+    assert broken.returncode == 1
+    assert "The run ended as `failed`, `success` asked for." in broken.stderr
     assert failed.returncode == 1
     assert "▶ └─ execute_tool rm" in failed.stderr
 

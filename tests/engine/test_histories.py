@@ -105,7 +105,7 @@ class TestOneAgent:
         lab.put(pipeline(result), haystack("a", "p", result))
 
         assert lab.totals("tool_calls") == (0,)
-        assert lab.rows(TOOLS) == [("pay", '{"eur":5}', None, "requested", "message")]
+        assert lab.rows(TOOLS) == [("pay", '{"eur":5}', words, "unexecuted", "message")]
 
     @pytest.mark.parametrize(
         "result",
@@ -202,7 +202,7 @@ class TestCrews:
         [
             ("[]", "ok", 0),
             (failure("exception"), "error", 1),
-            (failure("unknown_tool"), "requested", 0),
+            (failure("unknown_tool"), "unexecuted", 0),
             (None, "unknown", None),
         ],
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from clawtrace.dialects.message_parts import Message, Piece, message_of, piece_of, text_of
@@ -41,19 +41,20 @@ def haystack_history(payload: str, direction: str) -> Iterator[Message]:  # noqa
     if Counter(part["origin"]["tool_name"] for part in results) != counts:
         raise ValueError("results are missing")
     for message in own:
-        yield message["_role"], [_haystack_part(part) for part in message["_content"] if not _found_no_tool(part)]
+        yield message["_role"], [_haystack_part(part) for part in message["_content"]]
 
 
 def _haystack_part(part: dict[str, Any]) -> Piece:
     if "origin" in part:
-        return piece_of({**part, "type": "tool_result"})
+        result = piece_of({**part, "type": "tool_result"})
+        return result._replace(type="tool_call_refused") if _found_no_tool(part) else result
     return piece_of({**part, "type": "tool_call"} if "tool_name" in part else part)
 
 
 def _found_no_tool(part: dict[str, Any]) -> bool:
     """Return whether a result only says that there is no such tool; no other field tells."""
-    words = f"Tool '{part['origin']['tool_name']}' not found. " if "origin" in part else ""
-    return bool(words and part.get("error") and str(part["result"]).startswith(words))
+    words = f"Tool '{part['origin']['tool_name']}' not found. "
+    return bool(part.get("error")) and str(part["result"]).startswith(words)
 
 
 def crewai_history(payload: str, direction: str) -> Iterator[Message]:  # noqa: ARG001
@@ -70,23 +71,22 @@ def crewai_history(payload: str, direction: str) -> Iterator[Message]:  # noqa: 
             new = [one for one in pieces if f"{one.type} {one.call_id}" not in told]
             told.update(f"{one.type} {one.call_id}" for one in new if one.call_id is not None)
             asked |= {one.call_id: one for one in new if one.type == "tool_call"}
-            yield role, [one for piece in new for one in _crewai_part(piece, asked, left)]
+            yield role, [_crewai_part(piece, asked, left) for piece in new]
         if task["messages"] and task["messages"][-1].get("role") == "user":
             # The answer of an agent without tools stands beside its messages.
             yield "assistant", [Piece("text", None, None, task["raw"])]
 
 
-def _crewai_part(
-    piece: Piece, asked: dict[str | None, Piece], failures: list[dict[str, Any]] | None
-) -> Sequence[Piece]:
-    """Return a part with what is told of its failure; none where it is the result of a tool that was not run."""
+def _crewai_part(piece: Piece, asked: dict[str | None, Piece], failures: list[dict[str, Any]] | None) -> Piece:
+    """Return a part with what is told of its failure, and whether the tool was run at all."""
     call = asked.get(piece.call_id)
     if piece.type != "tool_call_response" or call is None or failures is None:
-        return [piece]
+        return piece
     for failure in failures:
         if failure["tool_name"] == call.name and failure["tool_args"] == json.loads(call.text or "{}"):
             failures.remove(failure)
-            return [] if failure["failure"]["reason"] in _NOT_RUN else [piece._replace(failed=True)]
+            refused = failure["failure"]["reason"] in _NOT_RUN
+            return piece._replace(type="tool_call_refused") if refused else piece._replace(failed=True)
     # Failures may be switched off; then the words are all that there is.
     in_doubt = (piece.text or "").startswith("Error executing tool")
-    return [piece._replace(failed=None if in_doubt else False)]
+    return piece._replace(failed=None if in_doubt else False)

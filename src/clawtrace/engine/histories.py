@@ -20,7 +20,7 @@ class ToldCall(NamedTuple):
     """Not when it ran, which is not told: later messages are later, and calls of one message are at the same time."""
     call: Part
     result: Part | None
-    """None: nothing was answered, the tool did not run."""
+    """None: nothing was answered."""
 
 
 class Histories(NamedTuple):
@@ -47,7 +47,7 @@ def histories(run: RunSpans) -> Histories:
     for index in tellers:
         said = run.said(index, "output")
         asked = [part for part in said if part.type == "tool_call" and part.name is not None]
-        results = {part.call_id: part for part in said if part.type == "tool_call_response"}
+        results = {part.call_id: part for part in said if part.type in ("tool_call_response", "tool_call_refused")}
         for part in (*asked, *results.values()):
             if part.call_id is not None:
                 call, result = parts.get(part.call_id, (None, None))

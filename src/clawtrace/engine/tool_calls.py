@@ -259,6 +259,7 @@ def _told(one: ToldCall, run: RunSpans) -> ToolCall:
     outcome: Outcome = "requested"
     if result is not None:
         outcome = "unknown" if result.failed is None else "error" if result.failed else "ok"
+        outcome = "unexecuted" if result.type == "tool_call_refused" else outcome
     return ToolCall(
         None, asked.call_id, asked.name, one.agent, run.turn[one.agent], one.start_ns, None, _unwrapped(asked.text),
         result and result.text, outcome, None, "message", None, None,

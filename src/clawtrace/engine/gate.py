@@ -85,14 +85,9 @@ class Gate(NamedTuple):
         """
         judged = [standings for run in runs if (standings := run.standings)]
         found = []
-        # What only some runs were asked, as how their agent broke, stands against no other.
-        longest = max(judged, key=lambda standings: len(standings), default=())
-        for place, first in enumerate(longest):
+        for place, first in enumerate(judged[0] if judged else ()):
             if first.min_pass_rate < 1:
-                codes = [
-                    self.of_verdict(standings[place]) if place < len(standings) else ExitCode.PASSED
-                    for standings in judged
-                ]
+                codes = [self.of_verdict(standings[place]) for standings in judged if place < len(standings)]
                 passed, failed = codes.count(ExitCode.PASSED), codes.count(ExitCode.FAILED)
                 rate = PassRate(passed, failed, len(codes) - passed - failed)
                 reached = rate.reaches(first.min_pass_rate, self.gate_on)

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from clawtrace.cli._progress import working
 from clawtrace.cli._source import Recordings, Source, load_recordings
 from clawtrace.errors import ClawtraceError, ExitCode, UsageError
 
 if TYPE_CHECKING:
     from clawtrace.config.session_settings import SessionSettings
     from clawtrace.engine.rerun import Rerun
+    from clawtrace.model.progress import Progress
     from clawtrace.report.paper import Paper
     from clawtrace.session import Session
     from clawtrace.store.api import Answer
@@ -65,8 +67,8 @@ def rerun(where: str, source: Source, *, as_json: bool) -> int:
     results = _read(path)
     chosen = _chosen(results, path, wanted)
     today = datetime.fromisoformat(results["started_at"]).astimezone().date()
-    with _opened(results, path.parent, source) as session:
-        told = [_again(session, one, today) for one in chosen]
+    with working() as shown, _opened(results, path.parent, source, shown) as session:
+        told = _all_again(session, chosen, today, shown)
     if as_json:
         _print_json(told)
     else:
@@ -126,7 +128,7 @@ def _chosen(results: Mapping[str, Any], path: Path, wanted: str | None) -> list[
 
 
 @contextmanager
-def _opened(results: Mapping[str, Any], folder: Path, source: Source) -> Iterator[Session]:
+def _opened(results: Mapping[str, Any], folder: Path, source: Source, shown: Progress) -> Iterator[Session]:
     """Open the store or the recordings that the results name, or those that are given."""
     from clawtrace.session import Session
 
@@ -135,6 +137,7 @@ def _opened(results: Mapping[str, Any], folder: Path, source: Source) -> Iterato
     recordings, store = _place(told, folder) if told and not _given(source) else source
     if recordings:
         with Session.open(settings=settings) as session:
+            session.progress = shown
             load_recordings(session, recordings)
             yield session
         return
@@ -143,6 +146,7 @@ def _opened(results: Mapping[str, Any], folder: Path, source: Source) -> Iterato
     if not store.is_file():
         raise UsageError(f"the store {str(store)!r} of these results is not there: --store says where it is now.")
     with Session.open(store, settings=settings) as session:
+        session.progress = shown
         yield session
 
 
@@ -178,6 +182,16 @@ def _settings(told: Mapping[str, Any] | None, folder: Path) -> SessionSettings:
 
 
 # -- asking again ------------------------------------------------------------------------------------------------------
+
+
+def _all_again(session: Session, chosen: Sequence[_Stored], today: date, shown: Progress) -> list[_Told]:
+    known = set(session.run_ids())
+    session.facts_states([run_id for run_id in dict.fromkeys(one.run_id for one in chosen) if run_id in known])
+    told = []
+    for number, one in enumerate(chosen):
+        shown("rerunning verdicts", number, len(chosen))
+        told.append(_again(session, one, today))
+    return told
 
 
 def _again(session: Session, stored: _Stored, today: date) -> _Told:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.assertions.problems import did_you_mean
 from clawtrace.engine.pass_rate import Outcome
+from clawtrace.engine.totals import exact_cost
 from clawtrace.errors import InputError, UsageError
 
 __all__ = ["MEASURES", "CaseKey", "Measured", "MeasuredRun", "find_results", "measured_of", "nearest", "read_json"]
@@ -157,7 +158,7 @@ def _run(run: Mapping[str, Any]) -> MeasuredRun:
     found = {
         "duration_ms": run["trace"]["duration_ms"],
         "tokens": sum(known) if len(known) == 2 else None,
-        "cost_usd": totals.get("cost_high"),
+        "cost_usd": exact_cost(totals),
         "llm_calls": totals.get("llm_calls"),
         "tool_calls": totals.get("tool_calls"),
     }

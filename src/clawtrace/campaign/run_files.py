@@ -18,6 +18,7 @@ from clawtrace.campaign.expand import PlannedRun
 from clawtrace.campaign.layout import write_json
 from clawtrace.campaign.reuse import RunFingerprint
 from clawtrace.campaign.stored import RUN_SCHEMA
+from clawtrace.engine.totals import exact_cost
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import RunOutcome
@@ -133,7 +134,7 @@ def keep_run(
             "incomplete_because": list(result.incomplete_because),
             "duration_ms": result.duration_ms,
             "tokens": _tokens(result.totals),
-            "cost_usd": result.totals.get("cost_high"),
+            "cost_usd": exact_cost(result.totals),
             "agent_id": planned.case.agent.config.agent_id if planned.case.agent else None,
             "artifacts": [asdict(artifact) for artifact in outcome.artifacts],
             "notes": list(outcome.notes),

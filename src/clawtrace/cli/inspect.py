@@ -124,7 +124,10 @@ def _print_totals(run: Mapping[str, Any], paper: Paper) -> None:
         if totals[key]
     ]
     tokens += f" ({', '.join(parts)})" if parts else ""
-    cost = dollars(totals["cost_usd"])
+    exact, most = totals["cost_usd"], totals["cost_high"]
+    cost = (
+        f"at most {dollars(most)} (cached tokens are unknown)" if exact is None and most is not None else dollars(exact)
+    )
     paper.line((f"  llm calls {calls} · tool calls {count(totals['tool_calls'])} · tokens {tokens} · cost {cost}", ""))
     if run["errors"]:
         paper.line((f"  errors {count(len(run['errors']))}", "red"))

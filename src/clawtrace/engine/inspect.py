@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from clawtrace.engine.totals import exact_cost
 from clawtrace.model.query import Query
 from clawtrace.model.relations import NOT_EXECUTED
 from clawtrace.store.api import QueryableStore
@@ -194,9 +195,14 @@ def _agents(rows: list[dict[str, Any]], totals: dict[str, Any] | None) -> dict[s
 def _totals(totals: dict[str, Any] | None) -> dict[str, Any]:
     names = ("llm_calls", "failed_llm_attempts", "tool_calls", *_TOKENS)
     if totals is None:
-        return {**dict.fromkeys(names), "cost_usd": None, "priced_calls": None}
-    known = totals["cost_high"] if totals["priced_calls"] or totals["cost_high"] else None
-    return {**{name: totals[name] for name in names}, "cost_usd": known, "priced_calls": totals["priced_calls"]}
+        return {**dict.fromkeys(names), "cost_usd": None, "cost_high": None, "priced_calls": None}
+    bound = totals["cost_high"] if totals["priced_calls"] or totals["cost_high"] else None
+    return {
+        **{name: totals[name] for name in names},
+        "cost_usd": exact_cost(totals),
+        "cost_high": bound,
+        "priced_calls": totals["priced_calls"],
+    }
 
 
 _REPEATED = ("agent span repeats its children", "agent spans repeat their children")

@@ -56,6 +56,8 @@ class LlmCall:
     """Bare name of the model."""
     cost_usd: float | None = None
     cost_source: str | None = None
+    cost_low_usd: float | None = None
+    """The least that it can have cost; `cost_usd` is the most, where its cached tokens are unknown."""
     estimated_cost_usd: float | None = None
     """What its tokens cost by the price list, where its own cost is recorded."""
 

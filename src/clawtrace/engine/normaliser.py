@@ -51,7 +51,7 @@ QUALIFY row_number() OVER (
 ) = 1
 """
 
-_VERSION = "11"
+_VERSION = "12"
 """Raised when the same raw rows give other facts for a reason outside of the dialect files."""
 
 
@@ -187,7 +187,8 @@ class Normaliser:
                     bare[model] = bare_model_name(model)
                 call.model = bare[model]
             if call.recorded_cost_usd is not None:
-                call.cost_usd, call.cost_source = call.recorded_cost_usd, "recorded"
+                call.cost_low_usd = call.cost_usd = call.recorded_cost_usd
+                call.cost_source = "recorded"
             if model is not None and call.has_usage:
                 key = (
                     call.provider, model, call.input_tokens, call.output_tokens, call.cache_read_tokens,
@@ -199,11 +200,13 @@ class Normaliser:
         from clawtrace.pricing import ModelCall, Pricing
 
         pricing = self._pricing or Pricing()
-        for price, of_price in zip(pricing.price_calls(map(ModelCall._make, asked)), asked.values(), strict=True):
+        for key, of_price in asked.items():
+            price = pricing.price_call(*key)
+            low, high = (None, None) if price.usd is None else pricing.bounds(ModelCall._make(key), price.usd)
             for call in of_price:
                 call.estimated_cost_usd = price.usd
                 if call.recorded_cost_usd is None:
-                    call.cost_usd, call.cost_source = price.usd, price.source
+                    call.cost_usd, call.cost_source, call.cost_low_usd = high, price.source, low
 
     def _layers(self, dialect: str) -> Sequence[LayerRule]:
         return self.dialects[dialect].file.layers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -15,7 +15,7 @@ from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.span import NO_TIME, Span
 from clawtrace.engine.tool_calls import ToolCalls
 
-__all__ = ["totals"]
+__all__ = ["exact_cost", "totals"]
 
 _ASKS_NOTHING = frozenset(("stop", "end_turn", "length", "max_tokens", "stop_sequence"))
 """Finish reasons of a model call that asked for no tool."""
@@ -66,7 +66,9 @@ def totals(
     costs = [call.cost_usd for call in used if call.cost_usd is not None]
     row |= {
         "usage_calls": len(used),
-        "cost_low": sum(costs) if costs else rollup.get("cost_usd") or 0.0,
+        "cost_low": sum(call.cost_low_usd for call in used if call.cost_low_usd is not None)
+        if costs
+        else rollup.get("cost_usd") or 0.0,
         "cost_high": (float(sum(costs)) if len(costs) == len(used) and not turns else None)
         if models
         else rollup.get("cost_usd"),
@@ -78,6 +80,14 @@ def totals(
     if models and (run.doubtful or _untold(run)):
         row |= dict.fromkeys(("llm_calls", "input_tokens", "output_tokens", "cost_high"))
     return {name: _storable(name, value) for name, value in row.items()}
+
+
+def exact_cost(row: Mapping[str, Any]) -> float | None:
+    """Return the cost of a row of `run_totals` in US dollars; None where it is a bound only, or nothing was priced."""
+    low, high = row.get("cost_low"), row.get("cost_high")
+    if high is None or not (row.get("priced_calls") or high) or (low is not None and low < high):
+        return None
+    return float(high)
 
 
 def _storable(name: str, value: Any) -> Any:

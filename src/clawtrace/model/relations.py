@@ -131,7 +131,7 @@ request_model t Model that was asked for.
 response_model t Model that answered.
 model t Bare name of the responding (else requested) model: no provider prefix, region, date or latest suffix.
 {_TOKENS}
-cost_usd d Cost in US dollars; NULL when unknown.
+cost_usd d Cost in US dollars; the most that it can have been where cached tokens are unknown and have a price of their own; NULL when unknown.
 cost_source t recorded, model_pricing, genai-prices; NULL when unknown.
 outcome t ok (an answer came) or error.
 error t Error message of a failed call.
@@ -243,8 +243,8 @@ cache_write_tokens_known i How many calls know it.
 reasoning_tokens i Sum; NULL when no call knows it.
 reasoning_tokens_known i How many calls know it.
 usage_calls i How many calls there are whose usage could be known: answered ones, and failed ones with usage.
-cost_low d Sum over the priced calls, in US dollars: a lower bound.
-cost_high d The same when every call is priced; NULL (unbounded) when any is not.
+cost_low d Sum over the priced calls, in US dollars, each at the least that it can have cost: a lower bound.
+cost_high d Sum of the most that each call can have cost, when every call is priced; NULL (unbounded) when any is not.
 priced_calls i How many calls have a cost.
 first_start_ns i Earliest start among spans of the agent's work (kind not infra).
 last_end_ns i Latest end among them; NULL when a root ended before it started.

@@ -162,6 +162,21 @@ class Pricing(NamedTuple):
         cost = genai_cost(provider, model, tokens, at_ns)
         return _UNPRICED if cost is None else Price(float(cost), "genai-prices")
 
+    def bounds(self, call: ModelCall, plain: float) -> tuple[float, float]:
+        """Return the least and the most that a call can have cost, whose price with unknown parts as plain tokens is `plain`.
+
+        They differ where it is unknown how many tokens were read from or written to the cache, and these have other prices.
+        """
+        known = (call.cache_read or 0) + (call.cache_write or 0)
+        rest = (call.input_tokens or 0) - known
+        if rest <= 0:
+            return plain, plain
+        read, written = call._replace(cache_read=rest), call._replace(cache_write=rest)
+        unknown = [other for known, other in ((call.cache_read, read), (call.cache_write, written)) if known is None]
+        others = [self.price_call(*other).usd for other in unknown]
+        prices = [plain, *(usd for usd in others if usd is not None)]
+        return min(prices), max(prices)
+
     def price_calls(self, calls: Iterable[tuple[Any, ...]]) -> list[Price]:
         """Return the price of each call, in order; `calls` are `ModelCall` tuples, best distinct ones."""
         return [self.price_call(*call) for call in calls]

@@ -1,4 +1,4 @@
-"""How numbers are written for people: tokens, money, time. Unknown is `?`, a lower bound carries `≥`, never a made-up 0."""
+"""How numbers are written for people: tokens, money, time. Unknown is `?`, a lower bound carries `≥`, an upper one `≤`, never a made-up 0."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def tokens_of(totals: Mapping[str, Any]) -> str:
 
 
 def cost_of(totals: Mapping[str, Any]) -> str:
-    """Return the cost of a `run_totals` row; a lower bound when some calls have no price."""
+    """Return the cost of a `run_totals` row; a bound when some calls have no price, or cached tokens are unknown."""
     low, high = totals.get("cost_low"), totals.get("cost_high")
     if high is not None:
-        return dollars(high)
+        return f"≤{dollars(high)}" if low is not None and low < high else dollars(high)
     return f"≥{dollars(low)}" if low and totals.get("priced_calls") else UNKNOWN

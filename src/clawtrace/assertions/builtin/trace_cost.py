@@ -17,6 +17,7 @@ _NO_TOKENS = "run_totals.input_tokens"
 _NO_PRICE = "llm_calls.cost_source"
 _SOME_PRICES = "llm_calls.cost_usd"
 _TOKENS = "llm_calls.input_tokens"
+_CACHED = "llm_calls.cache_read_tokens"
 _CALL = "call"
 # A sum of prices in binary floating point may miss the limit it equals by its last bits.
 _ROUNDING_USD = "1e-9"
@@ -25,6 +26,7 @@ _ROUNDING_USD = "1e-9"
 class TraceCost(Assertion):
     """The run's model calls together cost at most `max_usd` US dollars.
 
+    Unknown cached tokens make the cost of a call an interval, from all of its input cached to none of it.
     A call without a recorded cost and without a price makes the cost an interval: over the limit for sure fails, under it
     for sure passes, anything else is undecided and names the models without a price. Without any cost the run only warns.
     A span that tells of the same call can lower the sum: over the limit is final once the run is closed.
@@ -77,7 +79,9 @@ ORDER BY run_id, model
         """Keep the answer unknown, and name the models that have no price, and those whose tokens are unknown."""
         untold = {detail["model"]: detail["untold"] for detail in details if detail["untold"]}
         unpriced = {detail["model"]: n for detail in details if (n := detail["calls"] - detail["untold"])}
-        if row["priced"]:
+        if row["high"] is not None and row["priced"]:
+            missing = _CACHED
+        elif row["priced"]:
             missing = _SOME_PRICES if unpriced else _TOKENS
         else:
             missing = _NO_PRICE if unpriced else _NO_TOKENS if untold else _NO_CALL
@@ -110,8 +114,16 @@ JOIN selected_runs AS s ON s.run_id = c.run_id
         row = outcome.row
         limit = f"{self.max_usd:g} USD"
         if outcome.holds is not None:
-            low = "" if row["high"] is not None else "at least "
-            return f"The run cost {low}{row['low']:.6g} USD, {'within' if outcome.holds else 'over'} {limit}."
+            exact = row["high"] is not None and row["low"] == row["high"]
+            bound, usd = ("at most ", row["high"]) if outcome.holds and not exact else ("at least ", row["low"])
+            return (
+                f"The run cost {'' if exact else bound}{usd:.6g} USD, {'within' if outcome.holds else 'over'} {limit}."
+            )
+        if row["high"] is not None and row["priced"]:
+            return (
+                f"The run cost from {row['low']:.6g} to {row['high']:.6g} USD, of at most {limit}: how many of its tokens were "
+                "cached is not recorded."
+            )
         why = {"no price for": row["unpriced"], "no tokens recorded of": row["untold"]}
         told = (
             f"{what} {', '.join(f'{model!r} ({plural(calls, _CALL)})' for model, calls in models.items())}"

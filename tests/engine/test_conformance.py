@@ -50,8 +50,14 @@ NEVER_WRONG = ("instructor+openinference", "llama-index+otel", "openai-sdk+trace
 
 UNKNOWN: dict[str, dict[str, str]] = yaml.safe_load((HERE / "unknown.yaml").read_text(encoding="utf-8"))
 
+_OF_CORPUS = conformance.recordings(CORPUS, CLIENTS)
 CASES = [
-    *(conformance.recordings(CORPUS, CLIENTS) or conformance.recordings(RECORDINGS, CLIENTS)),
+    *_OF_CORPUS,
+    *(
+        path
+        for path in conformance.recordings(RECORDINGS, CLIENTS)
+        if conformance.name(path) not in set(map(conformance.name, _OF_CORPUS))
+    ),
     *conformance.recordings(RECORDINGS, STRANGERS),
 ]
 

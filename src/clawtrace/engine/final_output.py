@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from clawtrace.dialects.messages import Part
 from clawtrace.engine.llm_calls import LlmCall
 from clawtrace.engine.run_spans import RunSpans
+from clawtrace.engine.tool_calls import final_answers
 
 __all__ = ["final_output"]
 
@@ -49,7 +51,8 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     call = next((call for call in reversed(models) if homes[run.root[call.index]] == last), None)
     if call is None or call.outcome != "ok" or call.voice is None or run.went_on_unseen(run.spans[call.index].last_ns):
         return None
-    return _text(run.said(call.voice, "output"))
+    said = run.said(call.voice, "output")
+    return _text(said) or _given(run, said)
 
 
 def _own_word(run: RunSpans, index: int) -> str | None:
@@ -65,6 +68,19 @@ def _own_word(run: RunSpans, index: int) -> str | None:
     if told and any(part.role != "assistant" or part.type == "tool_call" for part in last):
         return None
     return _text(last)
+
+
+def _given(run: RunSpans, said: Sequence[Part]) -> str | None:
+    """Return the text that the call of a tool that is a final answer gives: its one argument."""
+    calls = [part.text for part in said if part.type == "tool_call" and part.name in final_answers(run.spans)]
+    if len(calls) != 1:
+        return None
+    try:
+        given = json.loads(calls[0] or "")
+    except (ValueError, RecursionError):
+        return None
+    values = list(given.values()) if isinstance(given, dict) else []
+    return values[0] if len(values) == 1 and isinstance(values[0], str) else None
 
 
 def _text(parts: Sequence[Part]) -> str | None:

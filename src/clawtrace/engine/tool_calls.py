@@ -15,7 +15,7 @@ from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.span import Span, merged, same_tool
 from clawtrace.model.relations import NOT_EXECUTED
 
-__all__ = ["Execution", "ExecutionsOf", "ToolCall", "ToolCalls", "background_calls", "tool_calls"]
+__all__ = ["Execution", "ExecutionsOf", "ToolCall", "ToolCalls", "background_calls", "final_answers", "tool_calls"]
 
 _NO_EXECUTIONS = frozenset(("handoff",))
 
@@ -81,7 +81,7 @@ class ToolCalls(NamedTuple):
 
 def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: ExecutionsOf) -> ToolCalls:
     """Return the tool calls of a run whose model calls are `models`."""
-    finals = _final_answers(run.spans)
+    finals = final_answers(run.spans)
     executions = [_execution(run, number, members) for number, members in run.groups("tool", _NO_EXECUTIONS).items()]
     if finals:
         executions = [execution for execution in executions if execution.name not in finals]
@@ -166,7 +166,7 @@ def _outcome(layers: Sequence[Span]) -> Outcome:
     return "unknown" if outcome == "ok" and all(span.tool_unknown for span in layers) else outcome
 
 
-def _final_answers(spans: Sequence[Span]) -> set[str]:
+def final_answers(spans: Sequence[Span]) -> set[str]:
     """Return the names of tools that a request declared as final answers: they are no tool calls, executed or not."""
     names: set[str] = set()
     for text in {span.pseudo_tools for span in spans} - {None}:

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from clawtrace._memory import give_back
 from clawtrace._session_questions import SessionQuestions
 from clawtrace.config.session_settings import SessionSettings
 from clawtrace.errors import InputError, ReceiverError, StoreError
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from clawtrace.receiver.recording import Grouping, LoadReport
 
 __all__ = ["Session"]
+
+_MANY_SPANS = 10_000
+"""Of a recording of more, what reading it took is given back."""
 
 
 class Session(SessionQuestions):
@@ -283,6 +287,8 @@ class Session(SessionQuestions):
             paths, grouping, self._store, redaction=self.settings.redaction, run_key=self.settings.run_key,
             progress=self.progress,
         )  # fmt: skip
+        if report.spans > _MANY_SPANS:
+            give_back()
         for run_id in report.run_ids:
             known = self._store.record(run_id) or RunRecord(run_id, run_id)
             self._store.put_record(known._replace(closed_by=ClosedBy.RECORDING))

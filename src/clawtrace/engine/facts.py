@@ -14,6 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from clawtrace._collector import collector_paused
+from clawtrace._memory import give_back
 from clawtrace.dialects import Dialect
 from clawtrace.engine.completeness import ClosingSigns, Completeness
 from clawtrace.engine.normaliser import Normaliser, Rows, read_sql
@@ -103,6 +104,13 @@ def _numbers(batch: Sequence[tuple[Any, ...]]) -> dict[int, str]:
     return {row[0]: row[1] for row in batch}
 
 
+def _let_go(side: QuestionSide, spans: int) -> None:
+    """Give back the memory that a large batch took."""
+    if spans > _SHARED_SPANS:
+        side.script(read_sql("let_go"))
+        give_back()
+
+
 class _Steps:
     """How many spans have passed the three steps from raw rows to facts: DuckDB's part, Python's part, the writing."""
 
@@ -176,6 +184,7 @@ class Facts:
                 for run in normaliser.facts(normaliser.rows(self._store, _numbers(batch))):
                     for one in found.values():
                         one.add(run, normaliser.records, normaliser.shells)
+                _let_go(self._store, sum(row[2] for row in batch))
         return found
 
     def signs(self, run_id: str, record: RunRecord) -> ClosingSigns:
@@ -210,6 +219,7 @@ class Facts:
         except BaseException:
             side.script("ROLLBACK")
             raise
+        _let_go(side, spans)
         steps.done(spans)
 
     def _relations(

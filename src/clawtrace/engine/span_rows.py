@@ -8,9 +8,9 @@ by span.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
-from operator import add, itemgetter
+from operator import itemgetter
 from typing import Any
 
 from clawtrace.engine.span import Span
@@ -69,4 +69,12 @@ def read_spans(side: QuestionSide, count: int) -> Iterable[Span]:
     combinations: dict[int, tuple[Any, ...]] = {}
     for sids, *values in side.script(_COMBINATIONS):
         combinations.update(dict.fromkeys(sids, tuple(values)))
-    return map(_span, map(add, rows, map(combinations.__getitem__, map(_sid, rows))))
+    return _spans(rows, combinations)
+
+
+def _spans(rows: list[tuple[Any, ...]], combinations: dict[int, tuple[Any, ...]]) -> Iterator[Span]:
+    """Yield the spans; a row that was read is not kept beside its span."""
+    rows.reverse()
+    while rows:
+        row = rows.pop()
+        yield _span(row + combinations[row[0]])

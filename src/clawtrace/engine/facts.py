@@ -19,7 +19,7 @@ from clawtrace.dialects import Dialect
 from clawtrace.engine.completeness import ClosingSigns, Completeness
 from clawtrace.engine.normaliser import Normaliser, Rows, read_sql
 from clawtrace.engine.run_facts import PLACED, RunFacts, columns, in_order
-from clawtrace.model.progress import Progress, unseen
+from clawtrace.model.progress import Counted, Progress, unseen
 from clawtrace.model.query import Query
 from clawtrace.model.run import RunRecord
 from clawtrace.store.api import QueryableStore
@@ -111,23 +111,6 @@ def _let_go(side: QuestionSide, spans: int) -> None:
         give_back()
 
 
-class _Steps:
-    """How many spans have passed the three steps from raw rows to facts: DuckDB's part, Python's part, the writing."""
-
-    def __init__(self, spans: int, progress: Progress) -> None:
-        self._total = 3 * spans
-        self._done = 0
-        self._progress = progress
-        self._lock = Lock()
-        self.done(0)
-
-    def done(self, spans: int) -> None:
-        """Take note of spans that passed one more step."""
-        with self._lock:
-            self._done += spans
-            self._progress("computing what the spans say", self._done, self._total)
-
-
 class Facts:
     """Keeps the facts of a store's runs current.
 
@@ -163,7 +146,8 @@ class Facts:
             stale = self._store.script(_STATE, {"normaliser": self._normaliser.digest})
             if stale:
                 sides = self._store.sides()
-                steps = _Steps(sum(row[2] for row in stale), progress)
+                # Three steps: DuckDB's part, Python's part, the writing.
+                steps = Counted("computing what the spans say", 3 * sum(row[2] for row in stale), progress)
                 at_once(sides, [partial(self._replace, batch, steps) for batch in _batches(stale, len(sides))])
 
     def _forget(self, run_ids: Sequence[str]) -> None:
@@ -197,16 +181,16 @@ class Facts:
             completeness = Completeness(self._store, normaliser.dialects, normaliser.parent_not_exported)
             return completeness.signs(facts[0] if facts else None, record)
 
-    def _replace(self, batch: Sequence[tuple[Any, ...]], steps: _Steps, side: QuestionSide) -> None:
+    def _replace(self, batch: Sequence[tuple[Any, ...]], steps: Counted, side: QuestionSide) -> None:
         """Compute the facts of a batch and write them in the place of older ones."""
         spans = sum(row[2] for row in batch)
         rows = self._normaliser.rows(side, _numbers(batch))
         normaliser = self._normaliser
         completeness = Completeness(side, normaliser.dialects, normaliser.parent_not_exported)
-        steps.done(spans)
+        steps.more(spans)
         with self._python:
             found = self._relations(batch, rows, completeness)
-        steps.done(spans)
+        steps.more(spans)
         side.script("BEGIN")
         try:
             if side.script("SELECT 1 FROM fact_state WHERE run_id IN (SELECT run_id FROM fact_runs) LIMIT 1"):
@@ -220,7 +204,7 @@ class Facts:
             side.script("ROLLBACK")
             raise
         _let_go(side, spans)
-        steps.done(spans)
+        steps.more(spans)
 
     def _relations(
         self, batch: Sequence[tuple[Any, ...]], rows: Rows, completeness: Completeness

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from threading import Lock
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
@@ -17,7 +16,7 @@ from clawtrace.engine.scoped_facts import ScopedFacts
 from clawtrace.engine.scoped_judgement import ScopedJudgement, ask_within
 from clawtrace.engine.scopes import Scope
 from clawtrace.errors import QueryError
-from clawtrace.model.progress import Progress, unseen
+from clawtrace.model.progress import Counted, Progress, unseen
 from clawtrace.store.api import QueryableStore
 from clawtrace.store.at_once import at_once
 
@@ -59,7 +58,7 @@ def judge(
         asker: answers the questions.
         progress: called when a question is answered.
     """
-    answered = _Answered(len(assertions), progress)
+    answered = Counted("judging", len(assertions), progress)
     within = _scoped(assertions, runs, scoped)
     judgements = []
     for place, assertion in enumerate(assertions):
@@ -82,25 +81,9 @@ def judge(
     return judgements
 
 
-def _ask(judgement: Judgement, worlds: Mapping[str, World], answered: _Answered, store: QueryableStore) -> None:
+def _ask(judgement: Judgement, worlds: Mapping[str, World], answered: Counted, store: QueryableStore) -> None:
     judgement.ask(store, worlds)
     answered.more(1)
-
-
-class _Answered:
-    """How many questions are answered."""
-
-    def __init__(self, total: int, progress: Progress) -> None:
-        self._total = total
-        self._done = 0
-        self._progress = progress
-        self._lock = Lock()
-
-    def more(self, questions: int) -> None:
-        """Take note of questions that were answered."""
-        with self._lock:
-            self._done += questions
-            self._progress("judging", self._done, self._total)
 
 
 def _scoped(assertions: Sequence[Assertion], runs: RunFacts, scoped: ScopedOf | None) -> Mapping[Scope, ScopedFacts]:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 
@@ -44,7 +45,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers, and choose how long property tests search."""
+    """Register the markers, and choose how property tests search: in the first tier always alike."""
+    settings.register_profile("first-tier", derandomize=True, database=None)
+    if not config.getoption("--full"):
+        settings.load_profile("first-tier")
     config.addinivalue_line("markers", "needs(name, …): what the machine must have; names are in tests/conftest.py")
     config.addinivalue_line("markers", "full: of the second tier, `make test-full`")
     config.addinivalue_line("markers", "smoke: of the first tier all the same, in a module that is marked `full`")

@@ -79,6 +79,7 @@ def seen(asked, one, case):
 
 
 @pytest.mark.parametrize("type_name", list(CASES))
+@pytest.mark.full
 def test_one_row_for_each_selected_run_with_a_trace(facts, type_name):
     """A query answers for exactly the selected runs that have a row in `run_totals`, once each."""
     cases = CASES[type_name]
@@ -102,6 +103,7 @@ def variants():
             yield type_name, case["assert"]
 
 
+@pytest.mark.full
 def test_every_query_runs_against_the_contracts_tables_alone(facts):
     """Against empty tables with exactly the contract's columns each text is valid, and answers nothing."""
     facts.load({})

@@ -174,6 +174,7 @@ def answers(assertion, runs):
 @pytest.mark.parametrize("mode", list(ORACLES))
 @settings(max_examples=100, deadline=None)
 @given(expected=EXPECTED, runs=RUNS, pattern=st.booleans())
+@pytest.mark.full
 def test_tool_sequence_answers_as_its_definition_says(mode, expected, runs, pattern):
     """SQL and search together give for every run what the literal definition gives, for literals and for patterns."""
     written = [f"re:^{name}$" for name in expected] if pattern else expected
@@ -184,6 +185,7 @@ def test_tool_sequence_answers_as_its_definition_says(mode, expected, runs, patt
 
 @settings(max_examples=100, deadline=None)
 @given(expected=EXPECTED, runs=RUNS)
+@pytest.mark.full
 def test_the_order_of_starts_is_a_plain_subsequence(expected, runs):
     """`order: start_time` ignores ends."""
     found = answers({"type": "tool_sequence", "order": "start_time", "expected": expected}, runs)
@@ -215,6 +217,7 @@ def forget(call, unknown):
 @pytest.mark.parametrize("mode", list(ORACLES))
 @settings(max_examples=150, deadline=None)
 @given(expected=EXPECTED, calls=CALLS.filter(bool), unknown=UNKNOWN)
+@pytest.mark.full
 def test_unknown_facts_are_decided_only_where_every_completion_agrees(mode, expected, calls, unknown):
     """With one fact unknown the answer is yes or no only where every value that it may have had gives that answer."""
     possible = {ORACLES[mode](expected, [*calls[:-1], whole]) for whole in completions(calls[-1], unknown)}
@@ -231,6 +234,7 @@ def test_unknown_facts_are_decided_only_where_every_completion_agrees(mode, expe
 @pytest.mark.parametrize("mode", ["ordered", "contains", "strict"])
 @settings(max_examples=100, deadline=None)
 @given(expected=EXPECTED, calls=CALLS, later=CALLS)
+@pytest.mark.full
 def test_a_final_answer_is_never_contradicted_by_more_calls(mode, expected, calls, later):
     """Whatever calls arrive later, a verdict that was final stays."""
     assertion = {"type": "tool_sequence", "mode": mode, "expected": expected}

@@ -194,6 +194,7 @@ def in_order(calls):
 
 @settings(max_examples=120, deadline=None)
 @given(QUESTIONS, st.lists(CALLS, min_size=1, max_size=4))
+@pytest.mark.full
 def test_the_answer_is_that_of_trying_every_order(asked, runs):
     """A partial order holds exactly where one order of all calls meets the steps and breaks no rule."""
     _, found = answers(asked, runs)
@@ -203,6 +204,7 @@ def test_the_answer_is_that_of_trying_every_order(asked, runs):
 
 @settings(max_examples=15, deadline=None)
 @given(QUESTIONS, CALLS.map(lambda calls: calls[:4]))
+@pytest.mark.full
 def test_the_edit_script_is_the_smallest(asked, calls):
     """No insertion, deletion or move fewer would do, tried one after the other."""
     assertion, (outcome,) = answers(asked, [calls])
@@ -243,6 +245,7 @@ UNKNOWN = st.sampled_from(["name", "end", "start"])
 
 @settings(max_examples=120, deadline=None)
 @given(QUESTIONS, CALLS.filter(bool).map(lambda calls: calls[:4]), UNKNOWN)
+@pytest.mark.full
 def test_unknown_facts_are_decided_only_where_every_completion_agrees(asked, calls, unknown):
     """With one fact unknown the answer is yes or no only where every value that it may have had gives that answer."""
     name, start, end = calls[-1]

@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import pytest
 from assertion_facts import DuckFacts, join, rows_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -35,6 +36,7 @@ def answers(assertion, runs):
 @settings(max_examples=150, deadline=None)
 @given(runs=st.lists(CALLS, min_size=1, max_size=4), most=st.integers(1, 3))
 @example(runs=[[("a", "{}", "x"), ("a", None, "y"), ("a", None, "x"), ("a", '{"q": 1}', "y")]], most=1)
+@pytest.mark.full
 def test_a_loop_is_decided_where_every_choice_of_unknown_names_and_arguments_agrees(runs, most):
     """Unknown names and arguments are tried as each of the known ones and as others that no call has."""
     described = [
@@ -67,6 +69,7 @@ LENGTHS = st.lists(st.none() | st.integers(0, 9), min_size=1, max_size=8)
     limit=st.integers(0, 9),
     quantile=st.sampled_from([0.01, 0.07, 0.25, 1 / 3, 0.5, 0.9, 0.95, 0.99, 1.0]),
 )
+@pytest.mark.full
 def test_a_quantile_is_decided_where_every_length_of_the_open_spans_agrees(runs, limit, quantile):
     """Spans without end are tried as very short and as very long; the quantile is the value of that rank."""
     described = [
@@ -88,6 +91,7 @@ MODEL_CALLS = st.lists(st.tuples(TOKENS, TOKENS, st.sampled_from(["ok", "error"]
 
 @settings(max_examples=150, deadline=None)
 @given(runs=st.lists(MODEL_CALLS, min_size=1, max_size=4), most=st.integers(0, 18))
+@pytest.mark.full
 def test_a_span_budget_is_decided_where_every_value_of_the_unknown_tokens_agrees(runs, most):
     """Unknown tokens of answered calls are tried as none and as very many; failed calls count what they say."""
     described = [

@@ -19,6 +19,7 @@ from clawtrace.engine.rerun import StoredQuestion
 
 
 @pytest.mark.parametrize("type_name", list(CASES))
+@pytest.mark.full
 def test_the_text_of_each_answer_gives_that_answer(duck, type_name):
     """Row, outcome, sentence and actual value come again from the texts and the function that are named."""
     cases = CASES[type_name]

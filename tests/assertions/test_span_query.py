@@ -156,6 +156,7 @@ def answers(asked, runs):
 
 @settings(max_examples=250, deadline=None)
 @given(QUESTIONS, st.lists(trees(), min_size=1, max_size=4))
+@pytest.mark.full
 def test_the_answer_is_that_of_trying_every_span(asked, runs):
     """Selection, relations, counts and `where` are decided exactly where the literal definition decides them."""
     assert [one.holds for one in answers(asked, runs)] == [answer(asked, spans) for spans in runs]
@@ -163,6 +164,7 @@ def test_the_answer_is_that_of_trying_every_span(asked, runs):
 
 @settings(max_examples=150, deadline=None)
 @given(QUESTIONS, trees(), st.integers(0, 5))
+@pytest.mark.full
 def test_a_final_answer_is_never_contradicted_by_more_spans(asked, spans, kept):
     """Whatever spans come later, a verdict that was final stays."""
     early = spans[:kept]

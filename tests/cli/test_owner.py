@@ -160,6 +160,7 @@ for words in (["query", "SELECT name, closed_by IS NULL AS open FROM tool_calls 
 """
 
 
+@pytest.mark.full
 def test_a_campaign_is_asked_while_it_runs(tmp_path: Path, program) -> None:
     """`clawtrace eval` owns its campaign's store: whoever asks meanwhile sees the run whose agent is still at work."""
     folder = tmp_path / "configs" / "cases" / "asking"

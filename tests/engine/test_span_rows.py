@@ -26,6 +26,7 @@ def loaded(session: Session, recordings: Sequence[Path]) -> list[str]:
     return session.run_ids()
 
 
+@pytest.mark.full
 def test_spans_read_in_combinations_are_those_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every client: each fact of each span, those of log records included, whether it is shared or not."""
     read: list[tuple[list[Span], list[Span]]] = []

@@ -49,6 +49,7 @@ def recorded():
         yield session, [*report.run_ids, "silent"]
 
 
+@pytest.mark.full
 def test_what_is_asked_together_is_answered_as_alone(recorded) -> None:
     """Of every recording, asked a few of many questions in some order, each verdict is the one that it has alone."""
     session, run_ids = recorded
@@ -70,6 +71,7 @@ def test_what_is_asked_together_is_answered_as_alone(recorded) -> None:
         assert told(together[run_id]) == told(alone[run_id])
 
 
+@pytest.mark.full
 def test_threads_that_ask_at_once_get_their_own_answers(recorded) -> None:
     """Questions of many threads, with probes, agents and turns among them, are each answered for their own run."""
     session, run_ids = recorded

@@ -161,7 +161,7 @@ class TestSettling:
 
         sender = threading.Thread(target=keep_sending)
         sender.start()
-        closed = wait_closed(receiver, "r1", processes_gone=False, settle_ms=60_000, trace_timeout_ms=300)
+        closed = wait_closed(receiver, "r1", processes_gone=False, settle_ms=1_000, trace_timeout_ms=1_000)
         done.set()
         sender.join()
 

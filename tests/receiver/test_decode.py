@@ -136,6 +136,7 @@ def _with(fields: str, span: str = "") -> bytes:
 class TestEquivalence:
     @settings(max_examples=200, deadline=None)
     @given(st.lists(spans(), max_size=4), maps)
+    @pytest.mark.full
     def test_spans(self, made, resource):
         """The same spans over protobuf and JSON give equal rows, claims and rejections."""
         message = traces(*made, resource=resource)

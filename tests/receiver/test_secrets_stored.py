@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -133,9 +134,15 @@ def store_all(folder: Path, protocol: str, redaction: RedactionSettings) -> Stor
     return Stored(logs_on_disk, path.read_bytes(), rows, of_run)
 
 
-@pytest.fixture(scope="module", params=["grpc", "http/protobuf", "http/json", "http/json, escaped"])
-def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stored:
-    return store_all(tmp_path_factory.mktemp("store"), request.param, RedactionSettings())
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Stored]:
+    """What was stored over each protocol, each made once in whatever order the tests run."""
+    return cache(lambda protocol: store_all(tmp_path_factory.mktemp("store"), protocol, RedactionSettings()))
+
+
+@pytest.fixture(params=["grpc", "http/protobuf", "http/json", "http/json, escaped"])
+def stored(request: pytest.FixtureRequest, stores: Callable[[str], Stored]) -> Stored:
+    return stores(request.param)
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -42,7 +42,7 @@ class TestExecutionsWithoutIds:
             nameless("t", 30, "B"),
         )  # fmt: skip
 
-        assert lab.rows(CALLS) == [("c1", '{"order":"A"}', "unknown"), ("c2", '{"order": "B"}', "ok")]
+        assert lab.rows(CALLS) == [("c1", '{"order":"A"}', None), ("c2", '{"order": "B"}', "ok")]
 
     def test_calls_at_once_may_start_in_another_order(self, lab: Lab) -> None:
         both = asks(("c1", "lookup", {"order": "A"}), ("c2", "lookup", {"order": "B"}))

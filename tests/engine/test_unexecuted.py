@@ -111,3 +111,19 @@ def test_recorded_frameworks(client: str) -> None:
         ("get_forecast", "ok"),
     ]
     assert seen["totals"]["tool_calls"] == 1
+
+
+@pytest.mark.parametrize("scope", ["pydantic-ai", "gen_ai"])
+@pytest.mark.parametrize("activations", [("", ""), ("a", "b")], ids=["bare model calls", "an activation for each call"])
+def test_a_loop_of_the_programs_own_may_have_run_it(scope: str, activations: tuple[str, str]) -> None:
+    """The program calls its function and hands the result in: the instrumentation sees neither."""
+    one, two = activations
+    asked = chat("m", one, at=1, **{"gen_ai.output.messages": asks(("c1", "delete_all", {}))})
+    told = chat(
+        "n", two, at=51, **{"gen_ai.input.messages": answered("c1", "42"), "gen_ai.output.messages": says("ok")}
+    )
+    around = [agent("a", at=0, to=40), agent("b", at=50)] if one else []
+    lab = Lab().put(*(replace(span, scope=scope) for span in (*around, asked, told)))
+
+    assert lab.rows(CALLS) == [("delete_all", None)]
+    assert status(lab, type="tool_not_invoked", tool="delete_all") is Status.INCONCLUSIVE

@@ -101,7 +101,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     handed = transfers(run, waiting)
     gone = answered_by_handoffs(run, waiting) | handed.keys()
     waiting = [request for request in waiting if request.number not in gone]
-    answered = _answered(run, [request for request in waiting if request.number in told], executions_of)
+    answered = _answered(run, [request for request in waiting if request.number in told], told, executions_of)
     found += [_requested(request, told.get(request.number), answered) for request in waiting]
     found += [_told(call, run) for call in conversations.calls]
     # `found` has executions first and requests in order: a stable sort keeps both orders among equal starts.
@@ -198,12 +198,14 @@ def _executed(execution: Execution, request: Request | None, results: dict[int, 
 
 
 def _answered(
-    run: RunSpans, waiting: Sequence[Request], executions_of: ExecutionsOf
+    run: RunSpans, waiting: Sequence[Request], told: Mapping[int, Result], executions_of: ExecutionsOf
 ) -> dict[int, Literal["unknown", "unexecuted"] | None]:
     """Return by number what became of requests that messages answer and no span executes.
 
     Where the instrumentation of the model call, or of an agent around it, writes a span for every execution, the answer is the
-    framework's own: an unknown tool, or arguments that do not fit. What the provider executes itself has no span.
+    framework's own: an unknown tool, or arguments that do not fit. That holds inside of one activation. A result that comes in
+    with the next one, or with bare model calls, is the program's, which may have run anything without a span. What the provider
+    executes itself has no span.
     """
     writers: dict[int, set[tuple[str, str]]] = {}
     if waiting:
@@ -220,7 +222,8 @@ def _answered(
         if request.served or ("spans" not in said and "none" in said):
             found[request.number] = "unknown"
         else:
-            found[request.number] = "unexecuted" if "spans" in said else None
+            inside = request.agent is not None and not told[request.number].elsewhere
+            found[request.number] = "unexecuted" if "spans" in said and inside else None
     return found
 
 

@@ -113,10 +113,12 @@ class SessionQuestions:
         """Ask the store what `questions` ask, with the lock held; with `logs_of`, worlds, also the logs that one question names."""
         from clawtrace.engine.combined import combine
         from clawtrace.engine.evaluate import evaluate
+        from clawtrace.engine.scopes import Scope
         from clawtrace.engine.stand_ins import stand_ins
 
         asked = combine([one.asking() for one in questions])
-        engine = self._current(asked.run_ids, more=self._waiting.run_ids())
+        scopes = [scope for one in asked.assertions if (scope := Scope.of(one)) is not None]
+        engine = self._current(asked.run_ids, more=self._waiting.run_ids(), scopes=scopes)
         ask = partial(
             evaluate,
             self._store,
@@ -273,8 +275,10 @@ class SessionQuestions:
             (result,) = without_secrets(results, [assertion], self.clean)
             return question.rerun(result.verdicts[0])
 
-    def _current(self, run_ids: Sequence[str], more: Iterable[str] = ()) -> _Engine:
+    def _current(self, run_ids: Sequence[str], more: Iterable[str] = (), scopes: Iterable[Scope] = ()) -> _Engine:
         """Return the engine after bringing the facts of `run_ids` up to date, and those of `more` that the store knows.
+
+        `scopes` are those that will be asked about (`Facts.ensure`).
 
         The facts of all runs that wait for the lock are computed together: that costs little more than those of one.
 
@@ -287,7 +291,7 @@ class SessionQuestions:
         if unknown:
             raise UsageError(f"the store {self._store.path!r} has no run {unknown[0]!r}.")
         engine = self._engine_at_hand()
-        engine.facts.ensure(together, self.progress)
+        engine.facts.ensure(together, self.progress, scopes)
         return engine
 
     def _engine_at_hand(self) -> _Engine:

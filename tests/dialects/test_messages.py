@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from clawtrace.dialects import message_parts
 from clawtrace.dialects.messages import FORMATS, Part, parse_messages
 
 CALL = {"city": "Paris"}
@@ -346,3 +347,23 @@ def test_a_key_that_only_looks_like_a_place_hides_no_message(odd: str):
     parts = parse_messages("indexed", json.dumps(asked | calls), "input")
 
     assert [(part.type, part.name, part.text) for part in parts] == [("text", None, "hi"), ("tool_call", "get", None)]
+
+
+def test_a_message_that_is_sent_again_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call of a conversation sends what was said before; what stands in it differs by a number's type at least."""
+    read = []
+    piece_of = message_parts.piece_of
+    monkeypatch.setattr(message_parts, "piece_of", lambda part: read.append(part) or piece_of(part))
+    said = [
+        {
+            "role": "assistant",
+            "parts": [{"type": "tool_call", "id": f"once_{n}", "name": "look", "arguments": {"n": n}}],
+        }
+        for n in (1, 1.0, True)
+    ]
+
+    parsed = [parse_messages("genai_parts", json.dumps(said[:many]), "input") for many in (1, 2, 3)]
+
+    assert len(read) == 3
+    assert [part.text for part in parsed[-1]] == ['{"n":1}', '{"n":1.0}', '{"n":true}']
+    assert parsed[0] == parsed[-1][:1]

@@ -77,6 +77,8 @@ def _rounds(parts: Sequence[Part]) -> Iterator[tuple[list[int], list[int]]]:
 
 def _repeated(parts: Sequence[Part], calls: Sequence[int]) -> set[str | None]:
     """Return the ids that calls of other words share."""
+    if len({parts[at].call_id for at in calls}) == len(calls):
+        return set()
     words: dict[str | None, set[tuple[str | None, str | None]]] = defaultdict(set)
     for part in (parts[at] for at in calls):
         words[part.call_id].add((part.name, canonical(part.text)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import marshal
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 __all__ = ["Message", "Piece", "loads", "message_of", "piece_of", "text_of"]
@@ -129,14 +131,38 @@ def _id(part: dict[str, Any]) -> str | None:
     return str(value) if value else None
 
 
+_KNOWN_MESSAGES = 4_096
+_LONG_BYTES = 8_192
+"""A longer message is not kept."""
+
+
 def message_of(message: Any) -> Message:
-    """Read one message: GenAI `parts`, OpenAI `content` and `tool_calls`, or Anthropic content blocks."""
+    """Read one message: GenAI `parts`, OpenAI `content` and `tool_calls`, or Anthropic content blocks.
+
+    A conversation sends most of its messages again with each call: what they say is kept.
+    """
+    try:
+        key = marshal.dumps(message, 2)
+    except ValueError:  # it is nested too deeply
+        return _message_of(message)
+    if len(key) > _LONG_BYTES:
+        return _message_of(message)
+    role, pieces = _known_message(key)
+    return role, list(pieces)
+
+
+@lru_cache(_KNOWN_MESSAGES)
+def _known_message(key: bytes) -> Message:
+    return _message_of(marshal.loads(key))
+
+
+def _message_of(message: Any) -> Message:
     if not isinstance(message, dict):
         return None, [Piece("text", None, None, text_of(message))]
     role = message.get("role")
     inner = message.get("message")
     if isinstance(inner, dict):
-        inner_role, pieces = message_of(inner)
+        inner_role, pieces = _message_of(inner)
         return role or inner_role, pieces
     # Beside GenAI's `parts` some write what OpenAI has beside `content`.
     content = message["parts"] if isinstance(message.get("parts"), list) else message.get("content")
@@ -144,12 +170,12 @@ def message_of(message: Any) -> Message:
     if kind in _ITEMS or kind in _SERVED_ITEMS or kind in _RESULTS:  # an item of OpenAI's Responses API
         item = {key: value for key, value in message.items() if key != "id" or "call_id" not in message}
         return role or ("tool" if kind in _RESULTS else "assistant"), [piece_of(item)]
-    typed = isinstance(content, list) and any(map(_is_result, content))
+    pieces = [piece_of(part) for part in content] if isinstance(content, list) else []
+    typed = any(one.type == "tool_call_response" for one in pieces)
     if (role in ("tool", "function") or message.get("tool_call_id")) and not typed:
         call_id = message.get("tool_call_id") or _id(message)
         result = _plain(content) if "parts" in message else content
         return role or "tool", [Piece("tool_call_response", call_id, message.get("name"), text_of(result))]
-    pieces = [piece_of(part) for part in content] if isinstance(content, list) else []
     if isinstance(content, str) and content:
         pieces.append(Piece("text", None, None, content))
     calls = loads(message.get("tool_calls"))
@@ -159,7 +185,3 @@ def message_of(message: Any) -> Message:
         asked = piece_of({**call, "type": "tool_call"})
         pieces += [asked] if asked[1] not in told else []
     return role, pieces
-
-
-def _is_result(part: Any) -> bool:
-    return isinstance(part, dict) and piece_of(part)[0] == "tool_call_response"

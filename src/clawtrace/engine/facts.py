@@ -132,15 +132,23 @@ class Facts:
         self._normaliser = Normaliser(dialects, pricing, parent_not_exported)
         self._python = Lock()
         """Held for Python's part of a batch: a second thread in it gains nothing, while DuckDB's part of the next one waits."""
+        self._within: dict[Scope, ScopedFacts] = {}
+        self._within_runs: set[str] = set()
+        """What the last `ensure` found of the scopes that it was given, and of which runs."""
 
-    def ensure(self, run_ids: Sequence[str], progress: Progress = unseen) -> None:
+    def ensure(self, run_ids: Sequence[str], progress: Progress = unseen, scopes: Iterable[Scope] = ()) -> None:
         """Compute the facts of those `run_ids` whose raw rows or record changed since they were computed.
 
         Args:
             run_ids: of which runs.
             progress: called when a part of them is done.
+            scopes: what `scoped` will be asked for next: of runs whose facts are computed now, it is found by the way.
         """
+        from clawtrace.engine.scoped_facts import ScopedFacts
+
         with self._store.lock, collector_paused():
+            self._within = {scope: ScopedFacts(self._store, scope) for scope in scopes}
+            self._within_runs = set()
             self._forget(self._store.take_retired())
             self._store.load("wanted_runs", {"run_id": ("text", list(run_ids))})
             stale = self._store.script(_STATE, {"normaliser": self._normaliser.digest})
@@ -157,13 +165,20 @@ class Facts:
             self._store.script(f"BEGIN;\n{read_sql('unpublish')}\nCOMMIT")
 
     def scoped(self, scopes: Iterable[Scope], run_ids: Sequence[str]) -> dict[Scope, ScopedFacts]:
-        """Return what of the runs belongs to each scope; it is computed anew, from the raw rows."""
+        """Return what of the runs belongs to each scope, computed from the raw rows where `ensure` has not just done it."""
         from clawtrace.engine.scoped_facts import ScopedFacts
 
         normaliser = self._normaliser
-        found = {scope: ScopedFacts(self._store, scope) for scope in scopes}
         with self._store.lock, collector_paused():
-            self._store.load("wanted_runs", {"run_id": ("text", list(run_ids))})
+            within, runs = self._within, self._within_runs
+            self._within, self._within_runs = {}, set()
+            wanted = list(scopes)
+            if not within.keys() >= set(wanted):
+                within, runs = {}, set()
+            found = {scope: within.get(scope) or ScopedFacts(self._store, scope) for scope in wanted}
+            for one in found.values():
+                one.keep(run_ids)
+            self._store.load("wanted_runs", {"run_id": ("text", [one for one in run_ids if one not in runs])})
             for batch in _batches(self._store.script(_WANTED)):
                 for run in normaliser.facts(normaliser.rows(self._store, _numbers(batch))):
                     for one in found.values():
@@ -220,6 +235,10 @@ class Facts:
                 found.setdefault(relation, []).extend(of_run)
         runs, state = self._runs(batch, {run.run_id: run for run in facts}, completeness)
         found["runs"] = runs
+        for within in self._within.values():
+            for run in facts:
+                within.add(run, self._normaliser.records, self._normaliser.shells)
+        self._within_runs.update(row[1] for row in batch)
         return {
             "fact_placed": dict(placed),
             **{relation: columns(relation, of_relation) for relation, of_relation in found.items()},

@@ -6,7 +6,7 @@ very words in which it is asked of whole runs. `attributes` stay as they are: th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -87,6 +87,10 @@ class ScopedFacts:
             self._add(part, IN, records, shells)
             if part.in_doubt:
                 self._add(part, PERHAPS, records, shells)
+
+    def keep(self, run_ids: Collection[str]) -> None:
+        """Forget other runs; their rows are never asked for."""
+        self.runs = {run_id: self.runs[run_id] for run_id in run_ids if run_id in self.runs}
 
     def _add(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,11 +38,24 @@ def status(lab: Lab, **assertion: Any) -> Status:
     return result.verdicts[0].status
 
 
-def run(scope: str, at: int = 0) -> list[S]:
-    """A model asks for a tool that does not exist, is told so, and asks for the right one twice."""
+WORDS = {
+    "pydantic-ai": "Unknown tool name: 'get_wether'. Available tools: 'get_weather'",
+    "agent_framework": 'Error: Requested function "get_wether" not found.',
+    "gen_ai": "Model tried to call unavailable tool 'get_wether'. Available tools: get_weather.",
+    "strands.telemetry.tracer": "Unknown tool: get_wether",
+    "gcp.vertex.agent": "Invoking `get_wether()` failed as no tool with that name is available.",
+    "autogen-core": "Error: tool 'get_wether' not found in any workbench",
+    "logfire.openai_agents": "Tool 'get_wether' not found.",
+}
+"""What frameworks answer to a call of a tool that an agent does not have, by the scope of their spans."""
+
+
+def run(scope: str, at: int = 0, answer: str | None = None) -> list[S]:
+    """A model asks for a tool that does not exist, is told so, and asks for the right one."""
+    answer = WORDS.get(scope, "unknown tool") if answer is None else answer
     first = {"gen_ai.output.messages": asks(("c1", "get_wether", {}))}
     second = {
-        "gen_ai.input.messages": answered("c1", "unknown tool"),
+        "gen_ai.input.messages": answered("c1", answer),
         "gen_ai.output.messages": asks(("c2", "get_weather", {})),
     }
     third = {"gen_ai.input.messages": answered("c2", "sunny"), "gen_ai.output.messages": says("sunny")}
@@ -55,7 +70,7 @@ def run(scope: str, at: int = 0) -> list[S]:
 
 
 class TestWhereEveryExecutionHasASpan:
-    @pytest.mark.parametrize("scope", ["pydantic-ai", "agent_framework", "gen_ai", "strands.telemetry.tracer"])
+    @pytest.mark.parametrize("scope", WORDS)
     def test_it_is_no_call_of_anything(self, scope: str) -> None:
         lab = Lab().put(*run(scope))
 
@@ -73,6 +88,16 @@ class TestWhereEveryExecutionHasASpan:
         """The right tool ran once, the wrong one never."""
         spans = [*run("pydantic-ai")]
         assert status(Lab().put(*spans), **COUNTS_CALLS[4]) is Status.PASS
+
+    @pytest.mark.parametrize("answer", ["Rome: 21 degrees", "Unknown tool name: 'get_city'. Available tools: none"])
+    @pytest.mark.parametrize("scope", WORDS)
+    def test_what_ran_outside_of_the_framework_is_never_taken_for_unexecuted(self, scope: str, answer: str) -> None:
+        """The program that called the agent may run a tool itself, as may a loop written by hand: neither writes a span."""
+        lab = Lab().put(*run(scope, answer=answer))
+
+        assert lab.rows(CALLS) == [("get_wether", None), ("get_weather", "ok")]
+        assert status(lab, type="tool_not_invoked", tool="get_wether") is Status.INCONCLUSIVE
+        assert status(lab, type="tool_was_called", tool="get_wether") is Status.INCONCLUSIVE
 
     def test_model_calls_that_a_models_sdk_recorded(self) -> None:
         """The framework around them writes the spans of executions."""
@@ -127,3 +152,50 @@ def test_a_loop_of_the_programs_own_may_have_run_it(scope: str, activations: tup
 
     assert lab.rows(CALLS) == [("delete_all", None)]
     assert status(lab, type="tool_not_invoked", tool="delete_all") is Status.INCONCLUSIVE
+
+
+PROOF = {
+    "agent-framework": ("agent-framework/parallel_tools", "agent-framework/tool_error"),
+    "autogen": ("autogen+native/parallel_tools", "autogen+native/tool_error"),
+    "google-adk": ("google-adk/parallel_tools", "google-adk/tool_error"),
+    "langsmith": ("langchain+langsmith/tool_error", "langchain+langsmith/graph_in_tool"),
+    "logfire": ("openai-agents+logfire/tool_error",),
+    "openinference-langchain": ("langchain+openinference+openllmetry/streaming",),
+    "openinference-langchain-js": ("langchain-js+openinference/two_instrumentations",),
+    "openinference-llama-index": ("llama-index+openinference/tool_error",),
+    "openinference-openai-agents": ("openai-agents+openinference+mcp/chat_completions",),
+    "openinference-openai-agents-js": ("openai-agents-js+openinference/two_instrumentations",),
+    "openllmetry-langchain": ("langchain+openllmetry/parallel_tools", "langchain+openllmetry/tool_error"),
+    "openllmetry-openai-agents": ("openai-agents+openllmetry/parallel_tools", "openai-agents+openllmetry/tool_error"),
+    "pydantic-ai": ("pydantic-ai/parallel_tools", "pydantic-ai/tool_error_retry", "pydantic-ai/delegation"),
+    "strands": ("strands-0.2/tool_error",),
+    "vercel-ai": ("vercel-ai7+openinference/tool_error",),
+    "vercel-ai-legacy": ("vercel-ai5+openinference/tool_error",),
+}
+"""The recordings that show it of the dialects that say of themselves that every execution has a span."""
+
+
+def test_a_dialect_says_that_executions_have_spans_only_with_recordings() -> None:
+    """And with what its framework answers where it runs no tool, without which the word has no effect."""
+    words = {name: dialect.file for name, dialect in DIALECTS.items()}
+    saying = {name for name, file in words.items() if any(rule.is_ == "spans" for rule in file.executions)}
+
+    # opencode is built on the AI SDK, inherits what holds for that SDK's scope, and has another.
+    assert saying - {"opencode"} == PROOF.keys()
+    assert {name for name, file in words.items() if file.refusals} == saying
+
+
+@pytest.mark.parametrize("dialect", PROOF)
+def test_recordings_show_a_span_of_every_execution(dialect: str) -> None:
+    """Of tools side by side and of one that failed, written by that very dialect."""
+    at_once = failed = False
+    for path in PROOF[dialect]:
+        with Session.open() as session:
+            session.load_recordings([RECORDINGS / path], Grouping.one_run("r"))
+            spans = session.query(f"SELECT tool_name FROM spans WHERE kind = 'tool' AND dialect = '{dialect}'")
+        truth = json.loads((RECORDINGS / path / "truth.json").read_text(encoding="utf-8"))
+        assert Counter(call["name"] for call in truth["tools"]) <= Counter(row[0] for row in spans.rows)
+        failed |= any(call["error"] for call in truth["tools"])
+        at_once |= any(len(call["requested_tools"]) > 1 for call in truth["llm_calls"])
+
+    assert (failed, at_once) == (True, True)

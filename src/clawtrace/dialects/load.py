@@ -231,6 +231,7 @@ def _merge(words: DialectFile, inherited: DialectFile) -> DialectFile:
             "order_in_run": words.order_in_run or inherited.order_in_run,
             "settle_ms": words.settle_ms or inherited.settle_ms,
             "executions": [*words.executions, *inherited.executions],
+            "refusals": [*words.refusals, *inherited.refusals],
             "shell": [*words.shell, *inherited.shell],
             "messages": [*words.messages, *inherited.messages],
             "events": words.events or inherited.events,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from pydantic import BaseModel, Field, field_validator, model_validator
@@ -112,8 +113,9 @@ class Detect(_Words):
 class ExecutionsRule(_Words):
     """Whether the instrumentation writes a span for every execution of a tool.
 
-    Where it does (``spans``), a request that a later message answers, and that has no span, was never run: an unknown tool,
-    or arguments that do not fit. Where it does not (``none``, a model's SDK), the result says that the tool was executed.
+    Where it does not (``none``, a model's SDK), a result in a later message says that the tool was executed. Where it does
+    (``spans``), a request without a span was never run if the result is what the framework answers in such a case
+    (`refusals`); else the tool may have run where no span is written: at the program that called the agent, or in its own loop.
     """
 
     is_: Literal["spans", "none"] = Field(alias="is")
@@ -163,6 +165,9 @@ class DialectFile(_Words):
     executions: list[ExecutionsRule] = []
     """Whether a span is written for every tool execution; own rules go before inherited ones, and none that fits: not known.
     A word alone (``spans``, ``none``) holds for every scope."""
+    refusals: list[str] = []
+    """What the framework answers to a call for which it runs no tool (it has none of that name, or the arguments do not fit):
+    regular expressions that fit the result's text from its beginning; `{tool}` stands for the name that was called."""
     agents_side_by_side: bool = False
     """An agent that was called as a tool is no descendant of the tool span: the span whose time holds it called it."""
     rollup_cumulative: bool = False
@@ -194,6 +199,16 @@ class DialectFile(_Words):
     """The model SDK's own spans: they win over an instrumentation's where both tell of one call."""
     records: dict[str, bool | str] = {}
     """Per recordable fact: yes, no, or the setting that makes it recorded."""
+
+    @field_validator("refusals")
+    @classmethod
+    def _expressions(cls, value: list[str]) -> list[str]:
+        for expression in value:
+            try:
+                re.compile(expression.replace("{tool}", "tool"))
+            except re.error as error:
+                raise ValueError(f"{expression!r} is no regular expression: {error}") from None
+        return value
 
     @field_validator("executions", mode="before")
     @classmethod

@@ -164,7 +164,7 @@ class Completeness:
                 said.append(
                     f"{unclear} tool {'call was' if unclear == 1 else 'calls were'} asked for and answered, and nothing says whether "
                     "a tool was executed: write a span for each execution (`gen_ai.operation.name` = `execute_tool`), or say in "
-                    "the dialect whether the instrumentation does (`executions`)."
+                    "the dialect whether the instrumentation does (`executions`, `refusals`)."
                 )
             unread = Counter([span.unread for span in run.spans if span.unread is not None])
             for names, count in sorted(unread.items()):

@@ -24,6 +24,7 @@ from clawtrace.engine.run_facts import RunFacts
 from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.span import Span
 from clawtrace.engine.span_rows import read_spans
+from clawtrace.engine.tool_calls import ExecutionWords
 from clawtrace.model.model_names import bare_model_name
 from clawtrace.store.question_side import QuestionSide
 
@@ -90,7 +91,7 @@ class Normaliser:
         self.shells = lru_cache(_KNOWN_TOOLS)(self._rules_of_shell)
         """Returns the rules for a tool that is a shell, by the names of the dialect and the tool; none for others."""
         self.executions = lru_cache(_KNOWN_TOOLS)(self._executions_of)
-        """Returns whether spans are written for executions, by the names of a dialect and a scope; None: not known."""
+        """Returns what is known of the spans of executions, by the names of a dialect and a scope."""
         self._pricing = pricing
         self._providers = read_yaml((Path(__file__).parents[1] / "dialects" / "provider_names.yaml").read_bytes())
 
@@ -211,10 +212,11 @@ class Normaliser:
     def _layers(self, dialect: str) -> Sequence[LayerRule]:
         return self.dialects[dialect].file.layers
 
-    def _executions_of(self, dialect: str, scope: str) -> str | None:
+    def _executions_of(self, dialect: str, scope: str) -> ExecutionWords:
         """Return what a dialect says of the spans of executions under a scope (`DialectFile.executions`)."""
-        rules = self.dialects[dialect].file.executions
-        return next((rule.is_ for rule in rules if any(fnmatchcase(scope, glob) for glob in rule.scopes)), None)
+        file = self.dialects[dialect].file
+        rules = (rule for rule in file.executions if any(fnmatchcase(scope, glob) for glob in rule.scopes))
+        return ExecutionWords(next((rule.is_ for rule in rules), None), tuple(file.refusals))
 
     def _rules_of_shell(self, dialect: str, tool: str) -> Sequence[ShellRule]:
         rules = self.dialects[dialect].file.shell

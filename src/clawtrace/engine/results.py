@@ -29,8 +29,6 @@ class Result(NamedTuple):
     text: str | None
     failed: bool | None = None
     """Whether a field of the result says that the tool failed; None where none says."""
-    elsewhere: bool = False
-    """Another activation than the one that asked was given it."""
 
 
 def results(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request]) -> dict[int, Result]:
@@ -76,7 +74,7 @@ def _by_id(run: RunSpans, asked: Sequence[Request]) -> dict[int, Result]:
         for agent in (request.agent, _ANYBODY):
             first = _first_said(said.get((request.call_id, agent), ()), request, until)
             if first is not None:
-                found[request.number] = Result(first.text, first.failed, elsewhere=agent == _ANYBODY)
+                found[request.number] = Result(first.text, first.failed)
                 break
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
@@ -15,15 +16,39 @@ from clawtrace.engine.run_spans import RunSpans
 from clawtrace.engine.span import Span, merged, same_tool
 from clawtrace.model.relations import NOT_EXECUTED
 
-__all__ = ["Execution", "ExecutionsOf", "ToolCall", "ToolCalls", "background_calls", "final_answers", "tool_calls"]
+__all__ = [
+    "Execution",
+    "ExecutionWords",
+    "ExecutionsOf",
+    "ToolCall",
+    "ToolCalls",
+    "background_calls",
+    "final_answers",
+    "tool_calls",
+]
 
 _NO_EXECUTIONS = frozenset(("handoff",))
 
 Outcome = Literal["ok", "error", "blocked", "requested", "unexecuted", "unknown"]
 
 
-ExecutionsOf = Callable[[str, str], str | None]
-"""Whether a dialect writes spans for executions under a scope: ``spans``, ``none``; None where that is not known."""
+class ExecutionWords(NamedTuple):
+    """What a dialect says of the spans of executions (`DialectFile.executions`, `DialectFile.refusals`)."""
+
+    written: str | None
+    """``spans``, ``none``; None where it is not known."""
+    refusals: tuple[str, ...]
+
+    def refused(self, tool: str, result: str | None) -> bool:
+        """Return whether a result says that the framework ran no tool."""
+        if self.written != "spans" or result is None:
+            return False
+        name = re.escape(tool)
+        return any(re.match(words.replace("{tool}", name), result) for words in self.refusals)
+
+
+ExecutionsOf = Callable[[str, str], ExecutionWords]
+"""What is known of the spans of executions that a dialect writes under a scope."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -202,10 +227,9 @@ def _answered(
 ) -> dict[int, Literal["unknown", "unexecuted"] | None]:
     """Return by number what became of requests that messages answer and no span executes.
 
-    Where the instrumentation of the model call, or of an agent around it, writes a span for every execution, the answer is the
-    framework's own: an unknown tool, or arguments that do not fit. That holds inside of one activation. A result that comes in
-    with the next one, or with bare model calls, is the program's, which may have run anything without a span. What the provider
-    executes itself has no span.
+    Where the instrumentation of the model call, or of an agent around it, writes a span for every execution, and the answer is
+    what the framework says when it runs no tool, none was run. A span that is missing is not enough: tools may also be run by
+    the program that called the agent, or in a loop of its own. What the provider executes itself has no span.
     """
     writers: dict[int, set[tuple[str, str]]] = {}
     if waiting:
@@ -218,12 +242,13 @@ def _answered(
         of_call = set(writers.get(request.group, ()))
         if request.agent is not None:
             of_call.add((run.spans[request.agent].dialect, run.spans[request.agent].scope))
-        said = {executions_of(dialect, scope) for dialect, scope in of_call}
-        if request.served or ("spans" not in said and "none" in said):
+        said = [executions_of(dialect, scope) for dialect, scope in of_call]
+        written = {words.written for words in said}
+        if request.served or ("spans" not in written and "none" in written):
             found[request.number] = "unknown"
         else:
-            inside = request.agent is not None and not told[request.number].elsewhere
-            found[request.number] = "unexecuted" if "spans" in said and inside else None
+            refused = any(words.refused(request.name, told[request.number].text) for words in said)
+            found[request.number] = "unexecuted" if refused else None
     return found
 
 

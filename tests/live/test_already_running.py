@@ -287,6 +287,16 @@ class TestStoredRuns:
 
         assert (first.closed_by, second.closed_by, second.reused) == ("evidence", "evidence", False)
 
+    def test_whatever_closed_it(self, standing):
+        """What an agent does after it answered is no part of its entry: silence closes the run."""
+        standing.start(NEVER_MS)
+        standing.case("one", "slow search", more="  settle_ms: 300\n  inputs: []\n")
+        first = standing.suite.run(reuse=True)["one"]
+        second = standing.suite.run(reuse=True)["one"]
+
+        assert (first.closed_by, first.complete) == ("settled", True)
+        assert (second.closed_by, second.reused) == ("settled", False)
+
 
 class TestAfterTheClose:
     """The receiver listens as long as the campaign lasts."""

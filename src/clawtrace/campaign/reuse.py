@@ -23,7 +23,7 @@ from clawtrace.campaign.stored import StoredRun, StoredRuns, read_run, why_no_ru
 from clawtrace.config.case_file import LoadedCase
 from clawtrace.config.places import case_files
 from clawtrace.config.project import ProjectConfig, RedactionSection
-from clawtrace.runners.base import ALREADY_RAN, Inputs, InputsRequest, Runner, RunnerSettings, runner_types
+from clawtrace.runners.base import OUTLIVED, Inputs, InputsRequest, Runner, RunnerSettings, runner_types
 from clawtrace.runners.content import file_digest
 
 __all__ = [
@@ -105,8 +105,8 @@ def _stored(
         return edits.between(before, parts.get(name, ""), files.get(name))
 
     why = own.why_not(digest, parts, told) if own is not None else why_no_run(folder)
-    if own is not None and own.already_ran:
-        unknown = unknown or ALREADY_RAN
+    if own is not None and own.outlived:
+        unknown = unknown or OUTLIVED
     if unknown and not why:
         resumes = own is not None and own.data.get("execution") == plan.execution
         return (own, "its run of the same execution stands for it") if resumes else (None, unknown)
@@ -115,7 +115,7 @@ def _stored(
     if not why:
         return own, "a stored run of this campaign stands for it"
     other = found.find(digest, planned.repetition, folder.absolute())
-    if other is not None and not other.already_ran and not other.why_not(digest, parts, told):
+    if other is not None and not other.outlived and not other.why_not(digest, parts, told):
         return other, f"a run of {other.campaign.relative_to(plan.outputs)} stands for it"
     return None, why
 

@@ -48,9 +48,9 @@ class StoredRun:
         return self.campaign / "spans.duckdb"
 
     @property
-    def already_ran(self) -> bool:
-        """Whether its agent ran before its command did, as far as what closed it tells."""
-        return self.data.get("closed_by") == ClosedBy.EVIDENCE
+    def outlived(self) -> bool:
+        """Whether its agent may have run before its command did, or after it: not the command's end closed the run."""
+        return self.data.get("closed_by") in (ClosedBy.EVIDENCE, ClosedBy.SETTLED, ClosedBy.TIMEOUT)
 
     def why_not(self, fingerprint: str, parts: Mapping[str, str], told: Callable[[str, str | None], str]) -> str:
         """Return why this run cannot stand for one; empty when it can.

@@ -52,7 +52,7 @@ QUALIFY row_number() OVER (
 ) = 1
 """
 
-_VERSION = "12"
+_VERSION = "13"
 """Raised when the same raw rows give other facts for a reason outside of the dialect files."""
 
 

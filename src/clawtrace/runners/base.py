@@ -22,6 +22,7 @@ from clawtrace.runners.artifacts import Artifact
 
 __all__ = [
     "ALREADY_RAN",
+    "OUTLIVED",
     "AgentFiles",
     "Inputs",
     "InputsRequest",
@@ -40,6 +41,8 @@ __all__ = [
 
 ALREADY_RAN = "its agent already ran, and nothing tells whether it is still the same"
 """Why no stored run of an agent that already runs stands for a new one."""
+OUTLIVED = "not the end of its command closed it, so that its agent may have run before, and may be another one now"
+"""Why no such stored run stands for a new one."""
 
 Protocol = Literal["grpc", "http/protobuf", "http/json"]
 """A value of ``OTEL_EXPORTER_OTLP_PROTOCOL``."""

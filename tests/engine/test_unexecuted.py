@@ -160,6 +160,7 @@ PROOF = {
     "google-adk": ("google-adk/parallel_tools", "google-adk/tool_error"),
     "langsmith": ("langchain+langsmith/tool_error", "langchain+langsmith/graph_in_tool"),
     "logfire": ("openai-agents+logfire/tool_error",),
+    "openinference-autogen": ("autogen+openinference/unknown_tool",),
     "openinference-langchain": ("langchain+openinference+openllmetry/streaming",),
     "openinference-langchain-js": ("langchain-js+openinference/two_instrumentations",),
     "openinference-llama-index": ("llama-index+openinference/tool_error",),
@@ -199,3 +200,49 @@ def test_recordings_show_a_span_of_every_execution(dialect: str) -> None:
         at_once |= any(len(call["requested_tools"]) > 1 for call in truth["llm_calls"])
 
     assert (failed, at_once) == (True, True)
+
+
+class TestAutoGenThroughOpenInference:
+    """A refused call has a span, and each tool's span is OK, failed or not."""
+
+    def seen(self, tmp_path: Path, *dropped: str) -> list[tuple[str, str | None]]:
+        """Return the calls of the recording without what `dropped` names: AutoGen's own spans, or the results in messages."""
+        (body,) = (RECORDINGS / "autogen+openinference/unknown_tool/traces.otlp.jsonl").read_text("utf-8").splitlines()
+        request = json.loads(body)
+        for resource in request["resourceSpans"]:
+            kept = [spans for spans in resource["scopeSpans"] if spans["scope"]["name"] not in dropped]
+            resource["scopeSpans"] = kept
+            for span in (span for spans in kept for span in spans["spans"]):
+                span["attributes"] = [
+                    entry
+                    for entry in span["attributes"]
+                    if not ("messages" in dropped and entry["key"].startswith("llm.input_messages."))
+                ]
+        recording = tmp_path / "traces.otlp.jsonl"
+        recording.write_text(json.dumps(request), encoding="utf-8")
+        with Session.open() as session:
+            session.load_recordings([recording], Grouping.one_run("r"))
+            self.totals = session.query("SELECT errors FROM run_totals").rows
+            return session.query("SELECT name, outcome FROM tool_calls ORDER BY start_ns, call_no").rows
+
+    RAN = (("get_weather", "ok"), ("get_weather", "ok"))
+
+    def test_its_own_spans_say_what_failed(self, tmp_path: Path) -> None:
+        assert self.seen(tmp_path, "messages") == [("get_wether", "requested"), *self.RAN, ("lookup_order", "error")]
+
+    def test_without_them_the_results_in_messages_do(self, tmp_path: Path) -> None:
+        seen = self.seen(tmp_path, "autogen-core")
+
+        assert seen == [("get_wether", "unexecuted"), *self.RAN, ("lookup_order", "error")]
+        assert self.totals == [(1,)]
+
+    def test_without_both_it_is_unknown(self, tmp_path: Path) -> None:
+        seen = self.seen(tmp_path, "autogen-core", "messages")
+
+        assert seen == [
+            ("get_wether", "requested"),
+            ("get_weather", "unknown"),
+            ("get_weather", "unknown"),
+            ("lookup_order", "unknown"),
+        ]
+        assert self.totals == [(None,)]

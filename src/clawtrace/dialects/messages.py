@@ -133,6 +133,10 @@ def _openinference(payload: str, direction: str) -> Iterator[Message]:  # noqa: 
     for entry in _nest(payload, 2):
         message = entry.get("message", {})
         role = message.get("role")
+        results = entry.get("function")  # AutoGen's results, each a JSON text
+        if isinstance(results, dict):
+            yield role, [piece_of(loads(results[key])) for key in sorted(filter(_INDEX.fullmatch, results), key=int)]
+            continue
         calls = [entry.get("tool_call", {}) for entry in _ordered(message.get("tool_calls"))]
         texts: list[Piece] = []
         for content in _ordered(message.get("contents")):

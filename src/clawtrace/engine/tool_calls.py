@@ -208,16 +208,19 @@ def _executed(execution: Execution, request: Request | None, results: dict[int, 
     arguments, result = execution.arguments, execution.result
     if request is None and (arguments is None or not arguments.startswith('"')):
         return execution
-    call_id, name = execution.call_id, execution.name
+    call_id, name, outcome = execution.call_id, execution.name, execution.outcome
     if request is not None:
+        told = results.get(request.number, Result(None))
         arguments = request.arguments if arguments is None else arguments
-        result = results.get(request.number, Result(None)).text if result is None else result
+        result = told.text if result is None else result
+        if outcome == "unknown" and told.failed is not None:
+            outcome = "error" if told.failed else "ok"
         call_id = call_id or request.call_id
         # As the model called it; but what ran is the truth where it was another tool.
         name = request.name if name is None or same_tool(name, request.name) else name
     return ToolCall(
         execution.index, call_id, name, execution.agent, execution.turn, execution.start_ns, execution.end_ns,
-        _unwrapped(arguments), result, execution.outcome, execution.error, execution.source, execution.exit_code,
+        _unwrapped(arguments), result, outcome, execution.error, execution.source, execution.exit_code,
         execution.command,
     )  # fmt: skip
 

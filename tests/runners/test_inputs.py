@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -79,6 +80,27 @@ def test_an_edit_of_code_outside_of_the_project_is_seen(world, settings):
     assert after.digests != before
     (part,) = [name for name in before if before[name] != after.digests[name]]
     assert any("tools.py" in file for file in after.files[part])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"command": ["agent"], "inputs": ["../../../../agent"]},
+        {"command": ["agent"], "inputs": ["package:local"]},
+        {"command": ["runner", "--agent=ROOT/agent"]},
+    ],
+    ids=str,
+)
+def test_an_edit_of_what_git_ignores_in_a_named_folder_is_seen(world, settings):
+    """An agent's `.env` is ignored as a rule, and may say which model it asks."""
+    subprocess.run(["git", "init", "-q", world.root], check=True)
+    write(world.root / ".gitignore", ".env\n")
+    write(world.root / "agent/.env", "MODEL=one")
+    before = inputs_of(world, **settings).digests
+    assert inputs_of(world, **settings).digests == before
+
+    write(world.root / "agent/.env", "MODEL=another")
+    assert inputs_of(world, **settings).digests != before
 
 
 def test_the_content_of_an_installed_package_is_seen(world):

@@ -80,7 +80,9 @@ def tree(root: Path, files: Iterable[Path]) -> Tree:
     return Tree(total.hexdigest(), found)
 
 
-def files_below(root: Path, leave_out: Iterable[Path] = (), listing: ProjectListing | None = None) -> list[Path] | None:
+def files_below(
+    root: Path, leave_out: Iterable[Path] = (), listing: ProjectListing | None = None, *, ignored: bool = False
+) -> list[Path] | None:
     """Return the files below `root`: what git does not ignore, else all but the folders that hold no inputs.
 
     Results of campaigns are no inputs, in whatever folder somebody wanted them.
@@ -89,6 +91,8 @@ def files_below(root: Path, leave_out: Iterable[Path] = (), listing: ProjectList
         root: a folder.
         leave_out: absolute files and folders that are passed over, with all that is in them.
         listing: what git said of the project, which spares the question for each of a thousand folders in it.
+        ignored: whether what git ignores is among them, too, but for the folders that hold no inputs: an `.env` that an agent
+            reads is ignored as a rule.
 
     Returns:
         The files, or None when they are more than `MAX_FILES`.
@@ -98,13 +102,14 @@ def files_below(root: Path, leave_out: Iterable[Path] = (), listing: ProjectList
     if listed is not None:
         manifests = (path for path in listed if path.name == "manifest.json" and "campaigns" in path.parts[-4:-3])
         passed_over |= {kept for folder in {path.parents[3] for path in manifests} for kept in _results(folder)}
-    found: list[Path] = []
-    for path in _walked(root, passed_over) if listed is None else listed:
+    found: dict[Path, None] = {}
+    walked = _walked(root, passed_over) if listed is None or ignored else ()
+    for path in itertools.chain(listed or (), walked):
         if passed_over.isdisjoint(map(str, (real := Path(os.path.realpath(path)), *real.parents))):
-            found.append(path)
+            found[path] = None
         if len(found) > MAX_FILES:
             return None
-    return found
+    return list(found)
 
 
 def _from_git(root: Path) -> list[Path] | None:

@@ -81,9 +81,10 @@ def _matches(pattern: str, case_dir: Path) -> Iterator[Path]:
 
 
 def _below(folder: Path, leave_out: Iterable[Path]) -> list[Path] | None:
-    """Return the files of a folder that is named; of one that git ignores, or that holds no sources as a rule, all."""
+    """Return the files of a folder that is named, also those that git ignores; of one that holds no sources as a rule, all."""
     real = os.path.realpath(folder) + os.sep
-    found = files_below(folder, [path for path in leave_out if os.path.realpath(path).startswith(real)])
+    inner = [path for path in leave_out if os.path.realpath(path).startswith(real)]
+    found = files_below(folder, inner, ignored=True)
     if found == [] and not files_below(folder):
         return [file for file in folder.rglob("*") if file.is_symlink() or not file.is_dir()]
     return found

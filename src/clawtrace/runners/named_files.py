@@ -58,7 +58,7 @@ def named_by(settings: CommandSettings, request: InputsRequest, passed: Mapping[
             folders[path] = None
     too_many = False
     for folder, suffix in folders.items():
-        below = _below(folder, request)
+        below = _below(folder, request, ignored=suffix is None)
         too_many |= below is None
         for file in below or ():
             if suffix is None or file.suffix == suffix:
@@ -66,10 +66,10 @@ def named_by(settings: CommandSettings, request: InputsRequest, passed: Mapping[
     return found._replace(too_many=too_many)
 
 
-def _below(folder: Path, request: InputsRequest) -> list[Path] | None:
+def _below(folder: Path, request: InputsRequest, *, ignored: bool) -> list[Path] | None:
     """Return the files of a named folder; None where they are too many, or some of them cannot be listed."""
     try:
-        return files_below(folder, inner(folder, request))
+        return files_below(folder, inner(folder, request), ignored=ignored)
     except OSError:
         return None
 

@@ -131,7 +131,7 @@ class TestCommit:
         store.close()
         again = DuckStore(path)
 
-        assert again.announced_sessions() == [("s1", 2), ('s"2', 2)]
+        assert again.announced()[0] == [("s1", 2), ('s"2', 2)]
         assert again.record("two") == RunRecord("two", "case", session_ids=("s1", 's"2'))
         again.close()
 

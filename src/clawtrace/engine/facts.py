@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain, islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from clawtrace._collector import collector_paused
 from clawtrace._memory import give_back
 from clawtrace.dialects import Dialect
 from clawtrace.engine.completeness import ClosingSigns, Completeness
-from clawtrace.engine.normaliser import Normaliser, Rows, read_sql
+from clawtrace.engine.normaliser import Normaliser, read_sql
 from clawtrace.engine.run_facts import PLACED, RunFacts, columns, in_order
 from clawtrace.model.progress import Counted, Progress, unseen
 from clawtrace.model.query import Query
@@ -39,6 +40,8 @@ _BATCH_SPANS = 50_000
 
 _SHARED_SPANS = 5_000
 """A backlog of more is shared out among the question sides: less is not worth the planning of another batch."""
+
+_ROWS_AT_ONCE = 50_000
 
 _STATE = """
 SELECT n.run_no, n.run_id, coalesce(t.raw_rows, 0), coalesce(t.last_arrival_ns, 0), coalesce(r.written_ns, 0)
@@ -154,9 +157,14 @@ class Facts:
             stale = self._store.script(_STATE, {"normaliser": self._normaliser.digest})
             if stale:
                 sides = self._store.sides()
+                many = sum(row[2] for row in stale) > _SHARED_SPANS
+                if many:
+                    self._store.compress()
                 # Three steps: DuckDB's part, Python's part, the writing.
                 steps = Counted("computing what the spans say", 3 * sum(row[2] for row in stale), progress)
                 at_once(sides, [partial(self._replace, batch, steps) for batch in _batches(stale, len(sides))])
+                if many:
+                    self._store.compress()
 
     def _forget(self, run_ids: Sequence[str]) -> None:
         """Take back the facts of runs that are no more."""
@@ -204,7 +212,8 @@ class Facts:
         completeness = Completeness(side, normaliser.dialects, normaliser.parent_not_exported)
         steps.more(spans)
         with self._python:
-            found = self._relations(batch, rows, completeness)
+            facts = self._normaliser.facts(rows)
+            found = self._relations(batch, facts, completeness)
         steps.more(spans)
         side.script("BEGIN")
         try:
@@ -214,6 +223,7 @@ class Facts:
             side.script(read_sql("publish"))
             for relation, of_relation in found.items():
                 side.insert(relation, of_relation)
+            self._insert_messages(facts, side)
             side.script("COMMIT")
         except BaseException:
             side.script("ROLLBACK")
@@ -222,17 +232,17 @@ class Facts:
         steps.more(spans)
 
     def _relations(
-        self, batch: Sequence[tuple[Any, ...]], rows: Rows, completeness: Completeness
+        self, batch: Sequence[tuple[Any, ...]], facts: Sequence[RunFacts], completeness: Completeness
     ) -> dict[str, dict[str, tuple[str, Sequence[Any]]]]:
-        """Return the columns of what is written: every relation but `spans`, ``fact_placed`` beside it, and ``fact_state``."""
-        facts = self._normaliser.facts(rows)
+        """Return the columns of what is written: ``fact_placed``, ``fact_state``, every relation but `spans` and `messages`."""
         placed: dict[str, tuple[str, list[Any]]] = {name: (kind, []) for name, kind in PLACED.items()}
         found: dict[str, list[tuple[Any, ...]]] = {}
         for run in facts:
             for (_, values), of_spans in zip(placed.values(), run.placed(), strict=True):
                 values += of_spans
             for relation, of_run in run.rows(self._normaliser.shells).items():
-                found.setdefault(relation, []).extend(of_run)
+                if relation != "messages":
+                    found.setdefault(relation, []).extend(of_run)
         runs, state = self._runs(batch, {run.run_id: run for run in facts}, completeness)
         found["runs"] = runs
         for within in self._within.values():
@@ -244,6 +254,16 @@ class Facts:
             **{relation: columns(relation, of_relation) for relation, of_relation in found.items()},
             "fact_state": state,
         }
+
+    def _insert_messages(self, facts: Sequence[RunFacts], side: QuestionSide) -> None:
+        """Write the relation `messages`, a part at a time: a conversation that is sent again with each call has millions of rows."""
+        rows = chain.from_iterable(run.message_rows() for run in facts)
+        while True:
+            with self._python:
+                some = columns("messages", list(islice(rows, _ROWS_AT_ONCE)))
+            if not some["run_id"][1]:
+                return
+            side.insert("messages", some)
 
     def _runs(
         self, batch: Sequence[tuple[Any, ...]], facts: Mapping[str, RunFacts], completeness: Completeness

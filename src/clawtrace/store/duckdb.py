@@ -265,6 +265,15 @@ class DuckStore(QuestionSide):
             with self._writer_lock:
                 move_log(self._writer, self.path, _CHECKPOINT_BYTES)
 
+    def compress(self) -> None:
+        """Compress what a store in memory holds, as a file's checkpoint does; what is being written now waits for the next time."""
+        import duckdb
+
+        if self.path == MEMORY:
+            self._settle()
+            with self._writer_lock, contextlib.suppress(duckdb.Error):
+                self._writer.execute("CHECKPOINT")
+
     def _merge_when_small(self) -> None:
         """Let the last checkpoint merge row groups, where that takes little memory."""
         import duckdb

@@ -109,7 +109,7 @@ def connect(path: str) -> DuckDBPyConnection:
 
     try:
         path.encode()
-        return duckdb.connect(path, config=_settings())
+        return duckdb.connect(path, config=_settings(path))
     except UnicodeEncodeError as error:
         raise StoreError(f"the path of the store {path!r} is not UTF-8, as DuckDB needs it; rename it") from error
     except duckdb.Error as error:
@@ -127,13 +127,14 @@ def connect(path: str) -> DuckDBPyConnection:
         raise StoreError(f"cannot open the store {path!r}: {text.rstrip('!.')}.{hint}") from error
 
 
-def _settings() -> dict[str, str | bool | int | float | list[str]]:
+def _settings(path: str) -> dict[str, str | bool | int | float | list[str]]:
     """Return what DuckDB is told when a file is opened."""
     return {
         # The default threshold of 16 MB checkpoints in the middle of a blast: a factor of four in ingest.
         "checkpoint_threshold": "256MB",
         # Maps can be told how to be compressed only for the whole store (ADR 014); `schema.py` tells relations otherwise.
-        "force_compression": "zstd",
+        # In memory DuckDB has no zstd, and would leave the texts as they are.
+        "force_compression": "dict_fsst" if path == ":memory:" else "zstd",
         "preserve_insertion_order": "false",
         # A checkpoint that merges row groups holds all of their rows in memory, as they were before compression: 1 GB of a
         # blast's. Groups are merged when a small store is closed (`DuckStore.close`).

@@ -259,6 +259,59 @@ class TestCrews:
         assert lab.totals("llm_calls", "tool_calls") == (None, None)
 
 
+def kickoff(*tasks: list[dict[str, Any]] | None, requests: int) -> S:
+    """A crew's span of OpenInference; None: a version of CrewAI whose tasks hold no messages."""
+    used = {"prompt_tokens": 100 * requests, "completion_tokens": 10 * requests, "successful_requests": requests}
+    outputs = [{"raw": "Done."} | ({} if said is None else {"messages": said, "tool_failures": []}) for said in tasks]
+    told = {"raw": "Done.", "tasks_output": outputs, "token_usage": used}
+    return oi("crewai", "CHAIN", "k", "", "Crew.kickoff", 0, 99, output__value=told)
+
+
+def member(id: str, at: int, to: int, role: str = "desk") -> S:
+    return oi("crewai", "AGENT", id, "k", f"{role}._execute_core", at, to, agent__name=role)
+
+
+def used(id: str, parent: str, name: str, at: int, to: int, **given: str) -> S:
+    return oi("crewai", "TOOL", id, parent, f"{name}.run", at, to, tool__name=name, input__value=given)
+
+
+class TestCrewsWhoseToolsHaveSpans:
+    """The crew states a sum; its messages say how many answers the sum is of."""
+
+    OWN = (ASKS, ANSWERED, SAYS)
+
+    @pytest.mark.parametrize(("requests", "known"), [(2, 2), (1, None), (4, None)])
+    def test_a_reply_without_usage_and_what_was_used_before(self, lab: Lab, requests: int, known: int | None) -> None:
+        lab.put(kickoff([*self.OWN], requests=requests), member("a", 1, 90), used("t", "a", "pay", 10, 20))
+
+        tokens = known and 100 * known
+        assert lab.totals("llm_calls", "input_tokens", "tool_calls") == (known, tokens, 1)
+
+    @pytest.mark.parametrize(("requests", "known"), [(3, 3), (6, None)])
+    def test_two_agents_of_one_model(self, lab: Lab, requests: int, known: int | None) -> None:
+        agents = member("a", 1, 40), member("b", 50, 60, "clerk")
+        lab.put(kickoff([*self.OWN], [SAYS], requests=requests), *agents, used("t", "a", "pay", 10, 20))
+
+        assert lab.totals("llm_calls") == (known,)
+
+    @pytest.mark.parametrize(("tools", "requests", "known"), [(1, 4, 4), (1, 3, None), (1, 5, None), (1, 8, None), (0, 3, 3), (2, 4, None), (2, 5, None)])  # fmt: skip
+    def test_what_a_coworker_was_answered(self, lab: Lab, tools: int, requests: int, known: int | None) -> None:
+        """It is in no message: once more than tools ran, which two tools may have been asked for at once."""
+        lab.put(
+            kickoff([*self.OWN], requests=requests),
+            member("a", 1, 90),
+            used("d", "a", "Delegate work to coworker", 10, 50, coworker="clerk"),
+            *(used(f"t{n}", "d", "pay", 20 + n, 21 + n) for n in range(tools)),
+        )
+
+        assert lab.totals("llm_calls") == (known,)
+
+    def test_without_messages_nothing_says_so(self, lab: Lab) -> None:
+        lab.put(kickoff(None, requests=2), member("a", 1, 90), used("t", "a", "pay", 10, 20))
+
+        assert lab.totals("llm_calls", "input_tokens") == (None, None)
+
+
 RUNTIME = "autogen SingleThreadedAgentRuntime"
 
 

@@ -58,9 +58,12 @@ def _found_no_tool(part: dict[str, Any]) -> bool:
 
 
 def crewai_history(payload: str, direction: str) -> Iterator[Message]:  # noqa: ARG001
-    """CrewAI's tasks return the messages of their agent; which tools failed stands beside them, where the version has it."""
+    """CrewAI's tasks return the messages of their agent; which tools failed stands beside them, where the version has it.
+
+    They are a representation of Python, or inside of the JSON text of the crew's output.
+    """
     told: set[str] = set()
-    for task in read_repr(payload):
+    for task in json.loads(payload)["tasks_output"] if payload.startswith("{") else read_repr(payload):
         if any("Action Input:" in (text_of(message.get("content")) or "") for message in task["messages"]):
             raise ValueError("tools were called in prose")
         asked: dict[str | None, Piece] = {}

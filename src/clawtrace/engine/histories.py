@@ -53,7 +53,7 @@ def histories(run: RunSpans) -> Histories:
                 call, result = parts.get(part.call_id, (None, None))
                 parts[part.call_id] = (part, result) if part.type == "tool_call" else (call, part)
         at_work = [] if agents is None else agents.at_work(index)
-        if _contradicts(run, index, at_work):
+        if agents is not None and _contradicts(run, index, agents.inside(index), agents.tools(index)):
             contradicted.add(index)
             continue
         if len(at_work) != 1 or not said:
@@ -74,13 +74,20 @@ class _Agents:
     def __init__(self, run: RunSpans) -> None:
         self._run = run
         self._agents = self._sorted("agent")
+        self._tools = self._sorted("tool")
         self._calls = self._sorted("llm", "tool")
 
     def at_work(self, index: int) -> Sequence[int]:
         """Return the agents whose conversation it is; none where spans tell of model calls and tools there."""
-        if self._inside(self._calls, index):
-            return []
+        return [] if self._inside(self._calls, index) else self.inside(index)
+
+    def inside(self, index: int) -> Sequence[int]:
+        """Return the agents that work inside of it, itself among them."""
         return [index] if self._run.spans[index].kind == "agent" else self._inside(self._agents, index)
+
+    def tools(self, index: int) -> Sequence[int]:
+        """Return the tool spans inside of it."""
+        return self._inside(self._tools, index)
 
     def _sorted(self, *kinds: str) -> list[int]:
         indices = (index for kind in kinds for index in self._run.kinds.get(kind, ()))
@@ -93,11 +100,13 @@ class _Agents:
         return found[first : bisect_left(found, self._run.leave[index], key=enter.__getitem__)]
 
 
-def _contradicts(run: RunSpans, index: int, agents: Sequence[int]) -> bool:
+def _contradicts(run: RunSpans, index: int, agents: Sequence[int], tools: Sequence[int]) -> bool:
     """Return whether a span may state another number of model calls than its agents made.
 
-    Each answer is in the conversation, but those of an agent that another one called. A sum that may include what was used
-    before may also count what agents share once for each of them: believed is what cannot be twice as much.
+    Each answer is in the conversation, but those of an agent that another one called. Where tools have spans, such an agent
+    was answered once more than it ran tools, unless it ran several, which may have been asked for together: then it is not
+    known. Where they have none: a sum that may include what was used before may also count what agents share once for each
+    of them; believed is what cannot be twice as much.
     """
     span, said = run.spans[index], run.said(index, "output")
     stated = span.rollup_llm_calls
@@ -107,8 +116,14 @@ def _contradicts(run: RunSpans, index: int, agents: Sequence[int]) -> bool:
         return span.rollup_cumulative
     answers = len({part.message_no for part in said if part.role == "assistant"})
     known = set(agents)
-    elsewhere = sum(run.agent[agent] in known for agent in agents)
+    elsewhere = [agent for agent in agents if run.agent[agent] in known]
+    elsewhere += [tool for tool in tools if run.spans[tool].emits == "agent"]
     if not elsewhere:
         return stated != answers
-    least = answers + elsewhere
-    return stated < least or (span.rollup_cumulative and stated >= 2 * least)
+    if not tools:
+        least = answers + len(elsewhere)
+        return stated < least or (span.rollup_cumulative and stated >= 2 * least)
+    ran = {agent: {run.group[tool] for tool in tools if run.agent[tool] == agent} for agent in elsewhere}
+    return any(len(groups) > 1 for groups in ran.values()) or stated != answers + sum(
+        1 + len(groups) for groups in ran.values()
+    )

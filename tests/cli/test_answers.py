@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 SECOND = 1_000_000_000
 
 
@@ -61,7 +62,9 @@ def test_to_inspect_an_empty_recording_is_no_success(invoke, tmp_path, arguments
     result = invoke("inspect", "empty", *arguments)
 
     assert result.exit_code == 3
-    assert ("no span: nothing was received." if arguments else "There is no run.") in result.stderr
+    assert (
+        "no span: nothing was received." if arguments else "There is no run: what was given holds no span."
+    ) in result.stderr
 
 
 def test_a_failed_model_call_is_one_number(invoke, recording) -> None:
@@ -88,3 +91,11 @@ def test_a_duration_that_leaves_spans_out_says_both(invoke, recording, tmp_path)
     assert (
         "The run took 790 ms, over 500 ms; the whole trace, with infrastructure spans that do not count, took" in judged
     )
+
+
+def test_a_tool_that_does_not_exist_is_shown_as_not_run(invoke) -> None:
+    """No count of calls has it, so that a line of its own says that the model asked for it."""
+    result = invoke("inspect", RECORDINGS / "pydantic-ai/unknown_tool", "--run-per-dir")
+
+    assert result.exit_code == 0
+    assert "asked for and not run: " in result.stdout

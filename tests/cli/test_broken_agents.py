@@ -64,7 +64,8 @@ def test_an_agent_that_ends_badly_is_red(evaluated):
     asked = {name: [(one["type"], one["status"]) for one in run["assertions"]] for name, run in runs.items()}
     assert asked["with_spans"] == [("tool_was_called", "pass"), ("status_is", "fail")]
     assert asked["hangs"] == [("tool_was_called", "skip"), ("status_is", "fail")]
-    assert "The run ended as `timed_out`, `success` asked for." in ended.output
+    assert "The run ended as `timed_out`, `success` asked for.\n" in ended.output
+    assert "The run ended as `failed`, `success` asked for. The agent exited with code 3." in ended.output
 
 
 def test_an_end_that_is_meant_is_not_red(evaluated):
@@ -133,7 +134,10 @@ def test_more_runs_than_a_plan_can_hold_are_refused(evaluated):
     ended, _ = evaluated("--repeat", "100000000", a=(WITH_SPANS, {}))
 
     assert ended.exit_code == 2
-    assert "100000000 runs, and a campaign has at most 200000" in ended.output
+    assert (
+        "1 case × 1 model × 100,000,000 repetitions are 100,000,000 runs, and a campaign has at most 200,000"
+        in ended.output
+    )
 
 
 def test_nobody_knows_how_a_recording_ended(invoke, tmp_path):

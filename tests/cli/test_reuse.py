@@ -263,7 +263,7 @@ class TestWhatIsNotKnown:
         place.write_text(place.read_text().replace("{{case_dir}}/../../../agents", str(outside)))
         project.undeclared("a", "b")
         project.eval()
-        assert "`inputs: [../../../agents]` in `runner`, complete, would declare it" in told(project, "--dry-run")
+        assert "list all of it in the case's `runner`, as in `inputs: [../../../agents]`" in told(project, "--dry-run")
         (outside / "main.py").write_text("raise SystemExit(1)")
 
         assert project.eval("--case", "a")["a", 1][0] is False

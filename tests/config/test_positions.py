@@ -262,6 +262,14 @@ class TestCaseProblems:
             "`title`, `models`, `case_selection`, `thresholds`, `quarantine_tags`, `openclaw`, `metadata`. Did you mean `case_selection`?"
         ]
 
+    def test_a_key_of_the_project_file_is_sent_there(self, files):
+        """Not to the nearest key of this place, which means something else."""
+        files.suite()
+        files.case("a", text=CASE_WITH.format(runner="type: command\n  command: x\n  telemetry_env: {langsmith: on}"))
+
+        (problem,) = files.problems()
+        assert "telemetry_env` stands at the top of clawtrace.yaml, and has no effect here" in problem
+
     def test_runner_settings_are_checked_where_they_are_written(self, files):
         """A wrong setting is reported in the file and line that gave it: profile, override or case."""
         files.suite("models: [{model_id: m}]\n")
@@ -283,13 +291,13 @@ class TestCaseProblems:
             "or 'http/json'",
             "configs/run_profiles/p.yaml:6:22: `model_overrides.m.grace_seconds` must be a number, found 'soon'",
             "configs/run_profiles/p.yaml:6:28: `model_overrides.m.timeout_secs` is a setting of no runner type; known are "
-            "`artifacts`, `command`, `cwd`, `env`, `grace_seconds`, `input`, `inputs`, `leftover_may_be_killed`, "
-            "`leftover_seconds`, `logs`, `pass_env`, `run_id`, `scaffold`, `setup`, `setup_timeout_seconds`, `stdin`, `store`, "
-            "`telemetry`, `timeout_seconds`, `traces`. Did you mean `timeout_seconds`?",
+            "`agent`, `artifacts`, `command`, `cwd`, `env`, `grace_seconds`, `input`, `inputs`, `leftover_may_be_killed`, "
+            "`leftover_seconds`, `logs`, `pass_env`, `run_id`, `scaffold`, `settle_ms`, `setup`, `setup_timeout_seconds`, "
+            "`stdin`, `store`, `telemetry`, `timeout_seconds`, `traces`. Did you mean `timeout_seconds`?",
             "configs/cases/a/test.yaml:6:3: `runner.command` is required",
             "configs/cases/a/test.yaml:7:3: `runner.comand` is not a known key; known are `timeout_seconds`, `command`, "
-            "`env`, `pass_env`, `cwd`, `stdin`, `input`, `setup`, `setup_timeout_seconds`, `scaffold`, `telemetry`, "
-            "`grace_seconds`, `leftover_seconds`, `inputs`, `leftover_may_be_killed`, `artifacts`, `logs`. Did you mean "
+            "`env`, `pass_env`, `cwd`, `stdin`, `input`, `setup`, `setup_timeout_seconds`, `scaffold`, `agent`, "
+            "`settle_ms`, `telemetry`, `grace_seconds`, `leftover_seconds`, `inputs`, `leftover_may_be_killed`, `artifacts`, `logs`. Did you mean "
             "`command`?",
             "configs/cases/a/test.yaml:8:12: `runner.env.A` must be text, found true. Put it in quotes.",
         ]

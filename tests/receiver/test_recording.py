@@ -280,7 +280,7 @@ class TestForeignForms:
     def test_it_is_named(self, load, tmp_path, name):
         """A recording in another form of traces is named, with what to do; an agent's log is not spoken of."""
         (tmp_path / "traces.json").write_text(json.dumps(FOREIGN[name], indent=1))
-        with pytest.raises(InputError, match=rf"is not OTLP: this is {name.strip()}, not OTLP: ..") as caught:
+        with pytest.raises(InputError, match=rf"cannot be read: this is {name.strip()}, not OTLP: ..") as caught:
             load(tmp_path / "traces.json")
 
         assert "--log" not in str(caught.value)

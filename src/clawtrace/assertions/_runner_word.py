@@ -27,7 +27,7 @@ class RunnerWord(Assertion):
         found = f"r.{self.column}"
         return Query(
             f"""
-SELECT r.run_id AS run_id, {found} AS found,
+SELECT r.run_id AS run_id, {found} AS found, r.agent_exit_code AS exit_code,
        CASE WHEN {found} IS NULL THEN NULL WHEN {found} = :wanted THEN TRUE ELSE FALSE END AS holds,
        CASE WHEN {found} IS NULL THEN FALSE ELSE TRUE END AS final,
        CASE WHEN {found} IS NULL THEN 'runs.{self.column}' ELSE NULL END AS missing

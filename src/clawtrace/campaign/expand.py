@@ -14,6 +14,7 @@ from clawtrace.config.case_file import LoadedCase
 from clawtrace.config.suite import ModelConfig, RunProfile
 from clawtrace.config.suite_file import LoadedSuite
 from clawtrace.errors import UsageError
+from clawtrace.report.figures import amount
 from clawtrace.runners.base import RunnerSettings
 
 __all__ = ["MOST_RUNS", "Plan", "PlannedRun", "expand", "profile_fingerprint"]
@@ -107,8 +108,9 @@ def expand(
     number_of_runs = len(listed) * len(chosen) * times
     if number_of_runs > MOST_RUNS:
         raise UsageError(
-            f"{len(chosen)} cases × {len(listed)} models × {times} repetitions are {number_of_runs} runs, and a campaign has at "
-            f"most {MOST_RUNS}: ask for fewer repetitions, or split the suite"
+            f"{amount(len(chosen), 'case')} × {amount(len(listed), 'model')} × {amount(times, 'repetition')} are "
+            f"{amount(number_of_runs, 'run')}, and a campaign has at most {MOST_RUNS:,}: ask for fewer repetitions, or split "
+            "the suite"
         )
     runs = [
         _planned(suite, case, model, number) for model in listed for case in chosen for number in range(1, times + 1)

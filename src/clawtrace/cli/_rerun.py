@@ -89,6 +89,10 @@ def _split(where: str) -> tuple[Path, str | None]:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    if path.is_dir():
+        raise UsageError(
+            f"{str(path)!r} is a folder: name a file of results in it, as in {str(path / 'report.json')!r}."
+        )
     try:
         results = json.loads(path.read_text(encoding="utf-8"))
         known = results["schema"] == "clawtrace.results/1"
@@ -231,10 +235,14 @@ def _print(told: Sequence[_Told], path: Path, *, where_to_ask: str, alone: bool)
         if alone and len(told) == 1 and one.again is not None:
             _print_whole(one, one.again, where_to_ask, paper)
     words = [one.word for one in told]
-    counted = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+    counted = ", ".join(_counted(words.count(word), word) for word in dict.fromkeys(words))
     click.echo(
         f"{len(told)} verdict{'' if len(told) == 1 else 's'} of {path}: {counted or 'nothing to rerun'}", err=True
     )
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {'differ' if word == 'differs' and number != 1 else word}"
 
 
 def _print_whole(one: _Told, again: Rerun, where_to_ask: str, paper: Paper) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,7 @@ def _print_runs(runs: Sequence[Mapping[str, Any]], trees: Mapping[str, Sequence[
 
 def _say_that_nothing_is_there(runs: Sequence[Mapping[str, Any]]) -> None:
     if not runs:
-        click.echo("There is no run.", err=True)
+        click.echo("There is no run: what was given holds no span.", err=True)
     else:
         what = f"The run {runs[0]['run_id']!r} has no" if len(runs) == 1 else "None of the runs has a"
         click.echo(f"{what} span: nothing was received.", err=True)
@@ -100,10 +101,18 @@ def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], paper: Paper) -
         _print_totals(run, paper)
     for line in run["reconciliation"] or ():
         paper.paragraph(line, first="  counted: ", indent="    ", style="dim")
+    if unused := _not_run(run["tool_calls"] or ()):
+        paper.paragraph(unused, first="  asked for and not run: ", indent="    ")
     if run["closed_by"] is None:
         paper.paragraph("open: more spans may come", indent="  ", style="yellow")
     for reason in run["incomplete_because"] or ():
         paper.paragraph(_sentence(reason), first="  incomplete: ", indent="    ", style="yellow")
+
+
+def _not_run(calls: Sequence[Mapping[str, Any]]) -> str:
+    """Return the tools that a model asked for and that are known not to have run, each with how often."""
+    asked = Counter(call["name"] or "a tool without a name" for call in calls if call["outcome"] == "unexecuted")
+    return ", ".join(name if number == 1 else f"{name} ({number} times)" for name, number in asked.items())
 
 
 def _print_totals(run: Mapping[str, Any], paper: Paper) -> None:

@@ -146,8 +146,16 @@ def _unknown_key(name: str, model: type[BaseModel] | None) -> tuple[str, str]:
     later: Mapping[str, str] = getattr(model, "not_supported_yet", {})
     if name in later:
         return f"is not supported yet: {later[name]}", ""
+    if _of_the_project(name, model):
+        return "stands at the top of clawtrace.yaml, and has no effect here", ""
     known = [field.alias or key for key, field in model.model_fields.items()]
     return "is not a known key; known are " + ", ".join(f"`{key}`" for key in known), did_you_mean(name, known)
+
+
+def _of_the_project(name: str, model: type[BaseModel]) -> bool:
+    from clawtrace.config.project import ProjectConfig
+
+    return model is not ProjectConfig and name in ProjectConfig.model_fields
 
 
 def _model_at(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel] | None:

@@ -195,7 +195,7 @@ def _no_trace_hint(
     ended = _end(*ends[0]) if ends else ""
     return (
         f"Nothing arrived at all. {ended}Usual causes{' otherwise' if ended else ''}: no exporter is configured or it "
-        "points elsewhere (print what we set with `clawtrace env`, and what `telemetry_env` can switch on), the SDK is "
+        "points elsewhere (`clawtrace env` prints what is set, and what `telemetry_env` can switch on), the SDK is "
         "disabled (OTEL_SDK_DISABLED), or the agent ended without flushing its exporter."
     )
 

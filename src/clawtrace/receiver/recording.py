@@ -254,8 +254,9 @@ class _Loader:
                     self._read.so_far(content)
         except NotOtlpError as reason:
             if file.named:
-                hint = "" if isinstance(reason, ForeignTraceError) else "; give an agent's own log with --log"
-                raise InputError(f"`{name}` is not OTLP: {reason}{hint}") from None
+                if isinstance(reason, ForeignTraceError):
+                    raise InputError(f"`{name}` cannot be read: {reason}") from None
+                raise InputError(f"`{name}` is not OTLP: {reason}; give an agent's own log with --log") from None
             self.report.passed_over.append((name, str(reason)))
             return False
         except OSError as error:

@@ -47,7 +47,7 @@ def unmatched(entries: Sequence[str], case_dir: Path, homes: Sequence[Path]) -> 
                 )
         elif not any(True for _ in _matches(entry, case_dir)):
             yield Unmatched(
-                position, f"{entry!r} matches no file beside the case file: what it should name is not watched"
+                position, f"{entry!r} matches no file beside the case file: correct the path, or leave it out"
             )
 
 

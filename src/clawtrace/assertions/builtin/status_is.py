@@ -40,4 +40,6 @@ class StatusIs(RunnerWord):
         found = outcome.row["found"]
         if found is None:
             return f"How the run ended is unknown, `{self.status}` asked for: nobody ran it here."
-        return f"The run ended as `{found}`, `{self.status}` asked for."
+        code = outcome.row["exit_code"]
+        why = f" The agent exited with code {code}." if found == "failed" and code else ""
+        return f"The run ended as `{found}`, `{self.status}` asked for.{why}"

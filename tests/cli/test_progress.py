@@ -16,6 +16,7 @@ from click.testing import Result
 from tests.cli.conftest import PROGRAM, clean_environment
 
 from clawtrace.cli import _progress
+from clawtrace.session import Session
 
 CHECKS = "assertions: [{type: tool_was_called, tool: get_weather}, {type: no_span_errors}]"
 
@@ -137,3 +138,18 @@ def test_a_terminal_shows_it_after_two_seconds(recording: Path, tmp_path: Path) 
 
     assert process.returncode == 0
     assert b"get_weather" in out
+
+
+@pytest.mark.parametrize(("flags", "trees"), [((), 1), (("--quiet",), 0)])
+def test_a_tree_that_nobody_is_shown_is_not_read(
+    invoke: Callable[..., Result], recording: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], trees: int
+) -> None:
+    read: list[str] = []
+    tree = Session.tree
+    monkeypatch.setattr(Session, "tree", lambda self, run_id: read.append(run_id) or tree(self, run_id))
+    Path("checks.yaml").write_text("assertions: [{type: tool_not_invoked, tool: get_weather}]", encoding="utf-8")
+
+    result = invoke("eval", "--traces", recording, "--assertions", "checks.yaml", *flags)
+
+    assert result.exit_code == 1, result.output
+    assert len(read) == trees

@@ -99,8 +99,10 @@ def gate_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def trees_of(session: Session, results: Sequence[RunResult]) -> dict[str, list[SpanNode]]:
-    """Return the span trees that failures are shown in: of the first runs with something that did not pass."""
+def trees_of(session: Session, results: Sequence[RunResult], *, quiet: bool) -> dict[str, list[SpanNode]]:
+    """Return the span trees that failures are shown in: of the first runs with something that did not pass; none if `quiet`."""
+    if quiet:
+        return {}
     shown = [result.run_id for result in results if any(verdict.evidence for verdict in result.not_passed())]
     if len(shown) > _MOST_TREES:
         click.echo(

@@ -98,7 +98,7 @@ class RunsThatAre(NamedTuple):
 
 
 def judge_runs(
-    there: RunsThatAre, assertions: str, profile: str | None, gate: Gate, *, shows_passes: bool
+    there: RunsThatAre, assertions: str, profile: str | None, gate: Gate, *, shows_passes: bool, quiet: bool
 ) -> CampaignReport:
     """Return the report on runs that are there.
 
@@ -108,6 +108,7 @@ def judge_runs(
         profile: id or path of the evaluation profile that says what hooks may do.
         gate: what the exit code is computed by.
         shows_passes: whether anybody reads the spans of what passed.
+        quiet: whether nobody reads the spans of what did not.
 
     Raises:
         ConfigError: every problem of the files.
@@ -131,7 +132,7 @@ def judge_runs(
             hooks=asked.hooks,
             evidence_of_passes=shows_passes,
         )
-        trees = trees_of(session, results)
+        trees = trees_of(session, results, quiet=quiet)
     spent = (time.perf_counter() - began) * 1000
     source = there.source(assertions, asked.project.root)
     return CampaignReport.gated(None, started, results, gate, trees=trees, duration_ms=spent, source=source)

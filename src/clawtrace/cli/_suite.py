@@ -160,7 +160,7 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
             return _nothing_to_run(decisions)
         with progress() as listener:
             done = execute(plan, session, os.environ, listener, decisions=decisions, budget=budget)
-        trees = trees_of(session, done.results)
+        trees = trees_of(session, done.results, quiet=output.quiet)
     for sentence in [*done.blind_spots, *_told_stale(done)]:
         click.echo(f"warning: {sentence}", err=True)
     report = _report_of(plan, done, gate, trees, session.clean)

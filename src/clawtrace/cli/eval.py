@@ -78,5 +78,7 @@ def command(
     profile, suite_flags = suite_flags.evaluation_profile, suite_flags._replace(evaluation_profile=None)
     if suite_flags.given():
         raise click.UsageError(f"{', '.join(suite_flags.given())} belongs to --suite; recordings have no such thing.")
-    report = judge_runs(there, assertions, profile, gate, shows_passes=output.shows_passes or out is not None)
+    report = judge_runs(
+        there, assertions, profile, gate, shows_passes=output.shows_passes or out is not None, quiet=output.quiet
+    )
     return finish(report, output, folder=out)

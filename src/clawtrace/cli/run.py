@@ -98,6 +98,6 @@ def _judge(session: Session, wrapped: WrappedRun, started: datetime, spent: floa
     from clawtrace.report.base import CampaignReport
 
     results = [wrapped.result]
-    trees = trees_of(session, results)
+    trees = trees_of(session, results, quiet=output.quiet)
     report = CampaignReport.gated(None, started, results, Gate(), trees=trees, duration_ms=spent)
     return finish(report, output, to_stderr=True)

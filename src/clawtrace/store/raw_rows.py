@@ -69,7 +69,7 @@ class RawRows:
         if group.rows >= _LARGE_GROUP or self._rows + group.rows >= _MANY_ROWS or journal.size >= _MANY_BYTES:
             return False
         for batch in (group.spans, group.logs):
-            if found := problem(batch):
+            if len(batch) and (found := problem(batch)):
                 raise StoreError(f"cannot write to the store {self._path!r}: {found}")
         if not self._store_id:
             self._begin()

@@ -6,10 +6,12 @@ Haystack's agents through OpenInference, CrewAI's tasks through OpenLLMetry, and
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from building import Lab, S
+from building import SDK, Lab, S, asks, chat, says, tool
+from building import answered as reads
 from instrumented import oi
 
 TOOLS = "SELECT name, arguments, result, outcome, source FROM tool_calls ORDER BY call_no"
@@ -74,6 +76,20 @@ class TestOneAgent:
         assert lab.totals(*USAGE) == (2, 200, 20, 1)
         assert lab.rows(TOOLS) == [("pay", '{"eur":5}', "paid", "ok", "message")]
         assert (lab.rows(ANSWER), lab.rows(AGENTS)) == ([("Done.",)], [("desk",)])
+
+    @pytest.mark.parametrize("kept", ["mn", "t", "mtn"])
+    def test_a_call_that_spans_in_another_trace_record_too_is_one(self, lab: Lab, kept: str) -> None:
+        """A callback's spans, or those of another thread, hang below nothing of the agent's."""
+        elsewhere = [
+            chat("m", at=5, **{"gen_ai.output.messages": asks(("c1", "pay", {"eur": 5}))}),
+            tool("t", at=12, tool="pay", **{"gen_ai.tool.call.id": "c1"}),
+            chat("n", at=20, **{"gen_ai.input.messages": reads("c1", "paid"), "gen_ai.output.messages": says("Done.")}),
+        ]
+        spans = [replace(span, scope=SDK, trace=f"{2:032x}") for span in elsewhere if span.id in kept]
+        lab.put(pipeline(PAID), haystack("a", "p", PAID), *spans)
+
+        assert lab.rows("SELECT name, call_id FROM tool_calls") == [("pay", "c1")]
+        assert lab.totals("tool_calls") == (1,)
 
     def test_what_it_was_given_is_not_its_work(self, lab: Lab) -> None:
         """Messages before its own replies tell of other runs."""

@@ -55,7 +55,7 @@ QUALIFY row_number() OVER (
 ) = 1
 """
 
-_VERSION = "13"
+_VERSION = "14"
 """Raised when the same raw rows give other facts for a reason outside of the dialect files."""
 
 

@@ -128,7 +128,9 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     waiting = [request for request in waiting if request.number not in gone]
     answered = _answered(run, [request for request in waiting if request.number in told], told, executions_of)
     found += [_requested(request, told.get(request.number), answered) for request in waiting]
-    found += [_told(call, run) for call in conversations.calls]
+    # What spans in another place tell of, too, is one call.
+    known = {(call.call_id, call.name) for call in found if call.call_id is not None}
+    found += [_told(one, run) for one in conversations.calls if (one.call.call_id, one.call.name) not in known]
     # `found` has executions first and requests in order: a stable sort keeps both orders among equal starts.
     found.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
     unseen = any(call.outcome is None for call in found) or went_unseen(

@@ -226,3 +226,19 @@ class TestTheSameCallbacks:
         assert lab.rows("SELECT arguments FROM tool_calls WHERE outcome = 'ok' ORDER BY 1") == [
             ('{"n": 1}',), ('{"n": 2}',), ('{"n": 3}',)
         ]  # fmt: skip
+
+
+OTHERWISE = (
+    {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "Oslo"}]}])},
+    {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "f"}]}])},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("tokens", [100, None], ids=["the same tokens", "tokens on one side"])
+@pytest.mark.parametrize("answer", OTHERWISE, ids=["another answer", "a tool asked for"])
+def test_calls_that_were_answered_otherwise_may_be_two(lab: Lab, tokens: int | None, answer: dict[str, str]) -> None:
+    """Two parallel calls of one model, each recorded by another instrumentation: nothing is said for sure."""
+    paris = {"gen_ai.output.messages": OTHERWISE[0]["gen_ai.output.messages"].replace("Oslo", "Paris")}
+    lab.put(told("framework", 1, 0, 9, tokens, **paris), told("sdk", 1, 1, 8, **answer))
+
+    assert lab.totals(*USAGE) == (None, None, None)

@@ -152,7 +152,10 @@ def _alike(mine: Sequence[_Call], theirs: Sequence[_Call], shared: bool) -> tupl
     found = _pairs(mine, theirs, _used, _may_be_one)
     found += _pairs(*_rest(mine, theirs, found), attrgetter("answer"), _no_other_tokens)
     failures = _pairs(mine, theirs, attrgetter("failed"), _no_other_tokens)
-    return (found + failures, []) if shared or _all_of_one_side(mine, theirs, found) else ([], found)
+    if not (shared or _all_of_one_side(mine, theirs, found)):
+        return [], found
+    certain, doubtful = _by_answer(found)
+    return certain + failures, doubtful
 
 
 def _in_part(mine: Sequence[_Call], theirs: Sequence[_Call], shared: bool) -> tuple[_Pairs, _Pairs]:
@@ -165,7 +168,7 @@ def _in_part(mine: Sequence[_Call], theirs: Sequence[_Call], shared: bool) -> tu
     as_many = len(answered[0]) == len(answered[1])
     some_usage = not any(all(call.silent for call in side) for side in answered)
     if (as_many or some_usage) and _all_of_one_side(mine, theirs, found):
-        return found, []
+        return _by_answer(found)
     return [], found + (_pairs(*_rest(*answered, found), _any_key, _no_other_answer) if shared else [])
 
 
@@ -196,6 +199,13 @@ def _pairs(
             taken |= {id(call), id(other)}
             pairs.append((call, other))
     return pairs
+
+
+def _by_answer(pairs: _Pairs) -> tuple[_Pairs, _Pairs]:
+    """Return the pairs of which both sides do not say different things, and those of which they do."""
+    differ = [_say_otherwise(*pair) for pair in pairs]
+    agreeing = [pair for pair, other in zip(pairs, differ, strict=True) if not other]
+    return agreeing, [pair for pair, other in zip(pairs, differ, strict=True) if other]
 
 
 def _rest(mine: Sequence[_Call], theirs: Sequence[_Call], pairs: _Pairs) -> tuple[list[_Call], list[_Call]]:
@@ -243,6 +253,13 @@ def _no_other_tokens(one: _Call, other: _Call) -> bool:
 
 def _no_other_answer(one: _Call, other: _Call) -> bool:
     return _may_be_one(one, other) and (not one.answer or not other.answer or one.answer == other.answer)
+
+
+def _say_otherwise(one: _Call, other: _Call) -> bool:
+    """Return whether both recorded what was answered, and not the same: no text of one is in the other's, or one asked for tools."""
+    if not one.answer or not other.answer:
+        return bool((one.answer and not one.asked and other.asked) or (other.answer and not other.asked and one.asked))
+    return one.answer not in other.answer and other.answer not in one.answer
 
 
 def _untold(one: _Call, other: _Call) -> bool:

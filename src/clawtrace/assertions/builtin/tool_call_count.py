@@ -10,6 +10,7 @@ from pydantic import model_validator
 from clawtrace.assertions._apart import apart, still_open, tool_calls_apart
 from clawtrace.assertions._attempts import attempts_evidence, counted_attempts, describe_attempts
 from clawtrace.assertions._bounds import Count, Counted, bounds_of, check_count, decide_sql, plural, words
+from clawtrace.assertions._handoffs import HANDED_OVER, handed_over, handoff_words, has_handoff
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.matchers import Matcher
 from clawtrace.model.query import Query, Resolve, Scalar
@@ -75,6 +76,8 @@ class ToolCallCount(Assertion):
         # Calls that become one are still one: no call, or at least one, is decided by the first.
         first_decides = bounds["max"] == 0 if "max" in bounds else bounds["min"] <= 1
         waits = "1 = 0" if first_decides else f"{decided} AND {still_open('h.run_id')}"
+        if self.tool:
+            waits = f"({waits}) OR (h.high = 0 AND {has_handoff('h.run_id')})"
         sure = "g.ok + g.failed + g.blocked + g.unclear" + ("" if self.tool else " + g.nameless")
         params: dict[str, Scalar] = dict(bounds)
         return Query(
@@ -97,14 +100,24 @@ WHERE g.has_trace = 1
         )
 
     def details(self) -> Query:
-        """Return the calls that stay apart."""
-        return Query(tool_calls_apart(_NAMED.replace("r.name", "c.name") if self.tool else _ANY))
+        """Return the calls that stay apart; of a tool also the names that only handed over to another agent."""
+        if not self.tool:
+            return Query(tool_calls_apart(_ANY))
+        calls = tool_calls_apart(_NAMED.replace("r.name", "c.name"))
+        return Query(
+            f"""
+SELECT a.run_id AS run_id, a.scope AS scope, a.n AS n, NULL AS name FROM ({calls}) AS a
+UNION ALL
+SELECT b.run_id AS run_id, NULL AS scope, 0 AS n, b.name AS name FROM ({HANDED_OVER}) AS b
+"""
+        )
 
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
         """Keep the answer; it is final when enough calls stay apart to decide it."""
         bounds, sure = self._bounds, apart(details)
         final = sure > bounds["max"] if "max" in bounds else sure >= bounds["min"]
-        return Outcome(row["run_id"], bool(row["holds"]), final, row["missing"] or "", row)
+        outcome = Outcome(row["run_id"], bool(row["holds"]), final, row["missing"] or "", row)
+        return handed_over(outcome, [one for one in details if one["name"]], self.tool) if self.tool else outcome
 
     def evidence(self) -> Query:
         """Return the calls that count, by start."""
@@ -127,7 +140,7 @@ WHERE g.has_trace = 1
         if row["high"] is None:
             return f"{what} at least {named}, {asked}; whether other calls were made cannot be known."
         if not row["nameless"]:
-            return f"{what} {named}, {asked}."
+            return f"{what} {named}, {asked}.{handoff_words(outcome)}"
         nameless = plural(row["nameless"], "call") + " without a name"
         if self.tool:
             return f"{what} {named}, and perhaps in {nameless}, {asked}."

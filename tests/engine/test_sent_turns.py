@@ -56,6 +56,16 @@ def test_a_turn_without_its_entry(lab: Lab, entry: dict[str, object]) -> None:
     assert not looked_at(lab).whole
 
 
+def test_a_turn_that_failed_may_be_sent_again(lab: Lab) -> None:
+    """A client tries again with the same traceparent: the first try's entry is here, and nothing of the second one."""
+    lab.put(*turn(1), *turn(2, error="500"), record=RECORD)
+    assert not looked_at(lab).whole
+
+    again = [replace(span, id=f"{span.id}b", parent="agent2b" if span.id == "c2" else "post2b" if span.id == "agent2" else span.parent) for span in turn(2)]  # fmt: skip
+    lab.put(*again, record=RECORD)
+    assert looked_at(lab).whole
+
+
 def test_a_proxy_between(lab: Lab) -> None:
     """A proxy that exports elsewhere has put a span of its own between: the agent's root has a remote parent in that trace."""
     lab.put(*turn(1), *turn(2, parent="proxy", flags=REMOTE), record=RECORD)

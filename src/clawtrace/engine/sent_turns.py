@@ -78,14 +78,15 @@ class SentTurns:
     def are_here(self) -> bool:
         """Return whether an ended entry span of each turn is here, and has the agent's work below it, or is it.
 
-        An entry without any tells of a request that was only the way to the agent, or that was answered before it worked.
+        An entry without any tells of a request that was only the way to the agent, or that was answered before it worked; one
+        that failed, of a request that the client may have sent again with the same context.
         """
         run = self._run
         work = sorted(run.enter[index] for kind in _WORK for index in run.kinds.get(kind, ()))
 
         def has_work(entry: int) -> bool:
             below = bisect_right(work, run.leave[entry]) > bisect_right(work, run.enter[entry])
-            return below or run.spans[entry].kind == "agent"
+            return not run.spans[entry].failed and (below or run.spans[entry].kind == "agent")
 
         return all(any(map(has_work, entries)) for entries in self._entries)
 

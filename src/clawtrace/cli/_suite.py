@@ -167,7 +167,9 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
     report = report._replace(reuse=grounds_of_reuse(plan, decisions))
     code = finish(report, output, folder=plan.folder)
     if done.interrupted:
-        click.echo(f"interrupted: exit {_INTERRUPTED}; the same command runs what is missing", err=True)
+        click.echo(
+            f"interrupted, so that the exit code is {_INTERRUPTED}: the same command runs what is missing", err=True
+        )
         return _INTERRUPTED
     return code
 

@@ -26,6 +26,9 @@ assertions:
   - {type: tool_not_invoked, tool: get_weather, description: Weather is not asked for here.}
 """
 
+THREE = ("delegation", "one_tool", "tool_error_retry")
+"""Recordings of pydantic-ai."""
+
 
 @pytest.fixture
 def one_tool(recordings: Path) -> Path:
@@ -362,7 +365,8 @@ class TestStore:
 
         path = tmp_path / "spans.duckdb"
         with Session.open(path) as session:
-            session.load_recordings([recordings / "pydantic-ai"], Grouping.run_per_dir())
+            folders = [recordings / "pydantic-ai" / name for name in THREE]
+            session.load_recordings(folders, Grouping.run_per_dir())
         return path
 
     def test_inspect_and_query_read_it(self, store, invoke) -> None:
@@ -405,7 +409,8 @@ class TestQuery:
         """Ask the recordings of pydantic-ai."""
 
         def call(sql: str, *args: str):
-            return invoke("query", sql, "--traces", recordings / "pydantic-ai", "--run-per-dir", *args)
+            folders = [of for name in THREE for of in ("--traces", recordings / "pydantic-ai" / name)]
+            return invoke("query", sql, *folders, "--run-per-dir", *args)
 
         return call
 

@@ -70,7 +70,9 @@ def test_a_field_is_described_in_words():
     assert (fields["expected"].type, fields["expected"].required) == ("list of text", True)
     assert (fields["mode"].type, fields["mode"].default) == ("ordered or path", "ordered")
     assert fields["severity"].common
-    assert {field.name: field.type for field in reference(TYPES["tool_call"]).fields}["count"] == "mapping of min, max"
+    assert {field.name: field.type for field in reference(TYPES["tool_call"]).fields}["count"] == (
+        "whole number or mapping of min, max"
+    )
     assert {field.name: field.type for field in reference(TYPES["tool_sequence"]).fields}["steps"] == (
         "list of (text or list of these or mapping of any_order or mapping of optional or mapping of repeat, min, max)"
     )

@@ -102,7 +102,7 @@ def test_version(invoke) -> None:
         (["--nope"], "error: No such option '--nope'"),
         (["env", "--protocol", "carrier-pigeon"], "error: Invalid value for '--protocol'"),
         (["explain"], "error: Missing argument 'TYPE'"),
-        (["query"], "error: Missing argument 'SQL'"),
+        (["query"], "error: Give one SELECT, or --verdict"),
         (["eval"], "error: Give --suite to run agents, or --traces or --store with --assertions"),
         (["eval", "--suite", "a", "--assertions", "b"], "error: --suite runs agents"),
         (["eval", "--traces", "."], "error: --assertions is missing"),

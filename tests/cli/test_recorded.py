@@ -374,15 +374,15 @@ class TestStore:
         runs = json.loads(invoke("inspect", "--store", store, "--json").stdout)["runs"]
         rows = invoke("query", "SELECT run_id FROM runs ORDER BY run_id", "--store", store, "--format", "csv").stdout
 
-        assert [run["run_id"] for run in runs] == ["delegation", "one_tool", "tool_error_retry"]
-        assert rows.split() == ["run_id", "delegation", "one_tool", "tool_error_retry"]
+        assert [run["run_id"] for run in runs] == ["delegation", "one_tool", "tool_error_retry", "unknown_tool"]
+        assert rows.split() == ["run_id", "delegation", "one_tool", "tool_error_retry", "unknown_tool"]
 
     @pytest.mark.usefixtures("store")
     def test_the_projects_store_is_the_default(self, invoke, tmp_path) -> None:
         """Without --store the one of clawtrace.yaml is read."""
         (tmp_path / "clawtrace.yaml").write_text("store: {url: spans.duckdb}\n")
 
-        assert len(json.loads(invoke("inspect", "--json").stdout)["runs"]) == 3
+        assert len(json.loads(invoke("inspect", "--json").stdout)["runs"]) == 4
 
     def test_a_project_store_that_is_not_there_is_a_mistake(self, invoke, tmp_path) -> None:
         """A store that does not exist is not created: exit 2."""

@@ -22,7 +22,7 @@ def test_what_cannot_be_installed_is_listed_or_fails(tmp_path: Path, required: s
         **os.environ, "PATH": str(tmp_path), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path), "PIP_CONFIG_FILE": os.devnull,
         "CLAWTRACE_OPENCLAW_CACHE": str(tmp_path / "cache"), "CLAWTRACE_REQUIRE": required,
     }  # fmt: skip
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / "test_openclaw.py")]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--full", str(HERE / "test_openclaw.py")]
     done = subprocess.run(command, cwd=HERE.parents[1], env=environment, capture_output=True, text=True, timeout=120)
 
     assert (done.returncode, line in done.stdout) == (code, True), done.stdout

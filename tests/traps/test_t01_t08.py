@@ -220,7 +220,7 @@ UNASKABLE = {
     "t07 both": ("{type: model_used, expected: gpt-4o, not_expected: opus}", "takes `expected` or `not_expected`, not both: write two assertions"),
     "t08 mode": ("{type: tool_sequence, mode: stric, expected: [a]}", "'stric' is not valid; valid: ordered, strict, contains. Did you mean `strict`?"),
     "t08 span type": ("{type: per_span_budget, max_tokens: 1, span_type: llms}", "'llms' is not valid; valid: llm, tool, agent"),
-    "t08 no bound": ("{type: llm_call_count}", "needs at least one of `min` or `max`"),
+    "t08 no bound": ("{type: llm_call_count}", "needs at least one of `count`, `min` or `max`"),
     "t08 no budget": ("{type: trace_token_budget}", "needs at least one of `max_input_tokens`"),
     "t08 inverted": ("{type: tool_call_count, min: 3, max: 1}", "`min` (3) is greater than `max` (1)"),
 }  # fmt: skip

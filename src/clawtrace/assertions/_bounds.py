@@ -38,7 +38,8 @@ Amount = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 def need_one_of(model: BaseModel, *names: str) -> None:
     """Refuse a model that sets none of `names`."""
     if all(getattr(model, name) is None for name in names):
-        listed = " or ".join(f"`{name}`" for name in names)
+        *first, last = (f"`{name}`" for name in names)
+        listed = f"{', '.join(first)} or {last}" if first else last
         raise PydanticCustomError(
             "bounds", "needs at least one of {names}: without it nothing is asked", {"names": listed}
         )

@@ -34,7 +34,7 @@ COMMANDS = {
     "diff": "Compare two runs: tools, calls, tokens, cost, time, tree.",
     "compare": "Compare two campaigns: what got worse, with statistics.",
     "baseline": "Keep a campaign as a baseline, and check later ones against it.",
-    "query": "Ask recorded or stored runs in SQL.",
+    "query": "Ask recorded or stored runs in SQL, or rerun a verdict.",
     "assertions": "List the assertion types.",
     "explain": "Explain one assertion type: meaning, fields, example.",
     "dialects": "List the instrumentations that clawtrace reads, and what each can record.",

@@ -52,7 +52,7 @@ class TestShort:
             assert:
               - rann: x
               - llm_call_count: {mim: 3}
-              - llm_call_count: 3
+              - trace_token_budget: 3
               - tool_not_invoked: [a]
               - tool_not_invoked: a
                 no_span_errors: true
@@ -66,7 +66,8 @@ class TestShort:
         assert found[0].startswith("2:5: `assert.0.rann` unknown assertion type 'rann'; `clawtrace assertions` lists")
         assert found[1].startswith("3:22: `assert.1.llm_call_count.mim` unknown field `mim`; valid: ")
         assert any(
-            line.startswith("4:21: `assert.2.llm_call_count` `llm_call_count` takes a mapping of") for line in found
+            line.startswith("4:25: `assert.2.trace_token_budget` `trace_token_budget` takes a mapping of")
+            for line in found
         )
         assert "5:23: `assert.3.tool_not_invoked` must be text, found the list ['a']; put it in quotes" in found
         assert (

@@ -44,7 +44,7 @@ def test_results_that_are_numbered_by_part_are_of_no_call(lab: Lab) -> None:
     """`get_weather_1` asks for Paris, behind a text; `get_weather_1` among the results is London's."""
     asks = message("assistant", LOOK, call("get_weather", 1, "Paris"), call("get_weather", 2, "London"))
     told = message("user", result("get_weather", 0, 21), result("get_weather", 1, 15))
-    lab.put(agent("a"), model("m", 10, [GO], asks), model("n", 20, [GO, asks, told], json.loads(says("Done."))[0]))
+    lab.put_sdk(agent("a"), model("m", 10, [GO], asks), model("n", 20, [GO, asks, told], json.loads(says("Done."))[0]))
 
     assert lab.rows(RESULTS) == [('{"city":"Paris"}', None), ('{"city":"London"}', None)]
     assert lab.totals("tool_calls") == (2,)

@@ -53,7 +53,14 @@ def test_both_forms_are_one(form: str, tmp_path: Path) -> None:
             "gen_ai.output.messages": as_sent([{"role": "assistant", "parts": [{"type": "text", "content": "It is 21."}]}]),
         }),
     ]  # fmt: skip
-    request = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {"name": "test"}, "spans": spans}]}]}
+    request = {
+        "resourceSpans": [
+            {
+                "resource": {},
+                "scopeSpans": [{"scope": {"name": "opentelemetry.instrumentation.openai_v2"}, "spans": spans}],
+            }
+        ]
+    }
     path = tmp_path / "traces.json"
     path.write_text(json.dumps(request), encoding="utf-8")
     with Session.open() as session:

@@ -75,7 +75,7 @@ def test_no_trace_is_not_green(run) -> None:
     assert "SKIP  " in done.stderr
     assert "there is no trace of this run" in done.stderr
     for told in (done, unjudged):
-        assert told.stderr.count("print what we set with `clawtrace env`, ") == 1
+        assert told.stderr.count("`clawtrace env` prints what is set, ") == 1
         assert "tokens ?" not in told.stderr
     assert (unjudged.returncode, broken.returncode) == (0, 7)
     assert "The agent ended as `failed` (exit code 7): begin with what it wrote on standard error." in broken.stderr

@@ -104,6 +104,7 @@ def variants():
 
 
 @pytest.mark.full
+@pytest.mark.timeout(900)
 def test_every_query_runs_against_the_contracts_tables_alone(facts):
     """Against empty tables with exactly the contract's columns each text is valid, and answers nothing."""
     facts.load({})

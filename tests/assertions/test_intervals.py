@@ -2,6 +2,7 @@
 
 import itertools
 
+import pytest
 from assertion_facts import DuckFacts, join, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,6 +48,7 @@ LIMIT = st.none() | st.integers(0, 40)
 
 @settings(max_examples=200, deadline=None)
 @given(runs=st.lists(CALLS, min_size=1, max_size=5), limits=st.tuples(LIMIT, LIMIT, LIMIT).filter(any))
+@pytest.mark.full
 def test_a_token_budget_is_decided_where_every_value_of_the_unknown_tokens_agrees(runs, limits):
     """Unknown tokens of answered calls are tried as none and as very many; usage of failed calls counts when known."""
     names = ("max_input_tokens", "max_output_tokens", "max_total_tokens")
@@ -87,6 +89,7 @@ PRICES = st.lists(st.none() | st.integers(0, 50), min_size=1, max_size=4)
 
 @settings(max_examples=150, deadline=None)
 @given(runs=st.lists(PRICES, min_size=1, max_size=5), limit=st.integers(0, 100))
+@pytest.mark.full
 def test_a_cost_is_decided_where_every_price_of_the_unpriced_calls_agrees(runs, limit):
     """Costs in cents: unpriced calls are tried as free and as very dear; with no price at all the run only warns."""
     ids = [f"run{place}" for place in range(len(runs))]

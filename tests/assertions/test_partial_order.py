@@ -266,6 +266,7 @@ def test_unknown_facts_are_decided_only_where_every_completion_agrees(asked, cal
 
 @settings(max_examples=60, deadline=None)
 @given(QUESTIONS, CALLS, CALLS)
+@pytest.mark.full
 def test_a_final_answer_is_never_contradicted_by_more_calls(asked, calls, later):
     """Whatever calls arrive later, a verdict that was final stays."""
     _, (before, after) = answers(asked, [calls, calls + later])

@@ -93,6 +93,7 @@ assertions:
 
 
 @pytest.mark.parametrize(("rate", "code"), [("0.6", 0), ("0.7", 1)])
+@pytest.mark.full
 def test_repetitions_are_judged_by_their_rate(program, tmp_path, rate: str, code: int) -> None:
     """The agent leaves its search out every third time; two of three are enough where 0.6 is asked for."""
     count = tmp_path / "count"

@@ -84,6 +84,7 @@ def test_long_trees_are_folded_and_counted(invoke, pair, tmp_path) -> None:
     assert sum(int(step.split()[1]) for step in shown) > 10
 
 
+@pytest.mark.full
 def test_runs_of_stores(program, pair, tmp_path) -> None:
     """Ids name runs of a store; two stores, one for each side, work as well."""
     (tmp_path / "checks.yaml").write_text("assertions: [{type: no_span_errors}]\n")

@@ -212,6 +212,7 @@ def test_a_reader_that_leaves_is_no_fault() -> None:
 
 
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+@pytest.mark.full
 def test_standard_streams_that_are_closed(closed, tmp_path) -> None:
     """`clawtrace … >&-`: the command does its work and has its own exit code; no file it opens takes the stream's place."""
     program = Path(sys.executable).parent / "clawtrace"

@@ -71,6 +71,7 @@ SQL = "SELECT run_id, name, n, 1.50::DECIMAL(4,2) AS d FROM run_tools ORDER BY r
 
 class TestAskedTheOwner:
     @pytest.mark.parametrize("form", ["table", "csv", "json"])
+    @pytest.mark.full
     def test_query_prints_the_same_whoever_holds_the_store(self, holder, invoke, store, form) -> None:
         """The owner's answer and the file's own are one text."""
         process = holder("receive")
@@ -82,6 +83,7 @@ class TestAskedTheOwner:
         assert "one_tool" in asked.stdout
 
     @pytest.mark.parametrize("flags", [[], ["--json"], ["--run-id", "delegation", "--explain"]])
+    @pytest.mark.full
     def test_inspect_prints_the_same_whoever_holds_the_store(self, holder, invoke, store, flags) -> None:
         process = holder("receive")
         asked = invoke("inspect", "--store", store, *flags)

@@ -69,6 +69,7 @@ def check_all(ended, results: Path) -> None:
     assert ended.exit_code == 3  # for the probes
 
 
+@pytest.mark.full
 def test_every_verdict_of_recordings_comes_again(invoke, judged) -> None:
     """Of a recording of a delegation, an assertion of every type and some within an agent or a turn."""
     results = judged("--traces", str(RECORDINGS / "google-adk/delegation"), "--run-per-dir")
@@ -110,6 +111,7 @@ def test_a_verdict_names_what_decided_and_its_sql_can_be_pasted(invoke, judged) 
     assert json.loads(invoke("query", one_agent["sql"], *where, "--json").stdout) != again["verdicts"][0]["row"]
 
 
+@pytest.mark.full
 def test_what_differs_is_said(invoke, judged) -> None:
     """Another status, or SQL that answers otherwise, is exit code 1; where every verdict asked for comes again it is 0."""
     results = judged("--traces", str(RECORDINGS / "pydantic-ai/one_tool"), "--run-per-dir")

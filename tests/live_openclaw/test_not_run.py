@@ -16,6 +16,7 @@ HERE = Path(__file__).parent
     ("required", "code", "line"),
     [("", 0, "2  this machine lacks OpenClaw: "), ("openclaw", 1, "CLAWTRACE_REQUIRE names 'openclaw'")],
 )
+@pytest.mark.full
 def test_what_cannot_be_installed_is_listed_or_fails(tmp_path: Path, required: str, code: int, line: str) -> None:
     """Without Node and without a package index the live test is listed as not run; where it is required, it fails."""
     environment = {

@@ -86,13 +86,20 @@ def test_generated_documents_are_as_the_code_says():
     assert kept - pages.keys() == set()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/first-case.md", "docs/relations.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        *(pytest.param(page, marks=pytest.mark.full) for page in ("docs/first-case.md", "docs/relations.md")),
+    ],
+)
 def test_the_commands_of_a_page_run(tmp_path: Path, page: str):
     """A reader who pastes the commands, one block after the other, sees each succeed, or fail where the page says so."""
     run_the_blocks((ROOT / page).read_text(), tmp_path)
 
 
 @pytest.mark.needs("curl")
+@pytest.mark.full
 def test_the_commands_for_an_agent_that_already_runs(tmp_path: Path):
     """The same of that page, with ports that are free here and an exporter that is not waited for: all but the last pass."""
     text = (ROOT / "docs/already-running.md").read_text()

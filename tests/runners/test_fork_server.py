@@ -48,6 +48,7 @@ def test_one_server_for_all_commands() -> None:
     assert server_pid() == before
 
 
+@pytest.mark.full
 def test_a_server_that_was_killed_is_replaced() -> None:
     """The next command starts as if nothing had happened."""
     before = server_pid()

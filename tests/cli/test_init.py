@@ -83,13 +83,13 @@ def test_an_agent_without_spans_is_told_why(program: Program, tmp_path: Path):
 
 
 def test_a_command_that_breaks_shows_its_last_words(program: Program, tmp_path: Path):
-    """What a shell says of a missing program is shown, once, before what else may be the cause."""
+    """A program that is missing is named, in the shell's words, and nothing is written."""
     done = program("init", "--yes", "--command", "no-such-program-anywhere")
 
-    assert done.returncode == 3
-    assert done.stdout.count("no-such-program-anywhere: not found") == 1
-    assert "ended as `failed`" in done.stdout
-    assert "The agent ended as `failed` (exit code 127): begin with what it wrote on standard error." in done.stdout
+    assert done.returncode == 4
+    assert done.stdout == ""
+    assert "the agent did not start" in done.stderr
+    assert done.stderr.count("no-such-program-anywhere: not found") == 1
     assert [*tmp_path.iterdir()] == []
 
 

@@ -35,13 +35,17 @@ class Budget:
         return self._max_cost is not None or self._max_tokens is not None
 
     def add(self, result: RunResult) -> None:
-        """Count what a run took that was just run: lower bounds where not everything is known."""
+        """Count what a run took that was just run.
+
+        A cost counts with its upper bound where there is one, so that a limit is kept, and else with its lower bound.
+        """
         totals = result.totals
         with self._lock:
             self._runs += 1
-            self._cost += totals.get("cost_low") or 0.0
+            cost_high = totals.get("cost_high")
+            self._cost += (totals.get("cost_low") or 0.0) if cost_high is None else cost_high
             self._tokens += sum(totals.get(f"{side}_tokens_low") or 0 for side in ("input", "output"))
-            self._without_cost += totals.get("cost_high") is None
+            self._without_cost += cost_high is None
             self._without_tokens += any(totals.get(f"{side}_tokens") is None for side in ("input", "output"))
 
     def spent(self) -> str:

@@ -218,6 +218,7 @@ class _Bytes:
         self._total = sum(self._sizes.values()) if len(self._sizes) == len(files) else 0
         self._before = 0
         self._progress = progress
+        progress("reading recordings", 0, self._total)
 
     def so_far(self, content: IO[bytes]) -> None:
         """Take note of what was read of a file."""

@@ -26,6 +26,7 @@ from clawtrace.campaign.events import (
     RunWaiting,
 )
 from clawtrace.campaign.expand import Plan, PlannedRun
+from clawtrace.campaign.interrupts import interrupts
 from clawtrace.campaign.late import mark_what_grew
 from clawtrace.campaign.manifest import note_finished, write_manifest
 from clawtrace.campaign.one_run import (
@@ -183,7 +184,7 @@ class _Execution:
         if missing:
             self._refuse(missing)
         else:
-            with preparing(self._context.session) if self._to_start() else nullcontext():
+            with interrupts(self._interrupt), preparing(self._context.session) if self._to_start() else nullcontext():
                 self._work()
             self._context.session.stop_receiving()
             stale = mark_what_grew(self.plan, self._context.session)
@@ -222,7 +223,8 @@ class _Execution:
         pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="run")
         futures = [pool.submit(self._work_through) for _ in range(threads)]
         try:
-            self._wait(futures)
+            for future in concurrent.futures.as_completed(futures):
+                future.result()
         except BaseException:
             self._halted = self._halted or "the campaign was ended"
             self._queue = iter(())
@@ -231,17 +233,13 @@ class _Execution:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _wait(self, futures: list[concurrent.futures.Future[None]]) -> None:
-        try:
-            for future in concurrent.futures.as_completed(futures):
-                future.result()
-        except KeyboardInterrupt:
-            self._interrupted = self._is_cut_short = True
-            self._halted = "interrupted"
-            self._tell(Interrupted(self._at_work))
-            self._context.stop.set()
-            for future in concurrent.futures.as_completed(futures):
-                future.result()
+    def _interrupt(self) -> None:
+        if self._interrupted:
+            raise KeyboardInterrupt
+        self._interrupted = self._is_cut_short = True
+        self._halted = "interrupted"
+        self._tell(Interrupted(self._at_work))
+        self._context.stop.set()
 
     def _work_through(self) -> None:
         """Take one run after the other, in the order of the plan, as places become free."""

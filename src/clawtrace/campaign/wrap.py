@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from clawtrace.campaign.ended import asked_of_the_end
+from clawtrace.campaign.interrupts import interrupts
 from clawtrace.campaign.one_run import CampaignSession
 from clawtrace.campaign.preparing import preparing
 from clawtrace.config.assertion_list import AssertionList
@@ -100,7 +97,7 @@ def run_command(
     stop = StopSignal()
     with preparing(session):
         try:
-            with _interrupts(stop):
+            with interrupts(_Interrupts(stop)):
                 end = supervise(spec, stop)
         except RunnerError as error:
             session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
@@ -166,22 +163,14 @@ def _shell_code(end: ProcessEnd) -> int:
     return end.exit_code if end.exit_code is not None else 1
 
 
-@contextmanager
-def _interrupts(stop: StopSignal) -> Iterator[None]:
+class _Interrupts:
     """Leave the first Ctrl-C of a terminal to the command; end the command on any other."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    left = 1 if os.isatty(0) else 0
 
-    def interrupted(_number: int, _frame: FrameType | None) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            stop.set()
+    def __init__(self, stop: StopSignal) -> None:
+        self._stop = stop
+        self._left = 1 if os.isatty(0) else 0
 
-    before = signal.signal(signal.SIGINT, interrupted)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    def __call__(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            self._stop.set()

@@ -56,11 +56,11 @@ imports: $(DEV) ## Check that imports point downward only
 
 pytest: $(DEV) ## Run the tests of the first tier
 	@$(BIN)/python -m compileall -q src
-	$(IN_VENV) pytest -n auto
+	$(IN_VENV) pytest -n auto --dist loadfile
 
 test-full: $(DEV) ## Run all tests of both tiers (at most 40 minutes), property tests for longer
 	@$(BIN)/python -m compileall -q src
-	$(IN_VENV) pytest -n auto --full
+	$(IN_VENV) pytest -n auto --dist loadfile --full
 
 coverage: $(DEV) ## Run all tests and show which lines they did not reach
 	$(IN_VENV) coverage run -m pytest --full

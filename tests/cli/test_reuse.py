@@ -279,9 +279,9 @@ class TestWhatIsNotKnown:
         project.undeclared("b")
         project.eval()
         assert reused(project.eval()) == {"a"}
-        assert "1 stored run not reused: what code its agent loads is not declared; `inputs: [../../../" in told(
-            project
-        )
+        summary = told(project)
+        assert "1 stored run not reused: what code its agent loads is not declared; " in summary
+        assert "list all of it in the case's `runner`, as in `inputs: [../../../agents]`" in summary
 
     def test_in_ci_only_when_it_is_asked_for(self, project):
         """A cache of yesterday's outputs makes no pipeline green by itself."""

@@ -12,6 +12,8 @@ from clawtrace.engine import facts, normaliser, span_rows
 from clawtrace.engine.normaliser import Normaliser, Rows
 from clawtrace.engine.run_facts import RunFacts
 from clawtrace.engine.span import Span
+from clawtrace.errors import StoreError
+from clawtrace.model.relations import RELATIONS
 from clawtrace.receiver.recording import Grouping
 from clawtrace.session import Session
 from clawtrace.store.question_side import QuestionSide
@@ -44,8 +46,8 @@ def test_spans_read_in_combinations_are_those_read_one_by_one(monkeypatch: pytes
     assert few == many
     assert [span.sid for span in many] == list(range(len(many)))
     assert {span.source for span in many} == {"otlp", "log"}
-    told = {name for span in many for name, value in span._asdict().items() if value not in (None, False, "")}
-    assert len(told) > 40  # so that neither half of the facts is read as nothing
+    known = {name for span in many for name, value in span._asdict().items() if value not in (None, False, "")}
+    assert len(known) > 40  # so that neither half of the facts is read as nothing
 
 
 def test_one_batch_is_computed_while_the_next_one_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,3 +89,49 @@ def test_one_batch_is_computed_while_the_next_one_is_read(monkeypatch: pytest.Mo
 
     assert len(come) >= 6
     assert come[0] != come[1]
+
+
+def told(session: Session) -> dict[str, list[str]]:
+    """Return every relation's rows, in one order."""
+    return {name: sorted(map(str, session.query(f"SELECT * FROM {name}").dicts())) for name in RELATIONS}
+
+
+def as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every run be a large one."""
+    monkeypatch.setattr(facts, "_BATCH_SPANS", 1)
+    monkeypatch.setattr(facts, "_SHARED_SPANS", 0)
+    monkeypatch.setattr(span_rows, "_PAGE", 3)
+
+
+def test_a_large_run_says_what_a_small_one_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Payloads read by pages and messages written apart make no row differ."""
+    some = [path for path in RECORDINGS if path.parts[-3] in ("pydantic-ai", "langchain+openinference", "claude-code")]
+    with Session.open() as session:
+        loaded(session, some)
+        small = told(session)
+    as_large(monkeypatch)
+    with Session.open() as session:
+        loaded(session, some)
+        large = told(session)
+
+    assert large == small
+    assert all(small[name] for name in ("spans", "messages", "llm_calls", "tool_calls"))
+
+
+def test_messages_that_an_interrupted_writing_left_are_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a large run are written before its other facts: what ends in between leaves them alone in the store."""
+    as_large(monkeypatch)
+    read = facts.read_sql
+    with Session.open() as session:
+        loaded(session, RECORDINGS[:1])
+        monkeypatch.setattr(facts, "read_sql", lambda name: "SELECT nothing" if name == "publish" else read(name))
+        with pytest.raises(StoreError):
+            session.evaluate(session.run_ids(), [])
+        monkeypatch.setattr(facts, "read_sql", read)
+        again = told(session)
+    with Session.open() as session:
+        loaded(session, RECORDINGS[:1])
+        at_once = told(session)
+
+    assert again == at_once
+    assert at_once["messages"]

@@ -17,6 +17,7 @@ from memory_sink import MemorySink
 from otlp_messages import RUN, as_json, logs, metrics, record, span, traces
 
 from clawtrace.errors import InputError
+from clawtrace.receiver import recording_files
 from clawtrace.receiver.foreign_traces import foreign_form
 from clawtrace.receiver.recording import Grouping, LoadReport, load_recordings
 from clawtrace.store.duckdb import DuckStore
@@ -63,8 +64,12 @@ FORMS = {
 }
 
 
-@pytest.fixture
-def load(sink):
+@pytest.fixture(params=["short", "long"])
+def load(sink, request, monkeypatch):
+    """Reads recordings in each of the two ways: as short ones, and as what follows in one that is long."""
+    if request.param == "long":
+        monkeypatch.setattr(recording_files, "_MANY_BYTES", 0)
+
     def run(*paths, grouping: Grouping | None = None, stdin: bytes | None = None) -> LoadReport:
         source = None if stdin is None else io.BytesIO(stdin)
         return load_recordings([Path(path) for path in paths], grouping or Grouping(), sink, environ={}, stdin=source)
@@ -419,6 +424,7 @@ class TestGrouping:
 
         (tmp_path / "large.json").write_text(json.dumps(as_json(A)))
         monkeypatch.setattr("clawtrace.receiver.recording_files.json.loads", full)
+        monkeypatch.setattr("clawtrace.receiver.recording_files._is_spans", full)
 
         with pytest.raises(InputError, match=r"large\.json` does not fit into memory"):
             load(tmp_path)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
 
 from clawtrace.errors import QueryError, StoreError
 from clawtrace.model.query import BoundRelation, Query
+from clawtrace.store.arrow import rows_table
 from clawtrace.store.duckdb import DuckStore
 
 VALUES = """
@@ -143,3 +145,16 @@ def test_a_statement_that_the_engine_refuses_is_a_store_error(store: DuckStore) 
     for sql in ("SELECT nothing FROM nowhere", "SELECT error('no ' || range) FROM range(3)"):
         with pytest.raises(StoreError, match=r"refused a statement: .*(nowhere|no 0)"):
             store.columns(sql)
+
+
+def test_arrays_are_freed_when_nobody_refers_to_them() -> None:
+    """Without the collector, which is kept away where values are made in masses: no array is part of a cycle."""
+    gc.collect()
+    gc.disable()
+    try:
+        for values in (["a", None], [1, None], [0.5, None], [True, None]):
+            kind = {str: "text", int: "bigint", float: "double", bool: "boolean"}[type(values[0])]
+            rows_table({"column": (kind, values)})
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -44,7 +44,7 @@ def canonical(arguments: str | None) -> str | None:
 def without_contradictions(parts: Sequence[Part]) -> list[Part]:
     """Return the parts of a payload, without those call ids that its calls and results contradict."""
     found = list(parts)
-    if all(part.call_id is None for part in parts):
+    if _is_plain(parts):
         return found
     earlier: set[str] = set()
     for calls, results in _rounds(parts):
@@ -57,6 +57,22 @@ def without_contradictions(parts: Sequence[Part]) -> list[Part]:
                 found[at] = found[at]._replace(call_id=None)
         earlier |= {call_id for call_id in ids - doubtful if call_id is not None}
     return found
+
+
+def _is_plain(parts: Sequence[Part]) -> bool:
+    """Return whether each id is that of one call and of results behind it, and none may count parts: nothing can contradict it."""
+    asked: set[str] = set()
+    for part in parts:
+        call_id = part.call_id
+        if call_id is None:
+            continue
+        if part.type == "tool_call":
+            if call_id in asked or (part.name and call_id.startswith(part.name)):
+                return False
+            asked.add(call_id)
+        elif part.type == "tool_call_response" and call_id not in asked:
+            return False
+    return True
 
 
 def _rounds(parts: Sequence[Part]) -> Iterator[tuple[list[int], list[int]]]:

@@ -65,7 +65,7 @@ def parse_messages(form: str, payload: str, direction: str) -> list[Part]:
 
 def _clean(value: Any) -> str | None:
     """Return what a payload holds where text belongs as text that every store takes: half a surrogate pair is replaced."""
-    text = text_of(value)
+    text = value if type(value) is str else text_of(value)
     return text if text is None or text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -19,7 +19,7 @@ from clawtrace._memory import give_back
 from clawtrace.dialects import Dialect
 from clawtrace.engine.completeness import ClosingSigns, Completeness
 from clawtrace.engine.normaliser import Normaliser, read_sql
-from clawtrace.engine.run_facts import PLACED, RunFacts, columns, in_order
+from clawtrace.engine.run_facts import PLACED, RunFacts, columns, in_order, message_rows
 from clawtrace.model.progress import Counted, Progress, unseen
 from clawtrace.model.query import Query
 from clawtrace.model.run import RunRecord
@@ -42,6 +42,12 @@ _SHARED_SPANS = 5_000
 """A backlog of more is shared out among the question sides: less is not worth the planning of another batch."""
 
 _ROWS_AT_ONCE = 50_000
+
+_PUBLISHED = "SELECT 1 FROM fact_state WHERE run_id IN (SELECT run_id FROM fact_runs) LIMIT 1"
+_PUBLISHED_IN_PART = f"""
+SELECT 1 WHERE EXISTS ({_PUBLISHED}) OR EXISTS (FROM messages WHERE run_id IN (SELECT run_id FROM fact_runs))
+"""
+"""Messages are there alone where a process ended before it had written all facts of its runs."""
 
 _STATE = """
 SELECT n.run_no, n.run_id, coalesce(t.raw_rows, 0), coalesce(t.last_arrival_ns, 0), coalesce(r.written_ns, 0)
@@ -214,22 +220,38 @@ class Facts:
         with self._python:
             facts = self._normaliser.facts(rows)
             found = self._relations(batch, facts, completeness)
+        messages = chain.from_iterable([message_rows(run.run_id, run.spans) for run in facts])
+        del facts
         steps.more(spans)
+        is_large = spans > _SHARED_SPANS
+        if is_large:
+            # DuckDB keeps what a transaction is given until it ends: of millions of messages, as much as all else takes.
+            self._unpublish(side, _PUBLISHED_IN_PART)
+            give_back()
+            self._insert_messages(messages, side)
+        if spans > _BATCH_SPANS:  # one long run
+            self._store.compress()
+            give_back()
         side.script("BEGIN")
         try:
-            if side.script("SELECT 1 FROM fact_state WHERE run_id IN (SELECT run_id FROM fact_runs) LIMIT 1"):
-                side.script(read_sql("unpublish"))
+            if not is_large:
+                self._unpublish(side, _PUBLISHED)
             side.load("fact_placed", found.pop("fact_placed"))
             side.script(read_sql("publish"))
-            for relation, of_relation in found.items():
-                side.insert(relation, of_relation)
-            self._insert_messages(facts, side)
+            for relation in list(found):
+                side.insert(relation, found.pop(relation))
+            self._insert_messages(messages, side)
             side.script("COMMIT")
         except BaseException:
             side.script("ROLLBACK")
             raise
         _let_go(side, spans)
         steps.more(spans)
+
+    def _unpublish(self, side: QuestionSide, published: str) -> None:
+        """Take back what is there of the facts of a batch."""
+        if side.script(published):
+            side.script(read_sql("unpublish"))
 
     def _relations(
         self, batch: Sequence[tuple[Any, ...]], facts: Sequence[RunFacts], completeness: Completeness
@@ -241,8 +263,7 @@ class Facts:
             for (_, values), of_spans in zip(placed.values(), run.placed(), strict=True):
                 values += of_spans
             for relation, of_run in run.rows(self._normaliser.shells).items():
-                if relation != "messages":
-                    found.setdefault(relation, []).extend(of_run)
+                found.setdefault(relation, []).extend(of_run)
         runs, state = self._runs(batch, {run.run_id: run for run in facts}, completeness)
         found["runs"] = runs
         for within in self._within.values():
@@ -255,9 +276,8 @@ class Facts:
             "fact_state": state,
         }
 
-    def _insert_messages(self, facts: Sequence[RunFacts], side: QuestionSide) -> None:
+    def _insert_messages(self, rows: Iterator[tuple[Any, ...]], side: QuestionSide) -> None:
         """Write the relation `messages`, a part at a time: a conversation that is sent again with each call has millions of rows."""
-        rows = chain.from_iterable(run.message_rows() for run in facts)
         while True:
             with self._python:
                 some = columns("messages", list(islice(rows, _ROWS_AT_ONCE)))

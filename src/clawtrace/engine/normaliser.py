@@ -22,8 +22,9 @@ from clawtrace.engine.layers import with_layers
 from clawtrace.engine.logs import Completed, complete_rows
 from clawtrace.engine.run_facts import RunFacts
 from clawtrace.engine.run_spans import RunSpans
+from clawtrace.engine.shared_parts import SharedParts
 from clawtrace.engine.span import Span
-from clawtrace.engine.span_rows import read_spans
+from clawtrace.engine.span_rows import read_spans, take_payloads
 from clawtrace.engine.tool_calls import ExecutionWords
 from clawtrace.model.model_names import bare_model_name
 from clawtrace.store.question_side import QuestionSide
@@ -39,9 +40,6 @@ _DAY_NS = 86_400_000_000_000
 
 _KNOWN_TOOLS = 1_000
 """Tools of which it is kept whether they are shells: more than a batch has."""
-
-_SHORT_PAYLOAD = 64
-"""A payload of so many characters is kept as it is."""
 
 _TWICE = """
 SELECT 1 FROM otel_traces WHERE run_no IN (SELECT run_no FROM fact_runs)
@@ -158,31 +156,25 @@ class Normaliser:
 
     def _runs(self, rows: Rows) -> Iterator[RunSpans]:
         """Return the runs of the batch that have spans, with their messages: every distinct payload is read once."""
-        read: dict[tuple[str, str | None, str], Sequence[Part]] = {}
+        read: dict[tuple[str, str, bytes], Sequence[Part]] = {}
+        shared = SharedParts()
         parents = rows.completed.parents
-        for _, of_run in groupby(read_spans(rows.side, rows.spans), key=attrgetter("run_no")):
+        spans = read_spans(rows.side, rows.spans)
+        payloads = take_payloads(rows.side)
+        payload = next(payloads, None)
+        for _, of_run in groupby(spans, key=attrgetter("run_no")):
             run: Sequence[Span] = list(of_run)
             if parents:
                 run = [span._replace(parent_sid=parents.get(span.sid, span.parent_sid)) for span in run]
             run = with_cached_input(with_layers(run, self._layers))
             messages: dict[tuple[int, str], Sequence[Part]] = {}
-            spans = []
-            for span in run:
-                kept = _without_payloads(span)
-                spans.append(kept)
-                if span.input_format is None and span.output_format is None:
-                    continue
-                for direction, form, payload, digest in (
-                    ("input", span.input_format, span.input_payload, kept.input_payload),
-                    ("output", span.output_format, span.output_payload, kept.output_payload),
-                ):
-                    if form is not None and payload is not None:
-                        key = (form, digest, direction)
-                        if key not in read:
-                            read[key] = parse_messages(form, payload, direction)
-                        messages[span.sid, direction] = read[key]
-            del run
-            yield RunSpans.of(spans, messages)
+            while payload is not None and payload.sid <= run[-1].sid:
+                key = (payload.form, payload.direction, _digest(payload.text))
+                if key not in read:
+                    read[key] = shared.of(parse_messages(payload.form, payload.text, payload.direction))
+                messages[payload.sid, payload.direction] = read[key]
+                payload = next(payloads, None)
+            yield RunSpans.of(run, messages)
 
     def _price(self, calls: Sequence[LlmCall]) -> None:
         """Set the model name, the cost and its source of each call; equal calls of one day are priced once."""
@@ -235,18 +227,8 @@ class Normaliser:
         return dialect.records(fact) if span.source == "otlp" or fact not in dialect.file.unlogged else False
 
 
-def _without_payloads(span: Span) -> Span:
-    """Return a span whose payloads were read: whether there is one, and whether two are the same, is all that is asked of them."""
-    if span.input_payload is None and span.output_payload is None:
-        return span
-    return span._replace(input_payload=_digest(span.input_payload), output_payload=_digest(span.output_payload))
-
-
-def _digest(payload: str | None) -> str | None:
-    """Return what stands for a payload: of one that is longer a hash."""
-    if payload is None or len(payload) <= _SHORT_PAYLOAD:
-        return payload
-    return hashlib.blake2b(payload.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+def _digest(payload: str) -> bytes:
+    return hashlib.blake2b(payload.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _no_row_facts() -> str:

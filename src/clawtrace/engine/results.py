@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
 from operator import itemgetter
 from typing import NamedTuple
@@ -56,14 +56,21 @@ def _by_id(run: RunSpans, asked: Sequence[Request]) -> dict[int, Result]:
             asked_ns[request.call_id, request.agent].append(request.asked_ns)
     if not asked_ns:
         return {}
-    wanted = {call_id for call_id, _ in asked_ns}
+    times = Counter(request.call_id for request in asked)
+    once = {request.call_id: request for request in asked if times[request.call_id] == 1}
+    """Of these the first result that answers is all that is kept: a conversation sends each again with every call."""
     said: dict[tuple[str | None, int | str | None], list[tuple[int, Part]]] = defaultdict(list)
     """By id and agent, and by id: the starts of the model calls that carry it, in order, with what they say."""
     for index in run.kinds.get("llm", ()):
+        start_ns = run.spans[index].start_ns
         parts = [part for part in run.said(index, "input") if part.type == "tool_call_response"]
-        for call_id, part in {part.call_id: part for part in parts if part.call_id in wanted}.items():
+        for call_id, part in {part.call_id: part for part in parts if part.call_id in times}.items():
+            only = once.get(call_id)
+            if only is not None and (start_ns <= only.asked_ns or not _may_answer(part, only)):
+                continue
             for agent in (run.agent[index], _ANYBODY):
-                said[call_id, agent].append((run.spans[index].start_ns, part))
+                if only is None or (call_id, agent) not in said:
+                    said[call_id, agent].append((start_ns, part))
     found: dict[int, Result] = {}
     for request in asked:
         if request.call_id is None:
@@ -85,9 +92,14 @@ def _first_said(said: Sequence[tuple[int, Part]], request: Request, until: int |
         start_ns, part = said[place]
         if until is not None and start_ns > until:
             return None
-        if part.name is None or same_tool(part.name, request.name):
+        if _may_answer(part, request):
             return part
     return None
+
+
+def _may_answer(part: Part, request: Request) -> bool:
+    """Return whether a result names no other tool than a request."""
+    return part.name is None or same_tool(part.name, request.name)
 
 
 def _by_name(run: RunSpans, asked: Sequence[Request]) -> dict[int, Result]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -63,13 +63,12 @@ class RunFacts:
         self.totals = totals(self.spans, self.models, self.tools, self.agents, self.failures, records)
 
     def rows(self, shells: Callable[[str, str], Sequence[ShellRule]]) -> dict[str, Iterable[tuple[Any, ...]]]:
-        """Return the rows of every relation but `runs` and `spans`; for `shells` see `commands`."""
+        """Return the rows of every relation but `runs`, `spans` and `messages`; for `shells` see `commands`."""
         return {
             "llm_calls": self.llm_call_rows(),
             "tool_calls": self.tool_call_rows(),
             "commands": self.command_rows(shells),
             "agents": self.agent_rows(),
-            "messages": self.message_rows(),
             "errors": self.error_rows(),
             "run_totals": [in_order("run_totals", {"run_id": self.run_id, **self.totals})],
             "run_tools": self.tool_rows(),
@@ -131,14 +130,6 @@ class RunFacts:
             who = (span.span_id, span.agent_name, span.agent_id) if a.seen else (None, told, None)
             yield (self.run_id, a.number, *who, a.parent, a.via, span.start_ns, ends.get(a.index, span.end_ns))
 
-    def message_rows(self) -> Iterable[tuple[Any, ...]]:
-        """Return the rows of `messages`."""
-        spans = self.spans.spans
-        first = spans[0].sid
-        for (sid, direction), parts in self.spans.messages.items():
-            for part in parts:
-                yield (self.run_id, spans[sid - first].span_id, direction, *part[:-1])
-
     def error_rows(self) -> Iterable[tuple[Any, ...]]:
         """Return the rows of `errors`."""
         spans = self.spans.spans
@@ -155,6 +146,17 @@ class RunFacts:
         for (name, outcome), calls in kinds.items():
             ends = (call.start_ns if call.end_ns is None else call.end_ns for call in calls)
             yield (self.run_id, name, outcome, len(calls), min(call.start_ns for call in calls), max(ends))
+
+
+def message_rows(run_id: str, run: RunSpans) -> Iterator[tuple[Any, ...]]:
+    """Return the rows of `messages` of a run, which need nothing else of it."""
+    first, messages = run.spans[0].sid, run.messages
+    ids = [span.span_id for span in run.spans]
+    return (
+        (run_id, ids[sid - first], direction, *part[:-1])
+        for (sid, direction), parts in messages.items()
+        for part in parts
+    )
 
 
 def _counted_as(run: RunSpans, index: int, call: LlmCall | Execution | None) -> str:

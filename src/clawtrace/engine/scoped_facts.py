@@ -23,11 +23,12 @@ __all__ = ["RunScope", "ScopedFacts"]
 _NAMED = 3
 """Activations that evidence names, and spans in doubt."""
 
-_FROM_PARTS = tuple(name for name in RELATIONS if name not in ("runs", "spans", "attributes"))
+_FROM_PARTS = tuple(name for name in RELATIONS if name not in ("runs", "spans", "attributes", "messages"))
 
 _KEPT = {
     "spans": "SELECT r.* FROM spans AS r JOIN scoped_spans AS k ON k.run_id = r.run_id AND k.trace_id = r.trace_id "
     "AND k.span_id = r.span_id",
+    "messages": "SELECT r.* FROM messages AS r SEMI JOIN scoped_spans AS k ON k.run_id = r.run_id AND k.span_id = r.span_id",
     "runs": "SELECT r.* REPLACE (k.final_output AS final_output) FROM runs AS r JOIN scoped_runs AS k ON k.run_id = r.run_id",
 }
 

@@ -107,8 +107,6 @@ class Part:
         """
         whole, run = self.facts, self.facts.spans
         kept = [state >= least for state in self.spans]
-        sids = {span.sid for span, keep in zip(run.spans, kept, strict=True) if keep}
-        messages = {key: parts for key, parts in run.messages.items() if key[0] in sids}
         agents = _kept(whole.agents, self.agents, least)
         numbers = {activation.number for activation in agents}
         found = RunFacts.__new__(RunFacts)
@@ -121,7 +119,7 @@ class Part:
         found.spans = _masked(run, kept)
         found.sum_up(records)
         answer = final_output(found.spans, found.models)
-        found.spans = replace(run, messages=messages)
+        found.spans = run
         return found, answer
 
 

@@ -37,7 +37,7 @@ def silent_agents(spans: Sequence[Span], agent: Sequence[int | None], role: Sequ
 
 def _tells(span: Span) -> bool:
     told = (
-        span.final_output, span.input_payload, span.output_payload, span.rollup_input_tokens, span.rollup_output_tokens,
+        span.final_output, span.input_digest, span.output_digest, span.rollup_input_tokens, span.rollup_output_tokens,
         span.cost_usd, span.error,
     )  # fmt: skip
     return any(value is not None for value in told)

@@ -71,9 +71,9 @@ class Span(NamedTuple):
     rollup_reasoning_tokens: int | None = None
     message: str | None = None
     """What the span says of a failure."""
-    input_payload: str | None = None
-    """Messages as recorded; of model calls and agents only."""
-    output_payload: str | None = None
+    input_digest: int | None = None
+    """Stands for the messages as recorded, of model calls and agents only: the same where they are the same."""
+    output_digest: int | None = None
     source: str = "otlp"
     """``otlp``: a span; ``log``: made from log records."""
     carried: bool = True
@@ -153,7 +153,7 @@ class Span(NamedTuple):
             or self.response_model is not None
             or self.output_tokens is not None
             or self.finish_reason is not None
-            or self.output_payload is not None
+            or self.output_digest is not None
         )
 
     @property

@@ -25,8 +25,8 @@ def with_answers(spans: Sequence[Span], group: Sequence[int | None]) -> list[int
             continue
         if span.role != "answer":
             if _asks(span):
-                waiting[_place(span)].add(index, span.input_payload)
-        elif (request := waiting[_place(span)].take(span.input_payload)) is not None:
+                waiting[_place(span)].add(index, span.input_digest)
+        elif (request := waiting[_place(span)].take(span.input_digest)) is not None:
             found[index] = group[request]
     return found
 
@@ -36,22 +36,22 @@ class _Requests:
 
     def __init__(self) -> None:
         self._all: list[int] = []
-        self._alike: dict[str | None, deque[int]] = defaultdict(deque)
+        self._alike: dict[int | None, deque[int]] = defaultdict(deque)
         self._answered: set[int] = set()
 
-    def add(self, index: int, payload: str | None) -> None:
+    def add(self, index: int, digest: int | None) -> None:
         """Add one, of these input messages."""
         self._all.append(index)
-        self._alike[payload].append(index)
+        self._alike[digest].append(index)
 
-    def take(self, payload: str | None) -> int | None:
+    def take(self, digest: int | None) -> int | None:
         """Return the request that an answer of these input messages belongs to.
 
         Several that ask the same are answered in their order; of others the last is the likeliest.
         """
         while self._all and self._all[-1] in self._answered:
             self._all.pop()
-        alike = self._alike[payload]
+        alike = self._alike[digest]
         while alike and alike[0] in self._answered:
             alike.popleft()
         if not self._all:

@@ -92,7 +92,9 @@ def _which(value: Any) -> tuple[str, Any]:
         return "", None
     if not isinstance(value, dict):
         raise BadItemError("an attribute's value is not an object")
-    given = [(name, content) for name in _VALUES if (content := get(value, name)) is not None]
+    only = next(iter(value)) if len(value) == 1 else None
+    names = (only,) if only in _VALUES else _VALUES
+    given = [(name, content) for name in names if (content := get(value, name)) is not None]
     if len(given) > 1:
         raise BadItemError(f"an attribute's value is both `{given[0][0]}` and `{given[1][0]}`")
     name, content = given[0] if given else ("", None)

@@ -306,12 +306,11 @@ class _Loader:
                 yield content
 
     def _add(self, name: str, recorded: Recorded, run_id: str | None) -> None:
-        as_json = recorded.document is not None
         request = Request(
             recorded.signal,
             "file",
             recorded.body,
-            as_json,
+            recorded.is_json,
             time.time_ns(),
             given_run=run_id or "",
             document=recorded.document,

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import nanoarrow as na
+from nanoarrow.c_array import ArrayFromIterableBuilder
 
 from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
 
@@ -45,15 +46,24 @@ class ArrowTable:
         return self._array.schema.__arrow_c_schema__()
 
 
-def _text(values: Sequence[str | None]) -> Any:
-    return na.c_array(values, _STRING)
+def _text(values: Sequence[Any]) -> Any:
+    return _array(values, _STRING)
+
+
+def _array(values: Sequence[Any], of_type: Any) -> Any:
+    """Build an array. nanoarrow's builder refers to itself, so that without a hand only the collector would free the values."""
+    builder = ArrayFromIterableBuilder(of_type)
+    try:
+        return builder.build_c_array(values)
+    finally:
+        vars(builder).clear()
 
 
 def _int(values: Sequence[int | None]) -> Any:
     try:
         numbers = array("q", values)  # type: ignore[type-var]
     except TypeError:  # some are None: nanoarrow looks at each, which takes twice as long
-        return na.c_array(values, _INT64)
+        return _array(values, _INT64)
     return na.c_array_from_buffers(_INT64, len(numbers), [None, numbers])
 
 
@@ -76,7 +86,7 @@ def _list(list_type: Any, offsets: list[int], item: Any) -> Any:
 
 
 def _texts(column: StrList) -> Any:
-    return _list(_STRINGS, column.offsets, na.c_array(column.values, _STRING))
+    return _list(_STRINGS, column.offsets, _text(column.values))
 
 
 def _times(column: StrList) -> Any:
@@ -163,8 +173,8 @@ def logs_table(batch: LogBatch) -> ArrowTable:
 _BUILDERS: dict[str, Any] = {
     "text": _text,
     "bigint": _int,
-    "double": lambda values: na.c_array(values, _FLOAT64),
-    "boolean": lambda values: na.c_array(values, _BOOL),
+    "double": lambda values: _array(values, _FLOAT64),
+    "boolean": lambda values: _array(values, _BOOL),
 }
 
 

@@ -113,7 +113,7 @@ def test_hard_expectations_that_nobody_judged_are_never_green(evaluated):
     )
     assert ended.exit_code == 3, ended.output
     assert {name: run["status"] for name, run in runs.items()} == {"hard": "inconclusive", "soft": "pass"}
-    assert "Nobody judged the 1 hard expectation of the case, such as 'It is polite'" in " ".join(ended.output.split())
+    assert "The case has 1 hard expectation, such as 'It is polite', and no judge." in " ".join(ended.output.split())
 
     ended, runs = evaluated("--allow-unjudged")
     assert ended.exit_code == 0, ended.output

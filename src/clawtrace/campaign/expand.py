@@ -64,7 +64,7 @@ class Plan:
     execution: str = field(default_factory=lambda: secrets.token_hex(8))
     """Which carrying out of the campaign this is: one that resumes an earlier one has the same."""
     allows_unjudged: bool = False
-    """Whether cases may pass whose hard expectations nobody judged."""
+    """Whether cases may pass whose hard expectations no judge has judged."""
 
     @property
     def store(self) -> Path:

@@ -1,4 +1,4 @@
-"""Hard expectations that nobody judged: a case that has any is inconclusive (spec: assertions.md §12)."""
+"""Hard expectations that no judge has judged: a case that has any is inconclusive (spec: assertions.md §12)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def with_unjudged(plan: Plan, planned: PlannedRun, result: RunResult) -> RunResu
         "expectations",
         Status.INCONCLUSIVE,
         final=False,
-        message=f"Nobody judged the {count} of the case, such as {hard[0].text!r}: no judge is there.",
+        message=f"The case has {count}, such as {hard[0].text!r}, and no judge.",
         expected=[one.text for one in hard],
         hint="Assert what can be asserted. `--allow-unjudged` lets what was not judged pass.",
         missing="expectations",

@@ -41,7 +41,7 @@ class _Stored(NamedTuple):
         return str(self.verdict["verdict_id"])
 
 
-class _Told(NamedTuple):
+class _Again(NamedTuple):
     """What came of one of them."""
 
     stored: _Stored
@@ -68,14 +68,14 @@ def rerun(where: str, source: Source, *, as_json: bool) -> int:
     chosen = _chosen(results, path, wanted)
     today = datetime.fromisoformat(results["started_at"]).astimezone().date()
     with working() as shown, _opened(results, path.parent, source, shown) as session:
-        told = _all_again(session, chosen, today, shown)
+        answers = _all_again(session, chosen, today, shown)
     if as_json:
-        _print_json(told)
+        _print_json(answers)
     else:
-        _print(told, path, where_to_ask=_command(results, path.parent, source), alone=wanted is not None)
-    if any(one.differs for one in told):
+        _print(answers, path, where_to_ask=_command(results, path.parent, source), alone=wanted is not None)
+    if any(one.differs for one in answers):
         return ExitCode.FAILED
-    return ExitCode.UNDECIDED if any(one.again is None for one in told) or not told else ExitCode.PASSED
+    return ExitCode.UNDECIDED if any(one.again is None for one in answers) or not answers else ExitCode.PASSED
 
 
 # -- which verdicts ----------------------------------------------------------------------------------------------------
@@ -136,9 +136,9 @@ def _opened(results: Mapping[str, Any], folder: Path, source: Source, shown: Pro
     """Open the store or the recordings that the results name, or those that are given."""
     from clawtrace.session import Session
 
-    told = results["source"]
-    settings = _settings(told, folder)
-    recordings, store = _place(told, folder) if told and not _given(source) else source
+    origin = results["source"]
+    settings = _settings(origin, folder)
+    recordings, store = _place(origin, folder) if origin and not _given(source) else source
     if recordings:
         with Session.open(settings=settings) as session:
             session.progress = shown
@@ -158,28 +158,28 @@ def _given(source: Source) -> bool:
     return bool(source.recordings) or source.store is not None
 
 
-def _place(told: Mapping[str, Any], folder: Path) -> Source:
+def _place(origin: Mapping[str, Any], folder: Path) -> Source:
     def here(paths: Sequence[str]) -> tuple[Path, ...]:
         return tuple(Path(os.path.normpath(folder / path)) for path in paths)
 
-    for path in here([*told["traces"], *told["logs"]]):
+    for path in here([*origin["traces"], *origin["logs"]]):
         if not path.exists():
             raise UsageError(
                 f"the recording {str(path)!r} of these results is not there: --traces says where it is now."
             )
-    recordings = Recordings(here(told["traces"]), told["runs_by"], told["one_run"], here(told["logs"]))
-    return Source(recordings, None if told["store"] is None else here([told["store"]])[0])
+    recordings = Recordings(here(origin["traces"]), origin["runs_by"], origin["one_run"], here(origin["logs"]))
+    return Source(recordings, None if origin["store"] is None else here([origin["store"]])[0])
 
 
-def _settings(told: Mapping[str, Any] | None, folder: Path) -> SessionSettings:
+def _settings(origin: Mapping[str, Any] | None, folder: Path) -> SessionSettings:
     """Return the settings of the project, with the prices of the assertions file."""
     from clawtrace.config.assertions_file import load_assertions_file
     from clawtrace.config.project_file import load_project
     from clawtrace.config.session_settings import session_settings
 
-    root = Path.cwd() if told is None else folder / told["project"]
+    root = Path.cwd() if origin is None else folder / origin["project"]
     project = load_project(root if root.is_dir() else Path.cwd(), os.environ)
-    asked = None if told is None or told["assertions"] is None else folder / told["assertions"]
+    asked = None if origin is None or origin["assertions"] is None else folder / origin["assertions"]
     if asked is not None and asked.is_file():
         project = load_assertions_file(str(asked), project, os.environ).project
     return session_settings(project)
@@ -188,17 +188,17 @@ def _settings(told: Mapping[str, Any] | None, folder: Path) -> SessionSettings:
 # -- asking again ------------------------------------------------------------------------------------------------------
 
 
-def _all_again(session: Session, chosen: Sequence[_Stored], today: date, shown: Progress) -> list[_Told]:
+def _all_again(session: Session, chosen: Sequence[_Stored], today: date, shown: Progress) -> list[_Again]:
     known = set(session.run_ids())
     session.facts_states([run_id for run_id in dict.fromkeys(one.run_id for one in chosen) if run_id in known])
-    told = []
+    answers = []
     for number, one in enumerate(chosen):
         shown("rerunning verdicts", number, len(chosen))
-        told.append(_again(session, one, today))
-    return told
+        answers.append(_again(session, one, today))
+    return answers
 
 
-def _again(session: Session, stored: _Stored, today: date) -> _Told:
+def _again(session: Session, stored: _Stored, today: date) -> _Again:
     from clawtrace.assertions.probe import Probe
     from clawtrace.assertions.registry import get, parse_assertion
     from clawtrace.engine.rerun import differences
@@ -208,36 +208,36 @@ def _again(session: Session, stored: _Stored, today: date) -> _Told:
     verdict = stored.verdict
     try:
         if issubclass(get(verdict["type"]), Probe):
-            return _Told(stored, None, "it looked at the world and not at spans, so that no SQL answers it.")
+            return _Again(stored, None, "it looked at the world and not at spans, so that no SQL answers it.")
         if verdict["asked_run"]:  # reads the log that it names, where the store does not hold its lines
             session.evaluate([stored.run_id], [parse_assertion(verdict["definition"])])
         again = session.rerun(stored.run_id, verdict, today)
     except ClawtraceError as error:
-        return _Told(stored, None, str(error))
+        return _Again(stored, None, str(error))
     now = json.loads(json_text(assertion_of(again.verdict)))
-    return _Told(stored, again, differs=differences(verdict, now))
+    return _Again(stored, again, differs=differences(verdict, now))
 
 
 # -- what is printed ---------------------------------------------------------------------------------------------------
 
 
-def _print(told: Sequence[_Told], path: Path, *, where_to_ask: str, alone: bool) -> None:
+def _print(answers: Sequence[_Again], path: Path, *, where_to_ask: str, alone: bool) -> None:
     from clawtrace.cli._data import stdout_paper
 
     paper = stdout_paper()
-    for one in told:
+    for one in answers:
         style = {"the same": "green", "differs": "red"}.get(one.word, "yellow")
         paper.line((one.word, style), (f"  {one.stored.name}", "bold"), (f"  {one.stored.verdict['status']}", ""))
         if one.again is None:
             paper.paragraph(one.why, indent="  ")
         for key, (then, now) in one.differs.items():
             paper.paragraph(f"{key} was {_value(then)}, and is {_value(now)}", indent="  ")
-        if alone and len(told) == 1 and one.again is not None:
+        if alone and len(answers) == 1 and one.again is not None:
             _print_whole(one, one.again, where_to_ask, paper)
-    words = [one.word for one in told]
+    words = [one.word for one in answers]
     counted = ", ".join(_counted(words.count(word), word) for word in dict.fromkeys(words))
     click.echo(
-        f"{len(told)} verdict{'' if len(told) == 1 else 's'} of {path}: {counted or 'nothing to rerun'}", err=True
+        f"{len(answers)} verdict{'' if len(answers) == 1 else 's'} of {path}: {counted or 'nothing to rerun'}", err=True
     )
 
 
@@ -245,7 +245,7 @@ def _counted(number: int, word: str) -> str:
     return f"{number} {'differ' if word == 'differs' and number != 1 else word}"
 
 
-def _print_whole(one: _Told, again: Rerun, where_to_ask: str, paper: Paper) -> None:
+def _print_whole(one: _Again, again: Rerun, where_to_ask: str, paper: Paper) -> None:
     """Print everything that decided a verdict."""
     stored = one.stored.verdict
     paper.paragraph(again.verdict.message, indent="  ")
@@ -292,13 +292,13 @@ def _command(results: Mapping[str, Any], folder: Path, source: Source) -> str:
     return f"clawtrace query{paths}{how.get(recordings.mode, '')}"
 
 
-def _print_json(told: Sequence[_Told]) -> None:
+def _print_json(answers: Sequence[_Again]) -> None:
     from clawtrace.cli._data import print_json
 
-    print_json({"schema": _SCHEMA, "verdicts": [_as_json(one) for one in told]})
+    print_json({"schema": _SCHEMA, "verdicts": [_as_json(one) for one in answers]})
 
 
-def _as_json(one: _Told) -> dict[str, Any]:
+def _as_json(one: _Again) -> dict[str, Any]:
     again, stored = one.again, one.stored.verdict
     outcome = None if again is None else again.outcome
     return {

@@ -95,7 +95,7 @@ _OPTIONS = (
         "--rerun-inconclusive", is_flag=True, help="Run again what was skipped or inconclusive; reuse the rest."
     ),
     click.option("--last-failed", is_flag=True, help="Only what did not pass last time, or was edited since."),
-    click.option("--allow-unjudged", is_flag=True, help="Cases pass also where nobody judged their hard expectations."),
+    click.option("--allow-unjudged", is_flag=True, help="Let cases pass whose hard expectations no judge has judged."),
     click.option("--dry-run", is_flag=True, help="Print what would be run and what reused, and why; start nothing."),
     click.option("--watch", is_flag=True, help="Evaluate again whenever a file of the project changes."),
 )

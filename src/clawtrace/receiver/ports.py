@@ -138,6 +138,8 @@ class Ports:
                 runner.run(self._serve())
         except Exception as error:
             self._failure = error
+            for listening in self._sockets:
+                listening.close()
         finally:
             self._ready.set()
 

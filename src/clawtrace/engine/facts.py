@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import chain, islice
 from threading import Lock
@@ -168,7 +169,9 @@ class Facts:
                     self._store.compress()
                 # Three steps: DuckDB's part, Python's part, the writing.
                 steps = Counted("computing what the spans say", 3 * sum(row[2] for row in stale), progress)
-                at_once(sides, [partial(self._replace, batch, steps) for batch in _batches(stale, len(sides))])
+                is_long = any(row[2] > _BATCH_SPANS for row in stale)
+                with self._store.returning_memory() if is_long else nullcontext():
+                    at_once(sides, [partial(self._replace, batch, steps) for batch in _batches(stale, len(sides))])
                 if many:
                     self._store.compress()
 

@@ -84,7 +84,9 @@ class DuckStore(QuestionSide):
             # Nothing outside of the store is read or written from here on, whatever SQL is asked.
             self._db.execute("SET enable_external_access = false")
             # Table functions can change settings from inside a SELECT: enable_logging() to a file disabled the store.
-            self._db.execute("SET allowed_configs = ['memory_limit', 'max_vacuum_tasks']")
+            self._db.execute(
+                "SET allowed_configs = ['memory_limit', 'max_vacuum_tasks', 'allocator_background_threads']"
+            )
             self._db.execute("SET lock_configuration = true")
             self._writer = self._db.cursor()
             self._raw = RawRows(self._writer, self.path, MemoryJournal() if self.path == MEMORY else Journal(self.path))
@@ -273,6 +275,18 @@ class DuckStore(QuestionSide):
             self._settle()
             with self._writer_lock, contextlib.suppress(duckdb.Error):
                 self._writer.execute("CHECKPOINT")
+
+    @contextlib.contextmanager
+    def returning_memory(self) -> Iterator[None]:
+        """Return to the system, inside, what DuckDB has freed: else the gigabyte that one step took stays for the next one.
+
+        A thread of its allocator does it. At other times there is none, since the process may fork.
+        """
+        self._db.cursor().execute("SET allocator_background_threads = true")
+        try:
+            yield
+        finally:
+            self._db.cursor().execute("SET allocator_background_threads = false")
 
     def _merge_when_small(self) -> None:
         """Let the last checkpoint merge row groups, where that takes little memory."""

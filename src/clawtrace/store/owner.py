@@ -145,8 +145,6 @@ def _settings(path: str) -> dict[str, str | bool | int | float | list[str]]:
         # Two sides ask at once, each on its caller's thread: DuckDB has one less than there are cores. On two cores facts
         # and insertions cost a tenth less (ADR 008).
         "threads": max(1, (os.cpu_count() or 1) - 1),
-        # What was freed goes back to the system within seconds: else the gigabyte that one step took stays for the next one.
-        "allocator_background_threads": "true",
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import multiprocessing
+import os
 import subprocess
 import sys
 import threading
@@ -23,6 +24,7 @@ from clawtrace.assertions.problems import InvalidAssertionError
 from clawtrace.errors import UsageError
 from clawtrace.expect import tool_not_invoked, tool_sequence, tool_was_called, trace_token_budget
 from clawtrace.model.verdict import Status
+from clawtrace.session import Session
 
 TOOLS = "SELECT name FROM tool_calls ORDER BY call_no"
 
@@ -267,6 +269,33 @@ def test_spans_of_a_forked_child_are_known_to_be_missing():
     assert trace.check(tool_was_called("search")).status is Status.PASS
     with pytest.raises(clawtrace.CheckFailedError, match=r"(?s)INCOMPLETE.*forked child.*trace\.run.*INCONCLUSIVE"):
         trace.check(tool_not_invoked("rm"))
+
+
+def test_a_forked_child_leaves_the_captures_of_its_parent_alone(monkeypatch):
+    """A capture that is garbage when a process forks is collected in the child, too; there it closes nothing."""
+    closed = []
+    close = Session.close
+    monkeypatch.setattr(Session, "close", lambda self: (closed.append(os.getpid()), close(self)))
+    with clawtrace.capture() as trace:
+        run_agent("search")
+    trace.check(tool_was_called("search"))
+
+    def collects(forgotten) -> None:
+        forgotten.clear()
+        gc.collect()
+        os._exit(len(closed))
+
+    forgotten = [trace]
+    del trace
+    worker = multiprocessing.get_context("fork").Process(target=collects, args=(forgotten,))
+    worker.start()
+    worker.join()
+
+    assert worker.exitcode == 0
+    forgotten.clear()
+    worker = None
+    gc.collect()
+    assert closed == [os.getpid()]
 
 
 def test_a_forked_child_without_spans_changes_nothing():

@@ -342,7 +342,7 @@ class Trace:
             raise UsageError("the capture was closed; ask before `close`.")
         if self._session is None:
             self._session = Session.open(self._store, settings=self.settings)
-            weakref.finalize(self, self._session.close)
+            weakref.finalize(self, _close_in, os.getpid(), self._session)
             self._session.open_run(self._record)
         return self._session
 
@@ -378,3 +378,9 @@ class Trace:
             session.close_run(record, processes_gone=self._children.gone, ended=self._left, end_run=end_run)
         self._told_state = (*state[:-1], session.arrived(self.run_id))
         return session
+
+
+def _close_in(pid: int, session: Session) -> None:
+    """Close a session in the process that opened it: a forked child has its memory, and no right to its threads and files."""
+    if os.getpid() == pid:
+        session.close()

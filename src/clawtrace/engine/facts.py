@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import chain, islice
 from threading import Lock
@@ -121,6 +121,24 @@ def _let_go(side: QuestionSide, spans: int) -> None:
         give_back()
 
 
+@contextmanager
+def _transaction(side: QuestionSide) -> Iterator[None]:
+    """Commit what is done inside, or nothing of it."""
+    side.script("BEGIN")
+    try:
+        yield
+        side.script("COMMIT")
+    except BaseException:
+        side.script("ROLLBACK")
+        raise
+
+
+def _unpublish(side: QuestionSide, published: str) -> None:
+    """Take back what is there of the facts of a batch."""
+    if side.script(published):
+        side.script(read_sql("unpublish"))
+
+
 class Facts:
     """Keeps the facts of a store's runs current.
 
@@ -229,32 +247,23 @@ class Facts:
         is_large = spans > _SHARED_SPANS
         if is_large:
             # DuckDB keeps what a transaction is given until it ends: of millions of messages, as much as all else takes.
-            self._unpublish(side, _PUBLISHED_IN_PART)
+            with _transaction(side):
+                _unpublish(side, _PUBLISHED_IN_PART)
             give_back()
             self._insert_messages(messages, side)
         if spans > _BATCH_SPANS:  # one long run
             self._store.compress()
             give_back()
-        side.script("BEGIN")
-        try:
+        with _transaction(side):
             if not is_large:
-                self._unpublish(side, _PUBLISHED)
+                _unpublish(side, _PUBLISHED)
             side.load("fact_placed", found.pop("fact_placed"))
             side.script(read_sql("publish"))
             for relation in list(found):
                 side.insert(relation, found.pop(relation))
             self._insert_messages(messages, side)
-            side.script("COMMIT")
-        except BaseException:
-            side.script("ROLLBACK")
-            raise
         _let_go(side, spans)
         steps.more(spans)
-
-    def _unpublish(self, side: QuestionSide, published: str) -> None:
-        """Take back what is there of the facts of a batch."""
-        if side.script(published):
-            side.script(read_sql("unpublish"))
 
     def _relations(
         self, batch: Sequence[tuple[Any, ...]], facts: Sequence[RunFacts], completeness: Completeness

@@ -56,8 +56,10 @@ def _by_id(run: RunSpans, asked: Sequence[Request]) -> dict[int, Result]:
             asked_ns[request.call_id, request.agent].append(request.asked_ns)
     if not asked_ns:
         return {}
-    times = Counter(request.call_id for request in asked)
-    once = {request.call_id: request for request in asked if times[request.call_id] == 1}
+    times = Counter(request.call_id for request in asked if request.call_id is not None)
+    once: dict[str | None, Request] = {
+        one.call_id: one for one in asked if one.call_id is not None and times[one.call_id] == 1
+    }
     """Of these the first result that answers is all that is kept: a conversation sends each again with every call."""
     said: dict[tuple[str | None, int | str | None], list[tuple[int, Part]]] = defaultdict(list)
     """By id and agent, and by id: the starts of the model calls that carry it, in order, with what they say."""

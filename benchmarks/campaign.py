@@ -20,16 +20,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from clawtrace._collector import collect_seldom
-from clawtrace.campaign.events import RunFinished
-from clawtrace.campaign.execute import CampaignResult, execute
-from clawtrace.campaign.expand import Plan, expand
-from clawtrace.campaign.opening import open_campaign
-from clawtrace.campaign.reuse import Decision, decide
-from clawtrace.config.project_file import load_project
-from clawtrace.config.suite_file import load_suite
-from clawtrace.engine.gate import Gate
+from clawtrace.campaign.planning.expand import Plan, expand
+from clawtrace.campaign.planning.reuse import Decision, decide
+from clawtrace.campaign.running.events import RunFinished
+from clawtrace.campaign.running.execute import CampaignResult, execute
+from clawtrace.campaign.running.opening import open_campaign
+from clawtrace.config.projects.project_file import load_project
+from clawtrace.config.suites.suite_file import load_suite
 from clawtrace.report.base import CampaignReport, formats
+from clawtrace.support.collector import collect_seldom
+from clawtrace.verdicts.gating.gate import Gate
 
 PLANNING_BAR_S = 2.0
 RUN_BAR_MS = 30.0

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from recorded_run import ASSERTIONS
 
-from clawtrace.campaign.wrap import run_command
-from clawtrace.config.assertions_file import load_assertions_file
-from clawtrace.config.project_file import load_project
-from clawtrace.session import Session
+from clawtrace.campaign.running.wrap import run_command
+from clawtrace.config.cases.assertions_file import load_assertions_file
+from clawtrace.config.projects.project_file import load_project
+from clawtrace.session.session import Session
 
 BAR_MS = 100.0
 

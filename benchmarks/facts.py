@@ -18,8 +18,8 @@ from pathlib import Path
 
 from recorded_run import trace
 
-from clawtrace.receiver.recording import Grouping
-from clawtrace.session import Session
+from clawtrace.receiver.recordings.recording import Grouping
+from clawtrace.session.session import Session
 
 BAR = 1 / (1 / 200_000 + 1 / 100_000)
 

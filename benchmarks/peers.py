@@ -25,8 +25,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.dialects import load_dialects
-from clawtrace.engine.evaluate import evaluate
-from clawtrace.engine.gate import exit_code_of
+from clawtrace.verdicts.evaluate import evaluate
+from clawtrace.verdicts.gating.gate import exit_code_of
 
 QUESTIONS = (
     {"type": "tool_was_called", "tool": "send"},

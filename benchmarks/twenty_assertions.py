@@ -26,9 +26,9 @@ from on_chdb import filled_chdb, need_chdb
 
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.dialects import load_dialects
-from clawtrace.engine.evaluate import evaluate
-from clawtrace.engine.gate import exit_code_of
 from clawtrace.model.verdict import RunResult
+from clawtrace.verdicts.evaluate import evaluate
+from clawtrace.verdicts.gating.gate import exit_code_of
 
 BAR_SECONDS = 5.0
 BAR_RUNS = 100_000

@@ -177,7 +177,7 @@ def of_run(asked: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     finally:
         sys.path.remove(str(CASES))
     from clawtrace.assertions.registry import parse_assertion
-    from clawtrace.engine.ask import ask
+    from clawtrace.verdicts.asking.ask import ask
 
     store = DuckFacts()
     try:

@@ -155,8 +155,8 @@ def dialect_words() -> str:
     """Return the page of the words that a dialect file is written in."""
     import inspect
 
-    from clawtrace._attribute_docs import attribute_docs
     from clawtrace.dialects import rules, schema
+    from clawtrace.support.attribute_docs import attribute_docs
 
     parts = [
         f"# The words of a dialect file\n\n{NOTE}\nHow they work together, with an example: "

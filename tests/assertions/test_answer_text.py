@@ -2,9 +2,18 @@
 
 import pytest
 
-from clawtrace.assertions._answer_text import absent, fits_schema, is_equal, is_long, matches, present, rouge_l, similar
-from clawtrace.assertions._json_schema import check_schema, schema_problem
-from clawtrace.assertions._redacted import marks, shortest
+from clawtrace.assertions.matching.answer_text import (
+    absent,
+    fits_schema,
+    is_equal,
+    is_long,
+    matches,
+    present,
+    rouge_l,
+    similar,
+)
+from clawtrace.assertions.matching.json_schema import check_schema, schema_problem
+from clawtrace.assertions.matching.redacted import marks, shortest
 
 HIDDEN = "key [REDACTED:openai:0123abcd]!"
 
@@ -57,7 +66,7 @@ def test_what_a_redacted_part_could_have_been_stays_open(condition, whole, hidde
 
 def test_marks_are_read_as_the_receiver_writes_them():
     """Kind and mark of each; a text was at least as long as what is left of it."""
-    from clawtrace.receiver.redact import Redactor
+    from clawtrace.receiver.redaction.redact import Redactor
 
     text = Redactor(environ={}).clean("use AKIAIOSFODNN7EXAMPLE please")
 

@@ -12,7 +12,7 @@ from assertion_facts import join, rows_of
 
 from clawtrace.assertions import registry
 from clawtrace.assertions.probe import Probe
-from clawtrace.engine.ask import ask
+from clawtrace.verdicts.asking.ask import ask
 
 FILES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
 CASES = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in FILES}

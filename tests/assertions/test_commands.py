@@ -3,11 +3,11 @@
 import pytest
 from assertion_facts import rows_of
 
-from clawtrace.assertions._commands import SHOWN, _anchored
-from clawtrace.assertions.matchers import PatternTimeoutError
+from clawtrace.assertions.commands.commands import SHOWN, _anchored
+from clawtrace.assertions.matching.matchers import PatternTimeoutError
 from clawtrace.assertions.problems import InvalidAssertionError
 from clawtrace.assertions.registry import get, parse_assertion
-from clawtrace.engine.ask import ask
+from clawtrace.verdicts.asking.ask import ask
 
 MAIN = {
     "ran": "pattern",

@@ -7,7 +7,7 @@ from assertion_facts import join, rows_of
 
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.assertions.world import World
-from clawtrace.engine.ask import ask
+from clawtrace.verdicts.asking.ask import ask
 
 PATH = ["orchestrator", "copywriter", "brand-guardian"]
 DECISIONS = [{"selected_agent": "copywriter"}, {"agent": "seo"}, {"to": "brand-guardian", "from": "copywriter"}]

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clawtrace.assertions import registry
-from clawtrace.assertions._bounds import decide_sql
-from clawtrace.engine.ask import ask
+from clawtrace.assertions.counting.bounds import decide_sql
 from clawtrace.model.query import Query
+from clawtrace.verdicts.asking.ask import ask
 
 STORE = DuckFacts()
 MUCH = 10**9

@@ -6,8 +6,8 @@ import copy
 
 import pytest
 
-from clawtrace.assertions._json_path import parse_path, without
-from clawtrace.assertions.arguments import match_arguments
+from clawtrace.assertions.matching.arguments import match_arguments
+from clawtrace.assertions.matching.json_path import parse_path, without
 
 VALUE = {
     "city": "Paris",

@@ -3,10 +3,10 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from clawtrace.assertions import matchers
-from clawtrace.assertions._json_path import parse_path, without
-from clawtrace.assertions.arguments import match_arguments
-from clawtrace.assertions.matchers import Matcher, PatternTimeoutError
+from clawtrace.assertions.matching import matchers
+from clawtrace.assertions.matching.arguments import match_arguments
+from clawtrace.assertions.matching.json_path import parse_path, without
+from clawtrace.assertions.matching.matchers import Matcher, PatternTimeoutError
 
 ADAPTER = TypeAdapter(Matcher)
 

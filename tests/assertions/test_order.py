@@ -7,8 +7,9 @@ from assertion_facts import DuckFacts, join, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clawtrace.assertions import _order, registry
-from clawtrace.engine.ask import ask
+from clawtrace.assertions import registry
+from clawtrace.assertions.trajectory import call_order
+from clawtrace.verdicts.asking.ask import ask
 
 NAMES = "ab"
 
@@ -65,7 +66,7 @@ EXPECTED = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4)
 
 def search_calls(expected, calls):
     return [
-        _order.Call(frozenset(i for i, name in enumerate(expected) if name == tool), start, end)
+        call_order.Call(frozenset(i for i, name in enumerate(expected) if name == tool), start, end)
         for tool, start, end in spans(calls)
     ]
 
@@ -83,14 +84,14 @@ def test_the_search_for_an_order_is_exact(expected, calls):
     """`reach` gets to the longest prefix of the expectations that the literal definition allows."""
     longest = max(n for n in range(len(expected) + 1) if ordered(expected[:n], calls))
 
-    assert _order.reach(search_calls(expected, calls), len(expected)) == longest
+    assert call_order.reach(search_calls(expected, calls), len(expected)) == longest
 
 
 @settings(max_examples=1000, deadline=None)
 @given(EXPECTED, CALLS)
 def test_the_search_for_a_linearisation_is_exact(expected, calls):
     """`linearises` says yes exactly where one permutation that respects the order equals the list."""
-    assert _order.linearises(search_calls(expected, calls), len(expected)) == strict(expected, calls)
+    assert call_order.linearises(search_calls(expected, calls), len(expected)) == strict(expected, calls)
 
 
 PATTERNS = st.lists(st.frozensets(st.integers(0, 3)), max_size=5)
@@ -107,7 +108,7 @@ def test_competing_patterns_are_shared_out_as_well_as_possible(names, wanted):
                 if all(item in call for item, call in zip(items, calls, strict=True)):
                     best = size
 
-    assert _order.matched([(items, 1) for items in names], wanted) == best
+    assert call_order.matched([(items, 1) for items in names], wanted) == best
 
 
 @settings(max_examples=300, deadline=None)
@@ -115,7 +116,7 @@ def test_competing_patterns_are_shared_out_as_well_as_possible(names, wanted):
 def test_patterns_that_meet_several_expectations_are_searched_exactly(names, data):
     """With names that meet several expectations, order and linearisation still agree with brute force."""
     calls = [
-        _order.Call(items, *data.draw(st.sampled_from([(0, 2), (1, 4), (3, 5), (4, 9), (6, 7)]))) for items in names
+        call_order.Call(items, *data.draw(st.sampled_from([(0, 2), (1, 4), (3, 5), (4, 9), (6, 7)]))) for items in names
     ]
     orders = [
         order
@@ -125,8 +126,8 @@ def test_patterns_that_meet_several_expectations_are_searched_exactly(names, dat
     lines = any(len(order) == 3 and all(i in call.items for i, call in enumerate(order)) for order in orders)
     longest = max(longest_prefix(order) for order in orders)
 
-    assert _order.linearises(calls, 3) == lines
-    assert _order.reach(calls, 3) == longest
+    assert call_order.linearises(calls, 3) == lines
+    assert call_order.reach(calls, 3) == longest
 
 
 def longest_prefix(order):
@@ -139,10 +140,10 @@ def longest_prefix(order):
 
 def test_a_search_beyond_its_limit_is_given_up(monkeypatch):
     """Beyond `STEP_LIMIT` states there is an error, never a guess; the assertion then answers unknown."""
-    monkeypatch.setattr(_order, "STEP_LIMIT", 3)
-    calls = [_order.Call(frozenset({0, 1, 2, 3}), start, 100 + start) for start in range(8)]
-    with pytest.raises(_order.SearchLimitError):
-        _order.reach([*calls, _order.Call(frozenset(), 0, 1000)], 9)
+    monkeypatch.setattr(call_order, "STEP_LIMIT", 3)
+    calls = [call_order.Call(frozenset({0, 1, 2, 3}), start, 100 + start) for start in range(8)]
+    with pytest.raises(call_order.SearchLimitError):
+        call_order.reach([*calls, call_order.Call(frozenset(), 0, 1000)], 9)
     tools = [{"name": "a", "start_ns": start, "end_ns": 100 + start} for start in range(6)]
     store = DuckFacts()
     store.load(rows_of("r", {"tools": [tools[0], {"name": "b", "start_ns": 0, "end_ns": 2}, *tools[1:]]}))

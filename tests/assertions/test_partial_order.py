@@ -8,8 +8,9 @@ from assertion_facts import DuckFacts, join, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clawtrace.assertions import _order, _trajectory, registry
-from clawtrace.engine.ask import ask
+from clawtrace.assertions import registry
+from clawtrace.assertions.trajectory import call_order, trajectory
+from clawtrace.verdicts.asking.ask import ask
 
 NAMES = "abcx"
 
@@ -277,7 +278,7 @@ def test_a_final_answer_is_never_contradicted_by_more_calls(asked, calls, later)
 
 def test_an_edit_script_that_is_too_long_to_search_for_is_left_out(monkeypatch):
     """Beyond `EDIT_LIMIT` no script is shown rather than a guessed one; the verdict stays."""
-    monkeypatch.setattr(_trajectory, "EDIT_LIMIT", 3)
+    monkeypatch.setattr(trajectory, "EDIT_LIMIT", 3)
     calls = [(name, place, place + 1) for place, name in enumerate("abcabc")]
     assertion, (outcome,) = answers({"type": "tool_sequence", "steps": ["c", "b", "a"], "mode": "strict"}, [calls])
 
@@ -288,7 +289,7 @@ def test_an_edit_script_that_is_too_long_to_search_for_is_left_out(monkeypatch):
 
 def test_a_partial_order_beyond_the_search_limit_is_unknown(monkeypatch):
     """Beyond `STEP_LIMIT` states the answer is unknown and says so."""
-    monkeypatch.setattr(_order, "STEP_LIMIT", 3)
+    monkeypatch.setattr(call_order, "STEP_LIMIT", 3)
     calls = [(name, 0, 100) for name in "abcabcabc"]
     asked = {"type": "tool_sequence", "steps": [{"any_order": ["a", "b", "c"]}] * 3, "mode": "strict"}
     assertion, (outcome,) = answers(asked, [calls])

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clawtrace.assertions._http import MAX_BODY
 from clawtrace.assertions.probe import Probe
+from clawtrace.assertions.probing.http import MAX_BODY
 from clawtrace.assertions.registry import InvalidAssertionError, all_types, parse_assertion
 from clawtrace.assertions.world import Gateway, World
 from clawtrace.errors import ClawtraceError

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clawtrace.assertions import registry
-from clawtrace.engine.ask import ask
+from clawtrace.verdicts.asking.ask import ask
 
 STORE = DuckFacts()
 NAMES, ARGUMENTS, AGENTS = ["a", "b", None], ["{}", '{"q": 1}', None], ["x", "y"]

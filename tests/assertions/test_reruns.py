@@ -14,8 +14,8 @@ from test_cases import CASES, run_id
 
 from clawtrace.assertions import registry
 from clawtrace.assertions.world import World
-from clawtrace.engine.ask import ask
-from clawtrace.engine.rerun import StoredQuestion
+from clawtrace.verdicts.asking.ask import ask
+from clawtrace.verdicts.asking.rerun import StoredQuestion
 
 
 @pytest.mark.parametrize("type_name", list(CASES))

@@ -8,13 +8,14 @@ from test_cases import CASES
 
 from clawtrace.assertions import registry
 from clawtrace.assertions.base import Assertion
-from clawtrace.assertions.matchers import Matcher
+from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.problems import InvalidAssertionError
-from clawtrace.engine.ask import ask
-from clawtrace.engine.scopes import IN, Scope
+from clawtrace.facts.scopes.scopes import IN, Scope
 from clawtrace.model.relations import RELATIONS
-from clawtrace.receiver.recording import Grouping
-from clawtrace.session import Session
+from clawtrace.receiver.recordings.recording import Grouping
+from clawtrace.session.session import Session
+from clawtrace.verdicts.asking.ask import ask
+from clawtrace.verdicts.asking.scope import scope_of
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 PARTS = {
@@ -81,7 +82,7 @@ def test_a_type_takes_a_scope_or_says_why_not(type_name):
             with pytest.raises(InvalidAssertionError, match="cannot narrow this question down"):
                 registry.parse_assertion(example | scope)
         else:
-            assert Scope.of(registry.parse_assertion(example | scope)) is not None
+            assert scope_of(registry.parse_assertion(example | scope)) is not None
 
 
 def reference_example(cls):

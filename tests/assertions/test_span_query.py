@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from clawtrace.assertions.problems import InvalidAssertionError
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.engine.ask import ask
+from clawtrace.verdicts.asking.ask import ask
 
 NO, MAYBE, YES = 0, 1, 2
 FOREVER = float("inf")

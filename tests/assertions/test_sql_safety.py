@@ -6,11 +6,11 @@ import threading
 import pytest
 
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.engine.ask import ask
-from clawtrace.engine.evaluate import evaluate
 from clawtrace.errors import QueryError
 from clawtrace.model.verdict import Status
 from clawtrace.store.duckdb import DuckStore
+from clawtrace.verdicts.asking.ask import ask
+from clawtrace.verdicts.evaluate import evaluate
 
 ENDLESS = "SELECT count(*) AS n FROM range(1000000) AS a(x), range(1000000) AS b(y) WHERE a.x * b.y = 7"
 

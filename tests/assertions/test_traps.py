@@ -9,7 +9,7 @@ import pytest
 from assertion_facts import join, rows_of
 
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.engine.ask import ask
+from clawtrace.verdicts.asking.ask import ask
 
 NEGATIVE = [
     {"type": "tool_not_invoked", "tool": "rm"},

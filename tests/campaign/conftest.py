@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from clawtrace.campaign.execute import CampaignResult, execute
-from clawtrace.campaign.expand import Plan, expand
-from clawtrace.config.project_file import load_project
-from clawtrace.config.suite_file import LoadedSuite, load_suite
+from clawtrace.campaign.planning.expand import Plan, expand
+from clawtrace.campaign.running.execute import CampaignResult, execute
+from clawtrace.config.projects.project_file import load_project
+from clawtrace.config.suites.suite_file import LoadedSuite, load_suite
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.model.verdict import RunResult, Status, Verdict, run_status_of
 

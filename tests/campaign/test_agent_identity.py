@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from clawtrace.campaign.expand import expand
-from clawtrace.campaign.reuse import decide
-from clawtrace.config.project_file import load_project
-from clawtrace.config.suite_file import load_suite
+from clawtrace.campaign.planning.expand import expand
+from clawtrace.campaign.planning.reuse import decide
+from clawtrace.config.projects.project_file import load_project
+from clawtrace.config.suites.suite_file import load_suite
 
 SUITE = """\
 schema_version: 1

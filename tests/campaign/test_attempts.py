@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clawtrace.campaign import attempts
-from clawtrace.campaign.one_run import RunInterruptedError
+from clawtrace.campaign.running import attempts
+from clawtrace.campaign.running.one_run import RunInterruptedError
 from clawtrace.errors import PreconditionError, ReceiverError, RunnerError
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import StopSignal

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from clawtrace.campaign.baselines import find_campaign, load_baseline, set_baseline
-from clawtrace.campaign.compare import compare
-from clawtrace.campaign.measured import Measured, MeasuredRun, find_results, measured_of, read_json
+from clawtrace.campaign.comparing.baselines import find_campaign, load_baseline, set_baseline
+from clawtrace.campaign.comparing.compare import compare
+from clawtrace.campaign.comparing.measured import Measured, MeasuredRun, find_results, measured_of, read_json
 from clawtrace.cli._comparison import exit_code_of
 from clawtrace.errors import ExitCode, InputError, UsageError
 

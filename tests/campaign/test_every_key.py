@@ -18,14 +18,14 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from clawtrace.campaign.execute import execute
-from clawtrace.campaign.expand import expand
-from clawtrace.campaign.reuse import decide, evaluation_folder
-from clawtrace.config.assertions_file import load_assertions_file
-from clawtrace.config.project_file import environment_names, load_project
+from clawtrace.campaign.planning.expand import expand
+from clawtrace.campaign.planning.reuse import decide, evaluation_folder
+from clawtrace.campaign.running.execute import execute
+from clawtrace.config.cases.assertions_file import load_assertions_file
+from clawtrace.config.projects.project_file import environment_names, load_project
+from clawtrace.config.projects.session_settings import session_settings
 from clawtrace.config.schemas import FILE_KINDS
-from clawtrace.config.session_settings import session_settings
-from clawtrace.config.suite_file import load_suite
+from clawtrace.config.suites.suite_file import load_suite
 from clawtrace.errors import ConfigError
 from clawtrace.runners.base import runner_types
 

@@ -11,9 +11,9 @@ import threading
 
 import pytest
 
-from clawtrace.campaign.events import Interrupted, PlanReady, RunFinished, RunJudging, RunNotRun, RunStarted
-from clawtrace.campaign.execute import execute
-from clawtrace.campaign.layout import campaign_lock
+from clawtrace.campaign.results.layout import campaign_lock
+from clawtrace.campaign.running.events import Interrupted, PlanReady, RunFinished, RunJudging, RunNotRun, RunStarted
+from clawtrace.campaign.running.execute import execute
 from clawtrace.errors import ConfigError, StoreError, StoreLockedError
 from clawtrace.model.verdict import Status
 

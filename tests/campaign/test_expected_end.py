@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from clawtrace._closing import Expected
-from clawtrace.config.session_settings import SessionSettings
-from clawtrace.engine.completeness import ClosingSigns
+from clawtrace.config.projects.session_settings import SessionSettings
+from clawtrace.facts.runs.completeness import ClosingSigns
 from clawtrace.model.run import RunRecord, SentTurn
-from clawtrace.receiver.counters import Tally
+from clawtrace.receiver.attribution.counters import Tally
+from clawtrace.session.closing import Expected
 
 RECORD = RunRecord("r", "r", run_status="success", turns=(SentTurn("ab" * 16, "cd" * 8, 1),))
 FIXED = SessionSettings(http_port=4318)

@@ -9,10 +9,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clawtrace.campaign.expand import expand
-from clawtrace.campaign.reuse import decide
-from clawtrace.config.project_file import load_project
-from clawtrace.config.suite_file import load_suite
+from clawtrace.campaign.planning.expand import expand
+from clawtrace.campaign.planning.reuse import decide
+from clawtrace.config.projects.project_file import load_project
+from clawtrace.config.suites.suite_file import load_suite
 
 CASE = {
     "schema_version": 1,
@@ -129,7 +129,7 @@ def test_the_day_counts_only_where_it_is_told_to_the_agent(prints, monkeypatch):
     """A prompt with `{{today}}` is another prompt tomorrow."""
     import datetime
 
-    from clawtrace.campaign import fingerprint
+    from clawtrace.campaign.planning import fingerprint
 
     class Tomorrow(datetime.date):
         @classmethod

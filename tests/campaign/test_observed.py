@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.campaign.observed import observations
+from clawtrace.campaign.comparing.observed import observations
 
 
 def proposed(*calls: tuple[str, int | None, int | None]):

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from clawtrace.campaign.execute import execute
-from clawtrace.campaign.expand import expand
-from clawtrace.campaign.opening import open_campaign
-from clawtrace.campaign.packed_results import Packer, _read
-from clawtrace.config.project_file import load_project
-from clawtrace.config.suite_file import load_suite
-from clawtrace.engine.judgement import Judgement
+from clawtrace.campaign.planning.expand import expand
+from clawtrace.campaign.results.packed_results import Packer, _read
+from clawtrace.campaign.running.execute import execute
+from clawtrace.campaign.running.opening import open_campaign
+from clawtrace.config.projects.project_file import load_project
+from clawtrace.config.suites.suite_file import load_suite
 from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
+from clawtrace.verdicts.judging.judgement import Judgement
 
 RECORDING = Path(__file__).parents[1] / "recordings/pydantic-ai/one_tool"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from clawtrace.campaign.budget import Budget
-from clawtrace.campaign.events import RunStarted
-from clawtrace.campaign.execute import execute
+from clawtrace.campaign.running.budget import Budget
+from clawtrace.campaign.running.events import RunStarted
+from clawtrace.campaign.running.execute import execute
 from clawtrace.model.verdict import Status
 
 

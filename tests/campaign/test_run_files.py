@@ -7,8 +7,8 @@ import stat
 
 import pytest
 
-from clawtrace.campaign import run_files
-from clawtrace.campaign.run_files import clean_streams
+from clawtrace.campaign.results import run_files
+from clawtrace.campaign.results.run_files import clean_streams
 
 
 @pytest.fixture

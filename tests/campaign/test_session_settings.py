@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clawtrace.config.project_file import load_project
-from clawtrace.config.session_settings import session_settings
+from clawtrace.config.projects.project_file import load_project
+from clawtrace.config.projects.session_settings import session_settings
 
 
 def test_every_setting_arrives(project):
@@ -29,6 +29,6 @@ def test_every_setting_arrives(project):
 
 def test_the_defaults_are_the_sessions_own(project):
     """A project without a file changes nothing."""
-    from clawtrace.config.session_settings import SessionSettings
+    from clawtrace.config.projects.session_settings import SessionSettings
 
     assert session_settings(load_project(project.root, {})) == SessionSettings()

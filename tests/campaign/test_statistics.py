@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clawtrace.campaign import statistics
-from clawtrace.engine import pass_rate
-from clawtrace.engine.pass_rate import PassRate, pass_at_k, pass_hat_k, wilson
+from clawtrace.campaign.comparing import statistics
+from clawtrace.verdicts.gating import pass_rate
+from clawtrace.verdicts.gating.pass_rate import PassRate, pass_at_k, pass_hat_k, wilson
 
 counts = st.tuples(st.integers(0, 12), st.integers(0, 12)).filter(lambda pair: sum(pair) > 0)
 

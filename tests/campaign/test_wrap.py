@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from clawtrace.campaign.wrap import run_command
-from clawtrace.config.assertions_file import load_assertions_file
-from clawtrace.config.project_file import load_project
+from clawtrace.campaign.running.wrap import run_command
+from clawtrace.config.cases.assertions_file import load_assertions_file
+from clawtrace.config.projects.project_file import load_project
 from clawtrace.errors import ConfigError, RunnerError
 from clawtrace.model.verdict import Status
 
@@ -57,7 +57,7 @@ def test_exit_codes_are_a_shells(project, argv, timeout, code):
 
 def test_a_daemon_left_behind_is_waited_for_or_ended(project, monkeypatch):
     """What the command leaves behind belongs to its run: it is ended before the run is closed, and named."""
-    monkeypatch.setattr("clawtrace.campaign.wrap.LEFTOVER_SECONDS", 0.2)
+    monkeypatch.setattr("clawtrace.campaign.running.wrap.LEFTOVER_SECONDS", 0.2)
     wrapped = wrap(project, "sh", "-c", "setsid sleep 64 & exit 0")
     record, gone = project.session.closed[wrapped.record.run_id]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from jsonschema_rs import validator_for
 
-from clawtrace.campaign.comparison import Comparison
+from clawtrace.campaign.comparing.comparison import Comparison
 
 pytestmark = pytest.mark.full
 

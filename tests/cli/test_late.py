@@ -10,7 +10,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tests.cli.test_reuse import AGENT, Project, reused
 
-from clawtrace.session import Session
+from clawtrace.session.session import Session
 
 pytestmark = pytest.mark.full
 

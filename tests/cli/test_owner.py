@@ -19,8 +19,8 @@ PROGRAM = Path(sys.executable).parent / "clawtrace"
 OWNER = """
 import sys
 from pathlib import Path
-from clawtrace.receiver.recording import Grouping
-from clawtrace.session import Session
+from clawtrace.receiver.recordings.recording import Grouping
+from clawtrace.session.session import Session
 with Session.open(sys.argv[1], receive=sys.argv[2] == "receive") as session:
     session.load_recordings([Path(sys.argv[3])], Grouping.run_per_dir())
     print(session.run_ids(), flush=True)

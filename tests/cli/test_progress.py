@@ -16,7 +16,7 @@ from click.testing import Result
 from tests.cli.conftest import PROGRAM, clean_environment
 
 from clawtrace.cli import _progress
-from clawtrace.session import Session
+from clawtrace.session.session import Session
 
 CHECKS = "assertions: [{type: tool_was_called, tool: get_weather}, {type: no_span_errors}]"
 

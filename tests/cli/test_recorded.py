@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import PROGRAM, clean_environment
 
-from clawtrace.session import Session
+from clawtrace.session.session import Session
 
 PASSING = """
 assertions:
@@ -361,7 +361,7 @@ class TestStore:
     @pytest.fixture
     def store(self, tmp_path: Path, recordings: Path) -> Path:
         """A store on disk with two recorded runs."""
-        from clawtrace.receiver.recording import Grouping
+        from clawtrace.receiver.recordings.recording import Grouping
 
         path = tmp_path / "spans.duckdb"
         with Session.open(path) as session:

@@ -133,8 +133,8 @@ def test_what_differs_is_said(invoke, judged) -> None:
 
 def test_results_and_store_may_move_together(invoke, tmp_path) -> None:
     """Where the runs are is told relative to the results; the runs of a store need no recording."""
-    from clawtrace.receiver.recording import Grouping
-    from clawtrace.session import Session
+    from clawtrace.receiver.recordings.recording import Grouping
+    from clawtrace.session.session import Session
 
     (tmp_path / "one").mkdir()
     with Session.open(tmp_path / "one/spans.duckdb") as session:

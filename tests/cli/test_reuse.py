@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import clean_environment
 
-from clawtrace.session import Session
+from clawtrace.session.session import Session
 
 pytestmark = pytest.mark.full
 

@@ -13,8 +13,8 @@ RECORDINGS = Path(__file__).parents[1] / "recordings/pydantic-ai"
 @pytest.fixture
 def store(tmp_path):
     """A store with two runs."""
-    from clawtrace.receiver.recording import Grouping
-    from clawtrace.session import Session
+    from clawtrace.receiver.recordings.recording import Grouping
+    from clawtrace.session.session import Session
 
     path = tmp_path / "spans.duckdb"
     with Session.open(path) as session:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clawtrace.session import Session
+from clawtrace.session.session import Session
 
 pytestmark = pytest.mark.full
 

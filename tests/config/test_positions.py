@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clawtrace.config.document import parse_document
+from clawtrace.config.files.document import parse_document
 from clawtrace.errors import ConfigError
 
 
@@ -84,7 +84,7 @@ class TestYaml:
         """A file that is no UTF-8, or holds two documents, is named."""
         path = files.root / "latin.yaml"
         path.write_bytes(b"b:\na: \xe9\n")
-        from clawtrace.config.document import read_document
+        from clawtrace.config.files.document import read_document
 
         with pytest.raises(
             ConfigError, match=r"latin\.yaml:2:4: is not UTF-8 text \(byte 6\)\. Save the file as UTF-8\."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clawtrace.config.project_file import environment_names
+from clawtrace.config.projects.project_file import environment_names
 from clawtrace.errors import ConfigError, UsageError
 
 FULL = """\

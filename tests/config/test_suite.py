@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.config.conftest import CASE
 
-from clawtrace.config.assertions_file import load_assertions_file
-from clawtrace.config.whole_project import check_project
+from clawtrace.config.cases.assertions_file import load_assertions_file
+from clawtrace.config.projects.whole_project import check_project
 from clawtrace.errors import ConfigError, UsageError
 from clawtrace.runners.base import Message
 
@@ -98,7 +98,7 @@ class TestPlaces:
         files.write("clawtrace.yaml", "settle_ms: 5\n")
         inner = files.root / "x" / "y"
         inner.mkdir(parents=True)
-        from clawtrace.config.project_file import load_project
+        from clawtrace.config.projects.project_file import load_project
 
         project = load_project(inner, {})
         assert (project.config.settle_ms, project.root) == (5, files.root)

@@ -12,7 +12,7 @@ from otlp_wire import protobuf
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.errors import UsageError
 from clawtrace.model.run import RunRecord
-from clawtrace.session import Session
+from clawtrace.session.session import Session
 
 pytestmark = pytest.mark.full
 

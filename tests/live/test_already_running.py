@@ -17,13 +17,13 @@ import urllib.request
 import pytest
 from live_suite import HERE, NOT_DELETED, Suite
 
-from clawtrace.campaign.events import RunWaiting
-from clawtrace.campaign.wrap import run_command
+from clawtrace.campaign.running.events import RunWaiting
+from clawtrace.campaign.running.wrap import run_command
 from clawtrace.cli._progress import progress
-from clawtrace.config.session_settings import SessionSettings
+from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import Status
-from clawtrace.session import Session
+from clawtrace.session.session import Session
 
 pytestmark = pytest.mark.full
 

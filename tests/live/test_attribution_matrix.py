@@ -22,7 +22,7 @@ from clawtrace.receiver.limits import ReceiverSettings
 from clawtrace.receiver.receiver import Receiver
 from clawtrace.runners.base import RunRequest, StopSignal, TelemetryTarget
 from clawtrace.runners.command import CommandRunner, CommandSettings
-from clawtrace.session import Session
+from clawtrace.session.session import Session
 from clawtrace.store.duckdb import DuckStore
 
 pytestmark = pytest.mark.full

@@ -8,11 +8,11 @@ import pytest
 from live_suite import HERE, only, plain_span
 from otlp_wire import as_json
 
-from clawtrace.campaign.wrap import run_command
-from clawtrace.config.project_file import load_project
-from clawtrace.config.session_settings import session_settings
+from clawtrace.campaign.running.wrap import run_command
+from clawtrace.config.projects.project_file import load_project
+from clawtrace.config.projects.session_settings import session_settings
 from clawtrace.model.verdict import Status
-from clawtrace.session import Session
+from clawtrace.session.session import Session
 
 pytestmark = pytest.mark.full
 
@@ -61,7 +61,7 @@ def test_a_recording_is_replayed(suite):
 
 def test_a_wrapped_command_is_judged(suite):
     """`clawtrace run`'s function: the command's own streams, its spans, its verdict."""
-    from clawtrace.config.assertions_file import load_assertions_file
+    from clawtrace.config.cases.assertions_file import load_assertions_file
 
     checks = suite.root / "checks.yaml"
     checks.write_text(f"assertions: {only('read')}\n")

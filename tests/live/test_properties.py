@@ -21,7 +21,7 @@ from otlp_wire import as_json, protobuf
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult, Status
-from clawtrace.session import Session
+from clawtrace.session.session import Session
 
 pytestmark = pytest.mark.full
 

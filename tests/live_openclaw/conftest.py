@@ -19,12 +19,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from openclaw_install import CannotInstallError, OpenClaw, install
 
-from clawtrace.campaign.wrap import run_command
-from clawtrace.config.assertions_file import load_assertions_file
-from clawtrace.config.project_file import load_project
-from clawtrace.config.session_settings import session_settings
+from clawtrace.campaign.running.wrap import run_command
+from clawtrace.config.cases.assertions_file import load_assertions_file
+from clawtrace.config.projects.project_file import load_project
+from clawtrace.config.projects.session_settings import session_settings
 from clawtrace.model.verdict import RunResult
-from clawtrace.session import Session
+from clawtrace.session.session import Session
 from clawtrace.testing import Exchange, scripted_model
 
 AGENT = Path(__file__).with_name("openclaw_turns.py")

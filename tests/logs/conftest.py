@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from clawtrace.cli.main import cli
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "engine"))  # conformance
+sys.path.insert(0, str(Path(__file__).parent.parent / "facts"))  # conformance
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from clawtrace.config.project_file import load_project
+from clawtrace.config.projects.project_file import load_project
 from clawtrace.errors import ConfigError
 from clawtrace.logs import read_log
 from clawtrace.logs.configured import ConfiguredForm, FormSettings

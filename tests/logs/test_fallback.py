@@ -13,7 +13,7 @@ from click.testing import Result
 
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.model.run import ClosedBy, RunRecord
-from clawtrace.session import Session
+from clawtrace.session.session import Session
 
 HERE = Path(__file__).parent
 GATEWAY = HERE / "samples" / "gateway-plain.log"

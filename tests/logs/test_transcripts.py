@@ -9,8 +9,8 @@ from typing import Any
 import conformance
 import pytest
 
-from clawtrace.receiver.recording import Grouping
-from clawtrace.session import Session
+from clawtrace.receiver.recordings.recording import Grouping
+from clawtrace.session.session import Session
 
 HERE = Path(__file__).parent / "transcripts"
 CASES = sorted(path.parent for path in HERE.glob("*/*/truth.json"))

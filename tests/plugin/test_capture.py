@@ -24,7 +24,7 @@ from clawtrace.assertions.problems import InvalidAssertionError
 from clawtrace.errors import UsageError
 from clawtrace.expect import tool_not_invoked, tool_sequence, tool_was_called, trace_token_budget
 from clawtrace.model.verdict import Status
-from clawtrace.session import Session
+from clawtrace.session.session import Session
 
 TOOLS = "SELECT name FROM tool_calls ORDER BY call_no"
 
@@ -404,7 +404,7 @@ def test_a_capture_that_is_forgotten_lets_go():
 
 def test_a_store_can_be_kept(tmp_path):
     """A capture in a file is a store like any other."""
-    from clawtrace.session import Session
+    from clawtrace.session.session import Session
 
     with clawtrace.capture("kept", store=tmp_path / "runs.duckdb") as trace:
         run_agent("search")

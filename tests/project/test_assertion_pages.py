@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from clawtrace.assertions.registry import all_types, parse_assertion
-from clawtrace.config.document import parse_document
-from clawtrace.config.notations import NOTATIONS, read_entries
+from clawtrace.config.cases.notations import NOTATIONS, read_entries
+from clawtrace.config.files.document import parse_document
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "reference" / "assertions"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clawtrace.config.project_file import load_project
+from clawtrace.config.projects.project_file import load_project
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")])

@@ -263,7 +263,7 @@ class TestTheEnd:
 
     def test_an_exporter_that_reads_no_answers(self, receiver, sink, monkeypatch):
         """Its connection is dropped in the end, and holds up neither others nor the stop for long."""
-        monkeypatch.setattr("clawtrace.receiver.grpc_server._STOP_SECONDS", 0.1)
+        monkeypatch.setattr("clawtrace.receiver.transport.grpc_server._STOP_SECONDS", 0.1)
         stuck = connect(receiver.endpoints.http)
         stuck.sendall(PREFACE + SETTINGS)
         assert export(receiver.endpoints.http, "traces", one("s"))[0] == grpc.StatusCode.OK

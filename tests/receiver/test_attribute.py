@@ -9,9 +9,9 @@ import pytest
 from memory_sink import MemorySink
 from otlp_messages import RUN, logs, metrics, number, record, span, traces
 
-from clawtrace.receiver.attribute import Attribution
+from clawtrace.receiver.attribution.attribute import Attribution
 from clawtrace.receiver.intake import Intake
-from clawtrace.receiver.redact import RedactionSettings, Redactor
+from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor
 from clawtrace.receiver.request import Request
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from memory_sink import MemorySink
 
 from clawtrace.model.run import RunRule
-from clawtrace.receiver.attribute import Attribution
-from clawtrace.receiver.claims import NO_CLAIM, Claim
+from clawtrace.receiver.attribution.attribute import Attribution
+from clawtrace.receiver.attribution.claims import NO_CLAIM, Claim
 
 
 def made(**known) -> Attribution:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clawtrace.receiver import claims
-from clawtrace.receiver.claims import NO_CLAIM, RUN_ID, Claim, ClaimReader
+from clawtrace.receiver.attribution import claims
+from clawtrace.receiver.attribution.claims import NO_CLAIM, RUN_ID, Claim, ClaimReader
 
 
 @pytest.mark.parametrize("run_key", [None, "my.run"])

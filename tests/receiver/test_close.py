@@ -17,8 +17,8 @@ import pytest
 from otlp_messages import METHODS, RUN, post, span, traces
 
 from clawtrace.model.run import ClosedBy
+from clawtrace.receiver.attribution.connections import Changes, Connections
 from clawtrace.receiver.close import wait_closed
-from clawtrace.receiver.connections import Changes, Connections
 from clawtrace.receiver.receiver import Receiver
 
 AGENT = Path(__file__).parent / "exporting_agent.py"

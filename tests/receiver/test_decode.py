@@ -14,12 +14,12 @@ from opentelemetry.proto.common.v1 import common_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 from otlp_messages import any_value, as_json, attributes, logs, metrics, number, record, span, traces
 
-from clawtrace.receiver.claims import Claim, ClaimReader
-from clawtrace.receiver.decode_json import JsonDecoder
-from clawtrace.receiver.decode_protobuf import ProtobufDecoder
-from clawtrace.receiver.payload import BadPayloadError, Decoded
-from clawtrace.receiver.redact import Redactor
-from clawtrace.receiver.values import double_text
+from clawtrace.receiver.attribution.claims import Claim, ClaimReader
+from clawtrace.receiver.decode.decode_json import JsonDecoder
+from clawtrace.receiver.decode.decode_protobuf import ProtobufDecoder
+from clawtrace.receiver.decode.payload import BadPayloadError, Decoded
+from clawtrace.receiver.decode.values import double_text
+from clawtrace.receiver.redaction.redact import Redactor
 
 
 def from_protobuf(message, signal="traces") -> Decoded:
@@ -579,7 +579,7 @@ class TestHostile:
 
 
 def _view(message):
-    from clawtrace.receiver.wire import message_class
+    from clawtrace.receiver.decode.wire import message_class
 
     return message_class("trace.v1.TracesData").FromString(message.SerializeToString())
 

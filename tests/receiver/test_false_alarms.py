@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clawtrace.receiver.redact import Redactor
+from clawtrace.receiver.redaction.redact import Redactor
 
 TESTS = Path(__file__).parents[1]
 CORPUS = TESTS.parents[1] / "shared" / "corpus"

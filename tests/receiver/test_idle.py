@@ -10,7 +10,7 @@ from memory_sink import MemorySink
 from otlp_messages import RUN, post, span, traces
 
 from clawtrace.receiver.receiver import Receiver
-from clawtrace.session import Session
+from clawtrace.session.session import Session
 
 
 @pytest.fixture(autouse=True)

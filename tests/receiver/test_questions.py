@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 import pytest
 from otlp_messages import RUN, post, span, traces
 
-from clawtrace.engine import remote
-from clawtrace.engine.remote import HeldStore
 from clawtrace.errors import QueryError, StoreLockedError, UsageError
-from clawtrace.receiver.questions import QUESTIONS_PATH, Questions
 from clawtrace.receiver.receiver import Receiver
-from clawtrace.session import Session
+from clawtrace.receiver.transport.questions import QUESTIONS_PATH, Questions
+from clawtrace.session.session import Session
 from clawtrace.store.owner import Owner, read_owner, write_owner
+from clawtrace.verdicts.reading import remote
+from clawtrace.verdicts.reading.remote import HeldStore
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from memory_sink import MemorySink
 from otlp_messages import RUN, as_json, logs, metrics, record, span, traces
 
 from clawtrace.errors import InputError
-from clawtrace.receiver import recording_files
-from clawtrace.receiver.foreign_traces import foreign_form
-from clawtrace.receiver.recording import Grouping, LoadReport, load_recordings
+from clawtrace.receiver.decode.foreign_traces import foreign_form
+from clawtrace.receiver.recordings import recording_files
+from clawtrace.receiver.recordings.recording import Grouping, LoadReport, load_recordings
 from clawtrace.store.duckdb import DuckStore
 
 DATA = Path(__file__).parent / "data" / "pydantic-ai"
@@ -423,8 +423,8 @@ class TestGrouping:
             raise MemoryError
 
         (tmp_path / "large.json").write_text(json.dumps(as_json(A)))
-        monkeypatch.setattr("clawtrace.receiver.recording_files.json.loads", full)
-        monkeypatch.setattr("clawtrace.receiver.recording_files._is_spans", full)
+        monkeypatch.setattr("clawtrace.receiver.recordings.recording_files.json.loads", full)
+        monkeypatch.setattr("clawtrace.receiver.recordings.recording_files._is_spans", full)
 
         with pytest.raises(InputError, match=r"large\.json` does not fit into memory"):
             load(tmp_path)
@@ -465,7 +465,7 @@ def test_reading_json_imports_neither_servers_nor_protobuf(tmp_path):
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from pathlib import Path\n"
         "from memory_sink import MemorySink\n"
-        "from clawtrace.receiver.recording import Grouping, load_recordings\n"
+        "from clawtrace.receiver.recordings.recording import Grouping, load_recordings\n"
         "sink = MemorySink()\n"
         "load_recordings([Path(sys.argv[2])], Grouping(), sink)\n"
         "assert sink.runs(), 'nothing was read'\n"

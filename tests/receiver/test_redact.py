@@ -15,12 +15,12 @@ from otlp_messages import as_json, logs, record, span, traces
 from secret_samples import SAMPLES, mark, of_kind
 
 from clawtrace.errors import ReceiverError
-from clawtrace.receiver.attribute import Attribution
-from clawtrace.receiver.environment_secrets import environment_secrets
+from clawtrace.receiver.attribution.attribute import Attribution
 from clawtrace.receiver.intake import Intake
-from clawtrace.receiver.redact import RedactionSettings, Redactor
+from clawtrace.receiver.redaction.environment_secrets import environment_secrets
+from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor
+from clawtrace.receiver.redaction.secret_kinds import SECRET_KINDS
 from clawtrace.receiver.request import Request
-from clawtrace.receiver.secret_kinds import SECRET_KINDS
 
 REDACTOR = Redactor(environ={})
 

@@ -17,7 +17,7 @@ from secret_samples import SAMPLES, Sample, mark
 
 from clawtrace.receiver.limits import ReceiverSettings
 from clawtrace.receiver.receiver import Receiver
-from clawtrace.receiver.redact import RedactionSettings
+from clawtrace.receiver.redaction.redact import RedactionSettings
 from clawtrace.store.duckdb import DuckStore
 
 CONTROL = "an ordinary text that must be found"

@@ -14,13 +14,13 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 from otlp_messages import RUN, as_json, logs, metrics, number, record, span, traces
 
 from clawtrace.errors import StoreError
-from clawtrace.receiver.attribute import Attribution
-from clawtrace.receiver.attribute_bytes import AttributeReader
-from clawtrace.receiver.claims import ClaimReader
-from clawtrace.receiver.decode import RequestDecoder
+from clawtrace.receiver.attribution.attribute import Attribution
+from clawtrace.receiver.attribution.claims import ClaimReader
+from clawtrace.receiver.decode.attribute_bytes import AttributeReader
+from clawtrace.receiver.decode.decode import RequestDecoder
+from clawtrace.receiver.decode.payload import BadPayloadError, Decoded
 from clawtrace.receiver.intake import Intake
-from clawtrace.receiver.payload import BadPayloadError, Decoded
-from clawtrace.receiver.redact import Redactor
+from clawtrace.receiver.redaction.redact import Redactor
 from clawtrace.receiver.request import Answer, Request
 
 SECRET = "ghp_" + "a1B2" * 9

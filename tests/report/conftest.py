@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from clawtrace.engine.gate import Gate
 from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict, run_status_of
 from clawtrace.report.base import CampaignReport
+from clawtrace.verdicts.gating.gate import Gate
 
 
 @dataclass(frozen=True)
 class Node:
-    """A span of a tree: the documented shape of `clawtrace.engine.tree_view.SpanNode`."""
+    """A span of a tree: the documented shape of `clawtrace.verdicts.reading.tree_view.SpanNode`."""
 
     span_id: str
     parent_span_id: str | None

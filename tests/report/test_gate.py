@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from clawtrace.engine.gate import Gate, exit_code_of
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import Status
+from clawtrace.verdicts.gating.gate import Gate, exit_code_of
 
 FLAGS = {
     "none": {},

@@ -12,13 +12,13 @@ import pytest
 from pydantic import TypeAdapter
 
 from clawtrace import __version__
-from clawtrace.engine.gate import Gate
-from clawtrace.engine.thresholds import ThresholdRules, suite_rates
 from clawtrace.model.verdict import Evidence, Status
 from clawtrace.report.base import CampaignReport, LeftOut
 from clawtrace.report.json_report import JsonReport
 from clawtrace.report.json_text import json_pieces, json_text
 from clawtrace.report.results import Results
+from clawtrace.verdicts.gating.gate import Gate
+from clawtrace.verdicts.gating.thresholds import ThresholdRules, suite_rates
 
 SPEC_KEYS = {
     "": {"schema", "clawtrace", "suite_id", "started_at", "exit_code", "totals", "cases"},

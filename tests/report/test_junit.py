@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clawtrace.engine.gate import Gate
-from clawtrace.engine.thresholds import ThresholdRules, suite_rates
 from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
 from clawtrace.report.base import CaseLabels, LeftOut
 from clawtrace.report.junit import JunitReport
+from clawtrace.verdicts.gating.gate import Gate
+from clawtrace.verdicts.gating.thresholds import ThresholdRules, suite_rates
 
 
 def written(report) -> ET.Element:

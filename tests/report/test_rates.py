@@ -5,12 +5,12 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from clawtrace.engine.gate import Gate, exit_code_of
-from clawtrace.engine.pass_rate import PassRate, rate_of_runs
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import Status
 from clawtrace.report.json_report import results_of
 from clawtrace.report.junit import JunitReport
+from clawtrace.verdicts.gating.gate import Gate, exit_code_of
+from clawtrace.verdicts.gating.pass_rate import PassRate, rate_of_runs
 
 PASSED, FAILED, UNDECIDED, BROKEN = ExitCode.PASSED, ExitCode.FAILED, ExitCode.UNDECIDED, ExitCode.BROKEN
 

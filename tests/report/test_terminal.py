@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from clawtrace.report import paper as papers
 from clawtrace.report.base import CampaignReport, LeftOut
-from clawtrace.report.paper import Column, PlainPaper, RichPaper, paper_for
+from clawtrace.report.console import Column, PlainPaper, RichPaper, display_width, paper_for
 from clawtrace.report.terminal import print_campaign
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -51,7 +50,7 @@ def test_mixed_campaign_on_a_terminal(mixed) -> None:
     text = watched(mixed, 80)
 
     headings = ("FAIL", "INCONCLUSIVE", "SKIP", "ERROR", "6 runs")
-    assert max(papers.display_width(line) for line in text.splitlines() if not line.startswith(headings)) <= 80
+    assert max(display_width(line) for line in text.splitlines() if not line.startswith(headings)) <= 80
     check("mixed-80-columns.txt", text)
 
 
@@ -194,7 +193,7 @@ def test_wide_characters_keep_columns_aligned() -> None:
         [Column("case"), Column("n", "right")], [[("天気", ""), ("1", "")], [("abcdef", ""), ("22", "")]]
     )
 
-    assert [papers.display_width(line) for line in stream.getvalue().splitlines()] == [10, 10, 10]
+    assert [display_width(line) for line in stream.getvalue().splitlines()] == [10, 10, 10]
 
 
 def terminal(width: int, columns: list[str], rows: list[list[str]]) -> list[str]:

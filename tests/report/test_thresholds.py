@@ -2,9 +2,9 @@
 
 import pytest
 
-from clawtrace.engine.gate import Gate
-from clawtrace.engine.pass_rate import PassRate
-from clawtrace.engine.thresholds import ThresholdRules, suite_rates
+from clawtrace.verdicts.gating.gate import Gate
+from clawtrace.verdicts.gating.pass_rate import PassRate
+from clawtrace.verdicts.gating.thresholds import ThresholdRules, suite_rates
 
 # statuses of the runs, threshold, tolerance, informational: the code without flags, with --gate-incomplete warn, strict
 TABLE = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clawtrace.receiver.recording import Grouping
-from clawtrace.session import Session
+from clawtrace.receiver.recordings.recording import Grouping
+from clawtrace.session.session import Session
 from clawtrace.store.duckdb import DuckStore
 from clawtrace.store.export import export_run
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from clawtrace.errors import StoreError, StoreLockedError
-from clawtrace.session import Session
+from clawtrace.session.session import Session
 from clawtrace.store.duckdb import DuckStore
 from clawtrace.store.owner import Owner, connect, owner_file, patiently, read_owner, remove_owner, write_owner
 

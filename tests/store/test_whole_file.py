@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from clawtrace._whole_file import whole_file, whole_text_file
-from clawtrace.campaign.layout import write_json
+from clawtrace.campaign.results.layout import write_json
 from clawtrace.runners.artifacts import collect_artifacts
 from clawtrace.store.owner import Owner, write_owner
+from clawtrace.support.whole_file import whole_file, whole_text_file
 
 
 @pytest.fixture(params=[0o077, 0o022])

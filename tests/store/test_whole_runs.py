@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.receiver.recording import Grouping
-from clawtrace.session import Session
+from clawtrace.receiver.recordings.recording import Grouping
+from clawtrace.session.session import Session
 from clawtrace.store.duckdb import DuckStore
 from clawtrace.store.whole_runs import copy_run, forget_runs
 

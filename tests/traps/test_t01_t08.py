@@ -14,7 +14,7 @@ from trap_runs import Bench, post_agent, sdk_agent
 
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.model.run import RunRecord
-from clawtrace.session import Session
+from clawtrace.session.session import Session
 
 NEVER = {"type": "tool_not_invoked", "tool": "delete_all"}
 CALLED = {"type": "tool_was_called", "tool": "read"}

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.engine.gate import Gate
 from clawtrace.errors import UsageError
 from clawtrace.model.verdict import Status, Verdict
+from clawtrace.verdicts.gating.gate import Gate
 
 __all__ = ["Allowed", "Asked", "as_assertion", "as_gate", "is_warning"]
 

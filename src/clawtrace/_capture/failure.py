@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from clawtrace.model.verdict import RunResult, Verdict
 
 if TYPE_CHECKING:
-    from clawtrace.engine.tree_view import SpanNode
+    from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = ["CheckFailedError", "CheckWarning", "failure_text", "tree_text"]
 
@@ -36,7 +36,7 @@ def failure_text(result: RunResult, failed: Sequence[Verdict], nodes: Sequence[S
     """Return what is told of the verdicts `failed` of a run: sentence, evidence, hints, and the tree with its marks."""
     from clawtrace.errors import ExitCode
     from clawtrace.report.base import CampaignReport
-    from clawtrace.report.paper import PlainPaper
+    from clawtrace.report.console import PlainPaper
     from clawtrace.report.terminal import print_verdicts
 
     stream = io.StringIO()
@@ -50,7 +50,7 @@ def failure_text(result: RunResult, failed: Sequence[Verdict], nodes: Sequence[S
 
 def tree_text(nodes: Sequence[SpanNode]) -> str:
     """Return the spans of a run as a tree, as plain text."""
-    from clawtrace.report.paper import PlainPaper
+    from clawtrace.report.console import PlainPaper
     from clawtrace.report.tree import tree_lines
 
     stream = io.StringIO()

@@ -29,13 +29,13 @@ from clawtrace._capture.asking import Allowed, Asked, as_assertion, as_gate, is_
 from clawtrace._capture.children import Children, injected, run_child
 from clawtrace._capture.doubts import NOTHING_STARTED, lacking, notes
 from clawtrace._capture.failure import CheckFailedError, CheckWarning, failure_text, tree_text
-from clawtrace.config.session_settings import SessionSettings, session_settings
+from clawtrace.config.projects.session_settings import SessionSettings, session_settings
 from clawtrace.errors import ExitCode, UsageError
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult, Verdict
 from clawtrace.runners.base import Protocol, TelemetryTarget
 from clawtrace.runners.environment import with_telemetry
-from clawtrace.session import Session
+from clawtrace.session.session import Session
 from clawtrace.store.duckdb import MEMORY
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def capture(
         ConfigError: `clawtrace.yaml` has problems.
         UsageError: opentelemetry-sdk is missing, or a tracer provider takes no span processors (when the block begins).
     """
-    from clawtrace.config.project_file import load_project
+    from clawtrace.config.projects.project_file import load_project
 
     loaded = load_project(Path.cwd() if project is None else Path(project), os.environ)
     settings = session_settings(loaded)._replace(grpc_port=0, http_port=0)  # captures run side by side

@@ -143,8 +143,8 @@ def load_script(source: Path) -> Script:
     Raises:
         ConfigError: the file cannot be read or is no script.
     """
-    from clawtrace.config.document import read_document
-    from clawtrace.config.problems import in_document, validated
+    from clawtrace.config.files.document import read_document
+    from clawtrace.config.files.problems import in_document, validated
 
     document = read_document(source)
     problems: list[ConfigProblem] = []

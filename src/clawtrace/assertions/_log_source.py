@@ -1,13 +1,15 @@
 """The seeds' log fields: which log stands in when a run has no trace, and which run is meant.
 
-The engine reads the log (`clawtrace.engine.log_fallback`): its lines become spans, and the question is the same.
+The engine reads the log (`clawtrace.verdicts.log_fallback`): its lines become spans, and the question is the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from clawtrace.assertions.base import Assertion, Outcome, Row
 
-__all__ = ["LogSource"]
+__all__ = ["LogSource", "names_a_log"]
 
 
 class LogSource(Assertion):
@@ -46,3 +48,8 @@ class LogSource(Assertion):
 
     def _asks_another_run(self, run_id: str) -> bool:
         return self.run_id is not None and self.run_id != run_id
+
+
+def names_a_log(assertions: Sequence[Assertion]) -> bool:
+    """Return whether any of `assertions` names a log."""
+    return any(isinstance(one, LogSource) and one.log_path is not None for one in assertions)

@@ -24,12 +24,12 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, model_validator
 
-from clawtrace._attribute_docs import Documented
 from clawtrace.assertions._common_fields import Dimensions, LookAgain, MinPassRate, Turn, check_common_fields
-from clawtrace.assertions.matchers import Matcher
+from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.world import World
 from clawtrace.model.query import Query, Resolve
 from clawtrace.model.verdict import Severity
+from clawtrace.support.attribute_docs import Documented
 
 __all__ = ["Assertion", "Growth", "Outcome", "Row"]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from clawtrace._attribute_docs import attribute_docs
 from clawtrace.assertions.base import Assertion, Growth
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.registry import all_types, parse_assertion
+from clawtrace.support.attribute_docs import attribute_docs
 
 __all__ = ["FieldReference", "Reference", "json_schema", "reference"]
 

@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 from clawtrace.errors import ClawtraceError
 
 if TYPE_CHECKING:
-    from clawtrace.config.project_file import Project
-    from clawtrace.config.session_settings import SessionSettings
-    from clawtrace.session import Session
+    from clawtrace.config.projects.project_file import Project
+    from clawtrace.config.projects.session_settings import SessionSettings
+    from clawtrace.session.session import Session
 
 __all__ = ["Finding", "checkup"]
 
@@ -69,8 +69,8 @@ def _versions() -> Finding:
 
 
 def _project(start: Path, env: Mapping[str, str]) -> tuple[Project | None, Finding]:
-    from clawtrace.config.document import display
-    from clawtrace.config.project_file import load_project
+    from clawtrace.config.files.document import display
+    from clawtrace.config.projects.project_file import load_project
 
     try:
         project = load_project(start, env)
@@ -88,8 +88,8 @@ def _project(start: Path, env: Mapping[str, str]) -> tuple[Project | None, Findi
 
 def _receiver(project: Project) -> Iterator[Finding]:
     """Start the project's receiver beside a store in memory, and send it a span over each protocol."""
-    from clawtrace.config.session_settings import session_settings
-    from clawtrace.session import Session
+    from clawtrace.config.projects.session_settings import session_settings
+    from clawtrace.session.session import Session
 
     settings: SessionSettings = session_settings(project)._replace(tee=None)  # our spans are nobody else's business
     try:
@@ -215,7 +215,7 @@ _SENDERS: Mapping[str, Callable[[Session, str], None]] = {
 
 def _stores(project: Project) -> Iterator[Finding]:
     """Yield who holds the project's stores, and the owner files of processes that are gone."""
-    from clawtrace.config.document import display
+    from clawtrace.config.files.document import display
     from clawtrace.store.owner import command_of, owner_file, read_owner
 
     stores = sorted(project.outputs.glob("campaigns/*/*/spans.duckdb"))
@@ -238,7 +238,7 @@ def _stores(project: Project) -> Iterator[Finding]:
 
 
 def _outputs(project: Project) -> Finding:
-    from clawtrace.config.document import display
+    from clawtrace.config.files.document import display
 
     folder = project.outputs
     while not folder.exists():

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from clawtrace.report.console import Column, Paper, Segment
 from clawtrace.report.figures import UNKNOWN, count, dollars, duration
-from clawtrace.report.paper import Column, Paper, Segment
 
 if TYPE_CHECKING:
-    from clawtrace.campaign.comparison import (
+    from clawtrace.campaign.comparing.comparison import (
         CaseComparison,
         CaseName,
         Comparison,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         RateTest,
         Side,
     )
-    from clawtrace.campaign.measured import Measured
+    from clawtrace.campaign.comparing.measured import Measured
     from clawtrace.errors import ExitCode
 
 __all__ = ["FailOn", "comparison_options", "exit_code_of", "print_comparison", "tell"]
@@ -72,7 +72,7 @@ def tell(
     verbose: bool,
 ) -> ExitCode:
     """Compare two campaigns, print what was found, and return the exit code."""
-    from clawtrace.campaign.compare import compare
+    from clawtrace.campaign.comparing.compare import compare
     from clawtrace.cli._data import print_json, stdout_paper
 
     found = compare(first, second, names, alpha)
@@ -129,7 +129,7 @@ def _name(name: CaseName) -> str:
 
 
 def _meaning(found: Comparison) -> str:
-    from clawtrace.campaign.collapse import REASON
+    from clawtrace.campaign.comparing.collapse import REASON
 
     if found.verdict == "regression":
         by_definition = sum(case.pass_rate.reason == REASON for case in found.cases)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from clawtrace.report.paper import Paper
+    from clawtrace.report.console import Paper
 
 __all__ = ["json_option", "print_json", "print_table", "stdout_paper"]
 
@@ -25,14 +25,14 @@ def print_json(value: Any) -> None:
 
 def stdout_paper() -> Paper:
     """Return what to write on: a terminal's colours, or plain text for pipes, files and CI."""
-    from clawtrace.report.paper import paper_for
+    from clawtrace.report.console import paper_for
 
     return paper_for(sys.stdout)
 
 
 def print_table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a table of texts and numbers; NULL is an empty cell, truth values are `true` and `false`, numbers stand to the right."""
-    from clawtrace.report.paper import Column
+    from clawtrace.report.console import Column
 
     data = [list(row) for row in rows]
     numeric = [_is_numeric(row[i] for row in data) for i in range(len(titles))]

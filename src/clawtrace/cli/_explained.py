@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clawtrace.report.paper import Paper
+    from clawtrace.report.console import Paper
 
 __all__ = ["print_explained"]
 

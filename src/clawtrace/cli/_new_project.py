@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clawtrace._whole_file import whole_text_file
 from clawtrace.errors import UsageError
+from clawtrace.support.whole_file import whole_text_file
 
 if TYPE_CHECKING:
-    from clawtrace.campaign.observed import Observation
+    from clawtrace.campaign.comparing.observed import Observation
 
 __all__ = ["CaseDraft", "NewFiles", "NewResults", "case_text", "project_text", "replace_file", "suite_text"]
 
@@ -244,7 +244,7 @@ class NewResults:
                 folder.rmdir()
 
     def _clear(self, path: Path) -> None:
-        from clawtrace.campaign.layout import fresh_folder
+        from clawtrace.campaign.results.layout import fresh_folder
 
         if not path.is_dir() or path.is_symlink():
             if path not in self._before:

@@ -14,11 +14,11 @@ from clawtrace.cli._reports import ReportTarget, in_every_format, report_option,
 from clawtrace.errors import ClawtraceError, ExitCode
 
 if TYPE_CHECKING:
-    from clawtrace.engine.pass_rate import GateOn
-    from clawtrace.engine.tree_view import SpanNode
     from clawtrace.model.verdict import RunResult
     from clawtrace.report.base import CampaignReport
-    from clawtrace.session import Session
+    from clawtrace.session.session import Session
+    from clawtrace.verdicts.gating.pass_rate import GateOn
+    from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = ["Output", "finish", "gate_options", "output_options", "trees_of"]
 
@@ -66,7 +66,7 @@ def gate_options(function: Callable[..., Any]) -> Callable[..., Any]:
         gate_on: GateOn,
         **rest: Any,
     ) -> Any:
-        from clawtrace.engine.gate import Gate
+        from clawtrace.verdicts.gating.gate import Gate
 
         gate = Gate(strict, allow_missing_trace, allow_missing_data, gate_incomplete, gate_on)
         return function(gate=gate, **rest)
@@ -124,7 +124,7 @@ def finish(report: CampaignReport, output: Output, *, folder: Path | None = None
     Raises:
         ClawtraceError: a report cannot be written; the others were, and people have been told.
     """
-    from clawtrace.report.paper import paper_for
+    from clawtrace.report.console import paper_for
     from clawtrace.report.terminal import print_campaign
 
     targets = [*output.reports, *(in_every_format(folder) if folder else ())]

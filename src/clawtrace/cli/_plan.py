@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from clawtrace.campaign.expand import Plan, PlannedRun
-from clawtrace.campaign.reuse import Decision
-from clawtrace.campaign.stored import read_run
+from clawtrace.campaign.planning.expand import Plan, PlannedRun
+from clawtrace.campaign.planning.reuse import Decision
+from clawtrace.campaign.results.stored import read_run
 from clawtrace.cli._data import print_table, stdout_paper
 
 __all__ = ["grounds_of_reuse", "print_plan"]

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clawtrace.report.paper import clean, is_watched
+from clawtrace.report.console import clean, is_watched
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from clawtrace.campaign.events import CampaignEvent, Listener
+    from clawtrace.campaign.running.events import CampaignEvent, Listener
     from clawtrace.model.progress import Progress as ShowProgress
 
 __all__ = ["progress", "working"]
@@ -126,7 +126,7 @@ class _Lines:
         self._waits = False
 
     def __call__(self, event: CampaignEvent) -> None:
-        from clawtrace.campaign.events import Interrupted, RunWaiting
+        from clawtrace.campaign.running.events import Interrupted, RunWaiting
 
         if isinstance(event, Interrupted):
             click.echo(_interruption(event.running), err=True)
@@ -154,7 +154,7 @@ class _Bars:
         self._done = self._total = 0
 
     def __call__(self, event: CampaignEvent) -> None:
-        from clawtrace.campaign.events import Interrupted, PlanReady, RunJudging, RunStarted, RunWaiting
+        from clawtrace.campaign.running.events import Interrupted, PlanReady, RunJudging, RunStarted, RunWaiting
 
         if isinstance(event, PlanReady):
             self._total = len(event.plan.runs)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from clawtrace.campaign.observed import Observation
+    from clawtrace.campaign.comparing.observed import Observation
     from clawtrace.cli._source import Source
-    from clawtrace.engine.remote import HeldStore
-    from clawtrace.session import Session
+    from clawtrace.session.session import Session
+    from clawtrace.verdicts.reading.remote import HeldStore
 
 __all__ = ["files_of", "first_message", "holding", "the_run"]
 
@@ -58,7 +58,7 @@ def holding(asked: Session | HeldStore, run_id: str, found: Sequence[Observation
     """
     from clawtrace.assertions.registry import parse_assertion
     from clawtrace.model.verdict import Status
-    from clawtrace.session import Session
+    from clawtrace.session.session import Session
 
     if not isinstance(asked, Session) or not found:
         return list(found)

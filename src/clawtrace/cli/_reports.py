@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from clawtrace._whole_file import whole_text_file
+from clawtrace.support.whole_file import whole_text_file
 
 if TYPE_CHECKING:
     from clawtrace.report.base import CampaignReport

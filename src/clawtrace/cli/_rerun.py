@@ -17,12 +17,12 @@ from clawtrace.cli._source import Recordings, Source, load_recordings
 from clawtrace.errors import ClawtraceError, ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from clawtrace.config.session_settings import SessionSettings
-    from clawtrace.engine.rerun import Rerun
+    from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.model.progress import Progress
-    from clawtrace.report.paper import Paper
-    from clawtrace.session import Session
+    from clawtrace.report.console import Paper
+    from clawtrace.session.session import Session
     from clawtrace.store.api import Answer
+    from clawtrace.verdicts.asking.rerun import Rerun
 
 __all__ = ["rerun"]
 
@@ -134,7 +134,7 @@ def _chosen(results: Mapping[str, Any], path: Path, wanted: str | None) -> list[
 @contextmanager
 def _opened(results: Mapping[str, Any], folder: Path, source: Source, shown: Progress) -> Iterator[Session]:
     """Open the store or the recordings that the results name, or those that are given."""
-    from clawtrace.session import Session
+    from clawtrace.session.session import Session
 
     origin = results["source"]
     settings = _settings(origin, folder)
@@ -173,9 +173,9 @@ def _place(origin: Mapping[str, Any], folder: Path) -> Source:
 
 def _settings(origin: Mapping[str, Any] | None, folder: Path) -> SessionSettings:
     """Return the settings of the project, with the prices of the assertions file."""
-    from clawtrace.config.assertions_file import load_assertions_file
-    from clawtrace.config.project_file import load_project
-    from clawtrace.config.session_settings import session_settings
+    from clawtrace.config.cases.assertions_file import load_assertions_file
+    from clawtrace.config.projects.project_file import load_project
+    from clawtrace.config.projects.session_settings import session_settings
 
     root = Path.cwd() if origin is None else folder / origin["project"]
     project = load_project(root if root.is_dir() else Path.cwd(), os.environ)
@@ -201,9 +201,9 @@ def _all_again(session: Session, chosen: Sequence[_Stored], today: date, shown: 
 def _again(session: Session, stored: _Stored, today: date) -> _Again:
     from clawtrace.assertions.probe import Probe
     from clawtrace.assertions.registry import get, parse_assertion
-    from clawtrace.engine.rerun import differences
     from clawtrace.report.json_report import assertion_of
     from clawtrace.report.json_text import json_text
+    from clawtrace.verdicts.asking.rerun import differences
 
     verdict = stored.verdict
     try:

@@ -16,10 +16,10 @@ from clawtrace.cli._outcome import trees_of
 from clawtrace.cli._source import Recordings, chosen_runs, load_recordings
 
 if TYPE_CHECKING:
-    from clawtrace.config.session_settings import SessionSettings
-    from clawtrace.engine.gate import Gate
+    from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.report.base import CampaignReport, RunsSource
-    from clawtrace.session import Session
+    from clawtrace.session.session import Session
+    from clawtrace.verdicts.gating.gate import Gate
 
 __all__ = ["RunsThatAre", "judge_runs"]
 
@@ -61,7 +61,7 @@ class RunsThatAre(NamedTuple):
             QueryError: the condition is no SQL that the store understands.
         """
         from clawtrace.cli._progress import working
-        from clawtrace.session import Session
+        from clawtrace.session.session import Session
 
         source = () if self.store is None else (self.store,)
         with working() as shown, Session.open(*source, settings=settings) as session:
@@ -114,9 +114,9 @@ def judge_runs(
         ConfigError: every problem of the files.
         UsageError: as `RunsThatAre.opened`.
     """
-    from clawtrace.config.assertions_file import load_assertions_file
-    from clawtrace.config.project_file import load_project
-    from clawtrace.config.session_settings import session_settings
+    from clawtrace.config.cases.assertions_file import load_assertions_file
+    from clawtrace.config.projects.project_file import load_project
+    from clawtrace.config.projects.session_settings import session_settings
     from clawtrace.report.base import CampaignReport
 
     started, began = datetime.now(UTC), time.perf_counter()

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import click
 
 if TYPE_CHECKING:
-    from clawtrace.config.project_file import Project
-    from clawtrace.config.session_settings import SessionSettings
-    from clawtrace.engine.remote import HeldStore
+    from clawtrace.config.projects.project_file import Project
+    from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.logs.model import LogReading
-    from clawtrace.receiver.recording import Grouping
-    from clawtrace.session import Session
+    from clawtrace.receiver.recordings.recording import Grouping
+    from clawtrace.session.session import Session
+    from clawtrace.verdicts.reading.remote import HeldStore
 
 __all__ = [
     "Recordings",
@@ -70,7 +70,7 @@ class Recordings(NamedTuple):
 
     def grouping(self) -> Grouping:
         """Return the grouping for the session."""
-        from clawtrace.receiver.recording import Grouping
+        from clawtrace.receiver.recordings.recording import Grouping
 
         if self.mode == "one":
             return Grouping.one_run(self.run_id)
@@ -99,9 +99,9 @@ class Source(NamedTuple):
             StoreLockedError: another process holds the store and does not answer.
         """
         from clawtrace.cli._progress import working
-        from clawtrace.config.project_file import load_project
-        from clawtrace.config.session_settings import session_settings
-        from clawtrace.session import Session
+        from clawtrace.config.projects.project_file import load_project
+        from clawtrace.config.projects.session_settings import session_settings
+        from clawtrace.session.session import Session
 
         project = load_project(Path.cwd(), os.environ)
         settings = session_settings(project)
@@ -124,14 +124,14 @@ class Source(NamedTuple):
 def _open_or_ask(path: Path, settings: SessionSettings) -> Session | HeldStore:
     """Open a store, or find the process that holds it and answers; both are tried for as long as a lock is retried."""
     from clawtrace.errors import StoreLockedError
-    from clawtrace.session import Session
+    from clawtrace.session.session import Session
     from clawtrace.store.owner import patiently
 
     def attempt() -> Session | HeldStore:
         try:
             return Session.open(path, settings=settings, patience_s=0)
         except StoreLockedError:
-            from clawtrace.engine.remote import HeldStore
+            from clawtrace.verdicts.reading.remote import HeldStore
 
             held = HeldStore.of(str(path))
             if held is None:

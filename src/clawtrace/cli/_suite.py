@@ -16,13 +16,13 @@ from click.core import ParameterSource
 from clawtrace.cli._outcome import Output, finish, trees_of
 
 if TYPE_CHECKING:
-    from clawtrace.campaign.execute import CampaignResult
-    from clawtrace.campaign.expand import Plan
-    from clawtrace.campaign.reuse import Decision
-    from clawtrace.config.project_file import Project
-    from clawtrace.config.suite_file import LoadedSuite
-    from clawtrace.engine.gate import Gate
+    from clawtrace.campaign.planning.expand import Plan
+    from clawtrace.campaign.planning.reuse import Decision
+    from clawtrace.campaign.running.execute import CampaignResult
+    from clawtrace.config.projects.project_file import Project
+    from clawtrace.config.suites.suite_file import LoadedSuite
     from clawtrace.report.base import CampaignReport, SuiteLabels
+    from clawtrace.verdicts.gating.gate import Gate
 
 __all__ = ["SuiteFlags", "eval_suite", "suite_options"]
 
@@ -116,7 +116,7 @@ def suite_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def eval_suite(suite: str, flags: SuiteFlags, out: Path | None, output: Output, gate: Gate) -> int:
     """Run and judge a suite, once or whenever it changes; return the exit code."""
-    from clawtrace.config.project_file import load_project
+    from clawtrace.config.projects.project_file import load_project
 
     project = load_project(Path.cwd(), os.environ)
     if not flags.watch:
@@ -135,17 +135,17 @@ def eval_suite(suite: str, flags: SuiteFlags, out: Path | None, output: Output, 
 
 
 def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None, output: Output, gate: Gate) -> int:
-    from clawtrace.campaign.budget import Budget
-    from clawtrace.campaign.execute import execute
-    from clawtrace.campaign.last_time import against_the_store
-    from clawtrace.campaign.opening import open_campaign
+    from clawtrace.campaign.planning.last_time import against_the_store
+    from clawtrace.campaign.running.budget import Budget
+    from clawtrace.campaign.running.execute import execute
+    from clawtrace.campaign.running.opening import open_campaign
     from clawtrace.cli._plan import grounds_of_reuse
     from clawtrace.cli._progress import progress
 
     plan, decisions = _planned(suite, project, flags, out, output)
     gate = _as_the_suite_says(gate, plan)
     if flags.dry_run:
-        from clawtrace.campaign.execute import refusals
+        from clawtrace.campaign.running.execute import refusals
         from clawtrace.cli._plan import print_plan
 
         plan, decisions = _as_flagged(plan, decisions, flags, gate)
@@ -198,10 +198,10 @@ def _planned(
     suite: str, project: Project, flags: SuiteFlags, out: Path | None, output: Output
 ) -> tuple[Plan, dict[str, Decision]]:
     """Return what the suite would run, and which stored runs can stand for it, whatever came of them."""
-    from clawtrace.campaign.expand import expand
-    from clawtrace.campaign.manifest import last_execution
-    from clawtrace.campaign.reuse import decide
-    from clawtrace.config.suite_file import load_suite
+    from clawtrace.campaign.planning.expand import expand
+    from clawtrace.campaign.planning.reuse import decide
+    from clawtrace.campaign.results.manifest import last_execution
+    from clawtrace.config.suites.suite_file import load_suite
 
     loaded = load_suite(
         suite, project, os.environ, run_profile=flags.run_profile, evaluation_profile=flags.evaluation_profile
@@ -229,7 +229,7 @@ def _as_flagged(
     plan: Plan, decisions: dict[str, Decision], flags: SuiteFlags, gate: Gate
 ) -> tuple[Plan, dict[str, Decision]]:
     """Return what to run and what becomes of it, after the flags that look at what came of it last time."""
-    from clawtrace.campaign.last_time import judged_anew, not_passed, undecided_afresh
+    from clawtrace.campaign.planning.last_time import judged_anew, not_passed, undecided_afresh
 
     if flags.last_failed:
         plan = not_passed(plan, decisions, gate)
@@ -255,8 +255,8 @@ def _report_of(
     plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, Any], clean: Callable[[str], str]
 ) -> CampaignReport:
     """Return what the reports are written from; what authors say is cleaned of known secrets, as in the manifest."""
-    from clawtrace.campaign.run_files import cleaned
-    from clawtrace.campaign.suite_rates import rates_of_suite
+    from clawtrace.campaign.results.run_files import cleaned
+    from clawtrace.campaign.results.suite_rates import rates_of_suite
     from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut, RunsSource, SuiteLabels
 
     labels = {}

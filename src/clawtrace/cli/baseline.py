@@ -14,8 +14,8 @@ from clawtrace.cli._comparison import FailOn, comparison_options
 from clawtrace.cli._data import json_option
 
 if TYPE_CHECKING:
-    from clawtrace.campaign.baselines import Baseline
-    from clawtrace.campaign.measured import Measured
+    from clawtrace.campaign.comparing.baselines import Baseline
+    from clawtrace.campaign.comparing.measured import Measured
 
 __all__ = ["command"]
 
@@ -26,7 +26,7 @@ def _out_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _outputs(out: Path | None) -> Path:
-    from clawtrace.config.project_file import load_project
+    from clawtrace.config.projects.project_file import load_project
 
     return out or load_project(Path.cwd(), os.environ).outputs
 
@@ -54,7 +54,7 @@ def set_command(name: str, campaign: str, out: Path | None) -> None:
 
     CAMPAIGN is a campaign's folder, a report.json, or a campaign or suite below the folder of results.
     """
-    from clawtrace.campaign.baselines import set_baseline
+    from clawtrace.campaign.comparing.baselines import set_baseline
 
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     baseline = set_baseline(name, campaign, _outputs(out), now)
@@ -69,7 +69,7 @@ def set_command(name: str, campaign: str, out: Path | None) -> None:
 @json_option
 def show(name: str | None, out: Path | None, as_json: bool) -> None:
     """Show the baseline NAME with its cases, or list all baselines."""
-    from clawtrace.campaign.baselines import baseline_names, load_baseline
+    from clawtrace.campaign.comparing.baselines import baseline_names, load_baseline
     from clawtrace.cli._data import print_json, print_table
 
     outputs = _outputs(out)
@@ -109,7 +109,7 @@ def check(
 
     Exit codes as of `clawtrace compare`: 1 for a regression, 3 when one may have gone unseen.
     """
-    from clawtrace.campaign.baselines import find_campaign, is_baseline
+    from clawtrace.campaign.comparing.baselines import find_campaign, is_baseline
     from clawtrace.cli._comparison import tell
     from clawtrace.errors import UsageError
 
@@ -132,7 +132,7 @@ def check(
 
 
 def _chosen(name: str | None, campaign: Measured | None, outputs: Path) -> Baseline:
-    from clawtrace.campaign.baselines import baseline_names, load_baseline
+    from clawtrace.campaign.comparing.baselines import baseline_names, load_baseline
     from clawtrace.errors import UsageError
 
     if name is not None:
@@ -165,7 +165,7 @@ def _row(baseline: Baseline) -> tuple[Any, ...]:
 
 
 def _cases(measured: Measured) -> list[tuple[Any, ...]]:
-    from clawtrace.engine.pass_rate import rate_of
+    from clawtrace.verdicts.gating.pass_rate import rate_of
 
     rates = {key: rate_of(run.outcome for run in runs) for key, runs in measured.cases.items()}
     return [(*key, rate.passed, rate.failed, rate.undecided, rate.rate) for key, rate in rates.items()]

@@ -12,7 +12,7 @@ from clawtrace.cli._data import json_option
 
 if TYPE_CHECKING:
     from clawtrace.dialects import Dialect
-    from clawtrace.report.paper import Paper
+    from clawtrace.report.console import Paper
 
 __all__ = ["command"]
 
@@ -28,7 +28,7 @@ def command(as_json: bool) -> None:
     `yes` and `no` are facts about the instrumentation; any other word is the setting that makes it record that fact.
     """
     from clawtrace.cli._data import print_json, stdout_paper
-    from clawtrace.config.project_file import load_project
+    from clawtrace.config.projects.project_file import load_project
     from clawtrace.dialects import load_dialects
 
     dialects = load_dialects(load_project(Path.cwd(), os.environ).dialect_folders)

@@ -12,9 +12,9 @@ import click
 from clawtrace.cli._data import json_option
 
 if TYPE_CHECKING:
-    from clawtrace.engine.tree_view import SpanNode
+    from clawtrace.report.console import Paper
     from clawtrace.report.difference import Difference, Number, TreeStep
-    from clawtrace.report.paper import Paper
+    from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = ["command"]
 
@@ -67,7 +67,7 @@ def command(first: str, second: str, stores: tuple[Path, ...], one_run: bool, as
 def _run(name: str, store: Path | None, one_run: bool) -> tuple[dict[str, Any], Sequence[SpanNode]]:
     """Return the facts and the tree of the one run that `name` means."""
     from clawtrace.cli._source import Recordings, Source
-    from clawtrace.config.project_file import load_project
+    from clawtrace.config.projects.project_file import load_project
     from clawtrace.errors import UsageError
 
     recorded = Path(name).exists()
@@ -90,7 +90,7 @@ def _run(name: str, store: Path | None, one_run: bool) -> tuple[dict[str, Any], 
 
 
 def _print(found: Difference, paper: Paper) -> None:
-    from clawtrace.report.paper import Column
+    from clawtrace.report.console import Column
 
     for word, side in (("first ", found.first), ("second", found.second)):
         named = side.run_id if side.name == side.run_id else f"{side.name} ({side.run_id})"

@@ -13,7 +13,7 @@ from clawtrace.cli._source import Recordings, recordings_options
 from clawtrace.cli._suite import SuiteFlags, eval_suite, suite_options
 
 if TYPE_CHECKING:
-    from clawtrace.engine.gate import Gate
+    from clawtrace.verdicts.gating.gate import Gate
 
 __all__ = ["command"]
 

@@ -12,7 +12,7 @@ from clawtrace.cli._data import json_option
 
 if TYPE_CHECKING:
     from clawtrace.assertions.reference import FieldReference, Reference
-    from clawtrace.report.paper import Paper
+    from clawtrace.report.console import Paper
 
 __all__ = ["command"]
 

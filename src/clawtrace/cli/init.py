@@ -16,13 +16,13 @@ from clawtrace.errors import ExitCode
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clawtrace.campaign.expand import Plan
-    from clawtrace.campaign.observed import Observation
-    from clawtrace.campaign.reuse import Decision
+    from clawtrace.campaign.comparing.observed import Observation
+    from clawtrace.campaign.planning.expand import Plan
+    from clawtrace.campaign.planning.reuse import Decision
     from clawtrace.cli._new_project import CaseDraft
-    from clawtrace.config.project_file import Project
+    from clawtrace.config.projects.project_file import Project
     from clawtrace.model.verdict import RunResult
-    from clawtrace.report.paper import Paper
+    from clawtrace.report.console import Paper
 
 __all__ = ["command"]
 
@@ -83,7 +83,7 @@ def command(
     then replays the recording. Nothing is overwritten. Exit code 3: the command exported no spans, and nothing was
     written.
     """
-    from clawtrace.config.project_file import load_project
+    from clawtrace.config.projects.project_file import load_project
 
     if agent is not None and not agent.strip():
         raise click.UsageError("--command is empty: what starts the agent?")
@@ -135,7 +135,7 @@ def _name_problem(flag: str, name: str) -> str:
 
 
 def _there_already(project: Project, case_id: str) -> str:
-    from clawtrace.config.places import case_files
+    from clawtrace.config.files.places import case_files
 
     there = case_files(project.configs / "cases").get(case_id)
     return f"{_shown(there[0])} is there already, and nothing is overwritten." if there else ""
@@ -152,7 +152,7 @@ class _Recorded(NamedTuple):
 
 
 def _recorded(source: Source, run_id: str | None, *, with_command: bool) -> _Recorded:
-    from clawtrace.campaign.observed import observations
+    from clawtrace.campaign.comparing.observed import observations
     from clawtrace.cli._recorded_run import files_of, first_message, holding, the_run
 
     with source.opened() as (asked, known):
@@ -220,7 +220,7 @@ def _texts(project: Project, draft: CaseDraft, case_file: Path, found: Sequence[
 
     from clawtrace.cli._new_project import case_text, project_text, suite_text
     from clawtrace.cli.schema import schemas
-    from clawtrace.config.places import with_either_suffix
+    from clawtrace.config.files.places import with_either_suffix
 
     texts = {}
     if project.path is None:
@@ -242,7 +242,7 @@ def _loaded(project: Project, draft: CaseDraft) -> Any:
     Raises:
         UsageError: a suite that was there before does not select the case.
     """
-    from clawtrace.config.suite_file import load_suite
+    from clawtrace.config.suites.suite_file import load_suite
     from clawtrace.errors import UsageError
 
     suite = load_suite(draft.suite_id, project, os.environ)
@@ -269,8 +269,8 @@ def _trial(suite: Any, draft: CaseDraft) -> _Trial:
     Raises:
         RunnerError: its agent could not be run at all.
     """
-    from clawtrace.campaign.expand import expand
-    from clawtrace.campaign.reuse import decide
+    from clawtrace.campaign.planning.expand import expand
+    from clawtrace.campaign.planning.reuse import decide
     from clawtrace.cli._new_project import NewResults
 
     models = [suite.config.models[0].model_id] if suite.config.models else []
@@ -288,9 +288,9 @@ def _trial(suite: Any, draft: CaseDraft) -> _Trial:
 
 
 def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
-    from clawtrace.campaign.execute import execute
-    from clawtrace.campaign.observed import Observation, observations
-    from clawtrace.campaign.opening import open_campaign
+    from clawtrace.campaign.comparing.observed import Observation, observations
+    from clawtrace.campaign.running.execute import execute
+    from clawtrace.campaign.running.opening import open_campaign
     from clawtrace.cli._progress import progress
     from clawtrace.cli._recorded_run import holding
     from clawtrace.errors import RunnerError
@@ -326,8 +326,8 @@ def _last_words(folder: Path) -> str:
 
 def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
     """Tell what came of it; return the exit code."""
+    from clawtrace.report.console import paper_for
     from clawtrace.report.figures import amount
-    from clawtrace.report.paper import paper_for
 
     paper = paper_for(sys.stdout)
     paper.line()
@@ -353,7 +353,7 @@ def _say_nothing_came(trial: _Trial, answers: _Answers) -> int:
     """Tell why there may be no trace, and how to try again; return the exit code."""
     import shlex
 
-    from clawtrace.report.paper import paper_for
+    from clawtrace.report.console import paper_for
 
     paper = paper_for(sys.stdout)
     ended = _say_end(trial, paper)
@@ -390,6 +390,6 @@ def _say_end(trial: _Trial, paper: Paper) -> str:
 
 
 def _shown(path: Path) -> str:
-    from clawtrace.config.document import display
+    from clawtrace.config.files.document import display
 
     return display(path)

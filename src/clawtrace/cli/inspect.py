@@ -14,8 +14,8 @@ from clawtrace.cli._source import Source, chosen_runs, source_options
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clawtrace.engine.tree_view import SpanNode
-    from clawtrace.report.paper import Paper
+    from clawtrace.report.console import Paper
+    from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = ["command", "print_run"]
 

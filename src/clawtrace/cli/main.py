@@ -18,7 +18,7 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from clawtrace import __version__
-from clawtrace._collector import collect_seldom
+from clawtrace.support.collector import collect_seldom
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -11,7 +11,7 @@ from clawtrace.cli._data import json_option
 from clawtrace.cli._source import Source, source_options
 
 if TYPE_CHECKING:
-    from clawtrace.engine.scopes import Scope
+    from clawtrace.facts.scopes.scopes import Scope
     from clawtrace.store.api import Answer
 
 __all__ = ["command"]
@@ -76,8 +76,8 @@ def _scope(agent: str | None, turn: str | None) -> Scope | None:
     if agent is None and turn is None:
         return None
     from clawtrace.assertions._common_fields import Turn
-    from clawtrace.assertions.matchers import Matcher
-    from clawtrace.engine.scopes import Scope
+    from clawtrace.assertions.matching.matchers import Matcher
+    from clawtrace.facts.scopes.scopes import Scope
 
     counted = int(turn) if turn is not None and turn.isdigit() else turn
     named = None if agent is None else _checked("--agent", Matcher, agent)
@@ -96,7 +96,7 @@ def _checked(flag: str, kind: Any, written: Any) -> Any:
 
 def _answered(sql: str, source: Source, scope: Scope | None) -> Answer:
     from clawtrace.errors import QueryError
-    from clawtrace.session import Session
+    from clawtrace.session.session import Session
 
     with source.opened() as (asked, _):
         if scope is not None and not isinstance(asked, Session):

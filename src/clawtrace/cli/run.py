@@ -14,8 +14,8 @@ import click
 from clawtrace.cli._outcome import Output, finish, output_options, trees_of
 
 if TYPE_CHECKING:
-    from clawtrace.campaign.wrap import WrappedRun
-    from clawtrace.session import Session
+    from clawtrace.campaign.running.wrap import WrappedRun
+    from clawtrace.session.session import Session
 
 __all__ = ["command"]
 
@@ -46,12 +46,12 @@ def command(
         raise click.UsageError("Standard input belongs to the command; give --assertions a file.")
     if output.reports and assertions is None:
         raise click.UsageError("--report needs --assertions: without them there are no results.")
-    from clawtrace.campaign.wrap import run_command
+    from clawtrace.campaign.running.wrap import run_command
     from clawtrace.cli._progress import wait_line, working
-    from clawtrace.config.assertions_file import load_assertions_file
-    from clawtrace.config.project_file import load_project
-    from clawtrace.config.session_settings import session_settings
-    from clawtrace.session import Session
+    from clawtrace.config.cases.assertions_file import load_assertions_file
+    from clawtrace.config.projects.project_file import load_project
+    from clawtrace.config.projects.session_settings import session_settings
+    from clawtrace.session.session import Session
 
     project = load_project(Path.cwd(), os.environ)
     asked = load_assertions_file(assertions, project, os.environ) if assertions is not None else None
@@ -78,7 +78,7 @@ def _show(session: Session, wrapped: WrappedRun, *, judged: bool) -> None:
     """Print the trace of the run; the report that follows a judged one says what else happened."""
     from clawtrace.cli._progress import working
     from clawtrace.cli.inspect import print_run
-    from clawtrace.report.paper import paper_for
+    from clawtrace.report.console import paper_for
 
     paper = paper_for(sys.stderr)
     run_id = wrapped.record.run_id
@@ -94,8 +94,8 @@ def _show(session: Session, wrapped: WrappedRun, *, judged: bool) -> None:
 
 
 def _judge(session: Session, wrapped: WrappedRun, started: datetime, spent: float, output: Output) -> int:
-    from clawtrace.engine.gate import Gate
     from clawtrace.report.base import CampaignReport
+    from clawtrace.verdicts.gating.gate import Gate
 
     results = [wrapped.result]
     trees = trees_of(session, results, quiet=output.quiet)

@@ -84,8 +84,8 @@ def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None) -> None:
     run is never overruled. Verdicts that were given before are marked stale where a campaign keeps them; `clawtrace eval`
     judges the run again.
     """
-    from clawtrace.campaign.late import mark_stale
-    from clawtrace.campaign.stored import kept_runs
+    from clawtrace.campaign.results.late import mark_stale
+    from clawtrace.campaign.results.stored import kept_runs
     from clawtrace.model.raw import LogBatch, SpanBatch
     from clawtrace.model.run import RunRule
 
@@ -159,7 +159,7 @@ def export(run_id: str, store: Path | None, out: Path | None) -> None:
 @_store_option
 def delete(run_ids: tuple[str, ...], store: Path | None) -> None:
     """Take runs out of a store, with everything that it holds of them; in a campaign also what is kept beside it."""
-    from clawtrace.campaign.stored import kept_runs
+    from clawtrace.campaign.results.stored import kept_runs
     from clawtrace.store.whole_runs import forget_runs
 
     with _held(store) as held:
@@ -176,7 +176,7 @@ def delete(run_ids: tuple[str, ...], store: Path | None) -> None:
 def _held(store: Path | None) -> Iterator[DuckStore]:
     """Open a store that nobody else holds."""
     from clawtrace.cli._source import existing_store
-    from clawtrace.config.project_file import load_project
+    from clawtrace.config.projects.project_file import load_project
     from clawtrace.store.duckdb import DuckStore
 
     held = DuckStore(existing_store(store, load_project(Path.cwd(), os.environ)))

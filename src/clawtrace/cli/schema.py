@@ -13,7 +13,7 @@ __all__ = ["command", "schemas"]
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Return every JSON Schema by the name of its file, in alphabetical order."""
-    from clawtrace.campaign.comparison import Comparison
+    from clawtrace.campaign.comparing.comparison import Comparison
     from clawtrace.config.schemas import schemas as of_files
     from clawtrace.report.difference import Difference
     from clawtrace.report.results import Results

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict
 from pydantic_core import PydanticKnownError
 
-from clawtrace._attribute_docs import Documented
+from clawtrace.support.attribute_docs import Documented
 
 __all__ = ["ConfigModel", "Metadata", "SchemaVersion", "Slug", "is_slug"]
 

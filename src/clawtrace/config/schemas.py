@@ -7,13 +7,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from clawtrace.assertions.reference import json_schema as assertions_schema
-from clawtrace.config.agent import AgentConfig
-from clawtrace.config.assertions_file import AssertionsFile
-from clawtrace.config.case import CaseConfig
-from clawtrace.config.evaluation_profile import EvaluationProfile
-from clawtrace.config.notation_schemas import describe_notations
-from clawtrace.config.project import ProjectConfig
-from clawtrace.config.suite import RunProfile, SuiteConfig
+from clawtrace.config.cases.assertions_file import AssertionsFile
+from clawtrace.config.cases.case import CaseConfig
+from clawtrace.config.cases.notation_schemas import describe_notations
+from clawtrace.config.projects.project import ProjectConfig
+from clawtrace.config.suites.agent import AgentConfig
+from clawtrace.config.suites.evaluation_profile import EvaluationProfile
+from clawtrace.config.suites.suite import RunProfile, SuiteConfig
 from clawtrace.runners.base import runner_types
 
 __all__ = ["FILE_KINDS", "schemas"]

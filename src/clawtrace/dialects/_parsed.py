@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from clawtrace._yaml_size import check_size
+from clawtrace.support.yaml_size import check_size
 
 __all__ = ["read_foreign_yaml", "read_yaml", "remembered", "rendered"]
 

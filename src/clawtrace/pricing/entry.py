@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import ConfigDict, Field, model_validator
 
-from clawtrace._attribute_docs import Documented
+from clawtrace.support.attribute_docs import Documented
 
 __all__ = ["PriceEntry", "PriceTier", "Rates"]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from clawtrace.model.run import ClosedBy
-from clawtrace.receiver.counters import Tally
+from clawtrace.receiver.attribution.counters import Tally
 from clawtrace.receiver.receiver import Receiver
 
 __all__ = ["Outlook", "Waiting", "wait_closed"]

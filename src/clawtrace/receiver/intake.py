@@ -12,13 +12,13 @@ from clawtrace.errors import StoreError
 from clawtrace.model.batches import joined
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import CARRIED, RunRule
-from clawtrace.receiver.attribute import NO_RUN, Attribution
-from clawtrace.receiver.claims import Claim, ClaimReader
-from clawtrace.receiver.columns import without
-from clawtrace.receiver.decode import RequestDecoder
+from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution
+from clawtrace.receiver.attribution.claims import Claim, ClaimReader
+from clawtrace.receiver.decode.columns import without
+from clawtrace.receiver.decode.decode import RequestDecoder
+from clawtrace.receiver.decode.payload import Decoded
 from clawtrace.receiver.dedupe import RequestWindow, SpanWindow
-from clawtrace.receiver.payload import Decoded
-from clawtrace.receiver.redact import Redactor
+from clawtrace.receiver.redaction.redact import Redactor
 from clawtrace.receiver.request import Answer, Outcome, Request
 
 __all__ = ["Intake", "Note", "Taken"]

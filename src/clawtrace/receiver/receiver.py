@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 
 from clawtrace.errors import ReceiverError
 from clawtrace.model.raw import RawSink
-from clawtrace.receiver.attribute import Attribution, Conflict
-from clawtrace.receiver.connections import Changes, Connections
-from clawtrace.receiver.counters import Counters, Tally
-from clawtrace.receiver.desk import Desk
-from clawtrace.receiver.grpc_server import GrpcServer
+from clawtrace.receiver.attribution.attribute import Attribution, Conflict
+from clawtrace.receiver.attribution.connections import Changes, Connections
+from clawtrace.receiver.attribution.counters import Counters, Tally
+from clawtrace.receiver.forwarding.tee import Tee, TeeTally
 from clawtrace.receiver.intake import Intake
 from clawtrace.receiver.limits import Endpoints, ReceiverSettings, is_loopback
-from clawtrace.receiver.ports import Ports
-from clawtrace.receiver.redact import Redactor
+from clawtrace.receiver.redaction.redact import Redactor
 from clawtrace.receiver.request import Answer, Request
-from clawtrace.receiver.tee import Tee, TeeTally
+from clawtrace.receiver.transport.admission import Desk
+from clawtrace.receiver.transport.grpc_server import GrpcServer
+from clawtrace.receiver.transport.ports import Ports
 from clawtrace.receiver.writer import Writer
 
 if TYPE_CHECKING:
-    from clawtrace.receiver.questions import Questions
+    from clawtrace.receiver.transport.questions import Questions
 
 __all__ = ["Receiver"]
 

@@ -10,16 +10,16 @@ import logging
 import threading
 from collections.abc import Callable
 
-from clawtrace._collector import collector_paused
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import RawSink, Receipt
-from clawtrace.receiver.attribute import NO_RUN
-from clawtrace.receiver.connections import Changes, Connections
-from clawtrace.receiver.counters import Counters
+from clawtrace.receiver.attribution.attribute import NO_RUN
+from clawtrace.receiver.attribution.connections import Changes, Connections
+from clawtrace.receiver.attribution.counters import Counters
+from clawtrace.receiver.decode.payload import BadPayloadError
 from clawtrace.receiver.inbox import Budget, Inbox
 from clawtrace.receiver.intake import Intake, Note, Taken
-from clawtrace.receiver.payload import BadPayloadError
 from clawtrace.receiver.request import Answer, Outcome, Request
+from clawtrace.support.collector import collector_paused
 
 __all__ = ["Writer"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clawtrace.engine.pass_rate import PassRate, assertion_rates, rate_of_runs
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult
 from clawtrace.report.base import CampaignReport, cases_of
+from clawtrace.report.console import Column, Paper, Segment
 from clawtrace.report.figures import UNKNOWN, count
-from clawtrace.report.paper import Column, Paper, Segment
+from clawtrace.verdicts.gating.pass_rate import PassRate, assertion_rates, rate_of_runs
 
 __all__ = ["print_datasets", "print_repetitions", "print_thresholds", "rate_words"]
 

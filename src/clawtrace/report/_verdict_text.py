@@ -14,8 +14,8 @@ from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.report.base import CampaignReport, cases_of, is_open, without_reasons
 
 if TYPE_CHECKING:
-    from clawtrace.engine.tree_view import SpanNode
-    from clawtrace.report.paper import Paper, Segment
+    from clawtrace.report.console import Paper, Segment
+    from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = ["STATUS_STYLE", "print_verdicts", "title_of"]
 

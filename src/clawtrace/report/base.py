@@ -11,13 +11,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TextIO
 
 from clawtrace._discover import subclasses_in
-from clawtrace.engine.gate import Gate, most_severe
-from clawtrace.engine.thresholds import SuiteRate
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status, Verdict
+from clawtrace.verdicts.gating.gate import Gate, most_severe
+from clawtrace.verdicts.gating.thresholds import SuiteRate
 
 if TYPE_CHECKING:
-    from clawtrace.engine.tree_view import SpanNode
+    from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = [
     "CampaignReport",

@@ -15,7 +15,7 @@ from clawtrace import __version__
 from clawtrace.report.struct import Struct
 
 if TYPE_CHECKING:
-    from clawtrace.engine.tree_view import SpanNode
+    from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = ["Difference", "Figure", "Number", "RunSide", "Step", "TreeStep", "difference_of"]
 

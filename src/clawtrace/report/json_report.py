@@ -7,9 +7,6 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from clawtrace import __version__
-from clawtrace.engine.gate import Gate
-from clawtrace.engine.pass_rate import PassRate, assertion_rates, outcome_of, rate_of_runs
-from clawtrace.engine.thresholds import SuiteRate
 from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
 from clawtrace.report.base import CampaignReport, Report, cases_of, status_of
 from clawtrace.report.json_text import json_pieces
@@ -29,6 +26,9 @@ from clawtrace.report.results import (
     Totals,
     Trace,
 )
+from clawtrace.verdicts.gating.gate import Gate
+from clawtrace.verdicts.gating.pass_rate import PassRate, assertion_rates, outcome_of, rate_of_runs
+from clawtrace.verdicts.gating.thresholds import SuiteRate
 
 __all__ = ["JsonReport", "assertion_of", "results_of"]
 

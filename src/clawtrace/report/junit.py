@@ -24,12 +24,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
-from clawtrace.engine.gate import Gate, Rated
-from clawtrace.engine.pass_rate import PassRate, rate_of_runs
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut, Report, cases_of, without_reasons
 from clawtrace.report.figures import amount
+from clawtrace.verdicts.gating.gate import Gate, Rated
+from clawtrace.verdicts.gating.pass_rate import PassRate, rate_of_runs
 
 __all__ = ["JunitReport"]
 

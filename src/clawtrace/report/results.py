@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from clawtrace.engine.pass_rate import Stability
 from clawtrace.report.struct import Struct
+from clawtrace.verdicts.gating.pass_rate import Stability
 
 __all__ = [
     "AssertionResult",

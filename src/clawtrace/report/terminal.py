@@ -11,8 +11,8 @@ from clawtrace.model.verdict import RunResult, Status
 from clawtrace.report._repeated_text import print_datasets, print_repetitions, print_thresholds
 from clawtrace.report._verdict_text import STATUS_STYLE, print_verdicts, title_of
 from clawtrace.report.base import CampaignReport, LeftOut, status_of
+from clawtrace.report.console import Column, Paper, Segment
 from clawtrace.report.figures import UNKNOWN, cost_of, count, duration, tokens_of
-from clawtrace.report.paper import Column, Paper, Segment
 
 __all__ = ["print_campaign", "print_runs", "print_scores", "print_summary", "print_verdicts"]
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from clawtrace.report.console import Segment, clean, cut, display_width
 from clawtrace.report.figures import count, dollars, duration
-from clawtrace.report.paper import Segment, clean, cut, display_width
 
 if TYPE_CHECKING:
-    from clawtrace.engine.tree_view import SpanNode
+    from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = ["tree_lines"]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clawtrace._whole_file import whole_file
+from clawtrace.support.whole_file import whole_file
 
 __all__ = ["MAX_BYTES", "MAX_FILES", "MAX_FILE_BYTES", "Artifact", "collect_artifacts"]
 

@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from clawtrace._attribute_docs import Documented
 from clawtrace._discover import subclasses_in
 from clawtrace.runners.artifacts import Artifact
+from clawtrace.support.attribute_docs import Documented
 
 __all__ = [
     "ALREADY_RAN",

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from clawtrace._whole_file import whole_text_file
 from clawtrace.errors import StoreError, StoreLockedError, StoreSchemaError
+from clawtrace.support.whole_file import whole_text_file
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

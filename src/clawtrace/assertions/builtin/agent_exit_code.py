@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from clawtrace.assertions._bounds import Count
 from clawtrace.assertions._runner_word import RunnerWord
 from clawtrace.assertions.base import Outcome
+from clawtrace.assertions.counting.bounds import Count
 
 __all__ = ["AgentExitCode"]
 

@@ -10,11 +10,11 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._artifact import Artifact
-from clawtrace.assertions._bounds import need_one_of
-from clawtrace.assertions._documents import lookup, yaml_value
-from clawtrace.assertions._files import Text, is_unread, read_text
+from clawtrace.assertions.counting.bounds import need_one_of
 from clawtrace.assertions.probe import Finding
+from clawtrace.assertions.probing.artifact import Artifact
+from clawtrace.assertions.probing.documents import lookup, yaml_value
+from clawtrace.assertions.probing.files import Text, is_unread, read_text
 from clawtrace.assertions.world import World
 from clawtrace.errors import ClawtraceError
 

@@ -7,11 +7,11 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from clawtrace.assertions._artifact import Artifact
-from clawtrace.assertions._bounds import need_one_of
-from clawtrace.assertions._documents import fields_of, headings, lookup
-from clawtrace.assertions._files import Text, hidden, read_text
+from clawtrace.assertions.counting.bounds import need_one_of
 from clawtrace.assertions.probe import Finding
+from clawtrace.assertions.probing.artifact import Artifact
+from clawtrace.assertions.probing.documents import fields_of, headings, lookup
+from clawtrace.assertions.probing.files import Text, hidden, read_text
 from clawtrace.assertions.world import World
 
 __all__ = ["ArtifactContains"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clawtrace.assertions._artifact import Artifact
 from clawtrace.assertions.probe import Finding
+from clawtrace.assertions.probing.artifact import Artifact
 from clawtrace.assertions.world import World
 
 __all__ = ["ArtifactExists"]

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from clawtrace.assertions._answer_text import rouge_l
-from clawtrace.assertions._artifact import Artifact
-from clawtrace.assertions._files import Text, read_text
+from clawtrace.assertions.matching.answer_text import rouge_l
 from clawtrace.assertions.probe import Finding
+from clawtrace.assertions.probing.artifact import Artifact
+from clawtrace.assertions.probing.files import Text, read_text
 from clawtrace.assertions.world import World
 from clawtrace.errors import ClawtraceError
 

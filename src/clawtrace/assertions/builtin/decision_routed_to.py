@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from clawtrace.assertions._files import PathText, Text, located, read_text, stale_reason
-from clawtrace.assertions._router_state import routed_agents
 from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
+from clawtrace.assertions.probing.files import PathText, Text, located, read_text, stale_reason
+from clawtrace.assertions.probing.router_state import routed_agents
 from clawtrace.assertions.world import World
 
 __all__ = ["DecisionRoutedTo"]

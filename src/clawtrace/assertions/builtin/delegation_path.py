@@ -8,11 +8,11 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._bounds import plural
-from clawtrace.assertions._files import PathText, located, read_text, stale_reason
-from clawtrace.assertions._router_state import routed_agents
 from clawtrace.assertions.base import Assertion, Growth, Outcome, Row
-from clawtrace.assertions.matchers import Matcher
+from clawtrace.assertions.counting.bounds import plural
+from clawtrace.assertions.matching.matchers import Matcher
+from clawtrace.assertions.probing.files import PathText, located, read_text, stale_reason
+from clawtrace.assertions.probing.router_state import routed_agents
 from clawtrace.assertions.world import World
 from clawtrace.model.query import Query, Resolve
 

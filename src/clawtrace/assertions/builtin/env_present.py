@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from clawtrace.assertions._files import Text
 from clawtrace.assertions.probe import Finding, Probe
+from clawtrace.assertions.probing.files import Text
 from clawtrace.assertions.world import World
 
 __all__ = ["EnvPresent"]

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from clawtrace.assertions._command_result import CommandResult
 from clawtrace.assertions.base import Outcome
+from clawtrace.assertions.commands.command_result import CommandResult
 from clawtrace.model.query import Scalar
 
 __all__ = ["ExitCode"]

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._at_path import AtPath
-from clawtrace.assertions._files import PathText
 from clawtrace.assertions.probe import Finding
+from clawtrace.assertions.probing.at_path import AtPath
+from clawtrace.assertions.probing.files import PathText
 
 __all__ = ["FileAbsent"]
 

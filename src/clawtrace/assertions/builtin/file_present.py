@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from clawtrace.assertions._at_path import AtPath
 from clawtrace.assertions.probe import Finding
+from clawtrace.assertions.probing.at_path import AtPath
 
 __all__ = ["FilePresent"]
 

@@ -7,7 +7,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._answer_text import (
+from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.counting.bounds import Count, need_one_of
+from clawtrace.assertions.matching.answer_text import (
     Condition,
     absent,
     fits_schema,
@@ -18,11 +20,9 @@ from clawtrace.assertions._answer_text import (
     rouge_l,
     similar,
 )
-from clawtrace.assertions._bounds import Count, need_one_of
-from clawtrace.assertions._json_schema import check_schema, schema_problem
-from clawtrace.assertions._redacted import holds_mark
-from clawtrace.assertions.base import Assertion, Outcome
-from clawtrace.assertions.matchers import RegexText
+from clawtrace.assertions.matching.json_schema import check_schema, schema_problem
+from clawtrace.assertions.matching.matchers import RegexText
+from clawtrace.assertions.matching.redacted import holds_mark
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["FinalResponse"]

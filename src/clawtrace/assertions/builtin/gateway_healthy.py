@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from clawtrace.assertions._http import UnreachableError, request
 from clawtrace.assertions.probe import Finding, Probe
+from clawtrace.assertions.probing.http import UnreachableError, request
 from clawtrace.assertions.world import World
 
 __all__ = ["GatewayHealthy"]

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._files import Text
-from clawtrace.assertions._http import MAX_BODY, request
-from clawtrace.assertions._one_form import one_form
+from clawtrace.assertions.matching.one_form import one_form
 from clawtrace.assertions.probe import Finding, Probe
+from clawtrace.assertions.probing.files import Text
+from clawtrace.assertions.probing.http import MAX_BODY, request
 from clawtrace.assertions.world import World
 
 __all__ = ["GatewayResponse"]

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import model_validator
 
-from clawtrace.assertions._apart import apart, model_calls_apart, still_open
-from clawtrace.assertions._bounds import Count, Counted, bounds_of, check_count, decide_sql, plural, words
 from clawtrace.assertions.base import Assertion, Outcome, Row
+from clawtrace.assertions.counting.apart import apart, model_calls_apart, still_open
+from clawtrace.assertions.counting.bounds import Count, Counted, bounds_of, check_count, decide_sql, plural, words
 from clawtrace.model.query import Query
 
 __all__ = ["LlmCallCount"]

@@ -7,9 +7,9 @@ from typing import Any
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._bounds import need_one_of, plural
 from clawtrace.assertions.base import Assertion, Growth, Outcome
-from clawtrace.assertions.matchers import ModelMatcher
+from clawtrace.assertions.counting.bounds import need_one_of, plural
+from clawtrace.assertions.matching.matchers import ModelMatcher
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["ModelUsed"]

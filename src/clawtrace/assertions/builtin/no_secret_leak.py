@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clawtrace.assertions._bounds import plural
-from clawtrace.assertions._everything import EVERY_TOOL_CALL
-from clawtrace.assertions._files import MAX_BYTES, read_text
-from clawtrace.assertions._redacted import marks
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.assertions.matchers import Matcher
+from clawtrace.assertions.counting.bounds import plural
+from clawtrace.assertions.counting.everything import EVERY_TOOL_CALL
+from clawtrace.assertions.matching.matchers import Matcher
+from clawtrace.assertions.matching.redacted import marks
+from clawtrace.assertions.probing.files import MAX_BYTES, read_text
 from clawtrace.assertions.world import World
 from clawtrace.model.query import Query, Resolve
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from clawtrace.assertions._bounds import plural
 from clawtrace.assertions.base import Assertion, Growth, Outcome
-from clawtrace.assertions.matchers import Matcher
+from clawtrace.assertions.counting.bounds import plural
+from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["NoSpanErrors"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from clawtrace.assertions._bounds import plural
-from clawtrace.assertions._command_pattern import CommandPattern
-from clawtrace.assertions._commands import listed
 from clawtrace.assertions.base import Outcome
+from clawtrace.assertions.commands.command_pattern import CommandPattern
+from clawtrace.assertions.commands.commands import listed
+from clawtrace.assertions.counting.bounds import plural
 from clawtrace.model.query import Query
 
 __all__ = ["NotRan"]

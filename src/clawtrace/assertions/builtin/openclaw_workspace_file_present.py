@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._files import Text, hidden, read_text
-from clawtrace.assertions._one_form import one_form
+from clawtrace.assertions.matching.one_form import one_form
 from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
+from clawtrace.assertions.probing.files import Text, hidden, read_text
 from clawtrace.assertions.world import World
 
 __all__ = ["OpenclawWorkspaceFilePresent"]

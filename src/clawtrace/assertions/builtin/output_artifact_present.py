@@ -6,8 +6,8 @@ import mimetypes
 from pathlib import PurePosixPath
 from typing import Any
 
-from clawtrace.assertions._files import Text
 from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
+from clawtrace.assertions.probing.files import Text
 from clawtrace.assertions.world import World
 
 __all__ = ["OutputArtifactPresent"]

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from clawtrace.assertions._command_result import CommandText
-from clawtrace.assertions._result_text import contains
+from clawtrace.assertions.commands.command_result import CommandText
+from clawtrace.assertions.matching.result_text import contains
 
 __all__ = ["OutputContains"]
 

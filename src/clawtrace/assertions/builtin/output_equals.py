@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from clawtrace.assertions._command_result import CommandText
-from clawtrace.assertions._one_form import one_form
-from clawtrace.assertions._redacted import holds_mark
-from clawtrace.assertions._result_text import contains
+from clawtrace.assertions.commands.command_result import CommandText
+from clawtrace.assertions.matching.one_form import one_form
+from clawtrace.assertions.matching.redacted import holds_mark
+from clawtrace.assertions.matching.result_text import contains
 
 __all__ = ["OutputEquals"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from clawtrace.assertions._at_path import AtPath
-from clawtrace.assertions._files import PathText
 from clawtrace.assertions.probe import Finding
+from clawtrace.assertions.probing.at_path import AtPath
+from clawtrace.assertions.probing.files import PathText
 
 __all__ = ["PathExists"]
 

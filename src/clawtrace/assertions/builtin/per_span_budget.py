@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from clawtrace.assertions._apart import still_open
-from clawtrace.assertions._bounds import Count, plural
-from clawtrace.assertions._named_spans import SpanType, kind_of, named, resolve_names
 from clawtrace.assertions.base import Assertion, Outcome, Row
+from clawtrace.assertions.counting.apart import still_open
+from clawtrace.assertions.counting.bounds import Count, plural
+from clawtrace.assertions.spans.named_spans import SpanType, kind_of, named, resolve_names
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["PerSpanBudget"]

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._files import Text
-from clawtrace.assertions._hook_process import HookError, call_hook
 from clawtrace.assertions.probe import Finding, Probe
+from clawtrace.assertions.probing.files import Text
+from clawtrace.assertions.probing.hook_process import HookError, call_hook
 from clawtrace.assertions.world import World
 
 __all__ = ["PythonHook"]

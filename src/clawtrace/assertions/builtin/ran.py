@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from clawtrace.assertions._command_pattern import CommandPattern
-from clawtrace.assertions._commands import listed
 from clawtrace.assertions.base import Growth, Outcome
+from clawtrace.assertions.commands.command_pattern import CommandPattern
+from clawtrace.assertions.commands.commands import listed
 from clawtrace.model.query import Query
 
 __all__ = ["Ran"]

@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import model_validator
 
-from clawtrace.assertions._apart import still_open
-from clawtrace.assertions._bounds import Count, check_bounds, decide_sql, need_one_of, plural, words
-from clawtrace.assertions._commands import command_evidence, doubt, hits, listed, resolve_commands
 from clawtrace.assertions.base import Assertion, Outcome
-from clawtrace.assertions.matchers import RegexText
+from clawtrace.assertions.commands.commands import command_evidence, doubt, hits, listed, resolve_commands
+from clawtrace.assertions.counting.apart import still_open
+from clawtrace.assertions.counting.bounds import Count, check_bounds, decide_sql, need_one_of, plural, words
+from clawtrace.assertions.matching.matchers import RegexText
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["RunCount"]

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._bounds import Amount, plural
-from clawtrace.assertions._named_spans import SpanType, kind_of, named, resolve_names
 from clawtrace.assertions.base import Assertion, Growth, Outcome
+from clawtrace.assertions.counting.bounds import Amount, plural
+from clawtrace.assertions.spans.named_spans import SpanType, kind_of, named, resolve_names
 from clawtrace.model.query import Query, Resolve, Scalar
 
 __all__ = ["SpanDuration"]

@@ -9,10 +9,10 @@ from typing import Any
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._bounds import Bounds, Counted, decide_sql, plural, words
-from clawtrace.assertions._span_condition import SpanCondition, parts_of
-from clawtrace.assertions._span_sql import Compiled, compile_conditions, stays
 from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.counting.bounds import Bounds, Counted, decide_sql, plural, words
+from clawtrace.assertions.spans.span_condition import SpanCondition, parts_of
+from clawtrace.assertions.spans.span_sql import Compiled, compile_conditions, stays
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["SpanQuery"]

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._bounds import plural
 from clawtrace.assertions.base import Assertion, Outcome, Row
+from clawtrace.assertions.counting.bounds import plural
 from clawtrace.model.query import ByRun, Query
 
 __all__ = ["Sql"]

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._artifact import Artifact
-from clawtrace.assertions._documents import fields_of, lookup, same
-from clawtrace.assertions._files import PathText, read_text
 from clawtrace.assertions.probe import Finding
+from clawtrace.assertions.probing.artifact import Artifact
+from clawtrace.assertions.probing.documents import fields_of, lookup, same
+from clawtrace.assertions.probing.files import PathText, read_text
 from clawtrace.assertions.world import World
 
 __all__ = ["StateFile"]

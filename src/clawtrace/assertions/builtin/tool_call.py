@@ -9,14 +9,14 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._apart import still_open
-from clawtrace.assertions._bounds import Bounds, Counted, check_bounds, decide_sql, plural, words
-from clawtrace.assertions._handoffs import HANDED_OVER, handed_over, handoff_words, has_handoff
-from clawtrace.assertions._redacted import holds_mark
-from clawtrace.assertions._result_text import contains
-from clawtrace.assertions.arguments import ArgumentMode, check_arguments, check_path, match_arguments
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.assertions.matchers import Matcher
+from clawtrace.assertions.counting.apart import still_open
+from clawtrace.assertions.counting.bounds import Bounds, Counted, check_bounds, decide_sql, plural, words
+from clawtrace.assertions.counting.handoffs import HANDED_OVER, handed_over, handoff_words, has_handoff
+from clawtrace.assertions.matching.arguments import ArgumentMode, check_arguments, check_path, match_arguments
+from clawtrace.assertions.matching.matchers import Matcher
+from clawtrace.assertions.matching.redacted import holds_mark
+from clawtrace.assertions.matching.result_text import contains
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["ToolCall"]

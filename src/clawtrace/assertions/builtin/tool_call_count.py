@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import model_validator
 
-from clawtrace.assertions._apart import apart, still_open, tool_calls_apart
-from clawtrace.assertions._attempts import attempts_evidence, counted_attempts, describe_attempts
-from clawtrace.assertions._bounds import Count, Counted, bounds_of, check_count, decide_sql, plural, words
-from clawtrace.assertions._handoffs import HANDED_OVER, handed_over, handoff_words, has_handoff
 from clawtrace.assertions.base import Assertion, Outcome, Row
-from clawtrace.assertions.matchers import Matcher
+from clawtrace.assertions.counting.apart import apart, still_open, tool_calls_apart
+from clawtrace.assertions.counting.attempts import attempts_evidence, counted_attempts, describe_attempts
+from clawtrace.assertions.counting.bounds import Count, Counted, bounds_of, check_count, decide_sql, plural, words
+from clawtrace.assertions.counting.handoffs import HANDED_OVER, handed_over, handoff_words, has_handoff
+from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.model.query import Query, Resolve, Scalar
 
 __all__ = ["ToolCallCount"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from clawtrace.assertions._attempts import attempts_evidence, attempts_query, describe_attempts
-from clawtrace.assertions._bounds import plural
-from clawtrace.assertions._everything import EVERY_ATTEMPT
 from clawtrace.assertions._log_source import LogSource
 from clawtrace.assertions.base import Outcome
-from clawtrace.assertions.matchers import Matcher
+from clawtrace.assertions.counting.attempts import attempts_evidence, attempts_query, describe_attempts
+from clawtrace.assertions.counting.bounds import plural
+from clawtrace.assertions.counting.everything import EVERY_ATTEMPT
+from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["ToolNotPermitted"]

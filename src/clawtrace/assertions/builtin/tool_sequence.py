@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions import _order, _sequence_sql
-from clawtrace.assertions._bounds import plural
-from clawtrace.assertions._partial_order import PartialOrder, edit_words
-from clawtrace.assertions._steps import ForbidBetween, OneOrMore, RequireCall, Step, named, text
 from clawtrace.assertions.base import Assertion, Growth, Outcome, Row
-from clawtrace.assertions.matchers import Matcher
+from clawtrace.assertions.counting.bounds import plural
+from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.problems import did_you_mean
+from clawtrace.assertions.trajectory import call_order, sequence_sql
+from clawtrace.assertions.trajectory.partial_order import PartialOrder, edit_words
+from clawtrace.assertions.trajectory.steps import ForbidBetween, OneOrMore, RequireCall, Step, named, text
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["ToolSequence"]
@@ -159,20 +159,20 @@ class ToolSequence(Assertion):
     def query(self) -> Query:
         """Settle what SQL can settle exactly."""
         if self._is_partial:
-            return Query(_sequence_sql.partial_sql(without_calls=self._partial.nullable))
+            return Query(sequence_sql.partial_sql(without_calls=self._partial.nullable))
         wanted, by_start = self._goal, self.order == "start_time"
         if self.mode == "strict":
-            return Query(_sequence_sql.strict_sql(wanted, by_start=by_start))
+            return Query(sequence_sql.strict_sql(wanted, by_start=by_start))
         if self.mode == "ordered":
             distinct = self._literal and len(self._distinct) == wanted
-            return Query(_sequence_sql.ordered_sql(wanted, distinct=distinct, by_start=by_start))
+            return Query(sequence_sql.ordered_sql(wanted, distinct=distinct, by_start=by_start))
         names = [tool.literal for tool in self._listed]
         needs = [names.count(tool.literal) for tool in self._distinct]
-        return Query(_sequence_sql.contains_sql(needs, literal=self._literal))
+        return Query(sequence_sql.contains_sql(needs, literal=self._literal))
 
     def details(self) -> Query:
         """Return the attempts by start."""
-        return Query(_sequence_sql.details_sql())
+        return Query(sequence_sql.details_sql())
 
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
         """Search; first with what is known, then as if everything unknown were as wanted."""
@@ -184,7 +184,7 @@ class ToolSequence(Assertion):
             return Outcome(row["run_id"], False, sure, "", more)
         try:
             holds = self._partial.answer(details) if self._is_partial else self._listed_answer(details, more)
-        except _order.SearchLimitError:
+        except call_order.SearchLimitError:
             return Outcome(row["run_id"], None, False, "tool_calls.start_ns", {**more, "given_up": True})
         growing = self._partial.growing if self._is_partial else self.mode != "strict"
         if row["recordable"] == 0 and (holds is False or not growing):
@@ -215,27 +215,27 @@ class ToolSequence(Assertion):
         """Return how many expectations are met; `hopeful` lets unknown names and times be whatever is wanted."""
         calls = [call for detail in details if (call := self._call(detail, hopeful)) is not None]
         if self.mode == "contains":
-            return _order.matched([(call.items, 1) for call in calls], self._goal)
+            return call_order.matched([(call.items, 1) for call in calls], self._goal)
         if self.order == "start_time":
             calls = [
-                call if call.start == -_FOREVER else _order.Call(call.items, place, place + 1)
+                call if call.start == -_FOREVER else call_order.Call(call.items, place, place + 1)
                 for place, call in enumerate(calls)
             ]
         if self.mode == "ordered":
-            return _order.reach(calls, self._goal)
-        whole = len(calls) == len(details) and _order.linearises(calls, self._goal)
+            return call_order.reach(calls, self._goal)
+        whole = len(calls) == len(details) and call_order.linearises(calls, self._goal)
         return self._goal if whole else 0
 
-    def _call(self, detail: Row, hopeful: bool) -> _order.Call | None:
+    def _call(self, detail: Row, hopeful: bool) -> call_order.Call | None:
         """Return a call for the search; None when it cannot be placed."""
         tool, start, end = detail["tool"], detail["start_ns"], detail["end_ns"]
         met = range(self._goal) if hopeful else ()
         items = frozenset(met if tool is None else (i for i, wanted in enumerate(self._listed) if wanted(tool)))
         if start is None and self.mode != "contains":
-            return _order.Call(items, -_FOREVER, _FOREVER) if hopeful else None
+            return call_order.Call(items, -_FOREVER, _FOREVER) if hopeful else None
         begins = start or 0
         ends = _FOREVER if end is None and hopeful else max(end or 0, begins + 1)
-        return _order.Call(items, begins, ends)
+        return call_order.Call(items, begins, ends)
 
     @staticmethod
     def _unclear(details: Sequence[Row]) -> str:
@@ -245,7 +245,7 @@ class ToolSequence(Assertion):
 
     def evidence(self) -> Query:
         """Return the tool calls."""
-        return Query(_sequence_sql.evidence_sql(unexpected_first=self.mode == "strict"))
+        return Query(sequence_sql.evidence_sql(unexpected_first=self.mode == "strict"))
 
     def expectation(self) -> Any:
         """Return the expected names; of a partial order everything that is asked."""

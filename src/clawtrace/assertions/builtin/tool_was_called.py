@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clawtrace.assertions._attempts import attempts_evidence, attempts_query, describe_attempts
-from clawtrace.assertions._handoffs import HANDED_OVER, handed_over, handoff_words
 from clawtrace.assertions._log_source import LogSource
 from clawtrace.assertions.base import Outcome, Row
-from clawtrace.assertions.matchers import Matcher
+from clawtrace.assertions.counting.attempts import attempts_evidence, attempts_query, describe_attempts
+from clawtrace.assertions.counting.handoffs import HANDED_OVER, handed_over, handoff_words
+from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["ToolWasCalled"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clawtrace.assertions._apart import still_open
-from clawtrace.assertions._bounds import Amount, plural
 from clawtrace.assertions.base import Assertion, Outcome, Row
+from clawtrace.assertions.counting.apart import still_open
+from clawtrace.assertions.counting.bounds import Amount, plural
 from clawtrace.model.query import Query
 
 __all__ = ["TraceCost"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from clawtrace.assertions._bounds import Amount
 from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.counting.bounds import Amount
 from clawtrace.model.query import Query
 
 __all__ = ["TraceDuration"]

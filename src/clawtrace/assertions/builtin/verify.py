@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from clawtrace.assertions._files import PathText, Text
-from clawtrace.assertions._one_form import one_form
-from clawtrace.assertions._shell import run_shell
+from clawtrace.assertions.matching.one_form import one_form
 from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
+from clawtrace.assertions.probing.files import PathText, Text
+from clawtrace.assertions.probing.shell import run_shell
 from clawtrace.assertions.world import World
 
 __all__ = ["Verify"]

@@ -1,0 +1,148 @@
+"""Bounds: the numbers that limit a count or a sum, checked when loaded and decided on intervals in SQL.
+
+An unknown part makes a sum an interval ``[low, high]`` (``high`` NULL: unbounded); a bound is decided only when
+the whole interval lies on one side of it (spec: assertions.md §2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
+
+from clawtrace.support.attribute_docs import Documented
+
+__all__ = [
+    "Amount",
+    "Bounds",
+    "Count",
+    "Counted",
+    "bounds_of",
+    "check_bounds",
+    "check_count",
+    "decide_sql",
+    "need_one_of",
+    "plural",
+    "words",
+]
+
+Count = Annotated[int, Field(strict=True, ge=0)]
+"""A whole number from 0; text and booleans are refused."""
+
+Amount = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+"""A number from 0; text and booleans are refused."""
+
+
+def need_one_of(model: BaseModel, *names: str) -> None:
+    """Refuse a model that sets none of `names`."""
+    if all(getattr(model, name) is None for name in names):
+        *first, last = (f"`{name}`" for name in names)
+        listed = f"{', '.join(first)} or {last}" if first else last
+        raise PydanticCustomError(
+            "bounds", "needs at least one of {names}: without it nothing is asked", {"names": listed}
+        )
+
+
+def check_bounds(minimum: int | None, maximum: int | None, *, alone: bool = True, field: str = "min") -> None:
+    """Refuse bounds that no number can meet, and where nothing else is asked, those that every number meets."""
+    if alone and minimum == 0 and maximum is None:
+        raise PydanticCustomError("bounds", "every number is at least 0: nothing is asked", {"field": field})
+    if minimum is not None and maximum is not None and minimum > maximum:
+        raise PydanticCustomError(
+            "bounds",
+            "`min` ({min}) is greater than `max` ({max}): no number can meet both",
+            {"min": minimum, "max": maximum, "field": "min"},
+        )
+
+
+class Bounds(Documented):
+    """A count's lower and upper bound, both inclusive."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    min: Count | None = None
+    """The smallest count that is right."""
+    max: Count | None = None
+    """The largest count that is right."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Bounds:
+        need_one_of(self, "min", "max")
+        check_bounds(self.min, self.max, alone=False)
+        return self
+
+
+def _exactly(written: Any) -> Any:
+    """Take a number for both bounds."""
+    if isinstance(written, Mapping | Bounds):
+        return written
+    if isinstance(written, bool) or not isinstance(written, int):
+        raise PydanticCustomError(
+            "count", "must be a whole number, or a mapping of `min` and `max`, found {found}", {"found": repr(written)}
+        )
+    return {"min": written, "max": written}
+
+
+_WHOLE = {"type": "integer", "minimum": 0}
+
+Counted = Annotated[
+    Bounds,
+    BeforeValidator(_exactly),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                _WHOLE,
+                {"type": "object", "properties": {"min": _WHOLE, "max": _WHOLE}, "additionalProperties": False},
+            ]
+        }
+    ),
+]
+"""An exact number, or its bounds."""
+
+
+def bounds_of(count: Bounds | None, minimum: int | None, maximum: int | None) -> dict[str, int]:
+    """Return the ``min`` and ``max`` that hold together: those of `count`, and the two beside it."""
+    lower = [bound for bound in (minimum, count.min if count else None) if bound is not None]
+    upper = [bound for bound in (maximum, count.max if count else None) if bound is not None]
+    return ({"min": max(lower)} if lower else {}) | ({"max": min(upper)} if upper else {})
+
+
+def check_count(model: BaseModel, count: Bounds | None, minimum: int | None, maximum: int | None) -> None:
+    """Refuse a question that counts where nothing is asked, or what no number can meet."""
+    need_one_of(model, "count", "min", "max")
+    check_bounds(minimum, maximum, alone=count is None)
+    bounds = bounds_of(count, minimum, maximum)
+    if count is not None and bounds.get("min", 0) > bounds.get("max", bounds.get("min", 0)):
+        raise PydanticCustomError(
+            "bounds",
+            "`count` ({count}) is outside of `min` and `max`: no number can meet all",
+            {"count": words(count.min, count.max).removeprefix("exactly ")},
+        )
+
+
+def decide_sql(low: str, high: str, minimum: Any, maximum: Any) -> str:
+    """Return a CASE that decides the interval [low, high] against ``:min`` and ``:max``, where they are given."""
+    wrong, right = [], []
+    if minimum is not None:
+        wrong.append(f"{high} < :min")
+        right.append(f"{low} >= :min")
+    if maximum is not None:
+        wrong.append(f"{low} > :max")
+        right.append(f"{high} <= :max")
+    return f"CASE WHEN {' OR '.join(wrong)} THEN FALSE WHEN {' AND '.join(right)} THEN TRUE ELSE NULL END"
+
+
+def words(minimum: int | None, maximum: int | None) -> str:
+    """Say bounds in words: "at least 1", "at most 4", "1 to 4", "exactly 2"."""
+    if minimum is None:
+        return f"at most {maximum}"
+    if maximum is None:
+        return f"at least {minimum}"
+    return f"exactly {minimum}" if minimum == maximum else f"{minimum} to {maximum}"
+
+
+def plural(count: int, noun: str) -> str:
+    """Say a count with its noun: "1 call", "2 calls"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

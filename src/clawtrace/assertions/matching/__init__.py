@@ -1,0 +1,1 @@
+"""Conditions on texts, names and JSON."""

@@ -1,0 +1,167 @@
+"""Tool call arguments: whether recorded JSON text meets expected arguments, answered yes, no or unknown.
+
+Expected values are literals, `re:`, `glob:`, `literal:`, comparisons of numbers (``">=3"``) or `any`; objects and
+lists are compared whole, with the same words inside them. ``3`` and ``3.0`` are equal, ``true`` and ``1`` are not.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic_core import PydanticCustomError
+
+from clawtrace.assertions.matching.json_path import Step, parse_path, without
+from clawtrace.assertions.matching.matchers import compile_matcher
+
+__all__ = ["ArgumentMode", "check_arguments", "check_path", "match_arguments", "read_arguments"]
+
+ArgumentMode = Literal["subset", "exact", "superset"]
+
+_COMPARISON = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*")
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_REDACTED = "[REDACTED:"
+_ENCODINGS = 3
+"""How often arguments may have been encoded as a JSON string around a JSON string."""
+
+
+def check_arguments(expected: dict[str, Any]) -> dict[str, Any]:
+    """Check expected arguments when the file is loaded: JSON values, valid patterns."""
+    for name, value in expected.items():
+        _check(value, name)
+    return expected
+
+
+def _check(value: Any, where: str) -> None:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _check(inner, f"{where}.{name}")
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _check(inner, f"{where}[{index}]")
+    elif isinstance(value, str):
+        try:
+            if value.startswith(("re:", "glob:")):
+                compile_matcher(value)
+        except ValueError as error:
+            raise PydanticCustomError(
+                "pattern", "`{where}`: {problem}", {"where": where, "problem": str(error)}
+            ) from None
+    elif value is not None and not isinstance(value, bool | int | float):
+        raise PydanticCustomError(
+            "argument",
+            "`{where}` is a {kind}, which JSON arguments cannot hold: put it in quotes",
+            {"where": where, "kind": type(value).__name__},
+        )
+
+
+def check_path(path: str) -> str:
+    """Check one entry of `ignore` when the file is loaded."""
+    try:
+        parse_path(path)
+    except ValueError as error:
+        raise PydanticCustomError("path", "{problem}", {"problem": str(error)}) from None
+    return path
+
+
+def read_arguments(recorded: str) -> Any:
+    """Read recorded arguments; JSON that was encoded twice is decoded twice, empty text and null are no arguments.
+
+    Raises:
+        ValueError: the text looks like JSON and is none (cut off by an attribute limit, or a language's repr).
+    """
+    value: Any = recorded
+    for _ in range(_ENCODINGS):
+        if not isinstance(value, str) or not value.strip():
+            break
+        try:
+            value = json.loads(value)
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+        except json.JSONDecodeError:
+            if value.lstrip()[0] in '{["':
+                raise
+            break
+    return {} if value is None or value == "" else value
+
+
+def match_arguments(
+    expected: Mapping[str, Any], recorded: str, mode: ArgumentMode = "subset", ignore: Sequence[str] = ()
+) -> bool | None:
+    """Return whether arguments recorded as JSON text meet `expected`; None when the record cannot tell.
+
+    It cannot tell when the text is JSON that was cut off or names no arguments, or when a secret was redacted where the
+    difference lies.
+    """
+    try:
+        actual = read_arguments(recorded)
+    except ValueError:
+        return None
+    paths: tuple[tuple[Step, ...], ...] = tuple(parse_path(path) for path in ignore)
+    wanted, actual = without(dict(expected), paths), without(actual, paths)
+    if not isinstance(actual, dict):
+        return (
+            None  # some instrumentations record the bare value of a tool with one parameter: whose it is, nobody says
+        )
+    if mode != "superset" and wanted.keys() - actual.keys():
+        return False
+    if mode != "subset" and actual.keys() - wanted.keys():
+        return False
+    return _all(_equal(value, actual[name]) for name, value in wanted.items() if name in actual)
+
+
+def _all(answers: Any) -> bool | None:
+    """Return the conjunction of three-valued answers."""
+    unknown = False
+    for answer in answers:
+        if answer is False:
+            return False
+        unknown = unknown or answer is None
+    return None if unknown else True
+
+
+def _equal(wanted: Any, actual: Any) -> bool | None:
+    if isinstance(wanted, dict):
+        if not isinstance(actual, dict) or wanted.keys() != actual.keys():
+            return False
+        return _all(_equal(value, actual[name]) for name, value in wanted.items())
+    if isinstance(wanted, list):
+        if not isinstance(actual, list) or len(wanted) != len(actual):
+            return False
+        return _all(_equal(*pair) for pair in zip(wanted, actual, strict=True))
+    if _scalar_equal(wanted, actual):
+        return True
+    return None if isinstance(actual, str) and _REDACTED in actual and wanted is not None else False
+
+
+def _scalar_equal(wanted: Any, actual: Any) -> bool:
+    if isinstance(wanted, str):
+        if wanted == "any":
+            return True
+        comparison = _COMPARISON.fullmatch(wanted)
+        if comparison:
+            return _is_number(actual) and _OPERATORS[comparison[1]](actual, _number(comparison[2]))
+        if wanted.startswith(("re:", "glob:")):
+            return isinstance(actual, str) and compile_matcher(wanted)(actual)
+        return bool(actual == wanted.removeprefix("literal:"))
+    if _is_number(wanted):
+        return _is_number(actual) and bool(wanted == actual)
+    return type(wanted) is type(actual) and bool(wanted == actual)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _number(text: str) -> int | float:
+    return int(text) if text.lstrip("-").isdigit() else float(text)

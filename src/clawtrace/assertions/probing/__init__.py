@@ -1,0 +1,1 @@
+"""Questions about files, processes and endpoints."""

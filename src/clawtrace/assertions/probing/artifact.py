@@ -1,0 +1,71 @@
+"""What the five artifact types share: a file that the run wrote, waited for, and not a stale one."""
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
+from clawtrace.assertions.probing.files import PathText, Timestamp, located, stale_reason, wait_until
+from clawtrace.assertions.world import World
+
+__all__ = ["Artifact"]
+
+
+class Artifact(Probe):
+    """Base of the assertions about one file that a run leaves: a file from before the run satisfies none of them."""
+
+    abstract = True
+    main_field = "path"
+
+    path: PathText
+    """The file, relative to the run's workspace."""
+    timeout: Annotated[float, Field(strict=True, ge=0, le=3600)] = 0.0
+    """How long to wait for the file after the agent has ended, in seconds; changes of files wake the check."""
+    updated_after: Timestamp | None = None
+    """ISO 8601 time after which the file must have been changed; without an offset it is local time."""
+    allow_stale: bool = False
+    """Whether a file that was there before the run and was not touched is accepted."""
+
+    def probe(self, world: World) -> Finding:
+        """Look at the file, again when something changes until `timeout` has passed."""
+        file = located(self._path, world)
+        if file is None:
+            return unknown_workspace(self._path)
+        return wait_until(lambda: self._look(file, world), file, self.timeout)
+
+    def paths_read(self) -> tuple[str, ...]:
+        """Return the path."""
+        return (self._path,)
+
+    @property
+    def _path(self) -> str:
+        return self.path
+
+    def _look(self, file: Path, world: World) -> Finding:
+        if not file.is_file():
+            what = "is no file" if file.exists() else "does not exist"
+            waited = f" (waited {self.timeout:g} s)" if self.timeout else ""
+            return Finding(False, f"`{self._path}` {what}{waited}.", {"exists": False})
+        old = stale_reason(file, world, self.updated_after)
+        if self.updated_after is not None and old:
+            return Finding(False, f"`{self._path}` is stale: {old}.", {"exists": True, "stale": True})
+        if self.updated_after is None and not self.allow_stale:
+            accepts = "`allow_stale: true` accepts it"
+            if old is None:
+                sentence = f"`{self._path}` exists, and whether this run wrote it is unknown; {accepts}."
+                return Finding(None, sentence, {"exists": True}, "runs.started_ns")
+            if old:
+                return Finding(False, f"`{self._path}` is stale: {old}; {accepts}.", {"exists": True, "stale": True})
+        finding = self.look(file, world)
+        return finding._replace(sentence=f"{finding.sentence} The file is stale: {old}.") if old else finding
+
+    @abstractmethod
+    def look(self, file: Path, world: World) -> Finding:
+        """Look at the file, which exists."""
+
+    def expectation(self) -> Any:
+        """Return the fields that say what is asked."""
+        own = set(type(self).model_fields) - set(Probe.model_fields) - {"timeout"}
+        return {name: value for name, value in self.model_dump(mode="json", include=own).items() if value is not None}

@@ -1,0 +1,33 @@
+"""What the probes of one path share: it is found in the run's workspace, or nothing can be said."""
+
+from abc import abstractmethod
+from pathlib import Path
+
+from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
+from clawtrace.assertions.probing.files import PathText, located
+from clawtrace.assertions.world import World
+
+__all__ = ["AtPath"]
+
+
+class AtPath(Probe):
+    """Base of the assertions about what is at a path, whoever put it there."""
+
+    abstract = True
+    main_field = "path"
+
+    path: PathText
+    """The file, relative to the run's workspace."""
+
+    def paths_read(self) -> tuple[str, ...]:
+        """Return the path."""
+        return (self.path,)
+
+    def probe(self, world: World) -> Finding:
+        """Look at the path."""
+        file = located(self.path, world)
+        return unknown_workspace(self.path) if file is None else self.look(file)
+
+    @abstractmethod
+    def look(self, file: Path) -> Finding:
+        """Look at the absolute path."""

@@ -1,0 +1,86 @@
+"""What a written document is made of: headings of Markdown, keys of YAML or JSON or of front matter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from clawtrace.support.yaml_size import check_size
+
+__all__ = ["Found", "fields_of", "headings", "lookup", "same", "yaml_value"]
+
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+
+
+class Found(NamedTuple):
+    """A value that a path led to."""
+
+    value: Any
+
+
+def headings(text: str) -> list[str]:
+    """Return the headings of a Markdown document as plain text, in order; front matter and code fences have none."""
+    from markdown_it import MarkdownIt
+
+    tokens = MarkdownIt("commonmark").parse(_FRONT_MATTER.sub("", text))
+    found = []
+    for before, token in pairwise(tokens):
+        if before.type == "heading_open" and token.type == "inline":
+            found.append("".join(part.content for part in token.children or () if part.content).strip())
+    return found
+
+
+def yaml_value(text: str) -> Any:
+    """Return the value of a YAML or JSON text.
+
+    Raises:
+        ValueError: it is neither, or cannot be read; the text says why.
+    """
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        check_size(yaml.parse(text, loader))
+        return yaml.load(text, loader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ValueError(f"is no YAML: {' '.join(str(error).split())[:200]}") from None
+
+
+def fields_of(text: str) -> Mapping[str, Any] | None:
+    """Return the mapping that a document is, or that its front matter holds; None where there is none."""
+    front = _FRONT_MATTER.match(text)
+    try:
+        value = yaml_value(front[1] if front else text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def lookup(mapping: Mapping[str, Any], path: str) -> Found | None:
+    """Return the value of a key, written whole or as a dotted path into nested mappings and lists; None without one."""
+    if path in mapping:
+        return Found(mapping[path])
+    current: Any = mapping
+    for step in path.split("."):
+        if isinstance(current, Mapping) and step in current:
+            current = current[step]
+        elif isinstance(current, list) and step.isdecimal() and int(step) < len(current):
+            current = current[int(step)]
+        else:
+            return None
+    return Found(current)
+
+
+def same(wanted: Any, found: Any) -> bool:
+    """Return whether two values of YAML are equal; `true` is not 1, and a date equals its text."""
+    if isinstance(wanted, bool) or isinstance(found, bool):
+        return wanted is found
+    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
+        return wanted.keys() == found.keys() and all(same(value, found[key]) for key, value in wanted.items())
+    if isinstance(wanted, list | tuple) and isinstance(found, list | tuple):
+        return len(wanted) == len(found) and all(map(same, wanted, found))
+    if isinstance(wanted, str) and hasattr(found, "isoformat"):
+        return wanted in (found.isoformat(), str(found))
+    return bool(wanted == found)

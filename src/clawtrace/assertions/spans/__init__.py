@@ -1,0 +1,1 @@
+"""Conditions on spans and on the spans around them."""

@@ -1,0 +1,265 @@
+"""The words of `span_query`: what may be said of a span, and of the spans around it.
+
+The columns come from the relation `spans`, so that a new one is a new word. A condition is a mapping whose entries
+must all be met: columns, raw attributes, spans in a relation to this one, and `not`, `and`, `or`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Annotated, Any, NamedTuple, get_args
+
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator, WithJsonSchema, create_model
+from pydantic_core import PydanticCustomError
+
+from clawtrace.assertions.matching.matchers import Matcher, ModelMatcher, compile_matcher
+from clawtrace.assertions.problems import did_you_mean
+from clawtrace.assertions.spans.named_spans import SpanType
+from clawtrace.model.relations import Column, relation
+from clawtrace.support.attribute_docs import Documented
+
+__all__ = [
+    "ABSENT",
+    "ATTRIBUTES",
+    "COLUMNS",
+    "RELATED",
+    "NumberTest",
+    "SpanCondition",
+    "ValueTest",
+    "parts_of",
+    "text_items",
+]
+
+COLUMNS: Mapping[str, Column] = {c.name: c for c in relation("spans").columns if c.name != "run_id"}
+"""The columns that a condition may name."""
+
+ABSENT = frozenset(("parent_span_id", "error", "error_type", "dialect", "scope", "service", "counted_in"))
+"""Columns in which NULL says that there is none; in the others it says that nobody recorded it."""
+
+RELATED = ("child", "descendant", "parent", "ancestor", "sibling", "before", "after", "overlaps")
+"""Relations between spans, as keys of a condition."""
+
+ATTRIBUTES = {"attributes": "span", "resource_attributes": "resource", "event_attributes": "event"}
+"""Keys for raw attributes, and the scope in the relation `attributes`."""
+
+_ANY = "any"
+_NUMBER = re.compile(r"\s*(>=|<=|==|!=|>|<)?\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(ns|us|ms|s|min)?\s*")
+_NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
+_SQL_WORDS = {"==": "=", "!=": "<>"}
+_REDACTED = "[REDACTED:"
+
+
+def _refuse(kind: str, problem: str, hint: str = "") -> PydanticCustomError:
+    return PydanticCustomError(kind, "{problem}", {"problem": problem, "hint": hint})
+
+
+class NumberTest(NamedTuple):
+    """Comparisons that a number must all meet."""
+
+    written: Any
+    tests: tuple[tuple[str, float], ...]
+    """SQL operator and number."""
+
+
+def _number(written: Any, *, time: bool) -> NumberTest:
+    """Read a number, a comparison (``">=3"``, of times also ``"<2s"``) or a mapping with `min` and `max`."""
+    if isinstance(written, NumberTest):
+        return written
+    if isinstance(written, Mapping):
+        return _between(written)
+    if isinstance(written, int | float) and not isinstance(written, bool):
+        return NumberTest(written, (("=", written),))
+    found = _NUMBER.fullmatch(written) if isinstance(written, str) else None
+    if found is None or (found[3] and not time):
+        units = ' such as 3, ">=3" or "<2s"' if time else ' such as 3 or ">=3"'
+        raise _refuse(
+            "number", f"must be a number or a comparison{units}, or a mapping of min and max; found {written!r}"
+        )
+    value = float(found[2]) * _NANOSECONDS[found[3]] if found[3] else float(found[2])
+    operator = _SQL_WORDS.get(found[1] or "==", found[1])
+    return NumberTest(written, ((operator, int(value) if value.is_integer() else value),))
+
+
+def _between(written: Mapping[str, Any]) -> NumberTest:
+    bounds = {"min": ">=", "max": "<="}
+    for key, value in written.items():
+        if key not in bounds:
+            raise _refuse("number", f"unknown field `{key}`; valid: min, max", did_you_mean(key, bounds))
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise _refuse("number", f"`{key}` must be a number, found {value!r}")
+    if not written or ("min" in written and "max" in written and written["min"] > written["max"]):
+        raise _refuse("number", "needs `min` or `max`, and `min` must not be greater than `max`")
+    return NumberTest(written, tuple((bounds[key], value) for key, value in written.items()))
+
+
+class ValueTest(NamedTuple):
+    """What the value of a raw attribute must be."""
+
+    written: Any
+    test: Callable[[str], bool] | None
+    """None: the attribute must not be there."""
+
+    def items(self, value: str) -> tuple[int, ...]:
+        """Return 0 for a value that is meant, 1 for one that redaction hides."""
+        if self.test is not None and self.test(value):
+            return (0,)
+        return (1,) if _REDACTED in value else ()
+
+
+def _value(written: Any) -> ValueTest:
+    """Read a text or matcher, a number or comparison, a boolean, a list of texts, `any`, or null for no such attribute."""
+    if isinstance(written, ValueTest):
+        return written
+    if written is None:
+        return ValueTest(None, None)
+    if isinstance(written, bool):
+        return ValueTest(written, str(written).lower().__eq__)
+    if isinstance(written, int | float) or (isinstance(written, str) and re.match(r"\s*(>=|<=|==|!=|>|<)", written)):
+        return ValueTest(written, partial(_compares, _number(written, time=False)))
+    if written == _ANY:
+        return ValueTest(written, lambda _: True)
+    texts = written if isinstance(written, list | tuple) else [written]
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise _refuse("value", f"must be a text, a number, true, false, null or a list of texts; found {written!r}")
+    matchers = [Matcher.check(text) for text in texts]
+    return ValueTest(written, lambda value: any(matcher(value) for matcher in matchers))
+
+
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "=": float.__eq__, "<>": float.__ne__, ">=": float.__ge__, "<=": float.__le__, ">": float.__gt__, "<": float.__lt__,
+}  # fmt: skip
+
+
+def _compares(number: NumberTest, value: str) -> bool:
+    try:
+        found = float(value)
+    except ValueError:
+        return False
+    return all(_COMPARE[operator](found, float(wanted)) for operator, wanted in number.tests)
+
+
+_KINDS = get_args(SpanType)
+
+
+def _texts(written: Any, *, column: str) -> Any:
+    """Take one text for a list of one; null only where it says something."""
+    if written is None and column not in ABSENT:
+        raise _refuse("null", f"null says nothing of `{column}`: there it only means that nobody recorded it")
+    texts = [written] if isinstance(written, str) else written
+    if column == "kind" and isinstance(texts, list | tuple):
+        for text in texts:
+            if isinstance(text, str) and ":" not in text and text not in _KINDS:
+                raise _refuse(
+                    "kind", f"{text!r} is no kind of span; valid: {', '.join(_KINDS)}", did_you_mean(text, _KINDS)
+                )
+        texts = ["agent" if text == "subagent" else text for text in texts]
+    return texts
+
+
+_TEXT_SCHEMA = WithJsonSchema(
+    {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}, {"type": "null"}]}
+)
+_NUMBER_SCHEMA = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "number"},
+            {"type": "string"},
+            {"type": "object", "properties": {"min": {"type": "number"}, "max": {"type": "number"}}},
+        ]
+    }
+)
+_WRITTEN = PlainSerializer(lambda test: None if test is None else test.written)
+
+
+def _annotation(column: Column) -> Any:
+    if column.type == "boolean":
+        return Annotated[bool, Field(strict=True)]
+    if column.type == "text":
+        matcher = ModelMatcher if column.name in ("request_model", "response_model") else Matcher
+        texts = Annotated[tuple[matcher, ...], Field(min_length=1)] | None  # type: ignore[valid-type]
+        return Annotated[texts, BeforeValidator(partial(_texts, column=column.name)), _TEXT_SCHEMA]
+    time = column.name.endswith("_ns")
+    return Annotated[NumberTest, PlainValidator(partial(_number, time=time)), _NUMBER_SCHEMA, _WRITTEN]
+
+
+_Values = dict[
+    str,
+    Annotated[
+        ValueTest, PlainValidator(_value), WithJsonSchema({"description": "Text, number, boolean or null."}), _WRITTEN
+    ],
+]
+
+
+class _Around(Documented):
+    """What a condition says beside the columns."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    attributes: _Values | None = None
+    """Raw attributes of the span by key: a text or matcher, a number, a comparison such as `">=500"`, true, false, `any`,
+    a list of texts; null for an attribute that is not there."""
+    resource_attributes: _Values | None = None
+    """Raw attributes of the span's resource."""
+    event_attributes: _Values | None = None
+    """Raw attributes of any of the span's events."""
+    child: SpanCondition | None = None
+    """The span has a child like this."""
+    descendant: SpanCondition | None = None
+    """The span has a child, grandchild or further descendant like this."""
+    parent: SpanCondition | None = None
+    """The span's parent is like this."""
+    ancestor: SpanCondition | None = None
+    """The span is somewhere under one like this."""
+    sibling: SpanCondition | None = None
+    """Another span of the same parent is like this."""
+    before: SpanCondition | None = None
+    """The span ended before one like this started."""
+    after: SpanCondition | None = None
+    """The span started after one like this had ended."""
+    overlaps: SpanCondition | None = None
+    """Another span like this ran at some time while this one ran; parents and children do so as well."""
+    not_: SpanCondition | None = Field(default=None, alias="not")
+    """The span is not like this."""
+    and_: Annotated[tuple[SpanCondition, ...], Field(min_length=1)] | None = Field(default=None, alias="and")
+    """All of these hold: for two conditions with the same key."""
+    or_: Annotated[tuple[SpanCondition, ...], Field(min_length=1)] | None = Field(default=None, alias="or")
+    """At least one of these holds."""
+
+
+_COLUMN_FIELDS: dict[str, Any] = {
+    column.name: (_annotation(column), Field(default=None, description=column.meaning)) for column in COLUMNS.values()
+}
+
+SpanCondition: Any = create_model(
+    "SpanCondition",
+    __base__=_Around,
+    __module__=__name__,
+    __doc__="What is said of a span; all entries must be met.",
+    **_COLUMN_FIELDS,
+)
+"""A condition: pydantic model with one field for each column of `spans`, and those of `_Around`."""
+
+
+def parts_of(condition: Any) -> Iterator[Any]:
+    """Yield the conditions that stand directly inside of another, whatever for."""
+    for name in condition.model_fields_set:
+        value = getattr(condition, name)
+        if name in ("and_", "or_"):
+            yield from value or ()
+        elif name in RELATED or name == "not_":
+            yield from () if value is None else (value,)
+
+
+def text_items(tests: tuple[Matcher, ...]) -> Callable[[str], tuple[int, ...]]:
+    """Return the predicate on a column's text: 0 for one that is meant, 1 for one that redaction hides."""
+
+    def items(value: str) -> tuple[int, ...]:
+        for test in tests:
+            meant = test.named(value) if isinstance(test, ModelMatcher) else compile_matcher(test.text)(value)
+            if meant:
+                return (0,)
+        return (1,) if _REDACTED in value else ()
+
+    return items

@@ -1,0 +1,255 @@
+"""A span condition as portable SQL: every span of the selected runs gets 2 (met), 1 (unknown) or 0 (not met).
+
+Nothing is joined with itself. Parents and children meet on the parent's id; ancestors and descendants are counted by one
+pass over the nested intervals of the tree; earlier, later and overlapping spans by one pass over starts and ends. A span
+without length is taken as one nanosecond long, as for tool calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from clawtrace.assertions.spans.span_condition import ABSENT, ATTRIBUTES, RELATED, NumberTest, text_items
+from clawtrace.assertions.spans.span_related import related_sql
+from clawtrace.model.query import Resolve
+
+__all__ = ["Compiled", "compile_conditions", "stays"]
+
+_MODEL_KINDS = "'llm', 'embedding'"
+_USAGE_KINDS = "'llm', 'embedding', 'agent'"
+# Kinds of spans of which a column can be said; of another kind NULL says that there is none.
+_KINDS_WITH = {
+    "tool_name": "'tool'", "tool_call_id": "'tool'",
+    "provider": _MODEL_KINDS, "request_model": _MODEL_KINDS, "response_model": _MODEL_KINDS,
+    "operation": "'llm', 'tool', 'agent', 'embedding', 'retrieval'", "cost_usd": _USAGE_KINDS,
+    **{f"{name}_tokens": _USAGE_KINDS for name in ("input", "output", "cache_read", "cache_write", "reasoning")},
+    **dict.fromkeys(("agent_name", "agent_id"), "'llm', 'tool', 'agent', 'chain', 'retrieval', 'embedding', 'guardrail', 'other'"),
+}  # fmt: skip
+_VOLATILE = frozenset(
+    ("run_rule", "root_span_id", "tree_enter", "tree_leave", "depth", "turn", "counted_as", "counted_in")
+)
+"""Columns that later spans may change."""
+
+_BASE = (
+    "run_id",
+    "trace_id",
+    "span_id",
+    "parent_span_id",
+    "tree_enter",
+    "tree_leave",
+    "start_ns",
+    "end_ns",
+    "kind",
+    "name",
+)
+
+
+class Compiled:
+    """The parts of one query: common tables in order, predicates on text, parameters."""
+
+    def __init__(self) -> None:
+        self.tables: list[str] = []
+        self.resolve: list[Resolve] = []
+        self.params: dict[str, Any] = {}
+        self._count = 0
+
+    def name(self, prefix: str) -> str:
+        """Return a name that nothing else has."""
+        self._count += 1
+        return f"{prefix}_{self._count}"
+
+    def bind(self, value: Any) -> str:
+        """Bind a parameter and return its marker."""
+        name = self.name("v")
+        self.params[name] = value
+        return f":{name}"
+
+
+def compile_conditions(conditions: Sequence[Any]) -> tuple[Compiled, str]:
+    """Return the parts, and the table that has ``truth_0``, ``unknown_0`` and so on for each condition of a span."""
+    compiled = Compiled()
+    return compiled, _level(compiled, conditions)
+
+
+def _level(compiled: Compiled, conditions: Sequence[Any]) -> str:
+    """Add the table of conditions on the same span; return its name."""
+    level = _Level(compiled)
+    truths = [level.truth(condition) for condition in conditions]
+    leaves = "".join(
+        f",\n         {sql} AS {name}" for name, sql in [*((n, q) for n, q, _ in level.leaves), *level.facts]
+    )
+    columns = ", ".join(f"b.{name} AS {name}" for name in _BASE)
+    answers = "".join(
+        f",\n       {truth} AS truth_{place}, {level.unknown(condition)} AS unknown_{place}"
+        for place, (truth, condition) in enumerate(zip(truths, conditions, strict=True))
+    )
+    joins = "".join(f"\n  {join}" for join in level.joins)
+    table = compiled.name("level")
+    compiled.tables.append(f"""{table} AS (
+SELECT {columns}{answers}
+FROM (
+  SELECT {", ".join(f"p.{name} AS {name}" for name in _BASE)}{leaves}
+  FROM spans AS p
+  JOIN selected_runs AS s ON s.run_id = p.run_id{joins}
+) AS b
+)""")
+    return table
+
+
+class _Level:
+    """What is asked of one span: its own facts and the joins with the spans around it."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self._compiled = compiled
+        self.leaves: list[tuple[str, str, str]] = []
+        """Column name, SQL over ``p`` and the joins, and SQL over ``b`` for the fact that it needs."""
+        self.facts: list[tuple[str, str]] = []
+        """Further columns: what is unknown of the spans in a relation to this one."""
+        self.joins: list[str] = []
+        self._of: dict[int, list[str]] = {}
+
+    def truth(self, condition: Any) -> str:
+        """Return SQL over ``b`` for the truth of a condition, after noting its leaves."""
+        first = len(self.leaves)
+        parts = []
+        for name in _in_order(condition):
+            value = getattr(condition, name)
+            if name == "not_":
+                parts.append(f"(2 - {self.truth(value)})" if value is not None else "2")
+            elif name in ("and_", "or_"):
+                combine = _all if name == "and_" else _any
+                parts.append(combine([self.truth(part) for part in value or ()]))
+            elif name in ATTRIBUTES:
+                parts += [self._attribute(ATTRIBUTES[name], key, test) for key, test in (value or {}).items()]
+            elif name in RELATED:
+                if value is not None:
+                    parts.append(self._related(name, value))
+            else:
+                parts.append(self._column(name, value))
+        self._of[id(condition)] = [name for name, _, _ in self.leaves[first:]]
+        return _all(parts)
+
+    def unknown(self, condition: Any) -> str:
+        """Return SQL over ``b`` for the first fact that is unknown, NULL for none."""
+        facts = {name: fact for name, _, fact in self.leaves}
+        when = "".join(f" WHEN b.{name} = 1 THEN {facts[name]}" for name in self._of[id(condition)])
+        return f"CASE{when} ELSE NULL END" if when else "CASE WHEN 1 = 0 THEN 'spans' ELSE NULL END"
+
+    def _leaf(self, sql: str, fact: str) -> str:
+        name = self._compiled.name("is")
+        self.leaves.append((name, sql, fact))
+        return f"b.{name}"
+
+    def _column(self, name: str, value: Any) -> str:
+        column = f"p.{name}"
+        return self._leaf(self._column_sql(name, column, value), f"'spans.{name}'")
+
+    def _column_sql(self, name: str, column: str, value: Any) -> str:
+        if isinstance(value, bool):
+            return f"CASE WHEN {column} IS NULL THEN 1 WHEN {column} = {str(value).upper()} THEN 2 ELSE 0 END"
+        if value is None:
+            unknown = " WHEN p.error IS NOT NULL THEN 1" if name == "error_type" else ""
+            return f"CASE WHEN {column} IS NOT NULL THEN 0{unknown} ELSE 2 END"
+        null = f"WHEN {column} IS NULL THEN {_null(name)}"
+        if isinstance(value, NumberTest):
+            tests = " AND ".join(
+                f"{column} {operator} {self._compiled.bind(number)}" for operator, number in value.tests
+            )
+            return f"CASE {null} WHEN {tests} THEN 2 ELSE 0 END"
+        if any(matcher.text == "any" for matcher in value):
+            return f"CASE {null} ELSE 2 END"
+        asked = self._compiled.name("asked")
+        self._compiled.resolve.append(Resolve(asked, "spans", name, text_items(value)))
+        return f"CASE {null} {_named(column, asked)} ELSE 0 END"
+
+    def _attribute(self, scope: str, key: str, test: Any) -> str:
+        compiled = self._compiled
+        keyed, asked, join = compiled.name("key"), compiled.name("asked"), compiled.name("a")
+        compiled.resolve.append(Resolve(keyed, "attributes", "key", lambda found: (0,) if found == key else ()))
+        only = f"r.key IN (SELECT k.value FROM {keyed} AS k)"
+        compiled.resolve.append(Resolve(asked, "attributes", "value", test.items, only))
+        self.joins.append(f"""LEFT JOIN (
+    SELECT a.run_id AS run_id, a.span_id AS span_id, max(CASE {_named("a.value", asked)} ELSE 0 END) AS truth
+    FROM attributes AS a
+    JOIN selected_runs AS q ON q.run_id = a.run_id
+    WHERE a.scope = {compiled.bind(scope)} AND a.key IN (SELECT k.value FROM {keyed} AS k)
+    GROUP BY a.run_id, a.span_id
+  ) AS {join} ON {join}.run_id = p.run_id AND {join}.span_id = p.span_id""")
+        sql = (
+            f"coalesce({join}.truth, 0)"
+            if test.test is not None
+            else f"CASE WHEN {join}.truth IS NULL THEN 2 ELSE 0 END"
+        )
+        return self._leaf(f"CAST({sql} AS bigint)", "'attributes.value'")
+
+    def _related(self, name: str, condition: Any) -> str:
+        inner = _level(self._compiled, [condition])
+        join, fact = self._compiled.name("r"), self._compiled.name("fact")
+        sql, joins = related_sql(name, inner, join)
+        # Where nothing is unknown about the spans themselves, it is when one of them ended.
+        self.joins += joins
+        self.joins.append(f"""LEFT JOIN (
+    SELECT q.run_id AS run_id, max(q.unknown_0) AS fact FROM {inner} AS q WHERE q.truth_0 = 1 GROUP BY q.run_id
+  ) AS {fact} ON {fact}.run_id = p.run_id""")
+        self.facts.append((fact, f"coalesce({fact}.fact, 'spans.end_ns')"))
+        return self._leaf(f"CAST({sql} AS bigint)", f"b.{fact}")
+
+
+def _in_order(condition: Any) -> list[str]:
+    return [name for name in type(condition).model_fields if name in condition.model_fields_set]
+
+
+def _named(column: str, asked: str) -> str:
+    return (
+        f"WHEN {column} IN (SELECT m.value FROM {asked} AS m WHERE m.item = 0) THEN 2 "
+        f"WHEN {column} IN (SELECT m.value FROM {asked} AS m WHERE m.item = 1) THEN 1"
+    )
+
+
+def _null(name: str) -> str:
+    """Return SQL for what NULL says of a column."""
+    if name == "error_type":
+        return "CASE WHEN p.error IS NULL THEN 0 ELSE 1 END"
+    if name in ABSENT:
+        return "0"
+    kinds = _KINDS_WITH.get(name)
+    return "1" if kinds is None else f"CASE WHEN p.kind IS NULL OR p.kind IN ({kinds}) THEN 1 ELSE 0 END"
+
+
+def _all(parts: Sequence[str]) -> str:
+    return _combine(parts, deciding=0)
+
+
+def _any(parts: Sequence[str]) -> str:
+    return _combine(parts, deciding=2)
+
+
+def _combine(parts: Sequence[str], *, deciding: int) -> str:
+    if not parts:
+        return "2"
+    if len(parts) == 1:
+        return parts[0]
+    either = " OR ".join(f"{part} = {deciding}" for part in parts)
+    unknown = " OR ".join(f"{part} = 1" for part in parts)
+    return f"CASE WHEN {either} THEN {deciding} WHEN {unknown} THEN 1 ELSE {2 - deciding} END"
+
+
+def stays(condition: Any, *, met: bool) -> bool:
+    """Return whether a span of which the condition is met (or not met) stays so, whatever spans still come."""
+    return all(_entry_stays(condition, name, met=met) for name in _in_order(condition))
+
+
+def _entry_stays(condition: Any, name: str, *, met: bool) -> bool:
+    value = getattr(condition, name)
+    if name == "not_":
+        return value is None or stays(value, met=not met)
+    if name in ("and_", "or_"):
+        return all(stays(part, met=met) for part in value or ())
+    if name in RELATED:
+        return met and (value is None or stays(value, met=True))
+    if name in ATTRIBUTES:
+        return True
+    if name in ABSENT:  # a log event may still tell of an error: what is there stays, what is absent need not
+        return met is not (value is None)
+    return name not in _VOLATILE

@@ -1,0 +1,1 @@
+"""Order of calls that may overlap."""

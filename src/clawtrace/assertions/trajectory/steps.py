@@ -1,0 +1,225 @@
+"""The words of `steps`, `forbid_between` and `require`: how a partial order of calls is written, and what it compiles to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetJsonSchemaHandler,
+    RootModel,
+    Tag,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from clawtrace.assertions.counting.bounds import Count, check_bounds
+from clawtrace.assertions.matching.matchers import Matcher
+from clawtrace.assertions.problems import did_you_mean
+from clawtrace.assertions.trajectory import call_pattern
+from clawtrace.support.attribute_docs import Documented
+
+__all__ = ["ForbidBetween", "OneOrMore", "RequireCall", "Step", "Then", "bounded", "named", "pattern", "text"]
+
+_FORMS = ("any_order", "optional", "repeat")
+
+
+class _Part(Documented):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class AnyOrder(_Part):
+    """Parts that come in any order; a list inside keeps its own order and may be interleaved with the others."""
+
+    any_order: tuple[Step, ...] = Field(min_length=2)
+    """The parts."""
+
+
+class Optional(_Part):
+    """A part that may be left out; its tools are called nowhere else."""
+
+    optional: Step
+    """The part."""
+
+
+class Repeat(_Part):
+    """A part that comes several times in a row."""
+
+    repeat: Step
+    """The part."""
+    min: Count = 1
+    """How often at least."""
+    max: Annotated[Count, Field(ge=1)] | None = None
+    """How often at most; its tools are called nowhere else then."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Repeat:
+        check_bounds(self.min, self.max, alone=False)  # where others stand beside it, `min: 0` lets it be absent
+        return self
+
+
+class Then(RootModel[tuple["Step", ...]]):
+    """Parts that come one after the other."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    root: Annotated[tuple[Step, ...], Field(min_length=1)]
+
+
+def _check_form(written: Any) -> Any:
+    """Refuse a step of no known form, with the nearest word."""
+    if isinstance(written, _Part | Then | Matcher | str | list | tuple):
+        return written
+    if not isinstance(written, dict):
+        problem = f"a step is a tool's name, a list of steps, or a mapping with {_words()}; found {written!r}"
+        raise PydanticCustomError("step", "{problem}", {"problem": problem})
+    forms = [key for key in written if key in _FORMS]
+    if len(forms) == 1:
+        return written
+    found = " and ".join(f"`{key}`" for key in forms or written) or "an empty mapping"
+    hint = "" if forms else next(filter(None, (did_you_mean(key, _FORMS) for key in written)), "")
+    problem = f"a step has exactly one of {_words()}; found {found}"
+    raise PydanticCustomError("step", "{problem}", {"problem": problem, "hint": hint})
+
+
+def _words() -> str:
+    return ", ".join(f"`{form}`" for form in _FORMS)
+
+
+def _form(written: Any) -> str:
+    """Return the tag of a step; tags are no keys, so that paths into the file stay right."""
+    if isinstance(written, str | Matcher):
+        return "a tool's name"
+    if isinstance(written, list | tuple | Then):
+        return "a list of steps"
+    if isinstance(written, dict):
+        return next(f"the step {form}" for form in _FORMS if form in written)
+    return f"the step {next(form for form in _FORMS if hasattr(written, form))}"
+
+
+Step = Annotated[
+    Annotated[Matcher, Tag("a tool's name")]
+    | Annotated[Then, Tag("a list of steps")]
+    | Annotated[AnyOrder, Tag("the step any_order")]
+    | Annotated[Optional, Tag("the step optional")]
+    | Annotated[Repeat, Tag("the step repeat")],
+    Discriminator(_form),
+    BeforeValidator(_check_form),
+]
+"""One step: a tool's name, or a group of steps."""
+
+
+def _listed(written: Any) -> Any:
+    """Take one entry for a list of one."""
+    return [written] if isinstance(written, str | dict) else written
+
+
+class _OneOrMore(BeforeValidator):
+    """Its schema says to editors that a single entry will do."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        listed = handler(schema)
+        return {"anyOf": [listed["items"], listed]}
+
+
+OneOrMore = _OneOrMore(_listed)
+"""Makes a list of a single entry."""
+
+Names = Annotated[tuple[Matcher, ...], OneOrMore, Field(min_length=1)]
+
+
+class ForbidBetween(_Part):
+    """Tools that are not called from each call of `after` to the next call of `before`."""
+
+    tools: Names
+    """Names of the tools: whole and case-sensitive, or `glob:`, `re:`, `literal:`."""
+    after: Matcher | None = None
+    """The step that begins the interval; without it the interval begins with the run."""
+    before: Matcher | None = None
+    """The step that ends the interval; without it the interval ends with the run."""
+
+    @model_validator(mode="after")
+    def _check(self) -> ForbidBetween:
+        if self.after is None and self.before is None:
+            problem = "needs `after` or `before`: a tool that is never called is `tool_not_invoked`"
+            raise PydanticCustomError("empty", "{problem}", {"problem": problem})
+        return self
+
+
+class RequireCall(_Part):
+    """A tool that is called before, or after, every call of a step."""
+
+    tool: Matcher
+    """Name of the tool: whole and case-sensitive, or `glob:`, `re:`, `literal:`."""
+    before: Matcher | None = None
+    """The step of which every call has one of `tool` before it."""
+    after: Matcher | None = None
+    """The step of which every call has one of `tool` after it."""
+
+    @model_validator(mode="after")
+    def _check(self) -> RequireCall:
+        if (self.before is None) == (self.after is None):
+            raise PydanticCustomError("exclusive", "takes exactly one of `before` and `after`", {})
+        return self
+
+
+def named(step: Step) -> Iterator[Matcher]:
+    """Yield the tools that a step names, in order."""
+    if isinstance(step, Matcher):
+        yield step
+        return
+    for part in _parts(step):
+        yield from named(part)
+
+
+def _parts(step: Any) -> Sequence[Step]:
+    if isinstance(step, Then):
+        return step.root
+    if isinstance(step, AnyOrder):
+        return step.any_order
+    return (step.repeat if isinstance(step, Repeat) else step.optional,)
+
+
+def bounded(step: Step) -> Iterator[Matcher]:
+    """Yield the tools that are called only where the steps say: those of `optional`, and of `repeat` with `max`."""
+    if isinstance(step, Matcher):
+        return
+    limits = isinstance(step, Optional) or (isinstance(step, Repeat) and step.max is not None)
+    for part in _parts(step):
+        yield from (named if limits else bounded)(part)
+
+
+def pattern(step: Step, item: Callable[[Matcher], int]) -> call_pattern.Term:
+    """Return a step as a term; `item` numbers the tools."""
+    if isinstance(step, Matcher):
+        return call_pattern.Leaf(item(step))
+    parts = [pattern(part, item) for part in _parts(step)]
+    if isinstance(step, AnyOrder):
+        return call_pattern.any_order(parts)
+    if isinstance(step, Then):
+        return call_pattern.sequence(parts)
+    least, most = (step.min, step.max) if isinstance(step, Repeat) else (0, 1)
+    return call_pattern.repeated(parts[0], least, most)
+
+
+def text(step: Step) -> str:
+    """Return a step in words for messages: ``a → {b, c} in any order → d?``."""
+    if isinstance(step, Matcher):
+        return f"`{step}`"
+    if isinstance(step, Then):
+        return " → ".join(text(part) for part in step.root)
+    if isinstance(step, AnyOrder):
+        inner = ", ".join(f"({text(part)})" if isinstance(part, Then) else text(part) for part in step.any_order)
+        return f"{{{inner}}} in any order"
+    (part,) = _parts(step)
+    inside = f"({text(part)})" if isinstance(part, Then) else text(part)
+    if isinstance(step, Optional):
+        return f"{inside} or not"
+    if step.max is None:
+        return f"{inside} {step.min} or more times"
+    return f"{inside} {step.min} times" if step.min == step.max else f"{inside} {step.min} to {step.max} times"

@@ -1,0 +1,293 @@
+"""Whether calls that may overlap meet a pattern and its rules, and the smallest edit that would make them: exact search.
+
+A trajectory holds when one order of the calls that respects "ended before started" meets everything that is asked:
+the pattern takes its calls in turn, every call that it does not take may be passed over, and no rule is broken. The edit
+script is the same search where calls may also be inserted, deleted and moved at the price of one each; its price is 0
+exactly where the trajectory holds. Among calls that may come next and mean the same, the one that ends first is as good
+as any: it is the one that holds the others back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
+from typing import Literal, NamedTuple
+
+from clawtrace.assertions.trajectory import call_order
+from clawtrace.assertions.trajectory.call_pattern import Leaf, Sequenced, Term, is_over, openings
+
+__all__ = ["EDIT_LIMIT", "Edit", "Meaning", "Placed", "Rule", "Trajectory"]
+
+EDIT_LIMIT = 20_000
+"""How many states the search for an edit script may visit; beyond it a simpler search finds one, if it can."""
+
+Meaning = frozenset[int]
+"""Indexes of the expectations and rule names that a call's name meets: calls of one meaning are interchangeable."""
+
+
+class Placed(NamedTuple):
+    """One call as the search sees it."""
+
+    number: int
+    """1-based place among the calls by start, for edits."""
+    meanings: tuple[Meaning, ...]
+    """What it may mean: one, or several where its name is unknown."""
+    start: float
+    end: float
+    """After `start`."""
+
+
+class Rule(NamedTuple):
+    """What may not happen between two calls, or must happen before or after one; a small automaton over the calls."""
+
+    kind: Literal["between", "before", "after"]
+    """`between`: none of `tool` from `opens` to the next `closes`; `before`, `after`: every `closes` has one of `tool`."""
+    tool: Meaning
+    opens: Meaning | None = None
+    """None: the interval is open from the start."""
+    closes: Meaning | None = None
+    """None: the interval never ends."""
+
+    def first(self) -> int:
+        """Return the state before any call: 1 inside of the interval, 0 outside; nothing is seen or owed yet."""
+        return 1 if self.kind == "between" and self.opens is None else 0
+
+    def step(self, state: int, call: Meaning) -> int | None:
+        """Return the state after a call; None when the call breaks the rule."""
+        hit, closes = bool(self.tool & call), self.closes is not None and bool(self.closes & call)
+        if self.kind == "before":
+            return None if closes and not state else 1 if hit else state
+        if self.kind == "after":
+            return 1 if closes else 0 if hit else state
+        if closes:
+            if state == 2:
+                return None
+            state = 1 if self.opens is None else 0
+        elif hit and state:
+            if self.closes is None:
+                return None
+            state = 2
+        return max(state, 1) if self.opens is not None and self.opens & call else state
+
+    def may_end(self, state: int) -> bool:
+        """Return whether the calls may end in this state."""
+        return self.kind != "after" or state == 0
+
+
+class Edit(NamedTuple):
+    """One step from what was called to what was expected."""
+
+    op: Literal["insert", "delete", "move"]
+    meaning: Meaning
+    """What is inserted; of a deleted or moved call what it means."""
+    number: int | None
+    """The call that is deleted or moved; None for an inserted one."""
+    after: int | None
+    """The call after which an inserted or moved one comes: 0 for the beginning, None for a deleted one."""
+
+
+class _State(NamedTuple):
+    used: int
+    """Bit mask of the calls that were dealt with."""
+    left: Term
+    rules: tuple[int, ...]
+    balance: tuple[tuple[int, int], ...] = ()
+    """Deleted (positive) and inserted (negative) calls that are not yet one move, by meaning."""
+
+
+class _Step(NamedTuple):
+    """How a state was reached."""
+
+    before: _State | None
+    edit: Edit | None
+    last: int
+    """The call that was kept last."""
+    passed: int = 0
+    """The call that was passed over, where one was: 0 for none."""
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """What is asked of the calls."""
+
+    pattern: Term
+    rules: tuple[Rule, ...] = ()
+    strict: bool = False
+    """Whether the pattern takes every call."""
+    bounded: Meaning = frozenset()
+    """Expectations whose calls may not be passed over: they come only where the pattern says."""
+
+    def holds(self, calls: Sequence[Placed]) -> bool:
+        """Return whether one order of the calls meets everything.
+
+        Raises:
+            SearchLimitError: too many orders are possible.
+        """
+        calls = self._relevant(calls)
+        growing = not (self.strict or self.bounded or self.rules)  # then the rest may be passed over
+        first = _State(0, self.pattern, tuple(rule.first() for rule in self.rules))
+        seen, waiting = set[_State](), [first]
+        while waiting:
+            state = waiting.pop()
+            if state in seen:
+                continue
+            seen.add(state)
+            if len(seen) > call_order.STEP_LIMIT:
+                raise call_order.SearchLimitError
+            if (growing or state.used.bit_count() == len(calls)) and self._may_end(state):
+                return True
+            for place in _next(calls, state.used):
+                for meaning in calls[place].meanings:
+                    after = self._after(state, meaning)
+                    waiting.extend(_State(state.used | 1 << place, left, rules) for _, left, rules in after)
+        return False
+
+    def _relevant(self, calls: Sequence[Placed]) -> list[Placed]:
+        """Return the calls by start, without those that mean nothing where such are free to come."""
+        kept = [call for call in calls if self.strict or any(call.meanings)]
+        return sorted(kept, key=lambda call: (call.start, call.end, call.number))
+
+    def _may_end(self, state: _State) -> bool:
+        return is_over(state.left) and all(
+            rule.may_end(seen) for rule, seen in zip(self.rules, state.rules, strict=True)
+        )
+
+    def _after(self, state: _State, meaning: Meaning) -> Iterator[tuple[bool, Term, tuple[int, ...]]]:
+        """Yield whether the pattern takes a call (False: it is passed over), what is left then, and the rules' states."""
+        stepped = [rule.step(seen, meaning) for rule, seen in zip(self.rules, state.rules, strict=True)]
+        rules = tuple(one for one in stepped if one is not None)
+        if len(rules) < len(stepped):
+            return
+        if not self.strict and not meaning & self.bounded:
+            yield False, state.left, rules
+        for item, left in openings(state.left):
+            if item in meaning:
+                yield True, left, rules
+
+    # Edits ------------------------------------------------------------------------------------
+
+    def edits(self, calls: Sequence[Placed], insertable: Sequence[Meaning]) -> tuple[Edit, ...] | None:
+        """Return the fewest edits after which the calls meet everything; None where the search was given up.
+
+        Args:
+            calls: what was called, each with one meaning.
+            insertable: what may be inserted: the meaning of each name that is expected or asked for by a rule.
+        """
+        calls = self._relevant(calls)
+        called = [call.meanings[0] for call in calls if any(call.meanings)]
+        meanings = list(dict.fromkeys([*insertable, *called]))
+        for pairing in (False,) if self._plain else (True, False):
+            found = self._cheapest(calls, meanings, pairing=pairing)
+            if found is not None:
+                return self._with_moves(found, calls)
+        return None
+
+    @property
+    def _plain(self) -> bool:
+        """Whether the number of deletions and insertions alone says what is cheapest: a fixed list, and no rules.
+
+        Of a fixed list the moves are then the names on both sides, however the calls that stay are chosen.
+        """
+        parts = self.pattern.parts if isinstance(self.pattern, Sequenced) else (self.pattern,)
+        return not self.rules and not self.bounded and all(isinstance(part, Leaf) for part in parts)
+
+    def _cheapest(self, calls: Sequence[Placed], meanings: list[Meaning], *, pairing: bool) -> list[_Step] | None:
+        """Return the cheapest way, step by step; `pairing` counts a deletion and an insertion of one meaning once."""
+        first = _State(0, self.pattern, tuple(rule.first() for rule in self.rules))
+        ties = count(0, -1)  # the newest first: of ways of one price the one that is furthest
+        reached: dict[_State, _Step] = {}
+        waiting = [(0, next(ties), first, _Step(None, None, 0))]
+        while waiting:
+            price, _, state, step = heappop(waiting)
+            if state in reached:
+                continue
+            reached[state] = step
+            if len(reached) > EDIT_LIMIT:
+                return None
+            if state.used.bit_count() == len(calls) and self._may_end(state):
+                return _way(reached, state)
+            for more, after, how in self._edited(calls, state, step.last, meanings, pairing):
+                if after not in reached:
+                    heappush(waiting, (price + more, next(ties), after, how))
+        return None
+
+    def _edited(
+        self, calls: Sequence[Placed], state: _State, last: int, meanings: list[Meaning], pairing: bool
+    ) -> Iterator[tuple[int, _State, _Step]]:
+        """Yield what may be done in a state: its price, the state after it, and how it was done."""
+        for number, meaning in enumerate(meanings):
+            price, balance = _balanced(state.balance, number, -1) if pairing else (1, ())
+            for _, left, rules in self._after(state, meaning):
+                if (left, rules) != (state.left, state.rules):  # a call that changes nothing need not be there
+                    inserted = Edit("insert", meaning, None, last)
+                    yield price, _State(state.used, left, rules, balance), _Step(state, inserted, last)
+        for place in _next(calls, state.used):
+            call, used = calls[place], state.used | 1 << place
+            meaning = call.meanings[0]
+            price, balance = (1, state.balance)
+            if pairing and meaning:
+                price, balance = _balanced(state.balance, meanings.index(meaning), 1)
+            deleted = Edit("delete", meaning, call.number, None)
+            yield price, _State(used, state.left, state.rules, balance), _Step(state, deleted, last)
+            for taken, left, rules in self._after(state, meaning):
+                step = _Step(state, None, call.number, 0 if taken else call.number)
+                yield 0, _State(used, left, rules, state.balance), step
+
+    def _with_moves(self, way: Sequence[_Step], calls: Sequence[Placed]) -> tuple[Edit, ...]:
+        """Return the edits of a way, a deletion and an insertion of one meaning as one move.
+
+        A call that was passed over may be moved as well, where no rule asks for it.
+        """
+        ruled = {name for rule in self.rules for names in (rule.tool, rule.opens, rule.closes) for name in names or ()}
+        edits = [step.edit for step in way if step.edit is not None]
+        passed = {step.passed for step in way}
+        spare = [(edit.meaning, edit.number) for edit in edits if edit.op == "delete"]
+        spare += [
+            (call.meanings[0], call.number) for call in calls if call.number in passed and not call.meanings[0] & ruled
+        ]
+        found = []
+        for edit in edits:
+            match = next((one for one in spare if one[0] == edit.meaning), None) if edit.op == "insert" else None
+            if match is not None:
+                spare.remove(match)
+                edit = edit._replace(op="move", number=match[1])
+            found.append(edit)
+        moved = {edit.number for edit in found if edit.op == "move"}
+        return tuple(edit for edit in found if edit.op != "delete" or edit.number not in moved)
+
+
+def _next(calls: Sequence[Placed], used: int) -> list[int]:
+    """Return, for each meaning, the call that may come next and ends first; `calls` are by start."""
+    choice: dict[tuple[Meaning, ...], int] = {}
+    earliest_end = float("inf")
+    place = (~used & (used + 1)).bit_length() - 1
+    while place < len(calls) and calls[place].start < earliest_end:
+        if not used >> place & 1:
+            call = calls[place]
+            earliest_end = min(earliest_end, call.end)
+            if call.meanings not in choice or call.end < calls[choice[call.meanings]].end:
+                choice[call.meanings] = place
+        place += 1
+    return list(choice.values())
+
+
+def _balanced(
+    balance: tuple[tuple[int, int], ...], meaning: int, change: int
+) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """Return the price of one more deletion or insertion, and the balance after it: the second half of a move is free."""
+    open_ones = dict(balance)
+    had = open_ones.pop(meaning, 0)
+    if had + change:
+        open_ones[meaning] = had + change
+    return int(had * change >= 0), tuple(sorted(open_ones.items()))
+
+
+def _way(reached: dict[_State, _Step], state: _State) -> list[_Step]:
+    steps = []
+    at: _State | None = state
+    while at is not None:
+        steps.append(reached[at])
+        at = reached[at].before
+    return steps[::-1]

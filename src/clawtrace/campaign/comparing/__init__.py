@@ -1,0 +1,1 @@
+"""Two campaigns, or a campaign and a baseline, compared."""

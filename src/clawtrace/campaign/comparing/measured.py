@@ -1,0 +1,173 @@
+"""What a comparison needs of a campaign, read from its results; and finding a campaign by what a user calls it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from clawtrace.assertions.problems import did_you_mean
+from clawtrace.errors import InputError, UsageError
+from clawtrace.facts.runs.totals import exact_cost
+from clawtrace.verdicts.gating.pass_rate import Outcome
+
+__all__ = ["MEASURES", "CaseKey", "Measured", "MeasuredRun", "find_results", "measured_of", "nearest", "read_json"]
+
+MEASURES = ("duration_ms", "tokens", "cost_usd", "llm_calls", "tool_calls")
+"""What is compared beside the pass rate; more of each is worse."""
+
+RESULTS = "clawtrace.results/1"
+REPORT = "report.json"
+
+CaseKey = tuple[str, str | None]
+"""Case and model."""
+
+
+class MeasuredRun(NamedTuple):
+    """What a comparison needs of one run."""
+
+    outcome: Outcome | None
+    """None: it broke before it could be judged, or nothing was asked of it."""
+    values: Mapping[str, float]
+    """By name in `MEASURES`; only what is known, and nothing of a run whose trace is not complete."""
+    assertions: Mapping[str, str]
+    """Status by the assertion's id."""
+    run_id: str | None = None
+    """None in baselines of earlier versions."""
+    quarantined: bool = False
+    """Whether its case is known to be flaky, and decides nothing."""
+    stale: bool = False
+    """Whether more of it arrived after its verdicts."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A campaign as far as a comparison needs it."""
+
+    suite_id: str | None
+    started_at: str
+    """ISO 8601 in UTC."""
+    clawtrace: str
+    """Version that judged."""
+    cases: Mapping[CaseKey, Sequence[MeasuredRun]]
+    not_run: int = 0
+    """Planned runs without a result, those in quarantine not counted."""
+    source: str = field(default="", compare=False)
+    """The file that was read, as the user would write it."""
+
+    @property
+    def runs(self) -> int:
+        """All runs."""
+        return sum(map(len, self.cases.values()))
+
+
+def find_results(value: str, outputs: Path, others: Sequence[str] = ()) -> Path:
+    """Return the results file of a campaign.
+
+    Args:
+        value: a campaign's folder, a results file, or a campaign below ``campaigns`` of `outputs` such as
+            ``smoke/default-0123456789ab``; ``smoke`` is enough where the suite has one campaign.
+        outputs: the folder of results.
+        others: further names that would have been valid, for the message.
+
+    Raises:
+        UsageError: there is no such campaign, several are meant, or it has no results yet.
+    """
+    campaigns = outputs / "campaigns"
+    places = [Path(value), campaigns / value]
+    for place in places:
+        if place.is_file():
+            return place
+        if (place / REPORT).is_file():
+            return place / REPORT
+        inside = sorted(place.glob(f"*/{REPORT}"))
+        if len(inside) == 1:
+            return inside[0]
+        if inside:
+            names = ", ".join(repr(f"{value.rstrip('/')}/{path.parent.name}") for path in inside)
+            raise UsageError(f"{value!r} has several campaigns; name one of them: {names}.")
+    if any(place.is_dir() for place in places):
+        raise UsageError(
+            f"The folder {value!r} has no {REPORT}: it is no campaign, or the campaign has not come to its end."
+        )
+    known = [
+        *others,
+        *sorted(path.parent.relative_to(campaigns).as_posix() for path in campaigns.glob(f"*/*/{REPORT}")),
+    ]
+    raise UsageError(f"There is no campaign {value!r}. {nearest(value, known, 'No campaign was run yet.')}")
+
+
+def nearest(name: str, known: Sequence[str], none: str) -> str:
+    """Return the sentence that helps somebody who named what is not there."""
+    return did_you_mean(name, known) or (f"There are: {', '.join(known)}." if known else none)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the JSON object of a file.
+
+    Raises:
+        InputError: it cannot be read, or holds no JSON object.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise InputError(f"{str(path)!r} is not JSON: {error}.") from error
+    if not isinstance(data, dict):
+        raise InputError(f"{str(path)!r} holds no JSON object.")
+    return data
+
+
+def measured_of(data: Mapping[str, Any], source: str) -> Measured:
+    """Return what a comparison needs of the results of an evaluation.
+
+    Args:
+        data: `clawtrace.results/1`.
+        source: what to call the file in messages.
+
+    Raises:
+        InputError: it is of another format.
+    """
+    if data.get("schema") != RESULTS:
+        found = data.get("schema")
+        raise InputError(f"{source!r} holds no results: `schema` is {found!r}, expected {RESULTS!r}.")
+    try:
+        return Measured(
+            suite_id=data["suite_id"],
+            started_at=data["started_at"],
+            clawtrace=data["clawtrace"],
+            cases={
+                (case["case_id"], case["model_id"]): tuple(_run(run) for run in case["runs"]) for case in data["cases"]
+            },
+            not_run=sum(not left.get("quarantined") for left in data.get("not_run", ())),
+            source=source,
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{source!r} is not complete ({type(error).__name__}: {error}); an earlier version may have written it. "
+            "Run `clawtrace eval` again."
+        ) from error
+
+
+def _run(run: Mapping[str, Any]) -> MeasuredRun:
+    totals: Mapping[str, Any] = run["totals"]
+    known = [totals[side] for side in ("input_tokens", "output_tokens") if totals.get(side) is not None]
+    found = {
+        "duration_ms": run["trace"]["duration_ms"],
+        "tokens": sum(known) if len(known) == 2 else None,
+        "cost_usd": exact_cost(totals),
+        "llm_calls": totals.get("llm_calls"),
+        "tool_calls": totals.get("tool_calls"),
+    }
+    whole = run["trace"]["complete"] is True
+    return MeasuredRun(
+        outcome=run["outcome"],
+        values={name: float(value) for name, value in found.items() if value is not None and whole},
+        assertions={one["id"]: one["status"] for one in run["assertions"]},
+        run_id=run["run_id"],
+        quarantined=run.get("quarantined", False),
+        stale=any(one.get("stale") for one in run["assertions"]),
+    )

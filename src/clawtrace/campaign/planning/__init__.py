@@ -1,0 +1,1 @@
+"""What a campaign will run, and what need not run again."""

@@ -1,0 +1,183 @@
+"""What a campaign will run: suite × models × cases × repetitions (spec: config.md §2, §5)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clawtrace.assertions.problems import did_you_mean
+from clawtrace.config.cases.case_file import LoadedCase
+from clawtrace.config.suites.suite import ModelConfig, RunProfile
+from clawtrace.config.suites.suite_file import LoadedSuite
+from clawtrace.errors import UsageError
+from clawtrace.report.figures import amount
+from clawtrace.runners.base import RunnerSettings
+
+__all__ = ["MOST_RUNS", "Plan", "PlannedRun", "expand", "profile_fingerprint"]
+
+NO_MODEL = "-"
+"""Stands in run ids and folders where a suite lists no models; no id can be this text."""
+MOST_RUNS = 200_000
+"""Runs of one campaign, whose plan is held in memory (about 1 KB each)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """One run of one case with one model."""
+
+    run_id: str
+    """``<suite>/<model>/<case>/<repetition>-<random>``: unique for ever, readable, safe in headers and URLs."""
+    case: LoadedCase
+    model: ModelConfig | None
+    repetition: int
+    """Counted from 1."""
+    settings: RunnerSettings
+    folder: str
+    """Relative to the campaign's folder."""
+
+    @property
+    def model_id(self) -> str | None:
+        """Id of the model; None when the suite lists none."""
+        return self.model.model_id if self.model else None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that a campaign will do."""
+
+    suite: LoadedSuite
+    runs: tuple[PlannedRun, ...]
+    """In the order in which they start."""
+    outputs: Path
+    """Absolute folder of all results."""
+    folder: Path
+    """Of the campaign: ``outputs/campaigns/<suite_id>/<run_profile_id>-<fp12>``."""
+    max_concurrency: int
+    fail_fast: bool
+    stop_on_runner_error: bool
+    reports: tuple[Path, ...] = ()
+    """Absolute files that the campaign writes beside its folder."""
+    execution: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Which carrying out of the campaign this is: one that resumes an earlier one has the same."""
+    allows_unjudged: bool = False
+    """Whether cases may pass whose hard expectations no judge has judged."""
+
+    @property
+    def store(self) -> Path:
+        """The campaign's span store."""
+        return self.folder / "spans.duckdb"
+
+
+def expand(
+    suite: LoadedSuite,
+    *,
+    cases: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    models: Sequence[str] = (),
+    repetitions: int | None = None,
+    concurrency: int | None = None,
+    outputs: Path | None = None,
+    reports: Sequence[Path] = (),
+) -> Plan:
+    """Return the plan of a campaign.
+
+    Args:
+        suite: what was loaded.
+        cases: only these cases of the suite, by the id of a row or of all rows of a dataset; empty for all.
+        tags: only cases with one of these tags; empty for all.
+        models: only these models of the suite; empty for all.
+        repetitions: instead of the profile's.
+        concurrency: instead of the profile's.
+        outputs: folder of results, instead of the project's.
+        reports: files that the campaign writes beside its folder.
+
+    Raises:
+        UsageError: a case, tag or model that the suite does not have.
+    """
+    policy = suite.run_profile.execution_policy
+    chosen = _chosen_cases(suite, cases, tags)
+    listed: Sequence[ModelConfig | None] = _chosen_models(suite, models) or [None]
+    times = repetitions if repetitions is not None else policy.run_repetitions
+    parallel = concurrency if concurrency is not None else policy.max_concurrency
+    if times < 1 or parallel < 1:
+        raise UsageError("repetitions and concurrency are at least 1")
+    number_of_runs = len(listed) * len(chosen) * times
+    if number_of_runs > MOST_RUNS:
+        raise UsageError(
+            f"{amount(len(chosen), 'case')} × {amount(len(listed), 'model')} × {amount(times, 'repetition')} are "
+            f"{amount(number_of_runs, 'run')}, and a campaign has at most {MOST_RUNS:,}: ask for fewer repetitions, or split "
+            "the suite"
+        )
+    runs = [
+        _planned(suite, case, model, number) for model in listed for case in chosen for number in range(1, times + 1)
+    ]
+    profile = suite.run_profile
+    name = f"{profile.run_profile_id}-{profile_fingerprint(profile)[:12]}"
+    results = (outputs or suite.project.outputs).absolute()
+    return Plan(
+        suite=suite,
+        runs=tuple(runs),
+        outputs=results,
+        folder=results / "campaigns" / suite.config.suite_id / name,
+        max_concurrency=parallel,
+        fail_fast=policy.fail_fast,
+        stop_on_runner_error=policy.stop_on_runner_error,
+        reports=tuple(path.absolute() for path in reports),
+    )
+
+
+def profile_fingerprint(profile: RunProfile) -> str:
+    """Return SHA-256 over what a run profile changes in what agents do (not how runs are scheduled), as hex."""
+    settings = {
+        "runner_defaults": profile.runner_defaults,
+        "model_overrides": profile.model_overrides,
+        "openclaw": None if profile.openclaw is None else profile.openclaw.model_dump(mode="json"),
+    }
+    canonical = json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _planned(suite: LoadedSuite, case: LoadedCase, model: ModelConfig | None, number: int) -> PlannedRun:
+    model_id = model.model_id if model else None
+    place = f"{model_id or NO_MODEL}/{case.config.case_id}/{number}"
+    return PlannedRun(
+        run_id=f"{suite.config.suite_id}/{place}-{secrets.token_hex(4)}",
+        case=case,
+        model=model,
+        repetition=number,
+        settings=case.settings[model_id],
+        folder=f"runs/{place}",
+    )
+
+
+def _chosen_cases(suite: LoadedSuite, ids: Sequence[str], tags: Sequence[str]) -> list[LoadedCase]:
+    known = {name for case in suite.cases for name in (case.config.case_id, case.file_id)}
+    _require(ids, known, "case", suite)
+    _require(tags, {tag for case in suite.cases for tag in case.config.tags}, "tag", suite)
+    chosen = [
+        case
+        for case in suite.cases
+        if (not ids or case.config.case_id in ids or case.file_id in ids)
+        and (not tags or set(tags) & set(case.config.tags))
+    ]
+    if not chosen:
+        raise UsageError(f"no case of the suite `{suite.config.suite_id}` has both such an id and such a tag")
+    return chosen
+
+
+def _chosen_models(suite: LoadedSuite, ids: Sequence[str]) -> list[ModelConfig]:
+    _require(ids, {model.model_id for model in suite.config.models}, "model", suite)
+    return [model for model in suite.config.models if not ids or model.model_id in ids]
+
+
+def _require(asked: Sequence[str], known: Iterable[str], kind: str, suite: LoadedSuite) -> None:
+    valid = sorted(known)
+    for word in asked:
+        if word not in valid:
+            listed = ", ".join(valid) or "none"
+            message = f"the suite `{suite.config.suite_id}` selects no {kind} {word!r}; it has: {listed}."
+            raise UsageError(f"{message} {did_you_mean(word, valid)}".rstrip())

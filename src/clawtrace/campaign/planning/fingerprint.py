@@ -1,0 +1,150 @@
+"""Identity of runs and evaluations: what can change their outcome, as one digest (spec: config.md §5).
+
+A stored run may stand for a planned one only when nothing that can change what its agent does was edited. How runs are
+scheduled (concurrency, repetitions) is not part of it. Values of variables go in as digests: a fingerprint is stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from clawtrace import __version__
+from clawtrace.campaign.planning.expand import PlannedRun
+from clawtrace.config.suites.agent_file import LoadedAgent
+from clawtrace.runners.base import Message
+from clawtrace.runners.content import Tree, tree
+from clawtrace.runners.templates import names_in, render_tree
+from clawtrace.runners.workspace import STANDARD_FILES, placeholder
+
+__all__ = ["SCHEMA", "agent_files", "canonical_digest", "evaluation_fingerprint", "forget_workspaces", "run_parts"]
+
+SCHEMA = 1
+"""Raised when the same edit would give another agent or another judgement than before."""
+
+_OF_THE_DAY = frozenset({"today", "now", "run_started_at"})
+
+
+def canonical_digest(data: Any) -> str:
+    """Return SHA-256 of canonical JSON (sorted keys, no white space, UTF-8), as 64 hex digits."""
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def run_parts(planned: PlannedRun, env: Mapping[str, str], inputs: Mapping[str, Any]) -> dict[str, str]:
+    """Return what an agent is given to do and depends on, as one digest a part, by the part's name in words.
+
+    Args:
+        planned: the run.
+        env: the caller's environment: a variable that a template reads counts with its value.
+        inputs: what the runner says can change its agent beside the settings (`Runner.inputs`).
+    """
+    case, model = planned.case, planned.model
+    given = {
+        "the runner's settings": [case.config.runner.type, planned.settings.model_dump(mode="json")],
+        "the messages": [_told(case.conversation.messages), _told(case.conversation.turns)],
+        "the context": case.config.input.context.model_dump(mode="json", exclude_none=True),
+    }
+    named = {name for text in _texts(given) for name in names_in(text)}
+    parts = {
+        "the way clawtrace runs agents": SCHEMA,
+        "the case's id": case.config.case_id,
+        "the model": None if model is None else model.model_dump(mode="json", exclude={"label"}),
+        "the attachments": [[one.name, one.sha256, one.size] for one in case.conversation.attachments],
+        "the agent": _agent(case.agent),
+        "the day": date.today().isoformat() if named & _OF_THE_DAY else None,
+        **render_tree(given, partial(_stands_for, env)),
+        **inputs,
+    }
+    return {name: canonical_digest(part)[:16] for name, part in parts.items()}
+
+
+def _told(messages: Sequence[Message]) -> list[list[str | None]]:
+    return [[message.role, message.content, message.name] for message in messages]
+
+
+def _agent(agent: LoadedAgent | None) -> dict[str, Any] | None:
+    """Return what of an agent can change a run: its id, what the CLI is told of it, its files with their modes."""
+    if agent is None:
+        return None
+    return {
+        "agent_id": agent.config.agent_id,
+        "openclaw": agent.config.openclaw.model_dump(mode="json"),
+        "workspace": _workspace(agent.workspace).digest,
+        "placeholders": [placeholder(name) for name in STANDARD_FILES],
+    }
+
+
+@lru_cache(maxsize=256)
+def _workspace(workspace: Path) -> Tree:
+    """Return an agent's files; they are the same for all cases of a campaign."""
+    return tree(workspace, workspace.rglob("*"))
+
+
+def agent_files(agent: LoadedAgent) -> Mapping[str, str]:
+    """Return the digest of each file of an agent's workspace, by path."""
+    return _workspace(agent.workspace).files
+
+
+def forget_workspaces() -> None:
+    """Look at the agents' files anew when the next fingerprint is asked for."""
+    _workspace.cache_clear()
+
+
+def _stands_for(env: Mapping[str, str], name: str) -> str:
+    """Return what a template stands for where it can change an agent; the run's own names stand for themselves."""
+    if not name.startswith("env."):
+        return f"{{{{{name}}}}}"
+    return "sha256:" + hashlib.sha256(env.get(name.removeprefix("env."), "").encode()).hexdigest()
+
+
+def _texts(data: Any) -> list[str]:
+    if isinstance(data, str):
+        return [data]
+    if isinstance(data, Mapping):
+        return [text for value in data.values() for text in _texts(value)]
+    return [text for value in data for text in _texts(value)] if isinstance(data, list | tuple) else []
+
+
+def evaluation_fingerprint(
+    planned: PlannedRun,
+    run: str,
+    profile: Mapping[str, Any] | None,
+    project: Mapping[str, Any],
+    judging: Mapping[str, str],
+    env: Mapping[str, str],
+) -> str:
+    """Return the fingerprint of what judges a run, as 64 hex digits.
+
+    Args:
+        planned: the run.
+        run: the fingerprint of the run itself.
+        profile: the evaluation profile, as written.
+        project: what the project says about closing, normalising, prices and redaction.
+        judging: digests of the files beside the case that judge (golden files, word lists, hooks), by path.
+        env: the caller's environment: a variable that an assertion's template reads counts with its value.
+    """
+    case = planned.case
+    return canonical_digest(
+        {
+            "schema": SCHEMA,
+            "clawtrace": __version__,
+            "run": run,
+            "assertions": [
+                {"version": assertion.version, **render_tree(entry.fields, partial(_stands_for, env))}
+                for assertion, entry in zip(case.assertions.parsed, case.assertions.entries, strict=True)
+            ],
+            "preconditions": [entry.fields for entry in case.preconditions.entries],
+            "expectations": case.config.expectations.model_dump(mode="json"),
+            "rubric": None if case.config.rubric is None else case.config.rubric.model_dump(mode="json"),
+            "day": date.today().isoformat() if any(one.until is not None for one in case.assertions.parsed) else None,
+            "profile": profile,
+            "project": project,
+            "judging": judging,
+        }
+    )

@@ -1,0 +1,154 @@
+"""What a campaign's runs came to the last time, and what follows from it for this time (spec: config.md §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from clawtrace.campaign.planning.expand import Plan, PlannedRun
+from clawtrace.campaign.planning.reuse import Decision, evaluation_folder
+from clawtrace.campaign.results.stored_results import kept_file, read_result
+from clawtrace.campaign.results.suite_rates import rates_of_suite
+from clawtrace.campaign.results.unjudged import with_unjudged
+from clawtrace.errors import ExitCode
+from clawtrace.model.verdict import RunResult, Status
+from clawtrace.verdicts.gating.gate import Gate
+
+__all__ = ["StoreOfRuns", "against_the_store", "judged_anew", "not_passed", "undecided_afresh"]
+
+
+class StoreOfRuns(Protocol):
+    """What is asked of the session that holds the campaign's store."""
+
+    def run_ids(self) -> list[str]:
+        """Return every run of the store."""
+        ...
+
+    def facts_states(self, run_ids: Sequence[str]) -> Mapping[str, tuple[int | str, ...]]:
+        """Return what the facts of runs are computed from now."""
+        ...
+
+    def runs_to_take(self, store: Path) -> Collection[str] | None:
+        """Return the runs that another store holds; None where it cannot be opened."""
+        ...
+
+
+def against_the_store(plan: Plan, decisions: Mapping[str, Decision], session: StoreOfRuns) -> dict[str, Decision]:
+    """Return the decisions with what only the campaign's store can tell of its stored runs.
+
+    One that its store does not hold is run, and so is one of another campaign whose store cannot be opened, such as while that
+    campaign is run by another process. One of which more arrived after its verdict, or whose spans are read in another
+    way now (a dialect was edited), is judged again.
+    """
+    own = {one.stored.run_id for one in decisions.values() if one.stored is not None and _is_own(plan, one)}
+    states = session.facts_states(sorted(own & set(session.run_ids()))) if own else {}
+    others = {one.stored.store for one in decisions.values() if one.stored is not None and not _is_own(plan, one)}
+    apart = {store: session.runs_to_take(store) for store in others}
+    return {run.run_id: _against(plan, run, decisions[run.run_id], states, apart) for run in plan.runs}
+
+
+def _against(
+    plan: Plan,
+    run: PlannedRun,
+    decision: Decision,
+    states: Mapping[str, tuple[int | str, ...]],
+    apart: Mapping[Path, Collection[str] | None],
+) -> Decision:
+    if decision.stored is None:
+        return decision
+    own = _is_own(plan, decision)
+    held = states if own else apart[decision.stored.store]
+    if held is None:
+        return replace(decision, stored=None, why="the store that holds its spans cannot be opened now")
+    if decision.stored.run_id not in held:
+        return replace(decision, stored=None, why="its spans are not in its campaign's store any more")
+    if not own:
+        return replace(decision, judge_anew=True)
+    last = _last(plan, run, decision)
+    is_old = last is not None and last.facts_state != states[decision.stored.run_id]
+    return replace(decision, judge_anew=True) if is_old else decision
+
+
+def _is_own(plan: Plan, decision: Decision) -> bool:
+    return decision.stored is not None and decision.stored.campaign == plan.folder
+
+
+def not_passed(plan: Plan, decisions: Mapping[str, Decision], gate: Gate) -> Plan:
+    """Return the plan with the runs that did not pass last time; what was edited since, or never run, has not passed.
+
+    Where a rate is asked for, the rate of a part would be another one: all repetitions of a case whose `min_pass_rate` was not
+    reached are looked at again, and all runs with a model whose threshold was not. When nothing but cases in quarantine did
+    not pass, nothing is.
+
+    Args:
+        plan: the campaign.
+        decisions: what becomes of each run.
+        gate: what the user lets pass.
+    """
+    last = {
+        run.run_id: None
+        if (found := _last(plan, run, decisions[run.run_id])) is None
+        else with_unjudged(plan, run, found)
+        for run in plan.runs
+    }
+    below = _models_below(plan, last, gate)
+    cases: dict[tuple[str, str | None], list[PlannedRun]] = {}
+    for run in plan.runs:
+        cases.setdefault((run.case.config.case_id, run.model_id), []).append(run)
+    chosen = [run for key, runs in cases.items() for run in (runs if key[1] in below else _of_case(runs, last, gate))]
+    if all(plan.suite.in_quarantine(run.case) for run in chosen):
+        return replace(plan, runs=())
+    wanted = {run.run_id for run in chosen}
+    return replace(plan, runs=tuple(run for run in plan.runs if run.run_id in wanted))
+
+
+def _models_below(plan: Plan, last: Mapping[str, RunResult | None], gate: Gate) -> set[str | None]:
+    """Return the models whose runs together did not reach their threshold last time."""
+    known = [
+        found._replace(quarantined=plan.suite.in_quarantine(run.case))
+        for run in plan.runs
+        if (found := last[run.run_id]) is not None
+    ]
+    rates = rates_of_suite(plan, known, gate)
+    return {rate.model_id for rate in rates if rate.code(gate) is not ExitCode.PASSED}
+
+
+def _of_case(runs: Sequence[PlannedRun], last: Mapping[str, RunResult | None], gate: Gate) -> Collection[PlannedRun]:
+    """Return those of the repetitions of one case with one model that are to be looked at again."""
+    results = [found for run in runs if (found := last[run.run_id]) is not None]
+    if len(results) == len(runs) and gate.of_case(results) is ExitCode.PASSED:
+        return ()
+    if any(one.min_pass_rate < 1 for one in runs[0].case.assertions.parsed):
+        return runs
+    return [run for run in runs if not _passed(last[run.run_id], gate)]
+
+
+def undecided_afresh(plan: Plan, decisions: Mapping[str, Decision]) -> dict[str, Decision]:
+    """Return the decisions with fresh runs in place of those that had a skipped or inconclusive verdict last time."""
+    found = {}
+    for run in plan.runs:
+        decision = decisions[run.run_id]
+        last = _last(plan, run, decision)
+        if last is not None and any(one.status in (Status.SKIP, Status.INCONCLUSIVE) for one in last.standings):
+            decision = replace(decision, stored=None, why="it was not decided last time (`--rerun-inconclusive`)")
+        found[run.run_id] = decision
+    return found
+
+
+def judged_anew(decisions: Mapping[str, Decision]) -> dict[str, Decision]:
+    """Return the decisions with every stored run judged again: also by spans that came after its verdict."""
+    return {run_id: replace(decision, judge_anew=True) for run_id, decision in decisions.items()}
+
+
+def _last(plan: Plan, run: PlannedRun, decision: Decision) -> RunResult | None:
+    """Return what a run came to last time; None where it was edited since, not judged, or not kept."""
+    if decision.stored is None or decision.evaluation is None or decision.judge_anew:
+        return None
+    found = read_result(kept_file(evaluation_folder(plan), run.folder), decision.evaluation)
+    return found if found is not None and found.run_id == decision.stored.run_id else None
+
+
+def _passed(result: RunResult | None, gate: Gate) -> bool:
+    return result is not None and gate.of_run(result) is ExitCode.PASSED

@@ -1,0 +1,254 @@
+"""Which planned runs need no agent, because a stored run can stand for them, and why the others do (spec: config.md §5)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from clawtrace.assertions.probe import Probe
+from clawtrace.campaign.planning.expand import Plan, PlannedRun
+from clawtrace.campaign.planning.fingerprint import (
+    agent_files,
+    canonical_digest,
+    evaluation_fingerprint,
+    forget_workspaces,
+    run_parts,
+)
+from clawtrace.campaign.planning.input_files import EditedFiles, remember_files
+from clawtrace.campaign.results.layout import write_json
+from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run, why_no_run
+from clawtrace.config.cases.case_file import LoadedCase
+from clawtrace.config.files.places import case_files
+from clawtrace.config.projects.project import ProjectConfig, RedactionSection
+from clawtrace.runners.base import OUTLIVED, Inputs, InputsRequest, Runner, RunnerSettings, runner_types
+from clawtrace.runners.content import file_digest
+
+__all__ = [
+    "Decision",
+    "RunFingerprint",
+    "decide",
+    "evaluation_folder",
+    "remember_inputs",
+    "remember_reports",
+    "written_reports",
+]
+
+_REPORTS = "index/reports.json"
+_CONFIGURATION = ("suites", "run_profiles", "evaluation_profiles", "schemas", "agents")
+"""Folders of `configs` that hold no input of an agent: what of them matters is in the settings, or counted apart."""
+
+
+class RunFingerprint(NamedTuple):
+    """Identity of what an agent is given to do."""
+
+    digest: str
+    """64 hex digits over the parts."""
+    parts: Mapping[str, str]
+    """One digest a part, by its name in words: they tell which was edited."""
+    files: Mapping[str, Mapping[str, str]]
+    """Of parts that stand for files, the digest of each file by its path: they tell which file was edited."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of one planned run."""
+
+    fingerprint: RunFingerprint | None
+    """Of the run; None where nothing is kept of it."""
+    evaluation: str | None
+    """Of its judgement; None like the run's."""
+    stored: StoredRun | None
+    """The run that stands for it; None when its agent is run."""
+    why: str
+    """Why it is run or what stands for it, in a few words."""
+    judge_anew: bool = False
+    """Whether the stored run is judged again although nothing was edited."""
+    unknown: str = ""
+    """Why not all is known that can change its agent: then only a run of the same execution stands for it. One clause, empty
+    where all is known."""
+
+
+def decide(plan: Plan, env: Mapping[str, str], *, reuse: bool) -> dict[str, Decision]:
+    """Return what becomes of each planned run, by run id.
+
+    Args:
+        plan: the campaign.
+        env: the caller's environment.
+        reuse: whether stored runs may be used at all.
+    """
+    found = StoredRuns(plan.outputs)
+    return {planned.run_id: one for planned, one in _decisions(plan, env, found, reuse=reuse)}
+
+
+def _decisions(
+    plan: Plan, env: Mapping[str, str], found: StoredRuns, *, reuse: bool
+) -> Iterator[tuple[PlannedRun, Decision]]:
+    prints, edits = _Fingerprints(plan, env), EditedFiles(plan.outputs)
+    for planned in plan.runs:
+        run, unknown = prints.run(planned)
+        evaluation = prints.evaluation(planned, run.digest)
+        stored, why = _stored(plan, planned, run, unknown, found, edits) if reuse else (None, "`--no-reuse`")
+        yield planned, Decision(run, evaluation, stored, why, unknown=unknown)
+
+
+def _stored(
+    plan: Plan, planned: PlannedRun, fingerprint: RunFingerprint, unknown: str, found: StoredRuns, edits: EditedFiles
+) -> tuple[StoredRun | None, str]:
+    folder = plan.folder / planned.folder
+    own = read_run(folder, plan.folder)
+    digest, parts, files = fingerprint
+
+    def told(name: str, before: str | None) -> str:
+        return edits.between(before, parts.get(name, ""), files.get(name))
+
+    why = own.why_not(digest, parts, told) if own is not None else why_no_run(folder)
+    if own is not None and own.outlived:
+        unknown = unknown or OUTLIVED
+    if unknown and not why:
+        resumes = own is not None and own.data.get("execution") == plan.execution
+        return (own, "its run of the same execution stands for it") if resumes else (None, unknown)
+    if unknown:
+        return None, why
+    if not why:
+        return own, "a stored run of this campaign stands for it"
+    other = found.find(digest, planned.repetition, folder.absolute())
+    if other is not None and not other.outlived and not other.why_not(digest, parts, told):
+        return other, f"a run of {other.campaign.relative_to(plan.outputs)} stands for it"
+    return None, why
+
+
+def evaluation_folder(plan: Plan) -> Path:
+    """Return the folder of judgements by the campaign's evaluation profile."""
+    profile = plan.suite.evaluation_profile
+    name = "default" if profile is None else profile.evaluation_profile_id
+    digest = canonical_digest(None if profile is None else profile.model_dump(mode="json"))
+    return plan.folder / "evaluations" / f"{name}-{digest[:12]}"
+
+
+class _Fingerprints:
+    """Computes fingerprints; what the runs of one case and model share is computed once."""
+
+    def __init__(self, plan: Plan, env: Mapping[str, str]) -> None:
+        from clawtrace.runners.command_inputs import forget_project_digests
+
+        forget_project_digests()
+        forget_workspaces()
+        project, profile = plan.suite.project, plan.suite.evaluation_profile
+        self._env = env
+        self._root = project.root.absolute()
+        self._leave_out = frozenset(_no_inputs(plan))  # hashed once, however many cases there are
+        self._profile = None if profile is None else profile.model_dump(mode="json")
+        self._recording = _recording(project.config)
+        self._project = project.config.model_dump(mode="json", exclude={"receiver", "store", "outputs"})
+        self._runners: dict[str, Runner] = {name: cls() for name, cls in runner_types().items()}
+        self._runs: dict[tuple[str, str | None], tuple[RunFingerprint, str]] = {}
+        self._judging: dict[str, dict[str, str]] = {}
+        self._inputs: dict[str, tuple[RunnerSettings, Inputs]] = {}
+
+    def run(self, planned: PlannedRun) -> tuple[RunFingerprint, str]:
+        """Return the fingerprint of a run, and why it may not cover all that can change its agent; empty where it does."""
+        key = (planned.case.config.case_id, planned.model_id)
+        if key not in self._runs:
+            self._runs[key] = self._compute(planned)
+        return self._runs[key]
+
+    def _compute(self, planned: PlannedRun) -> tuple[RunFingerprint, str]:
+        inputs = self._inputs_of(planned)
+        known = {"whether the agent's code is declared": not inputs.unknown}
+        parts = run_parts(planned, self._env, {**self._recording, **inputs.digests, **known})
+        files = (
+            inputs.files
+            if planned.case.agent is None
+            else {**inputs.files, "the agent": agent_files(planned.case.agent)}
+        )
+        return RunFingerprint(canonical_digest(parts), parts, files), inputs.unknown
+
+    def _inputs_of(self, planned: PlannedRun) -> Inputs:
+        """Return what the runner's agent depends on, looked at once for all models with the same settings."""
+        case = planned.case
+        known = self._inputs.get(case.config.case_id)
+        if known is not None and known[0] == planned.settings:
+            return known[1]
+        folder = case.path.parent.absolute()
+        dataset = () if case.dataset is None else (case.dataset.absolute(),)
+        judging = (case.path.absolute(), *dataset, *(folder / name for name in self._files(case)))
+        request = InputsRequest(planned.settings, folder, self._root, self._leave_out, judging, self._env)
+        inputs = self._runners[case.config.runner.type].inputs(request)
+        self._inputs[case.config.case_id] = planned.settings, inputs
+        return inputs
+
+    def evaluation(self, planned: PlannedRun, run: str) -> str:
+        """Return the fingerprint of a run's judgement."""
+        return evaluation_fingerprint(planned, run, self._profile, self._project, self._files(planned.case), self._env)
+
+    def _files(self, case: LoadedCase) -> dict[str, str]:
+        """Return the digests of the files beside a case that its assertions name, by path as written."""
+        case_id = case.config.case_id
+        if case_id not in self._judging:
+            folder = case.path.parent
+            self._judging[case_id] = {name: file_digest(folder / name) for name in _judging_files(case)}
+        return self._judging[case_id]
+
+
+def _recording(config: ProjectConfig) -> dict[str, Any]:
+    """Return what a project says about how runs are recorded: spans that are stored were never recorded otherwise.
+
+    What was stored while another `redaction` held has other marks, so that questions about secrets would be asked of
+    texts in which nobody looked for them.
+    """
+    redaction = config.redaction.model_dump(mode="json")
+    ordinary = redaction == RedactionSection().model_dump(mode="json")
+    return {"`telemetry_env`": dict(config.telemetry_env)} | ({} if ordinary else {"`redaction`": redaction})
+
+
+def _judging_files(case: LoadedCase) -> Iterator[str]:
+    for assertion in case.assertions.parsed:
+        for field in assertion.case_files if isinstance(assertion, Probe) else ():
+            name: Any = getattr(assertion, field)
+            if name is not None:
+                yield name
+
+
+def written_reports(plan: Plan) -> set[Path]:
+    """Return the report files of this and earlier campaigns: clawtrace wrote them, and no agent depends on them."""
+    known = set(plan.reports)
+    try:
+        before = json.loads((plan.outputs / _REPORTS).read_text(encoding="utf-8"))["reports"]
+        known |= {plan.suite.project.root.absolute() / name for name in before}
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return known
+
+
+def remember_inputs(plan: Plan, decisions: Iterable[Decision]) -> None:
+    """Note which files stand behind the fingerprints, so that later an edit can be told by its file."""
+    prints = {id(one.fingerprint): one.fingerprint for one in decisions if one.fingerprint is not None}
+    remember_files(
+        plan.outputs, ((one.parts[name], files) for one in prints.values() for name, files in one.files.items())
+    )
+
+
+def remember_reports(plan: Plan) -> None:
+    """Note which files outside of the results this campaign will write."""
+    root = plan.suite.project.root.absolute()
+    names = sorted(path.relative_to(root).as_posix() for path in written_reports(plan) if path.is_relative_to(root))
+    if names:
+        write_json(plan.outputs / _REPORTS, {"schema": "clawtrace.reports/1", "reports": names})
+
+
+def _no_inputs(plan: Plan) -> Iterable[Path]:
+    """Return the folders of a project that are no input of an agent: the case's own folder is looked at apart."""
+    project = plan.suite.project
+    yield plan.outputs
+    yield from written_reports(plan)
+    yield project.outputs.absolute()
+    # What a row says is in the messages, settings and assertions of its case; the other rows are of other cases.
+    yield from {case.dataset.absolute() for case in plan.suite.cases if case.dataset is not None}
+    yield from (project.configs / name for name in _CONFIGURATION)
+    if project.path is not None:
+        yield project.path
+    for files in case_files(project.configs / "cases").values():
+        yield from (file.parent for file in files)

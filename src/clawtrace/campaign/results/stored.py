@@ -1,0 +1,156 @@
+"""What a campaign keeps of each run, and which kept run may stand for a planned one (spec: config.md §5).
+
+A run's folder holds ``run.json``, written last: without it the run never ended. It is found again by its fingerprint and
+repetition, in its own place of the campaign or through the index under the folder of results, which holds relative paths
+only, so that folders can be moved.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clawtrace.campaign.results.layout import write_json
+from clawtrace.model.run import ClosedBy
+
+__all__ = ["RUN_SCHEMA", "StoredRun", "StoredRuns", "kept_runs", "read_run", "why_no_run"]
+
+RUN_SCHEMA = "clawtrace.run/1"
+"""Version of ``run.json``; keys may be added. A file of another version is not reused."""
+
+_WELL_ENDED = ("success", "failed", None)
+"""Statuses of runs that are worth keeping: the agent's own end. Time-outs and broken providers are run again. Of
+a recording nobody knows how it ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run that ended, with what is kept of it."""
+
+    folder: Path
+    """Absolute."""
+    campaign: Path
+    """Absolute folder of the campaign that it belongs to."""
+    data: Mapping[str, Any]
+    """The content of ``run.json``."""
+
+    @property
+    def run_id(self) -> str:
+        """Id of the run, also in the campaign's span store."""
+        return str(self.data["run_id"])
+
+    @property
+    def store(self) -> Path:
+        """The span store that holds its spans."""
+        return self.campaign / "spans.duckdb"
+
+    @property
+    def outlived(self) -> bool:
+        """Whether its agent may have run before its command did, or after it: not the command's end closed the run."""
+        return self.data.get("closed_by") in (ClosedBy.EVIDENCE, ClosedBy.SETTLED, ClosedBy.TIMEOUT)
+
+    def why_not(self, fingerprint: str, parts: Mapping[str, str], told: Callable[[str, str | None], str]) -> str:
+        """Return why this run cannot stand for one; empty when it can.
+
+        Args:
+            fingerprint: of the run that is planned.
+            parts: of that fingerprint, by name.
+            told: says more of an edited part, given its name and what it was before; empty where nothing is known.
+        """
+        if self.data.get("fingerprint") is None:
+            return "it was stored without a fingerprint"
+        if self.data["fingerprint"] != fingerprint:
+            before = self.data.get("fingerprint_parts") or {}
+            names = [name for name in {**before, **parts} if before.get(name) != parts.get(name)]
+            more = {name: told(name, before.get(name)) for name in names}
+            return "edited since: " + ", ".join(f"{name} ({more[name]})" if more[name] else name for name in names)
+        status = self.data.get("run_status")
+        if status not in _WELL_ENDED:
+            return f"the stored run ended as `{status}`"
+        if self.data.get("complete") is not True:
+            return "its trace is not complete"
+        if not self.store.is_file():
+            return "its span store is gone"
+        return ""
+
+
+def read_run(folder: Path, campaign: Path) -> StoredRun | None:
+    """Return the run in a folder; None where none ended there, or its file cannot be read."""
+    try:
+        data = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(data, dict) or data.get("schema") != RUN_SCHEMA or not isinstance(data.get("run_id"), str):
+        return None
+    if not isinstance(data.get("started_at"), int | float):
+        return None
+    return StoredRun(folder.absolute(), campaign.absolute(), data)
+
+
+def why_no_run(folder: Path) -> str:
+    """Return why there is no run in a folder that `read_run` found none in, in a few words."""
+    file = folder / "run.json"
+    if not file.exists():
+        return "it was not run before" if not any(folder.glob("*")) else "it was interrupted before it ended"
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        return f"its `run.json` cannot be read ({error.strerror})"
+    except ValueError:
+        return "its `run.json` is damaged"
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if not isinstance(schema, str) or schema == RUN_SCHEMA:
+        return "its `run.json` is damaged"
+    return f"its `run.json` is of another version ({schema!r}, this one reads {RUN_SCHEMA!r})"
+
+
+def kept_runs(campaign: Path, but: Collection[Path] = ()) -> Iterator[StoredRun]:
+    """Yield every run that a campaign's folder keeps; those in the folders `but` are not read."""
+    for file in (campaign / "runs").glob("*/*/*/run.json"):
+        run = None if file.parent in but else read_run(file.parent, campaign)
+        if run is not None:
+            yield run
+
+
+class StoredRuns:
+    """The runs below one folder of results, found by fingerprint and repetition."""
+
+    def __init__(self, outputs: Path) -> None:
+        self._outputs = outputs.absolute()
+
+    def find(self, fingerprint: str, repetition: int, but: Path) -> StoredRun | None:
+        """Return the run that the index names; None where there is none, or what it names is gone or another run.
+
+        Args:
+            fingerprint: of the run.
+            repetition: its number.
+            but: absolute folder of a run that is known not to be it.
+        """
+        try:
+            data = json.loads(self._entry(fingerprint, repetition).read_text(encoding="utf-8"))
+            campaign, folder = self._outputs / data["campaign"], self._outputs / data["folder"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        found = None if folder == but else read_run(folder, campaign)
+        return found if found is not None and found.run_id == data.get("run_id") else None
+
+    def put(self, run: StoredRun, repetition: int) -> None:
+        """Remember where a run is kept; one outside of the folder of results is not remembered."""
+        fingerprint = run.data.get("fingerprint")
+        if not fingerprint or not run.folder.is_relative_to(self._outputs):
+            return
+        write_json(
+            self._entry(str(fingerprint), repetition),
+            {
+                "schema": "clawtrace.index/1",
+                "run_id": run.run_id,
+                "campaign": run.campaign.relative_to(self._outputs).as_posix(),
+                "folder": run.folder.relative_to(self._outputs).as_posix(),
+            },
+        )
+
+    def _entry(self, fingerprint: str, repetition: int) -> Path:
+        return self._outputs / "index" / fingerprint[:2] / fingerprint / f"{repetition}.json"

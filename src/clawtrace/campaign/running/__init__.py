@@ -1,0 +1,1 @@
+"""Runs at work, from the first agent to the last verdict."""

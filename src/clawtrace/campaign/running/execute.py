@@ -1,0 +1,386 @@
+"""Run a plan: side by side on one receiver, stoppable, every run accounted for (spec: config.md §3)."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from clawtrace.assertions.world import Gateway, World
+from clawtrace.campaign.planning.expand import Plan, PlannedRun
+from clawtrace.campaign.planning.reuse import Decision, decide, evaluation_folder, remember_inputs, remember_reports
+from clawtrace.campaign.results.late import mark_what_grew
+from clawtrace.campaign.results.manifest import note_finished, write_manifest
+from clawtrace.campaign.results.packed_results import Packer
+from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run
+from clawtrace.campaign.results.stored_results import kept_file, write_result
+from clawtrace.campaign.results.unjudged import with_unjudged
+from clawtrace.campaign.running.attempts import attempt
+from clawtrace.campaign.running.budget import Budget
+from clawtrace.campaign.running.events import (
+    CampaignEvent,
+    Interrupted,
+    Listener,
+    PlanReady,
+    RunFinished,
+    RunJudging,
+    RunNotRun,
+    RunStarted,
+    RunWaiting,
+)
+from clawtrace.campaign.running.interrupts import interrupts
+from clawtrace.campaign.running.one_run import (
+    CampaignSession,
+    RunContext,
+    RunInterruptedError,
+    assertion_problem,
+    failed_result,
+    run_one,
+)
+from clawtrace.campaign.running.preparing import preparing
+from clawtrace.campaign.running.reused_run import at_home, judge_stored
+from clawtrace.campaign.running.slots import Place
+from clawtrace.config.suites.permissions import hook_policy
+from clawtrace.errors import ClawtraceError, ConfigError, InputError, PreconditionError, RunnerError
+from clawtrace.model.verdict import RunResult
+from clawtrace.runners.base import Runner, StopSignal, runner_types
+from clawtrace.verdicts.gating.gate import Gate
+
+__all__ = ["CampaignResult", "NotRun", "execute", "missing_runtimes", "refusals"]
+
+_AHEAD = 16
+"""Runs whose agents have ended that may wait for their verdicts while others start: those that wait are judged together."""
+
+_GREW = "spans of this run arrived after it was judged; it was judged again"
+
+
+@dataclass(frozen=True, slots=True)
+class NotRun:
+    """A planned run without a result."""
+
+    run: PlannedRun
+    reason: str
+    """One sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignResult:
+    """What came of a plan: each planned run is in exactly one of the two lists."""
+
+    plan: Plan
+    results: tuple[RunResult, ...]
+    """In the order of the plan."""
+    not_run: tuple[NotRun, ...]
+    """In the order of the plan."""
+    started_at: float
+    """Seconds since the epoch."""
+    ended_at: float
+    """As many seconds later as it took, whatever somebody did to the clock."""
+    interrupted: bool
+    """Whether the user ended it (Ctrl-C)."""
+    blind_spots: tuple[str, ...] = ()
+    """What its budget could not see, one sentence each."""
+    stale: tuple[str, ...] = ()
+    """Other runs that the campaign keeps, of which more arrived now: their verdicts are out of date, and marked so."""
+
+
+def missing_runtimes(runs: Iterable[PlannedRun], env: Mapping[str, str]) -> dict[str, str]:
+    """Return, by case id, what must be installed or set before the runs can start; empty when nothing is known to be."""
+    found: dict[str, str] = {}
+    types = runner_types()
+    for planned in runs:
+        runner = types[planned.case.config.runner.type]()
+        missing = runner.missing(planned.settings, planned.case.path.parent, env)
+        if missing is not None:
+            found.setdefault(planned.case.config.case_id, missing)
+    return found
+
+
+def refusals(plan: Plan, decisions: Mapping[str, Decision], env: Mapping[str, str]) -> dict[str, str]:
+    """Return, by case id, why a campaign starts nothing; empty when it starts. Cases in quarantine stop nothing."""
+    to_start = [run for run in plan.runs if decisions[run.run_id].stored is None]
+    return missing_runtimes([run for run in to_start if not plan.suite.in_quarantine(run.case)], env)
+
+
+def execute(
+    plan: Plan,
+    session: CampaignSession,
+    env: Mapping[str, str],
+    listener: Listener = lambda _: None,
+    *,
+    decisions: Mapping[str, Decision] | None = None,
+    budget: Budget | None = None,
+) -> CampaignResult:
+    """Run every planned run and judge it; a stored run that can stand for a planned one spares its agent.
+
+    The first Ctrl-C starts nothing new, ends the agents at work and returns what is there; a second one raises.
+    A missing program, container runtime or key is reported before anything starts: no run is started then. When the last agent
+    has ended the session stops receiving, so that every verdict is of all that its store holds.
+
+    Args:
+        plan: from `expand`.
+        session: open, with a receiver.
+        env: the caller's environment.
+        listener: told about progress, one event at a time.
+        decisions: from `decide`, made before the campaign's store was opened; by default nothing is reused.
+        budget: what may be spent before nothing new is started; by default there is no limit.
+    """
+    found = decide(plan, env, reuse=False) if decisions is None else decisions
+    return _Execution(plan, session, env, listener, found, budget or Budget()).run()
+
+
+class _Execution:
+    def __init__(
+        self,
+        plan: Plan,
+        session: CampaignSession,
+        env: Mapping[str, str],
+        listener: Listener,
+        decisions: Mapping[str, Decision],
+        budget: Budget,
+    ) -> None:
+        self.plan = plan
+        self._budget = budget
+        self._retries = plan.suite.run_profile.execution_policy.infrastructure_retries
+        self._listener = listener
+        self._telling = threading.Lock()
+        self._halted: str | None = None
+        self._interrupted = False
+        self._is_cut_short = False
+        self._at_work = 0
+        self._queue = iter(plan.runs)
+        self._places = threading.BoundedSemaphore(plan.max_concurrency)
+        # Where a verdict decides whether anything more starts, nothing starts before it.
+        self._ahead = 0 if plan.fail_fast or budget.is_limited else _AHEAD
+        self._decisions = decisions
+        self._stored = StoredRuns(plan.outputs)
+        self._evaluations = evaluation_folder(plan)
+        self._packer = Packer(plan.folder)
+        self._results: dict[str, RunResult] = {}
+        self._not_run: dict[str, NotRun] = {}
+        types = runner_types()
+        used = {planned.case.config.runner.type for planned in plan.runs}
+        runners: dict[str, Runner] = {name: types[name]() for name in used}
+        project = plan.suite.project.config
+        gateway = Gateway(project.gateway.url, project.gateway.token)
+        world = World("", gateway=gateway, hooks=hook_policy(plan.suite.evaluation_profile))
+        self._context = RunContext(
+            session, runners, StopSignal(), env, project.telemetry_env, plan.folder, plan.execution, world
+        )
+
+    def run(self) -> CampaignResult:
+        started_at, began = time.time(), time.monotonic()
+        remember_reports(self.plan)
+        remember_inputs(self.plan, self._decisions.values())
+        write_manifest(self.plan, self._decisions, started_at, self._context.session.clean)
+        self._tell(PlanReady(self.plan))
+        stale: tuple[str, ...] = ()
+        missing = refusals(self.plan, self._decisions, self._context.env)
+        if missing:
+            self._refuse(missing)
+        else:
+            with interrupts(self._interrupt), preparing(self._context.session) if self._to_start() else nullcontext():
+                self._work()
+            self._context.session.stop_receiving()
+            stale = mark_what_grew(self.plan, self._context.session)
+            try:
+                self._judge_what_grew()
+            except ClawtraceError:
+                if not any(result.error for result in self._results.values()):
+                    raise  # else the store broke before, which the results say
+        if not self._is_cut_short:
+            note_finished(self.plan)
+        return CampaignResult(
+            plan=self.plan,
+            results=tuple(self._results[run.run_id] for run in self.plan.runs if run.run_id in self._results),
+            not_run=tuple(self._not_run[run.run_id] for run in self.plan.runs if run.run_id in self._not_run),
+            started_at=started_at,
+            ended_at=started_at + time.monotonic() - began,
+            interrupted=self._interrupted,
+            blind_spots=tuple(self._budget.blind_spots()),
+            stale=stale,
+        )
+
+    def _to_start(self) -> list[PlannedRun]:
+        """Return the runs for which no stored run stands."""
+        return [run for run in self.plan.runs if self._decisions[run.run_id].stored is None]
+
+    def _refuse(self, missing: Mapping[str, str]) -> None:
+        for planned in self.plan.runs:
+            why = missing.get(planned.case.config.case_id)
+            if why is not None:
+                self._finish(planned, failed_result(planned, why))
+            else:
+                self._leave_out(planned, "another case of the suite cannot be run on this machine; nothing was started")
+
+    def _work(self) -> None:
+        threads = self.plan.max_concurrency + self._ahead
+        pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="run")
+        futures = [pool.submit(self._work_through) for _ in range(threads)]
+        try:
+            for future in concurrent.futures.as_completed(futures):
+                future.result()
+        except BaseException:
+            self._halted = self._halted or "the campaign was ended"
+            self._queue = iter(())
+            self._context.stop.set()
+            raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _interrupt(self) -> None:
+        if self._interrupted:
+            raise KeyboardInterrupt
+        self._interrupted = self._is_cut_short = True
+        self._halted = "interrupted"
+        self._tell(Interrupted(self._at_work))
+        self._context.stop.set()
+
+    def _work_through(self) -> None:
+        """Take one run after the other, in the order of the plan, as places become free."""
+        while True:
+            with Place(self._places) as place:
+                place.take()
+                planned = next(self._queue, None)
+                if planned is None:
+                    return
+                self._one(planned, place)
+
+    def _one(self, planned: PlannedRun, place: Place) -> None:
+        if self._halted is not None:
+            self._leave_out(planned, self._halted)
+            return
+        is_run = self._decisions[planned.run_id].stored is None
+        if not is_run:
+            place.give_back()  # no agent will work
+        if is_run and (spent := self._budget.spent()):
+            self._is_cut_short = True
+            self._leave_out(planned, spent)
+            return
+        self._tell(RunStarted(planned))
+        try:
+            result = self._result_of(planned, place)
+        except RunInterruptedError:
+            self._leave_out(planned, "interrupted while its agent was running")
+            return
+        except ConfigError as error:
+            result = failed_result(planned, assertion_problem(error))
+        except PreconditionError as error:
+            result = self._broken(planned, error)
+        except RunnerError as error:
+            result = self._broken(planned, error)
+            if self.plan.stop_on_runner_error and not self.plan.suite.in_quarantine(planned.case):
+                self._halt(f"the runner of `{planned.run_id}` failed before (`stop_on_runner_error`)")
+        except ClawtraceError as error:
+            result = self._broken(planned, error)
+            self._halt(f"the store or the receiver failed in `{planned.run_id}`")
+        if is_run and result.error:
+            self._budget.add(result)
+        self._finish(planned, result)
+        if self.plan.fail_fast and self._is_lost(planned):
+            self._halt(f"`{planned.run_id}` failed before (`fail_fast`)")
+
+    def _broken(self, planned: PlannedRun, error: ClawtraceError) -> RunResult:
+        """Return the result of a run that broke; the error may repeat what the agent's setup printed."""
+        return failed_result(planned, self._context.session.clean(str(error)))
+
+    def _is_lost(self, planned: PlannedRun) -> bool:
+        """Return whether the case of a run has failed, whatever its other repetitions say."""
+        repetitions = [run for run in self.plan.runs if run.case is planned.case and run.model_id == planned.model_id]
+        ended = [self._results[run.run_id] for run in repetitions if run.run_id in self._results]
+        if any(result.quarantined for result in ended):
+            return False
+        return Gate().is_lost(ended, len(repetitions))
+
+    def _result_of(self, planned: PlannedRun, place: Place) -> RunResult:
+        """Run the agent, or judge the run that stands for it; keep what is new."""
+        decision = self._decisions[planned.run_id]
+        kept = kept_file(self._evaluations, planned.folder)
+        folder = self.plan.folder / planned.folder
+        stored = self._at_home(decision, folder)
+        if stored is None:
+            tried = partial(self._run, decision=decision, place=place)
+            result = attempt(planned, self._retries, tried, self._context.stop, self._budget.spent)
+            is_new = True
+        else:
+            evaluation = None if decision.judge_anew else decision.evaluation
+            result, is_new = judge_stored(planned, stored, evaluation, kept, self._context)
+        run = read_run(folder, self.plan.folder)
+        if run is not None:
+            self._stored.put(run, planned.repetition)
+        if is_new and decision.evaluation is not None:
+            write_result(kept, decision.evaluation, result)
+        return result
+
+    def _at_home(self, decision: Decision, folder: Path) -> StoredRun | None:
+        """Return the run that stands for one, in this campaign's folder; None where none does, or it cannot be had any more."""
+        if decision.stored is None or decision.evaluation is None:
+            return None
+        try:
+            return at_home(decision.stored, folder, self.plan.folder, self._context.session)
+        except InputError:  # since it was decided, another process took hold of its store
+            return None
+
+    def _run(self, planned: PlannedRun, failed: Sequence[str], decision: Decision, place: Place) -> RunResult:
+        place.take()
+        with ExitStack() as at_work:
+            self._count(1)
+            at_work.callback(self._count, -1)
+
+            def looked() -> None:
+                at_work.close()
+                place.give_back()
+
+            def waiting(awaited: str, seconds: float) -> None:
+                self._tell(RunWaiting(planned, awaited, seconds))
+
+            told = partial(self._tell, RunJudging(planned))
+            result = run_one(planned, decision.fingerprint, self._context, told, looked, failed, waiting)
+            self._budget.add(result)  # each attempt took what it took
+            return result
+
+    def _judge_what_grew(self) -> None:
+        """Judge the runs again of which more arrived after their verdict, while other agents were at work."""
+        judged = {run_id: one for run_id, one in self._results.items() if one.facts_state}
+        states = self._context.session.facts_states([one.run_id for one in judged.values()]) if judged else {}
+        for planned in self.plan.runs:
+            before = judged.get(planned.run_id)
+            if before is not None and states[before.run_id] != before.facts_state:
+                self._results[planned.run_id] = self._packer.packed(self._judged_again(planned, before))
+
+    def _judged_again(self, planned: PlannedRun, before: RunResult) -> RunResult:
+        stored = read_run(self.plan.folder / planned.folder, self.plan.folder)
+        assert stored is not None  # it was judged, and so it was kept
+        kept = kept_file(self._evaluations, planned.folder)
+        result, _ = judge_stored(planned, stored, None, kept, self._context)
+        result = result._replace(reused=before.reused, diagnostics=(*result.diagnostics, _GREW))
+        evaluation = self._decisions[planned.run_id].evaluation
+        if evaluation is not None:
+            write_result(kept, evaluation, result)
+        return with_unjudged(self.plan, planned, result)._replace(quarantined=before.quarantined)
+
+    def _count(self, change: int) -> None:
+        with self._telling:
+            self._at_work += change
+
+    def _halt(self, reason: str) -> None:
+        self._halted = self._halted or reason
+
+    def _finish(self, planned: PlannedRun, result: RunResult) -> None:
+        result = with_unjudged(self.plan, planned, result)
+        result = result._replace(quarantined=self.plan.suite.in_quarantine(planned.case))
+        self._results[planned.run_id] = self._packer.packed(result)
+        self._tell(RunFinished(planned, result))
+
+    def _leave_out(self, planned: PlannedRun, reason: str) -> None:
+        self._not_run[planned.run_id] = NotRun(planned, reason)
+        self._tell(RunNotRun(planned, reason))
+
+    def _tell(self, event: CampaignEvent) -> None:
+        with self._telling:
+            self._listener(event)

@@ -1,0 +1,382 @@
+"""One run from its announcement to its verdicts."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from clawtrace.assertions.base import Assertion
+from clawtrace.assertions.world import World
+from clawtrace.campaign.planning.expand import PlannedRun
+from clawtrace.campaign.planning.reuse import RunFingerprint
+from clawtrace.campaign.results.layout import fresh_folder
+from clawtrace.campaign.results.run_files import clean_streams, keep_run, without_secrets
+from clawtrace.campaign.running.ended import (
+    as_stored,
+    asked_of_the_end,
+    with_last_words,
+    with_outcome,
+    with_provider_failure,
+    without_trace,
+)
+from clawtrace.campaign.running.surroundings import after, with_preconditions
+from clawtrace.config.cases.case import ContextSection
+from clawtrace.config.cases.conversation import Conversation
+from clawtrace.errors import ConfigError, InputError, RunnerError
+from clawtrace.model.run import RunRecord, SentTurn
+from clawtrace.model.verdict import RunResult, Status
+from clawtrace.runners.base import AgentFiles, Message, Runner, RunOutcome, RunRequest, StopSignal, TelemetryTarget
+from clawtrace.runners.templates import RunValues, render, render_tree, session_id
+
+if TYPE_CHECKING:
+    from clawtrace.facts.logs.runs import LoadedLogs, RunOf
+    from clawtrace.receiver.close import Waiting
+    from clawtrace.receiver.recordings.recording import Grouping
+
+__all__ = [
+    "CampaignSession",
+    "Endpoints",
+    "RunContext",
+    "RunInterruptedError",
+    "failed_result",
+    "run_one",
+    "run_values",
+]
+
+
+class Endpoints(Protocol):
+    """Where the session's receiver listens."""
+
+    @property
+    def grpc(self) -> str:
+        """Base URL of OTLP/gRPC."""
+        ...
+
+    @property
+    def http(self) -> str:
+        """Base URL of OTLP/HTTP."""
+        ...
+
+    @property
+    def token(self) -> str | None:
+        """What every export request must carry."""
+        ...
+
+
+class CampaignSession(Protocol):
+    """What a campaign needs of `clawtrace.session.session.Session`; several threads call it."""
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """Where agents export to."""
+        ...
+
+    def open_run(self, record: RunRecord) -> None:
+        """Announce a run before its agent starts."""
+        ...
+
+    def prepare(self) -> None:
+        """Load what judging needs."""
+        ...
+
+    def stop_receiving(self) -> None:
+        """Take nothing more in."""
+        ...
+
+    def has_grown(self, run_id: str) -> bool:
+        """Return whether spans or log records of a run came in this session."""
+        ...
+
+    def close_run(
+        self,
+        record: RunRecord,
+        *,
+        processes_gone: bool,
+        ended: float | None = None,
+        waiting: Waiting | None = None,
+    ) -> RunRecord:
+        """Wait until nothing more can come."""
+        ...
+
+    def take_run(self, store: Path, run_id: str, renamed: RunRecord | None = None) -> RunRecord | None:
+        """Copy a run, its spans and its record, from another store, maybe as another run; return the record."""
+        ...
+
+    def load_recordings(self, paths: Sequence[Path], grouping: Grouping) -> Any:
+        """Store recorded spans as a closed run."""
+        ...
+
+    def load_logs(self, paths: Sequence[Path], run_of: RunOf, *, must_be_logs: bool) -> LoadedLogs:
+        """Read the agent's own logs and transcripts."""
+        ...
+
+    def clean(self, text: str) -> str:
+        """Take known secrets out of a text."""
+        ...
+
+    def provider_failure(self, run_id: str) -> str | None:
+        """Return the provider's error that the last model call of a run ended with."""
+        ...
+
+    def put_record(self, record: RunRecord) -> None:
+        """Store what more is known of a run that is closed."""
+        ...
+
+    def facts_states(self, run_ids: Sequence[str]) -> Mapping[str, tuple[int | str, ...]]:
+        """Return what the facts of runs are computed from now."""
+        ...
+
+    def evaluate(
+        self,
+        run_ids: Sequence[str],
+        assertions: Sequence[Assertion],
+        *,
+        worlds: Mapping[str, World] | None = None,
+        case_dir: Path | None = None,
+        looked: Callable[[], None] = lambda: None,
+    ) -> list[RunResult]:
+        """Judge runs."""
+        ...
+
+
+class RunInterruptedError(Exception):
+    """The run was ended by the user before it could be judged."""
+
+
+@dataclass(slots=True)
+class RunContext:
+    """What the runs of a campaign share."""
+
+    session: CampaignSession
+    runners: Mapping[str, Runner]
+    """One instance of each runner type in use."""
+    stop: StopSignal
+    env: Mapping[str, str]
+    """The caller's environment."""
+    switches: Mapping[str, bool | str]
+    """`telemetry_env` of the project."""
+    folder: Path
+    """Of the campaign, absolute."""
+    execution: str
+    """Which carrying out of the campaign this is."""
+    world: World
+    """What is common to the worlds of all runs: the project's gateway, and what hooks may do."""
+
+
+def run_one(
+    planned: PlannedRun,
+    fingerprint: RunFingerprint | None,
+    context: RunContext,
+    judging: Callable[[], None],
+    looked: Callable[[], None],
+    retried: Sequence[str] = (),
+    waiting: Waiting | None = None,
+) -> RunResult:
+    """Run `planned` and judge it.
+
+    Args:
+        planned: what to run.
+        fingerprint: by which the run is found again; None when it must not be.
+        context: what the runs of the campaign share.
+        judging: called when the agent has ended.
+        looked: called when nothing of the run but its stored spans is needed any more: another agent may start.
+        retried: why earlier attempts at it failed, one sentence each.
+        waiting: told what is waited for and how long, where the last spans do not come at once.
+
+    Raises:
+        RunInterruptedError: it was ended from outside.
+        RunnerError: the agent could not be run.
+        ClawtraceError: the store or the receiver failed.
+    """
+    runner = context.runners[planned.case.config.runner.type]
+    folder = fresh_folder(context.folder / planned.folder)
+    started_at = time.time()
+    turns = [SentTurn(*_new_context()) for _ in planned.case.conversation.turns or (None,)]
+    record = RunRecord(
+        run_id=planned.run_id,
+        case_id=planned.case.config.case_id,
+        model_id=planned.model_id,
+        repetition=planned.repetition,
+        trace_id=turns[0].trace_id,
+        parent_span_id=turns[0].parent_span_id,
+        session_ids=(session_id(planned.run_id),),
+        turns=tuple(turns) if runner.starts_agent else (),
+    )
+    values = run_values(planned, planned.run_id, context.env, folder / "workspace", started_at)
+    request = with_preconditions(
+        _request(planned, context, folder, values), planned.case.preconditions.for_run(values), context.world
+    )
+    if runner.starts_agent:
+        record, outcome = _live(record, runner, request, context)
+        outcome = with_last_words(outcome, context.session)
+        judging()
+        record = context.session.close_run(
+            record, processes_gone=outcome.processes_gone, ended=outcome.ended, waiting=waiting
+        )
+        with _its_own_input():
+            said = _read_logs(context.session, outcome.logs, planned.run_id)
+        record, outcome = with_provider_failure(record, outcome, context.session)
+    else:
+        said = ()
+        outcome = runner.run(request, None, context.stop)
+        judging()
+        if outcome.stored is not None:
+            with _its_own_input():
+                taken = context.session.take_run(outcome.stored.store, outcome.stored.run_id, record)
+            record, outcome = as_stored(taken, record, outcome, context.session)
+        else:
+            record = with_outcome(record, outcome)
+            context.session.open_run(record)
+            with _its_own_input():
+                _load(context.session, outcome.recordings, planned.run_id)
+    assertions = planned.case.assertions.for_run(values)
+    if runner.starts_agent:
+        assertions = asked_of_the_end(assertions, outcome.run_status)
+    world = after(request, outcome, context.world)
+    (found,) = context.session.evaluate([planned.run_id], assertions, worlds={planned.run_id: world}, looked=looked)
+    if not found.has_trace:
+        outcome = without_trace(outcome, context.session)
+    result = found._replace(
+        case_id=record.case_id,
+        model_id=record.model_id,
+        repetition=record.repetition,
+        diagnostics=(*found.diagnostics, *outcome.notes, *said),
+        retried=tuple(map(context.session.clean, retried)),
+    )
+    keep_run(
+        folder, planned, fingerprint, context.execution, started_at, record, outcome, result, context.session.clean
+    )
+    return result
+
+
+def _new_context() -> tuple[str, str]:
+    """Return a trace id and the id of a span in it."""
+    return secrets.token_hex(16), secrets.token_hex(8)
+
+
+@contextmanager
+def _its_own_input() -> Iterator[None]:
+    """Break the run alone whose recording or log cannot be read: the store is as good as before."""
+    try:
+        yield
+    except InputError as error:
+        raise RunnerError(str(error)) from error
+
+
+def _read_logs(session: CampaignSession, logs: Sequence[Path], run_id: str) -> tuple[str, ...]:
+    """Read the agent's own logs; return what was not used of them."""
+    if not logs:
+        return ()
+    return tuple(session.load_logs(logs, lambda _: run_id, must_be_logs=False).notes)
+
+
+def _load(session: CampaignSession, recordings: Sequence[Path], run_id: str) -> None:
+    from clawtrace.receiver.recordings.recording import Grouping
+
+    session.load_recordings(recordings, Grouping.one_run(run_id))
+
+
+def failed_result(planned: PlannedRun, error: str) -> RunResult:
+    """Return the result of a run that broke before it could be judged."""
+    return RunResult(
+        run_id=planned.run_id,
+        case_id=planned.case.config.case_id,
+        model_id=planned.model_id,
+        repetition=planned.repetition,
+        status=Status.ERROR,
+        verdicts=(),
+        run_status="invalid",
+        has_trace=False,
+        error=error,
+    )
+
+
+def _live(record: RunRecord, runner: Runner, request: RunRequest, context: RunContext) -> tuple[RunRecord, RunOutcome]:
+    """Announce the run, run the agent, and note how it ended; a run that broke is closed as well."""
+    assert record.trace_id is not None
+    assert record.parent_span_id is not None
+    endpoints = context.session.endpoints
+    later = tuple((turn.trace_id, turn.parent_span_id) for turn in record.turns[1:])
+    target = TelemetryTarget(
+        endpoints.grpc, endpoints.http, record.trace_id, record.parent_span_id, context.switches, endpoints.token, later
+    )
+    context.session.open_run(record)
+    try:
+        outcome = without_secrets(runner.run(request, target, context.stop), request.folder, context.session.clean)
+    except RunnerError as error:
+        clean_streams(request.folder, context.session.clean)
+        context.session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
+        if context.stop.is_set:
+            raise RunInterruptedError from error
+        raise
+    record = with_outcome(record, outcome)
+    if context.stop.is_set and outcome.runner_error is not None:
+        context.session.close_run(record, processes_gone=outcome.processes_gone, ended=outcome.ended)
+        raise RunInterruptedError
+    return record, outcome
+
+
+def run_values(
+    planned: PlannedRun, run_id: str, env: Mapping[str, str], workspace: Path, started_at: float
+) -> RunValues:
+    """Return what the templates of one run stand for."""
+    return RunValues(
+        run_id=run_id,
+        case_id=planned.case.config.case_id,
+        case_dir=str(planned.case.path.parent),
+        model_id=planned.model_id,
+        workspace=str(workspace),
+        started_at=started_at,
+        env=env,
+        extra={},
+    )
+
+
+def _request(planned: PlannedRun, context: RunContext, folder: Path, values: RunValues) -> RunRequest:
+    case, model = planned.case, planned.model
+    more = case.config.input.context
+    return RunRequest(
+        run_id=planned.run_id,
+        case_id=case.config.case_id,
+        model_id=planned.model_id,
+        requested_model=model.requested_model if model else None,
+        repetition=planned.repetition,
+        messages=_messages(case.conversation, values),
+        turns=tuple(_rendered(turn, values) for turn in case.conversation.turns),
+        context=render_tree(more.model_extra or {}, values.value),
+        expected_artifact=_expected_artifact(more, values),
+        agent=AgentFiles(case.agent.config.agent_id, case.agent.workspace) if case.agent else None,
+        settings=planned.settings,
+        folder=folder,
+        case_dir=case.path.parent,
+        started_at=values.started_at,
+        model_settings=(model.model_extra or {}) if model else {},
+        base_env=context.env,
+    )
+
+
+def _expected_artifact(context: ContextSection, values: RunValues) -> str | None:
+    named = context.openclaw.expected_artifact if context.openclaw else None
+    return None if named is None else render(named, values.value)
+
+
+def _messages(conversation: Conversation, values: RunValues) -> tuple[Message, ...]:
+    """Return the messages with the attachments before the first one of the user."""
+    messages = [_rendered(message, values) for message in conversation.messages]
+    first = next((at for at, message in enumerate(messages) if message.role == "user"), len(messages))
+    messages[first:first] = [attachment.message() for attachment in conversation.attachments]
+    return tuple(messages)
+
+
+def _rendered(message: Message, values: RunValues) -> Message:
+    return Message(message.role, render(message.content, values.value), message.name)
+
+
+def assertion_problem(error: ConfigError) -> str:
+    """Return why the assertions of a run could not be read once its templates were filled in."""
+    return "the assertions could not be read with this run's values: " + "; ".join(map(str, error.problems))

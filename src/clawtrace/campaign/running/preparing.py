@@ -1,0 +1,28 @@
+"""What judging needs, loaded while agents are at work."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from clawtrace.campaign.running.one_run import CampaignSession
+from clawtrace.errors import ClawtraceError
+
+__all__ = ["preparing"]
+
+
+@contextmanager
+def preparing(session: CampaignSession) -> Iterator[None]:
+    """Load what judging needs in the block: the first verdict waits half as long for it."""
+
+    def prepare() -> None:
+        with suppress(ClawtraceError):  # what cannot be loaded is told when it is needed
+            session.prepare()
+
+    thread = threading.Thread(target=prepare, name="clawtrace-prepare")
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()

@@ -1,0 +1,176 @@
+"""`clawtrace run -- CMD`: one command of the user's own, on the user's own terminal, as a run (spec: cli.md)."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clawtrace.campaign.running.ended import asked_of_the_end
+from clawtrace.campaign.running.interrupts import interrupts
+from clawtrace.campaign.running.one_run import CampaignSession
+from clawtrace.campaign.running.preparing import preparing
+from clawtrace.config.base import is_slug
+from clawtrace.config.cases.assertion_list import AssertionList
+from clawtrace.errors import RunnerError
+from clawtrace.model.run import RunRecord, SentTurn
+from clawtrace.model.verdict import RunResult
+from clawtrace.runners.base import Protocol, RunStatus, StopSignal, TelemetryTarget
+from clawtrace.runners.command import cut_off, notes
+from clawtrace.runners.environment import with_telemetry
+from clawtrace.runners.process import ProcessEnd, ProcessSpec, supervise
+from clawtrace.runners.templates import RunValues
+
+if TYPE_CHECKING:
+    from clawtrace.receiver.close import Waiting
+
+__all__ = ["WrappedRun", "run_command"]
+
+GRACE_SECONDS = 5.0
+LEFTOVER_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedRun:
+    """What came of a wrapped command."""
+
+    result: RunResult
+    record: RunRecord
+    exit_code: int
+    """The command's own, as a shell would say it: 128 + n after signal n, 124 after the time limit."""
+
+
+def run_command(
+    argv: Sequence[str],
+    session: CampaignSession,
+    env: Mapping[str, str],
+    *,
+    assertions: AssertionList | None = None,
+    switches: Mapping[str, bool | str] | None = None,
+    protocol: Protocol = "http/protobuf",
+    timeout_seconds: float | None = None,
+    streams: tuple[int, int, int] = (0, 1, 2),
+    cwd: Path | None = None,
+    waiting: Waiting | None = None,
+) -> WrappedRun:
+    """Run one command with the telemetry environment and judge its run.
+
+    The command keeps the caller's environment, working folder and terminal. Ctrl-C on the terminal reaches the
+    command itself, which may handle it; a second one ends it.
+
+    Args:
+        argv: the program and its arguments.
+        session: open, with a receiver.
+        env: the caller's environment.
+        assertions: what must be true; None or empty judges nothing.
+        switches: `telemetry_env` of the project.
+        protocol: the OTLP protocol that the command is told to export with.
+        timeout_seconds: time limit; None for none.
+        streams: file descriptors that become the command's standard input, output and error.
+        cwd: working folder; by default the current one.
+        waiting: told what is waited for and how long, where the last spans do not come at once.
+
+    Raises:
+        RunnerError: the program does not exist or cannot be started.
+        ConfigError: an assertion cannot be read with this run's values.
+    """
+    folder, started_at = (cwd or Path.cwd()).absolute(), time.time()
+    name = Path(argv[0]).name
+    case_id = name if is_slug(name) else "command"
+    turn = SentTurn(secrets.token_hex(16), secrets.token_hex(8))
+    record = RunRecord(
+        run_id=f"{case_id}-{secrets.token_hex(4)}",
+        case_id=case_id,
+        trace_id=turn.trace_id,
+        parent_span_id=turn.parent_span_id,
+        turns=(turn,),
+        workspace=str(folder),
+    )
+    values = RunValues(record.run_id, case_id, str(folder), None, str(folder), started_at, env, {})
+    asked = assertions.for_run(values) if assertions is not None else []
+    spec = _spec(argv, record, session, env, switches or {}, protocol, timeout_seconds, streams, folder)
+    session.open_run(record)
+    stop = StopSignal()
+    with preparing(session):
+        try:
+            with interrupts(_Interrupts(stop)):
+                end = supervise(spec, stop)
+        except RunnerError as error:
+            session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
+            raise
+        record = session.close_run(_ended(record, end), processes_gone=end.gone, ended=end.ended, waiting=waiting)
+    asked = asked_of_the_end(asked, record.run_status) if asked else asked
+    case_dir = assertions.folder if assertions is not None else None
+    (result,) = session.evaluate([record.run_id], asked, case_dir=case_dir)
+    result = result._replace(diagnostics=(*result.diagnostics, *notes(end, LEFTOVER_SECONDS)))
+    return WrappedRun(result, record, _shell_code(end))
+
+
+def _spec(
+    argv: Sequence[str],
+    record: RunRecord,
+    session: CampaignSession,
+    env: Mapping[str, str],
+    switches: Mapping[str, bool | str],
+    protocol: Protocol,
+    timeout_seconds: float | None,
+    streams: tuple[int, int, int],
+    folder: Path,
+) -> ProcessSpec:
+    assert record.trace_id is not None
+    assert record.parent_span_id is not None
+    endpoints = session.endpoints
+    target = TelemetryTarget(
+        endpoints.grpc, endpoints.http, record.trace_id, record.parent_span_id, switches, endpoints.token
+    )
+    return ProcessSpec(
+        argv=list(argv),
+        env=with_telemetry(env, {}, target, protocol, record.run_id),
+        cwd=str(folder),
+        stdin=streams[0],
+        stdout=streams[1],
+        stderr=streams[2],
+        limit_s=timeout_seconds,
+        grace_s=GRACE_SECONDS,
+        leftover_s=LEFTOVER_SECONDS,
+        own_group=False,
+    )
+
+
+def _ended(record: RunRecord, end: ProcessEnd) -> RunRecord:
+    status: RunStatus = "timed_out" if end.timed_out else "success" if end.exit_code == 0 else "failed"
+    return record._replace(
+        started_ns=end.started_ns,
+        ended_ns=end.ended_ns,
+        agent_exit_code=end.exit_code,
+        run_status=status,
+        ended_by_signal=end.signal,
+        timed_out=end.timed_out,
+        cut_off=cut_off(end),
+        turns=tuple(turn._replace(started_ns=end.started_ns) for turn in record.turns),
+    )
+
+
+def _shell_code(end: ProcessEnd) -> int:
+    if end.timed_out:
+        return 124
+    if end.signal is not None:
+        return 128 + end.signal
+    return end.exit_code if end.exit_code is not None else 1
+
+
+class _Interrupts:
+    """Leave the first Ctrl-C of a terminal to the command; end the command on any other."""
+
+    def __init__(self, stop: StopSignal) -> None:
+        self._stop = stop
+        self._left = 1 if os.isatty(0) else 0
+
+    def __call__(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            self._stop.set()

@@ -1,0 +1,136 @@
+"""A file for `--assertions`: what must be true of recorded runs (spec: cli.md).
+
+Apart from suites and cases, so that judging one recording need not load their models.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from pydantic import Field, model_validator
+
+from clawtrace.assertions.world import HookPolicy
+from clawtrace.config.base import ConfigModel, SchemaVersion
+from clawtrace.config.cases.assertion_list import AssertionList, load_assertions
+from clawtrace.config.cases.notations import NOTATIONS, PRECONDITIONS
+from clawtrace.config.files.document import Document, parse_document, read_document
+from clawtrace.config.files.problems import in_document, in_reading_order, validated
+from clawtrace.config.projects.project_file import Project, pricing_of
+from clawtrace.config.suites.permissions import hook_policy, hook_problems
+from clawtrace.errors import ConfigError, ConfigProblem, UsageError
+
+__all__ = ["AssertionsFile", "LoadedAssertions", "load_assertions_file"]
+
+
+class AssertionsFile(ConfigModel):
+    """A file for `--assertions`: what must be true of each recorded run."""
+
+    not_supported_yet: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        PRECONDITIONS, "a recording has already run; preconditions belong to a case"
+    )
+
+    schema_version: SchemaVersion = 1
+    """Version of this file's format."""
+    assertions: list[Any] | None = None
+    """What must be true, in the long notation: `- type: …` with that type's fields."""
+    assert_: list[Any] | None = Field(default=None, alias="assert")
+    """What must be true, in the short notation: `- ran: "make test"`."""
+    deterministic_checks: list[Any] | None = None
+    """What must be true, in the check notation: `check_id` with `declarative` or `python_hook`."""
+    model_pricing: dict[str, Any] | None = None
+    """Prices of models, over those of the project."""
+
+    @model_validator(mode="after")
+    def _asks(self) -> AssertionsFile:
+        if self.assertions is None and self.assert_ is None and self.deterministic_checks is None:
+            raise ValueError("one of `assertions`, `assert` and `deterministic_checks` is required; it may be empty")
+        return self
+
+
+class LoadedAssertions(NamedTuple):
+    """A file for `--assertions`."""
+
+    path: Path
+    assertions: AssertionList
+    project: Project
+    """The project, with the file's own `model_pricing` where it states one."""
+    hooks: HookPolicy
+    """What the evaluation profile lets Python hooks do."""
+    warnings: tuple[str, ...]
+    """What is odd and yet valid, one sentence each."""
+
+
+def load_assertions_file(
+    file: str, project: Project, env: Mapping[str, str], *, evaluation_profile: str | None = None
+) -> LoadedAssertions:
+    """Load a file for `--assertions`.
+
+    Args:
+        file: its path; `-` is standard input.
+        project: the project it belongs to.
+        env: variables that templates may read.
+        evaluation_profile: id or path of the profile that says what hooks may do.
+
+    Raises:
+        UsageError: it does not exist.
+        ConfigError: every problem in it.
+    """
+    document = _read(file)
+    problems: list[ConfigProblem] = []
+    config = validated(AssertionsFile, document.data, in_document(document), problems)
+    assertions = load_assertions(document, tuple(NOTATIONS), env, problems, recorded=True)
+    warnings: list[str] = []
+    policy = _policy(evaluation_profile, project, problems, warnings)
+    problems += hook_problems(assertions, policy)
+    if config is None:
+        raise ConfigError(in_reading_order(problems))
+    pricing = pricing_of(_merged_pricing(project, config), document, problems) or project.pricing
+    if problems:
+        raise ConfigError(in_reading_order(problems))
+    project = Project(project.config, project.root, project.path, pricing)
+    assert document.path is not None
+    return LoadedAssertions(document.path, assertions, project, policy, tuple(warnings))
+
+
+def _read(file: str) -> Document:
+    """Return the document; paths in one that comes through a pipe are relative to the working folder.
+
+    Raises:
+        UsageError: there is no such file.
+        ConfigError: as `read_document`.
+    """
+    path = Path(file).absolute()
+    if file == "-":
+        return _piped(sys.stdin.buffer.read(), "standard input")
+    if path.is_dir():
+        raise UsageError(f"{file!r} is a folder; `--assertions` names a file in it")
+    if not path.exists():
+        raise UsageError(f"the assertions file {file!r} does not exist")
+    if path.is_file() and path.parts[1:2] not in (("dev",), ("proc",)):
+        return read_document(path)
+    return _piped(path.read_bytes(), file)  # a pipe, such as a shell's <(…): it can be read once, and lies nowhere
+
+
+def _piped(content: bytes, name: str) -> Document:
+    try:
+        return parse_document(content.decode("utf-8-sig"), name, Path.cwd() / "assertions")
+    except UnicodeDecodeError as error:
+        raise ConfigError(ConfigProblem(name, 0, 0, f"is not UTF-8 text (byte {error.start})")) from error
+
+
+def _policy(profile: str | None, project: Project, problems: list[ConfigProblem], warnings: list[str]) -> HookPolicy:
+    if profile is None:
+        return HookPolicy()
+    from clawtrace.config.files.profile_files import evaluation_profile_file, load_evaluation_profile
+
+    found = evaluation_profile_file(profile, project.configs)
+    return hook_policy(load_evaluation_profile(found, problems, warnings))
+
+
+def _merged_pricing(project: Project, config: AssertionsFile) -> dict[str, object] | None:
+    if config.model_pricing is None:
+        return None
+    return (project.config.model_pricing or {}) | config.model_pricing

@@ -1,0 +1,167 @@
+"""A case: one situation an agent is put in, and what must be true afterwards (`test.yaml`; spec: config.md §1)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field, field_validator, model_validator
+
+from clawtrace.config.base import ConfigModel, Metadata, SchemaVersion, Slug
+from clawtrace.config.cases.expectations import Expectations, Rubric
+
+__all__ = [
+    "CaseConfig",
+    "ContextSection",
+    "InputSection",
+    "LlmProbeContext",
+    "MessageConfig",
+    "MessageSource",
+    "OpenClawContext",
+    "RunnerSection",
+]
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+class MessageSource(ConfigModel):
+    """A file that holds a message's text, or one or more messages."""
+
+    path: str = Field(min_length=1)
+    """Relative to the case file."""
+    format: Literal["text", "yaml", "json"] | None = None
+    """By default `yaml` for .yaml and .yml, `json` for .json, else `text`."""
+
+
+class MessageConfig(ConfigModel):
+    """One message: its text, or the file that holds it."""
+
+    role: Role
+    """Who speaks."""
+    content: str | None = None
+    """The text."""
+    source: MessageSource | None = None
+    """The file; one of YAML or JSON may hold a message or a list of messages, which replace this one."""
+    name: str | None = None
+    """The speaker's name; the agent sees it with `input: json`."""
+
+    @model_validator(mode="after")
+    def _one_text(self) -> MessageConfig:
+        if (self.content is None) == (self.source is None):
+            raise ValueError("a message has either `content` or `source`")
+        return self
+
+
+class LlmProbeContext(ConfigModel):
+    """What the runner `llm_probe` gives the model."""
+
+    tools: list[Literal["exec_shell", "write_file", "read_file", "web_search"]] = Field(default_factory=list)
+    """The tools that the model may call."""
+
+    @field_validator("tools")
+    @classmethod
+    def _distinct(cls, tools: list[str]) -> list[str]:
+        twice = next((tool for tool in tools if tools.count(tool) > 1), None)
+        if twice is not None:
+            raise ValueError(f"the tool {twice!r} is there twice")
+        return tools
+
+
+class OpenClawContext(ConfigModel):
+    """What clawtrace is told about an OpenClaw agent's task; the agent is not told."""
+
+    expected_artifact: str | None = Field(default=None, min_length=1)
+    """The file that the run should leave, relative to the workspace; always kept as an artifact, and missed aloud."""
+
+    @field_validator("expected_artifact")
+    @classmethod
+    def _inside(cls, path: str | None) -> str | None:
+        if path is not None and (path.startswith("/") or ".." in path.split("/")):
+            raise ValueError(f"must be a path inside the workspace, found {path!r}")
+        return path
+
+
+class ContextSection(ConfigModel):
+    """Whatever else the agent is given: free keys, besides those of two runners."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    llm_probe: LlmProbeContext | None = None
+    """For the runner `llm_probe`."""
+    openclaw: OpenClawContext | None = None
+    """About the task of an OpenClaw agent."""
+
+
+class InputSection(ConfigModel):
+    """What the agent is given."""
+
+    messages: list[MessageConfig] = Field(default_factory=list)
+    """The conversation so far, in order; the last user message is what the agent is asked."""
+    turns: list[MessageConfig] = Field(default_factory=list)
+    """User messages that follow each other in one session: the agent is run once for each, with `messages` before the
+    first."""
+    attachments: list[str] = Field(default_factory=list)
+    """Text files, relative to the case file, that are put before the first user message as user messages."""
+    context: ContextSection = ContextSection.model_construct()
+    """Whatever else the agent is given, as a mapping."""
+
+
+class RunnerSection(ConfigModel):
+    """Which runner starts the agent; further keys are that runner's settings."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    type: str
+    """The runner type."""
+
+
+class CaseConfig(ConfigModel):
+    """The file `configs/cases/<case_id>/test.yaml`."""
+
+    schema_version: SchemaVersion
+    """Version of this file's format."""
+    case_id: Slug
+    """The same as the folder's name."""
+    title: str
+    """A label for people."""
+    description: str = ""
+    """What the case is about, shown in reports."""
+    tags: list[str] = Field(default_factory=list)
+    """Words by which suites select cases."""
+    metadata: Metadata = Field(default_factory=dict)
+    """Arbitrary keys and values, shown in reports."""
+    runner: RunnerSection
+    """Which runner starts the agent, and its settings for this case."""
+    dataset: str | None = None
+    """A file of rows, JSON lines (.jsonl) or CSV (.csv), relative to the case file: one case a row, its id being
+    `<case_id>-<id of the row, else its number>`, with `{{row.field}}` in strings standing for the row's values."""
+    input: InputSection
+    """What the agent is given."""
+    expectations: Expectations = Expectations.model_construct()
+    """What a judge holds the run against, in words."""
+    rubric: Rubric | None = None
+    """How a judge scores."""
+    preconditions: list[Any] = Field(default_factory=list)
+    """What must hold before the agent starts; else the run is an error and no money is spent."""
+    given: list[Any] = Field(default_factory=list)
+    """Another word for `preconditions`; a case has one of the two."""
+    assertions: list[Any] = Field(default_factory=list)
+    """What must be true of the run, in the long notation: `- type: …` with that type's fields."""
+    assert_: list[Any] = Field(default_factory=list, alias="assert")
+    """What must be true of the run, in the short notation: `- ran: "make test"`."""
+    deterministic_checks: list[Any] = Field(default_factory=list)
+    """What must be true of the run, in the check notation: `check_id` with `declarative` or `python_hook`."""
+
+    @model_validator(mode="after")
+    def _one_word_for_preconditions(self) -> CaseConfig:
+        if self.preconditions and self.given:
+            raise ValueError("`preconditions` and `given` are two words for one list; keep one of them")
+        return self
+
+    def for_judges(self) -> dict[str, Any]:
+        """Return what only a judge can answer, as JSON values: `expectations` and `rubric`, where they are given."""
+        found: dict[str, Any] = {}
+        if len(self.expectations) > 0:
+            found["expectations"] = self.expectations.model_dump(mode="json")
+        if self.rubric is not None:
+            found["rubric"] = self.rubric.model_dump(mode="json")
+        return found

@@ -1,0 +1,282 @@
+"""Load one case: its messages, its runner settings for each model, and its assertions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from clawtrace.assertions.probe import Probe
+from clawtrace.assertions.problems import did_you_mean
+from clawtrace.assertions.registry import all_types
+from clawtrace.config.cases.assertion_list import AssertionList, load_assertions
+from clawtrace.config.cases.case import CaseConfig, InputSection
+from clawtrace.config.cases.conversation import Conversation, load_conversation
+from clawtrace.config.cases.dataset import Row, load_rows
+from clawtrace.config.cases.expectations import rubric_problems
+from clawtrace.config.cases.notations import NOTATIONS, PRECONDITIONS
+from clawtrace.config.files.document import Document, KeyPath, read_document
+from clawtrace.config.files.problems import Place, in_document, sound_part, validated
+from clawtrace.config.files.template_check import misplaced_templates, template_problems
+from clawtrace.config.suites.agent_file import LoadedAgent
+from clawtrace.config.suites.suite import ModelConfig, RunProfile
+from clawtrace.errors import ConfigError, ConfigProblem
+from clawtrace.runners.base import Runner, RunnerSettings, runner_types
+
+__all__ = ["LoadedCase", "load_cases", "profile_problems"]
+
+
+_OF_LLM_PROBE = ("temperature", "top_p", "max_tokens", "seed", "retries", "max_turns")
+"""Settings of the documented format whose runner does not exist yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedCase:
+    """A case that can be run."""
+
+    config: CaseConfig
+    path: Path
+    conversation: Conversation
+    """What its agent is told."""
+    preconditions: AssertionList
+    """What must hold before the agent starts: probes."""
+    assertions: AssertionList
+    runner: type[Runner]
+    settings: Mapping[str | None, RunnerSettings]
+    """By model id (None: the suite lists no models)."""
+    agent: LoadedAgent | None = None
+    """Whose workspace it starts from; None where the suite and its profile give it no agent."""
+    dataset: Path | None = None
+    """The file that it is a row of; None where it is no row."""
+
+    @property
+    def file_id(self) -> str:
+        """The `case_id` of the case file: the id of the case, or what the cases of all its rows have in common."""
+        return self.path.parent.name
+
+
+@dataclass(frozen=True, slots=True)
+class _Profile:
+    document: Document
+    config: RunProfile
+
+
+def load_cases(
+    path: Path,
+    document: Document | None,
+    models: Sequence[ModelConfig],
+    profile: tuple[Document, RunProfile] | None,
+    env: Mapping[str, str],
+    problems: list[ConfigProblem],
+) -> list[LoadedCase]:
+    """Return the case in `path`, or one case for each row of its dataset, adding every problem to `problems`.
+
+    Args:
+        path: the case file.
+        document: the file, when it was read before.
+        models: the suite's models.
+        profile: the run profile, with its document.
+        env: the variables that templates may read.
+        problems: where problems are added.
+    """
+    try:
+        document = document or read_document(path)
+    except ConfigError as error:
+        problems += error.problems
+        return []
+    if document.data.get("dataset") is None:
+        case = _load(path, document, models, profile, env, problems)
+        return [] if case is None else [case]
+    file, rows = load_rows(document.data["dataset"], document, problems)
+    found = []
+    seen: set[ConfigProblem] = set()
+    for row in rows:
+        wrong: list[ConfigProblem] = []
+        case = _load(path, row.fill(document, wrong), models, profile, env, wrong, row)
+        problems += [row.problem(one) for one in wrong if one not in seen]
+        seen.update(wrong)
+        if case is not None and not wrong:
+            config = case.config.model_copy(update={"case_id": f"{case.config.case_id}-{row.name}"})
+            found.append(replace(case, config=config, dataset=file))
+    return found
+
+
+def _load(
+    path: Path,
+    document: Document,
+    models: Sequence[ModelConfig],
+    profile: tuple[Document, RunProfile] | None,
+    env: Mapping[str, str],
+    problems: list[ConfigProblem],
+    row: Row | None = None,
+) -> LoadedCase | None:
+    """Return the case in `path`, or None after adding every problem to `problems`."""
+    before = len(problems)
+    config = validated(CaseConfig, document.data, in_document(document), problems)
+    assertions = load_assertions(document, tuple(NOTATIONS), env, problems)
+    preconditions = load_assertions(document, PRECONDITIONS, env, problems)
+    problems += _no_preconditions(preconditions)
+    whole = config is not None
+    config = config or _sound_part(document.data, path)
+    if config is None:
+        return None
+    if config.case_id != path.parent.name:
+        message = f"must be the name of the case's folder, {path.parent.name!r}, found {config.case_id!r}"
+        problems.append(document.problem(("case_id",), message))
+    conversation = load_conversation(config.input, path, document, env, problems, row)
+    context = config.input.context.model_dump(exclude_none=True)
+    problems += template_problems(context, in_document(document, ("input", "context")), env)
+    problems += rubric_problems(config.rubric, document)
+    runner = _runner(config, document, problems)
+    if runner is None:
+        return None
+    settings = _settings(config, runner, document, models, _Profile(*profile) if profile else None, env, problems)
+    if whole and not _has_user_message(config) and any(map(runner.needs_user_message, settings.values())):
+        problems.append(document.problem(("input",), "there is no user message, and the runner's settings use one"))
+    problems += _unseen(conversation, document, runner, settings)
+    if len(problems) > before:
+        return None
+    return LoadedCase(config, path, conversation, preconditions, assertions, runner, settings)
+
+
+def _sound_part(data: Mapping[str, Any], path: Path) -> CaseConfig | None:
+    """Return a case without its wrong keys, so that what the others refer to is checked in the same round.
+
+    None where what is wrong is the runner, on which all the rest rests.
+    """
+    told = data.get("input")
+    sound = sound_part(InputSection, told if isinstance(told, dict) else {}, {})
+    more = {} if sound is None else {"input": sound}
+    instead = {"schema_version": 1, "case_id": path.parent.name, "title": "-"}
+    return sound_part(CaseConfig, {**data, **more}, instead)
+
+
+def _no_preconditions(found: AssertionList) -> list[ConfigProblem]:
+    """Return what stands among the preconditions and cannot be asked before the agent starts."""
+    wrong = []
+    for assertion in found.parsed:
+        if isinstance(assertion, Probe) and assertion.precondition:
+            continue
+        valid = ", ".join(
+            f"`{name}`" for name, cls in all_types().items() if issubclass(cls, Probe) and cls.precondition
+        )
+        entry = next(entry for entry in found.entries if entry.fields["id"] == assertion.id)
+        message = f"`{assertion.type_name}` looks at what the agent did; a precondition is one of {valid}"
+        wrong.append(found.document.problem(entry.place(("type",)), message))
+    return wrong
+
+
+def profile_problems(document: Document, profile: RunProfile) -> list[ConfigProblem]:
+    """Return the settings of a run profile that no runner type has."""
+    known = {name for runner in runner_types().values() for name in runner.Settings.model_fields}
+    later = dict.fromkeys(_OF_LLM_PROBE, "it belongs to the runner `llm_probe`, which comes with a later version")
+    layers: list[tuple[KeyPath, Mapping[str, Any]]] = [(("runner_defaults",), profile.runner_defaults)]
+    layers += [(("model_overrides", model), settings) for model, settings in profile.model_overrides.items()]
+    problems = []
+    for prefix, settings in layers:
+        for key in settings:
+            if key in later and key not in known:
+                problems.append(document.problem((*prefix, key), f"is not supported yet: {later[key]}", key=True))
+            elif key not in known:
+                message = "is a setting of no runner type; known are " + ", ".join(
+                    f"`{name}`" for name in sorted(known)
+                )
+                problems.append(document.problem((*prefix, key), message, did_you_mean(key, known), key=True))
+    return problems
+
+
+def _runner(config: CaseConfig, document: Document, problems: list[ConfigProblem]) -> type[Runner] | None:
+    known = runner_types()
+    found = known.get(config.runner.type)
+    if found is None:
+        valid = " or ".join(f"`{name}`" for name in known)
+        message = f"found {config.runner.type!r}, valid is {valid}"
+        if config.runner.type in ("llm_probe", "openclaw"):
+            message = f"the runner {config.runner.type!r} is not supported yet, valid is {valid}"
+        problems.append(document.problem(("runner", "type"), message, did_you_mean(config.runner.type, known)))
+    return found
+
+
+def _settings(
+    config: CaseConfig,
+    runner: type[Runner],
+    document: Document,
+    models: Sequence[ModelConfig],
+    profile: _Profile | None,
+    env: Mapping[str, str],
+    problems: list[ConfigProblem],
+) -> dict[str | None, RunnerSettings]:
+    """Return the merged settings for each model: profile, then model override, then the case (config.md §2)."""
+    result: dict[str | None, RunnerSettings] = {}
+    found: list[ConfigProblem] = []
+    model_ids: list[str | None] = [model.model_id for model in models]
+    for model_id in model_ids or [None]:
+        data, place = _merged(config, runner, document, model_id, profile)
+        settings = validated(runner.Settings, data, place, found)
+        plain = {key: value for key, value in data.items() if key in runner.without_templates}
+        misplaced = misplaced_templates(plain, place)
+        found += misplaced
+        filled = {key: value for key, value in data.items() if key not in plain}
+        found += template_problems(filled, place, env, more=runner.template_names)
+        if settings is not None:
+            if not misplaced:
+                found += _absent(runner, settings, document, place, env)
+            result[model_id] = settings
+    problems += dict.fromkeys(found)
+    return result
+
+
+def _absent(
+    runner: type[Runner], settings: RunnerSettings, case: Document, place: Place, env: Mapping[str, str]
+) -> list[ConfigProblem]:
+    """Return the files and folders that the settings name and that are not there."""
+    assert case.path is not None
+    found = []
+    for path, message in runner.absent(settings, case.path.parent, env):
+        document, where = place(path)
+        found.append(document.problem(where, message))
+    return found
+
+
+def _has_user_message(config: CaseConfig) -> bool:
+    told = [*config.input.messages, *config.input.turns]
+    return any(message.role == "user" or message.source is not None for message in told)
+
+
+def _unseen(
+    conversation: Conversation,
+    document: Document,
+    runner: type[Runner],
+    settings: Mapping[str | None, RunnerSettings],
+) -> list[ConfigProblem]:
+    """Return the attachments that an agent would never see."""
+    if not conversation.attachments or all(runner.takes_all_messages(one) for one in settings.values()):
+        return []
+    message = "an attachment is a message of its own, and the agent is given only the last one"
+    return [document.problem(("input", "attachments"), message, "`input: json` of the runner gives it all messages.")]
+
+
+def _merged(
+    config: CaseConfig, runner: type[Runner], document: Document, model_id: str | None, profile: _Profile | None
+) -> tuple[dict[str, Any], Place]:
+    data: dict[str, Any] = {}
+    origin: dict[str, tuple[Document, KeyPath]] = {}
+    known = runner.Settings.model_fields
+    layers: list[tuple[Document, KeyPath, Mapping[str, Any]]] = []
+    if profile is not None:
+        layers.append((profile.document, ("runner_defaults",), profile.config.runner_defaults))
+        override = profile.config.model_overrides.get(model_id or "", {})
+        layers.append((profile.document, ("model_overrides", model_id or ""), override))
+    layers.append((document, ("runner",), config.runner.model_extra or {}))
+    for source, prefix, settings in layers:
+        for key, value in settings.items():
+            if key in known or source is document:
+                data[key] = value
+                origin[key] = (source, prefix)
+
+    def place(path: KeyPath) -> tuple[Document, KeyPath]:
+        source, prefix = origin.get(str(path[0]), (document, ("runner",))) if path else (document, ("runner",))
+        return source, prefix + path
+
+    return data, place

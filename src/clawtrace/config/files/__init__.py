@@ -1,0 +1,1 @@
+"""YAML files as data and positions, and problems at a line."""

@@ -1,0 +1,106 @@
+"""Where files are: the project's root, the conventional folders, and flags that name an id or a path (config.md §1)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from clawtrace.assertions.problems import did_you_mean
+from clawtrace.config.files.document import display
+from clawtrace.errors import UsageError
+
+__all__ = ["SUFFIXES", "Found", "case_files", "configs_of", "find_project_file", "resolve", "with_either_suffix"]
+
+SUFFIXES = (".yaml", ".yml")
+
+
+class Found(NamedTuple):
+    """A configuration file that a flag named."""
+
+    path: Path
+    by_id: bool
+    """Whether the flag gave an id; the file must then carry it."""
+
+
+def find_project_file(start: Path) -> Path | None:
+    """Return the nearest `clawtrace.yaml` (or .yml) at or above `start`; None when there is none.
+
+    Raises:
+        UsageError: one folder holds both.
+    """
+    for folder in (start.resolve(), *start.resolve().parents):
+        found = with_either_suffix(folder / "clawtrace")
+        if found is not None:
+            return found
+    return None
+
+
+def with_either_suffix(stem: Path) -> Path | None:
+    """Return the file `stem` with .yaml or .yml; None when there is none.
+
+    A link that leads nowhere, or a folder of that name, counts: whoever reads it says so, and nobody goes on without.
+
+    Raises:
+        UsageError: both are there.
+    """
+    present = [path for suffix in SUFFIXES if os.path.lexists(path := stem.with_name(stem.name + suffix))]
+    if len(present) > 1:
+        raise UsageError(f"both {display(present[0])} and {display(present[1])} exist; remove one of them")
+    return present[0] if present else None
+
+
+def resolve(value: str, folder: Path, kind: str) -> Found:
+    """Return the file that the flag `value` names: a path, or an id below `folder`.
+
+    A value with a separator, a leading dot or a YAML suffix is a path.
+
+    Args:
+        value: what the user wrote.
+        folder: the conventional folder of this kind, for example ``configs/suites``.
+        kind: the word for messages, for example ``suite``.
+
+    Raises:
+        UsageError: there is no such file, or both suffixes exist.
+    """
+    if os.sep in value or "/" in value or value.startswith(".") or value.endswith(SUFFIXES):
+        path = Path(value)
+        if not path.is_file():
+            raise UsageError(f"the {kind} file {value!r} does not exist")
+        return Found(path.resolve(), by_id=False)
+    found = with_either_suffix(folder / value)
+    if found is None:
+        known = sorted(path.stem for path in folder.glob("*") if path.suffix in SUFFIXES) if folder.is_dir() else []
+        hint = did_you_mean(value, known) or (f"Known are {', '.join(known)}." if known else "")
+        if not folder.is_dir():
+            hint = "There is no such folder: is the project elsewhere?"
+            hint += " `clawtrace init` writes a first suite." if kind == "suite" else ""
+        where = f"there is no {kind} {value!r} in {display(folder)}"
+        raise UsageError(f"{where} ({value}.yaml). {hint}".rstrip())
+    return Found(found, by_id=True)
+
+
+def configs_of(file: Path, kind_folder: str, fallback: Path) -> Path:
+    """Return the `configs` folder that `file` belongs to: two above it when it is in `kind_folder`, else `fallback`."""
+    return file.parent.parent if file.parent.name == kind_folder else fallback
+
+
+def case_files(cases: Path) -> dict[str, list[Path]]:
+    """Return the case files by the name of their folder: ``<case_id>/test.yaml``, or one group folder deeper.
+
+    More than one file for a name is a problem of whoever asks for that case.
+
+    Raises:
+        UsageError: a folder holds both test.yaml and test.yml.
+    """
+    found: dict[str, list[Path]] = {}
+    for folder in sorted(path for path in cases.glob("*") if path.is_dir()):
+        file = with_either_suffix(folder / "test")
+        if file is not None:
+            found.setdefault(folder.name, []).append(file)
+            continue
+        for inner in sorted(path for path in folder.glob("*") if path.is_dir()):
+            file = with_either_suffix(inner / "test")
+            if file is not None:
+                found.setdefault(inner.name, []).append(file)
+    return found

@@ -1,0 +1,85 @@
+"""Read files that carry their own id: suites and the two profiles (spec: config.md §1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+from clawtrace.config.base import ConfigModel
+from clawtrace.config.files.document import Document, read_document
+from clawtrace.config.files.places import Found, resolve
+from clawtrace.config.files.problems import in_document, sound_part, validated
+from clawtrace.config.suites.evaluation_profile import EvaluationProfile, judge_problems, judge_warnings
+from clawtrace.errors import ConfigError, ConfigProblem
+
+__all__ = [
+    "evaluation_profile_file",
+    "load_evaluation_profile",
+    "read_identified",
+    "read_sound_part",
+    "run_profile_file",
+]
+
+Model = TypeVar("Model", bound=ConfigModel)
+
+
+def read_identified(
+    model: type[Model], found: Found, id_field: str, problems: list[ConfigProblem]
+) -> tuple[Document, Model] | None:
+    """Return a file as `model`, with its document; None after adding every problem to `problems`."""
+    try:
+        document = read_document(found.path)
+    except ConfigError as error:
+        problems += error.problems
+        return None
+    config = validated(model, document.data, in_document(document), problems)
+    if config is None:
+        return None
+    own = getattr(config, id_field)
+    if found.by_id and own != found.path.stem:
+        message = f"must be the name of the file, {found.path.stem!r}, found {own!r}"
+        problems.append(document.problem((id_field,), message))
+    return document, config
+
+
+def read_sound_part(model: type[Model], found: Found, id_field: str) -> tuple[Document, Model] | None:
+    """Return a file that is wrong somewhere without its wrong keys; None where it cannot be read at all.
+
+    So what its other keys refer to is checked in the same round.
+    """
+    try:
+        document = read_document(found.path)
+    except ConfigError:
+        return None
+    config = sound_part(model, document.data, {"schema_version": 1, id_field: found.path.stem, "title": "-"})
+    return None if config is None else (document, config)
+
+
+def evaluation_profile_file(value: str, configs: Path) -> Found:
+    """Return the file that an evaluation profile's id or path names.
+
+    Raises:
+        UsageError: there is none.
+    """
+    return resolve(value, configs / "evaluation_profiles", "evaluation profile")
+
+
+def run_profile_file(value: str, configs: Path) -> Found:
+    """Return the file that a run profile's id or path names.
+
+    Raises:
+        UsageError: there is none.
+    """
+    return resolve(value, configs / "run_profiles", "run profile")
+
+
+def load_evaluation_profile(
+    found: Found, problems: list[ConfigProblem], warnings: list[str]
+) -> EvaluationProfile | None:
+    """Return an evaluation profile, or None after adding every problem to `problems`; what changes nothing is a warning."""
+    read = read_identified(EvaluationProfile, found, "evaluation_profile_id", problems)
+    if read is None:
+        return None
+    problems += judge_problems(*read)
+    warnings += judge_warnings(*read)
+    return read[1]

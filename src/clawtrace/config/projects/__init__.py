@@ -1,0 +1,1 @@
+"""`clawtrace.yaml` and the project as a whole."""

@@ -1,0 +1,248 @@
+"""`clawtrace.yaml`: what holds for a whole project (spec: config.md §1)."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from clawtrace.config.base import ConfigModel, SchemaVersion, Slug
+
+__all__ = [
+    "GatewaySection",
+    "LimitsSection",
+    "ProjectConfig",
+    "ReceiverSection",
+    "RedactionSection",
+    "StoreSection",
+    "TeeSection",
+    "TraceSection",
+]
+
+
+class TeeSection(ConfigModel):
+    """Where everything that is received is also forwarded, as it was received."""
+
+    endpoint: str | None = None
+    """Base URL of an OTLP/HTTP endpoint, such as `http://localhost:4318`; null forwards nothing."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Headers of every forwarded request, such as the endpoint's key."""
+
+    @field_validator("endpoint")
+    @classmethod
+    def _address(cls, endpoint: str | None) -> str | None:
+        from clawtrace.receiver.forwarding.tee_settings import endpoint_problem
+
+        problem = "" if endpoint is None else endpoint_problem(endpoint)
+        if problem:
+            raise ValueError(problem)
+        return endpoint
+
+    @field_validator("headers")
+    @classmethod
+    def _carried(cls, headers: dict[str, str]) -> dict[str, str]:
+        from clawtrace.receiver.forwarding.tee_settings import header_problem
+
+        for name, value in headers.items():
+            problem = header_problem(name, value)
+            if problem:
+                raise ValueError(problem)
+        return headers
+
+
+class LimitsSection(ConfigModel):
+    """How much the receiver takes and holds."""
+
+    max_request_bytes: int = Field(default=67_108_864, ge=1024)
+    """Largest request after decompression; a larger one is refused for good."""
+    queue_bytes: int = Field(default=268_435_456, ge=1024)
+    """Most bytes that wait to be stored; beyond, exporters are told to try again."""
+    body_timeout_seconds: float = Field(default=30.0, gt=0, allow_inf_nan=False)
+    """How long an HTTP body may stand still before its request is given up, in seconds."""
+    span_window: int = Field(default=262_144, ge=1)
+    """Span ids that are remembered, so that a span that is sent twice is dropped on sight."""
+    trace_window: int = Field(default=250_000, ge=1)
+    """Traces whose run is remembered besides those that were announced."""
+
+    @model_validator(mode="after")
+    def _one_fits(self) -> LimitsSection:
+        if self.queue_bytes < self.max_request_bytes:
+            raise ValueError(
+                f"`queue_bytes` ({self.queue_bytes}) must hold a request of `max_request_bytes` ({self.max_request_bytes})"
+            )
+        return self
+
+
+class ReceiverSection(ConfigModel):
+    """Where the embedded receiver listens."""
+
+    host: str = "127.0.0.1"
+    """Loopback address to listen on."""
+    grpc_port: int = Field(default=0, ge=0, le=65535)
+    """Port of OTLP/gRPC; 0 takes a free one."""
+    http_port: int = Field(default=0, ge=0, le=65535)
+    """Port of OTLP/HTTP; 0 takes a free one."""
+    auth_token: str | None = None
+    """What every export request must carry; agents that are started here are told. Without it any program of this
+    machine may send."""
+    limits: LimitsSection = LimitsSection.model_construct()
+    """How much the receiver takes and holds."""
+    tee: TeeSection = TeeSection.model_construct()
+    """Where everything that is received is also forwarded."""
+
+    @field_validator("auth_token")
+    @classmethod
+    def _header_value(cls, token: str | None) -> str | None:
+        if token is not None and not re.fullmatch("[!-~]+", token):
+            raise ValueError("must be printable ASCII without blanks: it is a header's value")
+        return token
+
+    @field_validator("host")
+    @classmethod
+    def _loopback(cls, host: str) -> str:
+        try:
+            loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            loopback = False
+        if not loopback:
+            raise ValueError(f"only loopback addresses are supported yet (127.0.0.1, ::1, localhost), found {host!r}")
+        return host
+
+
+class StoreSection(ConfigModel):
+    """Where `inspect`, `query` and `eval --run-id` look for spans when no flag says so."""
+
+    url: str | None = None
+    """Path of a DuckDB file, relative to `clawtrace.yaml`."""
+
+    @field_validator("url")
+    @classmethod
+    def _known(cls, url: str | None) -> str | None:
+        if url is not None and "://" in url and not url.startswith("duckdb://"):
+            raise ValueError(f"only DuckDB files are supported yet (a path, or duckdb:///path), found {url!r}")
+        return url
+
+
+class TraceSection(ConfigModel):
+    """What is known of this project's traces."""
+
+    parent_not_exported: list[str] = Field(default_factory=list)
+    """Globs over names of spans whose parent is never exported by design; every verdict then says so."""
+
+
+class RedactionSection(ConfigModel):
+    """How secrets are taken out of what is received."""
+
+    enabled: bool = True
+    """False stores what was sent as it was sent."""
+    environment: bool = True
+    """Whether the values of secret-looking variables of clawtrace's own environment are secrets."""
+    kinds_off: list[str] = Field(default_factory=list)
+    """Built-in kinds of secrets that are not redacted."""
+    patterns: dict[str, str] = Field(default_factory=dict)
+    """Further secrets: a kind (shown in the mark) to a regular expression."""
+
+    @field_validator("kinds_off")
+    @classmethod
+    def _kinds(cls, kinds: list[str]) -> list[str]:
+        from clawtrace.receiver.redaction.secret_kinds import SECRET_KINDS
+
+        known = {kind.name for kind in SECRET_KINDS}
+        for kind in kinds:
+            if kind not in known:
+                raise ValueError(f"{kind!r} is no built-in kind of secret; known are {', '.join(sorted(known))}")
+        return kinds
+
+    @field_validator("patterns")
+    @classmethod
+    def _compiles(cls, patterns: dict[str, str]) -> dict[str, str]:
+        import regex
+
+        for kind, pattern in patterns.items():
+            try:
+                regex.compile(pattern)
+            except regex.error as error:
+                raise ValueError(f"the pattern `{kind}` is no regular expression: {error}") from error
+        return patterns
+
+
+class GatewaySection(ConfigModel):
+    """The agent gateway that `gateway_healthy` asks."""
+
+    url: str = "http://127.0.0.1:18789"
+    """Base URL; the health page is `/health` below it."""
+    token: str | None = None
+    """Bearer token of its requests."""
+
+    @field_validator("url")
+    @classmethod
+    def _address(cls, url: str) -> str:
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"must be the address of an HTTP server (`http://…`), found {url!r}")
+        return url.rstrip("/")
+
+
+def _pattern(pattern: str) -> str:
+    from clawtrace.logs.configured import pattern_problem
+
+    problem = pattern_problem(pattern)
+    if problem:
+        raise ValueError(problem)
+    return pattern
+
+
+def _expression(pattern: str) -> str:
+    import regex
+
+    try:
+        regex.compile(pattern)
+    except regex.error as error:
+        raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+    return pattern
+
+
+class LogAdapterSection(ConfigModel):
+    """A form of log of the project's own: regular expressions whose named groups say what a line tells."""
+
+    name: Slug
+    """What messages call it."""
+    patterns: list[Annotated[str, AfterValidator(_pattern)]] = Field(min_length=1)
+    """Regular expressions; the first one that finds something in a line reads it. Their named groups say what is what."""
+    recognise: Annotated[str, AfterValidator(_expression)] | None = None
+    """Finds something in one of the first lines of such a log; by default one of `patterns` does."""
+
+
+class ProjectConfig(ConfigModel):
+    """The file `clawtrace.yaml`."""
+
+    schema_version: SchemaVersion = 1
+    """Version of this file's format."""
+    receiver: ReceiverSection = ReceiverSection.model_construct()
+    """Where the embedded receiver listens."""
+    store: StoreSection = StoreSection.model_construct()
+    """Where stored spans are looked for."""
+    model_pricing: dict[str, Any] | None = None
+    """Prices of models: a bare model name, `provider/name` or `glob:…` to `input_per_1m`, `output_per_1m`, …."""
+    settle_ms: int | None = Field(default=None, ge=0, le=600_000)
+    """Silence that closes a run whose end no exit tells, in milliseconds: by default 2000, and 12000 or more (as the
+    instrumentation asks) for an agent that already runs."""
+    trace_timeout_ms: int = Field(default=60_000, ge=1, le=86_400_000)
+    """The longest wait for a run's spans after its command ended, in milliseconds."""
+    trace: TraceSection = TraceSection.model_construct()
+    """What is known of this project's traces."""
+    telemetry_env: dict[str, bool | str] = Field(default_factory=dict)
+    """Telemetry variables, or groups of them, switched `off` or `on`, or given another value; `clawtrace env` lists them."""
+    gateway: GatewaySection = GatewaySection.model_construct()
+    """The agent gateway that `gateway_healthy` asks."""
+    redaction: RedactionSection = RedactionSection.model_construct()
+    """How secrets are taken out of what is received."""
+    run_key: str | None = Field(default=None, min_length=1)
+    """The attribute that carries the run id in data which clawtrace did not start."""
+    dialects: list[str] = Field(default_factory=list)
+    """Folders with dialect files of the project's own, relative to this file."""
+    log_adapters: list[LogAdapterSection] = Field(default_factory=list)
+    """Forms of logs of the project's own, tried before the built-in ones."""
+    outputs: str = Field(default="outputs", min_length=1)
+    """Folder of campaign results, relative to this file."""

@@ -1,0 +1,1 @@
+"""Suites, profiles and agents."""

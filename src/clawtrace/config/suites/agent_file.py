@@ -1,0 +1,145 @@
+"""Load the agents that a suite and its run profile name, and say which case has which (spec: config.md §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from clawtrace.assertions.problems import did_you_mean
+from clawtrace.config.files.document import Document, KeyPath, display, read_document
+from clawtrace.config.files.places import with_either_suffix
+from clawtrace.config.files.problems import in_document, validated
+from clawtrace.config.files.without_effect import idle_agent_keys
+from clawtrace.config.suites.agent import AgentConfig
+from clawtrace.config.suites.selection import is_selected
+from clawtrace.config.suites.suite import AgentAssignment, RunProfile, SuiteConfig
+from clawtrace.errors import ConfigError, ConfigProblem
+
+__all__ = ["Agents", "LoadedAgent", "load_agent", "load_agents"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedAgent:
+    """An agent with its workspace template."""
+
+    config: AgentConfig
+    workspace: Path
+    """Absolute folder that is copied into each run's workspace."""
+    warnings: tuple[ConfigProblem, ...] = ()
+    """What its file says to no effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agents:
+    """Which agent is for which case."""
+
+    assigned: tuple[tuple[AgentAssignment, LoadedAgent | None], ...]
+    """In the order of the suite; None where the agent could not be loaded."""
+    default: LoadedAgent | None
+    """The run profile's; None when it names none."""
+    suite: Document
+
+    def of_case(self, case_id: str, tags: Sequence[str], problems: list[ConfigProblem]) -> LoadedAgent | None:
+        """Return the agent of a case, None when it has none; a case of two agents is added to `problems`."""
+        matching = [
+            (index, assignment.agent_id, agent)
+            for index, (assignment, agent) in enumerate(self.assigned)
+            if is_selected(case_id, assignment.case_selection, partial(set, tags))
+        ]
+        for index, name, _ in matching[1:]:
+            where: KeyPath = ("openclaw", "agent_assignments")
+            first = self.suite.locate((*where, matching[0][0]))[0]
+            message = f"`{name}` selects the case `{case_id}`, which `{matching[0][1]}` (line {first}) selects as well"
+            problems.append(self.suite.problem((*where, index), message, "A case has one agent."))
+        return matching[0][2] if matching else self.default
+
+    def idle(self, cases: Mapping[str, Sequence[str]]) -> list[str]:
+        """Return the agents whose assignments select none of the cases, given as ids with their tags."""
+        return [
+            assignment.agent_id
+            for assignment, _ in self.assigned
+            if not any(
+                is_selected(case_id, assignment.case_selection, partial(set, tags)) for case_id, tags in cases.items()
+            )
+        ]
+
+
+def load_agents(
+    suite: tuple[Document, SuiteConfig],
+    profile: tuple[Document, RunProfile] | None,
+    folder: Path,
+    known_cases: Mapping[str, object],
+    problems: list[ConfigProblem],
+) -> Agents:
+    """Load every agent that a suite and its run profile name, adding every problem to `problems`.
+
+    Args:
+        suite: the suite with its document.
+        profile: the run profile with its document.
+        folder: ``configs/agents``.
+        known_cases: all cases there are, by id.
+        problems: where problems are added.
+    """
+    document, config = suite
+    loaded: dict[str, LoadedAgent | None] = {}
+
+    def agent(name: str, source: Document, where: KeyPath) -> LoadedAgent | None:
+        if name not in loaded:
+            loaded[name] = load_agent(name, folder, source, where, problems)
+        return loaded[name]
+
+    assignments = config.openclaw.agent_assignments if config.openclaw else []
+    assigned = []
+    for index, assignment in enumerate(assignments):
+        where: KeyPath = ("openclaw", "agent_assignments", index)
+        problems += _unknown_cases(assignment, document, (*where, "case_selection"), known_cases)
+        assigned.append((assignment, agent(assignment.agent_id, document, (*where, "agent_id"))))
+    default = None
+    if profile is not None and profile[1].openclaw is not None:
+        default = agent(profile[1].openclaw.agent_id, profile[0], ("openclaw", "agent_id"))
+    return Agents(tuple(assigned), default, document)
+
+
+def _unknown_cases(
+    assignment: AgentAssignment, document: Document, where: KeyPath, known: Mapping[str, object]
+) -> list[ConfigProblem]:
+    selection = assignment.case_selection
+    return [
+        document.problem((*where, key, index), f"there is no case {case_id!r}", did_you_mean(case_id, known))
+        for key in ("include_case_ids", "exclude_case_ids")
+        for index, case_id in enumerate(getattr(selection, key))
+        if case_id not in known
+    ]
+
+
+def load_agent(
+    name: str, folder: Path, source: Document, where: KeyPath, problems: list[ConfigProblem]
+) -> LoadedAgent | None:
+    """Return one agent, or None after adding every problem to `problems`."""
+    home = folder / name
+    file = with_either_suffix(home / "agent")
+    if file is None:
+        known = sorted(path.name for path in folder.glob("*") if with_either_suffix(path / "agent") is not None)
+        hint = did_you_mean(name, known) or (f"Known are {', '.join(known)}." if known else "")
+        message = f"there is no agent {name!r} in {display(folder)} ({name}/agent.yaml)"
+        problems.append(source.problem(where, message, hint))
+        return None
+    try:
+        document = read_document(file)
+    except ConfigError as error:
+        problems += error.problems
+        return None
+    config = validated(AgentConfig, document.data, in_document(document), problems)
+    if config is not None and config.agent_id != name:
+        message = f"must be the name of the agent's folder, {name!r}, found {config.agent_id!r}"
+        problems.append(document.problem(("agent_id",), message))
+    workspace = home / "workspace"
+    if not workspace.is_dir():
+        message = f"the folder {display(workspace)} does not exist; an agent has its files there, and it may be empty"
+        problems.append(document.problem((), message))
+        return None
+    if config is None:
+        return None
+    return LoadedAgent(config, workspace.absolute(), tuple(idle_agent_keys(document, config)))

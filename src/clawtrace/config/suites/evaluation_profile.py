@@ -1,0 +1,177 @@
+"""How runs are judged: what checks may do, and what judges will be told (spec: config.md §4)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from clawtrace.config.base import ConfigModel, SchemaVersion, Slug
+from clawtrace.config.files.document import Document, display
+from clawtrace.errors import ConfigProblem
+
+__all__ = [
+    "AggregationConfig",
+    "AnchorReference",
+    "AnchorsConfig",
+    "EvaluationProfile",
+    "JudgeRunConfig",
+    "SecurityPolicy",
+    "judge_problems",
+    "judge_warnings",
+]
+
+
+class SecurityPolicy(ConfigModel):
+    """What the checks of a case may do on this machine."""
+
+    allow_local_python_hooks: bool = False
+    """Whether Python hooks run at all; a case that has one is refused otherwise."""
+    network_access: Literal["deny", "allow"] = "deny"
+    """Whether hooks have the network; `deny` is enforced by the system (seccomp on Linux, sandbox-exec on macOS)."""
+    redact_secrets: bool = True
+    """Whether known secrets are taken out of what checks of files, commands and hooks report."""
+    pass_env: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
+    """Names or globs of the variables that hooks get besides `PATH`, `HOME`, language, certificates, proxies and the like."""
+
+
+class JudgeRunConfig(ConfigModel):
+    """How often one judge is asked about a case."""
+
+    judge_run_id: Slug
+    """Name in reports."""
+    judge_id: Slug
+    """One of `judges`."""
+    repetitions: int = Field(default=1, ge=1)
+    """How often the judge is asked about each case."""
+    sample_size: int | None = Field(default=None, ge=1)
+    """How many of the repetitions count; null for all."""
+
+    @model_validator(mode="after")
+    def _enough(self) -> JudgeRunConfig:
+        if self.sample_size is not None and self.sample_size > self.repetitions:
+            raise ValueError(f"`sample_size` ({self.sample_size}) is more than `repetitions` ({self.repetitions})")
+        return self
+
+
+class AggregationConfig(ConfigModel):
+    """How the scores of several repetitions become one."""
+
+    method: Literal["median", "mean", "majority_vote", "all_pass"] = "median"
+    """`majority_vote` needs `pass_threshold`; `all_pass` takes the lowest score."""
+    pass_threshold: float | None = Field(default=None, allow_inf_nan=False)
+    """Least score, on the rubric's scale; a dimension or a case below it has failed."""
+
+    @model_validator(mode="after")
+    def _votes(self) -> AggregationConfig:
+        if self.method == "majority_vote" and self.pass_threshold is None:
+            raise ValueError("`method: majority_vote` counts the scores that reach `pass_threshold`, which is missing")
+        return self
+
+
+class AnchorReference(ConfigModel):
+    """One example of what a score means."""
+
+    anchor_id: Slug
+    """Name of the example."""
+    label: str | None = None
+    """A label for people."""
+    text: str = Field(min_length=1)
+    """The example."""
+
+
+class AnchorsConfig(ConfigModel):
+    """Examples that calibrate a judge."""
+
+    enabled: bool = False
+    """Whether the judge is shown the examples."""
+    references: list[AnchorReference] = Field(default_factory=list)
+    """The examples."""
+
+    @field_validator("references")
+    @classmethod
+    def _distinct(cls, references: list[AnchorReference]) -> list[AnchorReference]:
+        ids = [one.anchor_id for one in references]
+        twice = next((name for name in ids if ids.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"the anchor_id {twice!r} is there twice")
+        return references
+
+
+class EvaluationProfile(ConfigModel):
+    """The file `configs/evaluation_profiles/<evaluation_profile_id>.yaml`: deterministic only in this version."""
+
+    schema_version: SchemaVersion
+    """Version of this file's format."""
+    evaluation_profile_id: Slug
+    """The same as the file's name."""
+    title: str
+    """A label for people."""
+    judges: list[dict[str, Any]] = Field(default_factory=list)
+    """Empty: only assertions decide."""
+    judge_runs: list[JudgeRunConfig] = Field(default_factory=list)
+    """How often each judge is asked."""
+    aggregation: AggregationConfig | None = None
+    """How the scores of several repetitions become one."""
+    anchors: AnchorsConfig | None = None
+    """Examples that calibrate a judge."""
+    judge_system_prompt: str | None = None
+    """What a judge is told before everything else."""
+    judge_system_prompt_path: str | None = Field(default=None, min_length=1)
+    """The file with those words, relative to this one."""
+    security_policy: SecurityPolicy = SecurityPolicy.model_construct()
+    """What the checks of a case may do on this machine."""
+
+    @field_validator("judges")
+    @classmethod
+    def _none_yet(cls, judges: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if judges:
+            raise ValueError("judges are not supported yet; `judges: []` is a deterministic profile")
+        return judges
+
+    @model_validator(mode="after")
+    def _one_prompt(self) -> EvaluationProfile:
+        if self.judge_system_prompt is not None and self.judge_system_prompt_path is not None:
+            raise ValueError(
+                "`judge_system_prompt` and `judge_system_prompt_path` exclude each other; keep one of them"
+            )
+        return self
+
+    @property
+    def has_judge(self) -> bool:
+        """Whether anything but assertions judges."""
+        return bool(self.judges)
+
+
+def judge_problems(document: Document, profile: EvaluationProfile) -> list[ConfigProblem]:
+    """Return what a profile asks of judges that it does not have, and the prompt file that is not there."""
+    declared = [judge.get("judge_id") for judge in profile.judges]
+    found = [
+        document.problem(
+            ("judge_runs", index, "judge_id"),
+            f"names the judge {run.judge_id!r}, which `judges` does not list; judges are not supported yet, and "
+            "`judge_runs: []` is a deterministic profile",
+        )
+        for index, run in enumerate(profile.judge_runs)
+        if run.judge_id not in declared
+    ]
+    if profile.aggregation is not None and profile.aggregation.pass_threshold is not None and not profile.has_judge:
+        message = "needs a judge's score, and no judge is configured: nothing would ever be held against it"
+        hint = "`min_pass_rate` of an assertion and `thresholds` of the suite gate without a judge."
+        found.append(document.problem(("aggregation", "pass_threshold"), message, hint))
+    prompt = profile.judge_system_prompt_path
+    if prompt is not None and document.path is not None and not (document.path.parent / prompt).is_file():
+        message = f"the file {prompt!r} does not exist beside the profile"
+        found.append(document.problem(("judge_system_prompt_path",), message))
+    return found
+
+
+def judge_warnings(document: Document, profile: EvaluationProfile) -> list[str]:
+    """Return which keys of a profile without a judge change nothing, in one sentence; empty when none is set."""
+    idle = ("aggregation", "anchors", "judge_system_prompt", "judge_system_prompt_path")
+    given = [f"`{name}`" for name in idle if getattr(profile, name) is not None]
+    if profile.has_judge or not given:
+        return []
+    file = display(document.path) if document.path else document.file
+    listed = given[0] if len(given) == 1 else f"{', '.join(given[:-1])} and {given[-1]}"
+    return [f"{file}: no judge is configured, so {listed} change{'s' if len(given) == 1 else ''} no verdict"]

@@ -1,1 +1,0 @@
-"""The engine: raw rows become facts, assertions become verdicts."""

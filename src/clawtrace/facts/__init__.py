@@ -1,0 +1,1 @@
+"""Raw rows become facts: the relations of `clawtrace.model.relations`."""

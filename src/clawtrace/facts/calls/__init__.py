@@ -1,0 +1,1 @@
+"""Which spans are one logical call, and what hangs where."""

@@ -1,0 +1,207 @@
+"""One entry for each logical model call of a run (spec: span-model.md §4).
+
+Each fact comes from the best span that has it: one that did not fail before one that did, a model SDK's own span before
+an instrumentation's, the innermost before its wrappers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.spans.span import Span, merged
+
+__all__ = ["LlmCall", "llm_calls"]
+
+_NO_CALLS = frozenset(("accounting",))
+
+_ROUNDED_USD = 1e-4
+"""Instrumentations round what they record."""
+_ASKS_FOR_TOOLS = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class LlmCall:
+    """A logical model call. Spans are named by their index in the run."""
+
+    group: int
+    index: int
+    """The span that stands for the call."""
+    voice: int | None
+    """The span whose output messages tell what the call asked for; None where none was captured whole."""
+    agent: int | None
+    turn: int | None
+    start_ns: int
+    end_ns: int | None
+    first_token_ns: int | None
+    provider: str | None
+    request_model: str | None
+    response_model: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    reasoning_tokens: int | None
+    recorded_cost_usd: float | None
+    finish_reason: str | None
+    outcome: Literal["ok", "error"]
+    error: str | None
+    """Words of the failure, where the outcome is ``error``."""
+    failed_attempts: int
+    attempts: int
+    model: str | None = None
+    """Bare name of the model."""
+    cost_usd: float | None = None
+    cost_source: str | None = None
+    cost_low_usd: float | None = None
+    """The least that it can have cost; `cost_usd` is the most, where its cached tokens are unknown."""
+    estimated_cost_usd: float | None = None
+    """What its tokens cost by the price list, where its own cost is recorded."""
+
+    @property
+    def contradicts_its_price(self) -> bool:
+        """Whether the recorded cost is off by more than half of what the tokens cost.
+
+        Less than that is no contradiction where nobody knows how much of the input was cached.
+        """
+        recorded, estimated = self.recorded_cost_usd, self.estimated_cost_usd
+        if recorded is None or estimated is None or abs(recorded - estimated) < _ROUNDED_USD:
+            return False
+        return recorded > 1.5 * estimated or (recorded < 0.5 * estimated and self.cache_read_tokens is not None)
+
+    @property
+    def says_it_asks(self) -> bool:
+        """Whether its finish reason tells that it asked for a tool."""
+        return (self.finish_reason or "").lower() in _ASKS_FOR_TOOLS
+
+    @property
+    def named_model(self) -> str | None:
+        """The answering model as recorded, else the requested one."""
+        return self.response_model or self.request_model
+
+    @property
+    def has_usage(self) -> bool:
+        """Whether the call counts in tokens and cost: it was answered, or it failed and recorded usage."""
+        return self.outcome == "ok" or self.input_tokens is not None or self.output_tokens is not None
+
+
+def llm_calls(run: RunSpans) -> list[LlmCall]:
+    """Return the model calls of a run, in order of start."""
+    calls = [_call(run, number, members) for number, members in run.groups("llm", _NO_CALLS).items()]
+    calls.sort(key=lambda call: (call.start_ns, call.index))
+    return calls
+
+
+def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
+    spans, index = run.spans, members[0]
+    if len(members) == 1:
+        best = told = spans[index]
+        answered = not best.failed and (best.end_ns is not None or best.answered)
+        error = None if answered else best.error
+        first_token_ns = None if best.time_to_first_token_s is None else _first_token_ns(best)
+        agent, turn = run.agent[index], run.turn[index]
+        failed, attempts = int(run.cause[index]), 1
+        end_ns = best.last_ns if run.role[index] == "answer" else best.end_ns
+    else:
+        members = sorted(members, key=lambda n: (spans[n].failed, not spans[n].sdk, -run.depth[n], n))
+        index = members[0]
+        ranked = [spans[n] for n in members]
+        best, told = ranked[0], merged(ranked)
+        answered = any(span.answered for span in ranked) or all(
+            not span.failed and span.end_ns is not None for span in ranked
+        )
+        error = next((span.error for span in ranked if span.error is not None), None)
+        first_token_ns = next((at for at in map(_first_token_ns, ranked) if at is not None), None)
+        agent = next((run.agent[n] for n in members if run.agent[n] is not None), None)
+        turn = next((run.turn[n] for n in members if run.turn[n] is not None), None)
+        failed, attempts = sum(run.cause[n] for n in members), _attempts(run, members)
+        end_ns = max((spans[n].last_ns for n in members if run.role[n] == "answer"), default=told.end_ns)
+    call = LlmCall(
+        number,
+        index,
+        next((n for n in members if run.said(n, "output")), None) if run.messages else None,
+        agent,
+        turn,
+        best.start_ns,
+        end_ns,
+        first_token_ns,
+        told.provider,
+        told.request_model,
+        told.response_model,
+        told.input_tokens,
+        told.output_tokens,
+        told.cache_read_tokens,
+        told.cache_write_tokens,
+        told.reasoning_tokens,
+        told.cost_usd,
+        told.finish_reason,
+        "ok" if answered else "error",
+        None if answered else error or "the span never ended",
+        failed,
+        attempts,
+    )
+    if attempts > 1:
+        _sum_of_attempts(call, run, members)
+    if call.outcome == "ok" and call.input_tokens == 0:
+        # No request is empty: zero is an instrumentation that was told nothing, of a stream for instance.
+        call.input_tokens, call.output_tokens = None, call.output_tokens or None
+    if told.attempts is not None:
+        call.attempts = max(call.attempts, told.attempts)
+        call.failed_attempts = max(call.failed_attempts, told.attempts - answered)
+    return call
+
+
+def _first_token_ns(span: Span) -> int | None:
+    seconds = span.time_to_first_token_s
+    return None if seconds is None else span.start_ns + round(seconds * 1e9)
+
+
+def _level(run: RunSpans, index: int) -> tuple[str, int, bool]:
+    # A span that tells the answer only is no request of its own.
+    return run.spans[index].scope, run.depth[index], run.role[index] == "answer"
+
+
+def _attempts(run: RunSpans, members: Sequence[int]) -> int:
+    """Return how many requests one call took: spans side by side within one scope and level."""
+    return max(Counter(_level(run, n) for n in members).values())
+
+
+def _sum_of_attempts(call: LlmCall, run: RunSpans, members: Sequence[int]) -> None:
+    """Set the usage of a call of several requests: each used tokens of its own, so it is their sum.
+
+    It is unknown when a request that was answered does not tell.
+    """
+    levels = Counter(_level(run, n) for n in members)
+    repeated = [n for n in members if levels[_level(run, n)] > 1]
+    deepest = max(run.depth[n] for n in repeated)
+    requests = [
+        span
+        for n in repeated
+        if run.depth[n] == deepest
+        and ((span := run.spans[n]).input_tokens is not None or span.output_tokens is not None or not span.failed)
+    ]
+    if len(requests) < 2:
+        return
+    call.input_tokens = _whole_sum(requests, [span.input_tokens for span in requests])
+    call.output_tokens = _whole_sum(requests, [span.output_tokens for span in requests])
+    call.cache_read_tokens = _sum([span.cache_read_tokens for span in requests], call.cache_read_tokens)
+    call.cache_write_tokens = _sum([span.cache_write_tokens for span in requests], call.cache_write_tokens)
+    call.reasoning_tokens = _sum([span.reasoning_tokens for span in requests], call.reasoning_tokens)
+    costs = [span.cost_usd for span in requests]
+    if all(cost is not None or span.failed for cost, span in zip(costs, requests, strict=True)):
+        known = [cost for cost in costs if cost is not None]
+        call.recorded_cost_usd = sum(known) if known else call.recorded_cost_usd
+
+
+def _whole_sum(requests: Sequence[Span], values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    told = all(value is not None or span.failed for value, span in zip(values, requests, strict=True))
+    return sum(known) if told and known else None
+
+
+def _sum(values: Sequence[int | None], otherwise: int | None) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else otherwise

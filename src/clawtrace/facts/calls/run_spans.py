@@ -1,0 +1,222 @@
+"""The spans of one run with their tree: what every run fact is computed from."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+from clawtrace.dialects.messages import Part
+from clawtrace.facts.calls.duplicate_instrumentations import join_twins
+from clawtrace.facts.calls.match_by_usage import joined_by_content
+from clawtrace.facts.calls.silent_agents import silent_agents, without_callers
+from clawtrace.facts.calls.stream_answers import with_answers
+from clawtrace.facts.calls.walk import walk
+from clawtrace.facts.calls.wrappers import told_apart
+from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT, Span
+
+__all__ = ["RunSpans"]
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class RunSpans:
+    """One run. Lists have one entry a span, in the order of `spans`; spans are named by their index in it."""
+
+    run_no: int
+    spans: Sequence[Span]
+    messages: Mapping[tuple[int, str], Sequence[Part]]
+    """Parts of the messages of a span, by (`Span.sid`, ``input`` or ``output``)."""
+    enter: list[int]
+    leave: list[int]
+    depth: list[int]
+    root: list[int]
+    agent: list[int | None]
+    """The activation that a span works for: its nearest enclosing agent span."""
+    tool: list[int | None]
+    """Nearest enclosing tool span below that agent."""
+    group: list[int | None]
+    """A number that the llm (or tool) spans of one logical call share."""
+    cause: list[bool]
+    """The span failed, and the failure did not merely travel up from below."""
+    cut: list[bool]
+    """The reference to its parent closed a cycle."""
+    role: list[str | None]
+    turn: list[int | None]
+    """Number of the turn: of the trace, or of the prompt in it, in which a model or an agent worked, in order of start."""
+    silent: Set[int] = frozenset()
+    """Agent spans that tell of nothing, where others do."""
+    doubtful: bool = False
+    """Some of the model calls that two scopes recorded may be one call or two: as many as are told apart are the least."""
+    kinds: Mapping[str, Sequence[int]] = field(init=False)
+    """The spans of each kind that there is, in order."""
+    emitting: list[int] = field(init=False)
+    """The spans that stand for something beside their kind (`Span.emits`), in order."""
+
+    def __post_init__(self) -> None:
+        self.emitting = []
+        kinds: dict[str, list[int]] = defaultdict(list)
+        for index, span in enumerate(self.spans):
+            kinds[span.kind].append(index)
+            if span.emits is not None:
+                self.emitting.append(index)
+        self.kinds = dict(kinds)
+
+    @classmethod
+    def of(cls, spans: Sequence[Span], messages: Mapping[tuple[int, str], Sequence[Part]]) -> RunSpans:
+        """Return the run whose distinct `spans` these are, in order of `Span.sid`."""
+        first = spans[0].sid
+        parents = [None if span.parent_sid is None else span.parent_sid - first for span in spans]
+        walked = walk(spans, parents)
+        group, doubtful = joined_by_content(spans, told_apart(spans, walked), messages)
+        walked = walked._replace(group=with_answers(spans, group))
+        agent, role, group = join_twins(spans, walked)
+        silent = silent_agents(spans, agent, role)
+        role = without_callers(spans, walked.root, _without_told_turns(spans, role), silent)
+        spans = _named(spans, agent)
+        return cls(
+            run_no=spans[0].run_no,
+            spans=spans,
+            messages=messages,
+            enter=walked.enter,
+            leave=walked.leave,
+            depth=walked.depth,
+            root=walked.root,
+            agent=agent,
+            tool=walked.tool,
+            group=group,
+            cause=walked.cause,
+            cut=walked.cut,
+            role=role,
+            turn=_turns(spans, walked.root, role, silent),
+            doubtful=doubtful,
+            silent=silent,
+        )
+
+    def said(self, index: int, direction: str) -> Sequence[Part]:
+        """Return the parts of the messages of a span."""
+        return self.messages.get((self.spans[index].sid, direction), ())
+
+    def encloses(self, above: int, below: int) -> bool:
+        """Return whether one span is a proper ancestor of another."""
+        return self.enter[above] < self.enter[below] and self.leave[below] < self.leave[above]
+
+    def went_on_unseen(self, since_ns: int) -> bool:
+        """Return whether something started after an instant inside of a span of its own process that was not received."""
+        return any(
+            span.start_ns > since_ns
+            and span.parent_span_id is not None
+            and (span.flags or 0) & REMOTE_PARENT == LOCAL_PARENT
+            for span in self.spans
+        )
+
+    def topmost(self, indices: Iterable[int]) -> list[int]:
+        """Return those of some spans that are inside of no other of them, in the order of the tree."""
+        found: list[int] = []
+        for index in sorted(indices, key=self.enter.__getitem__):
+            if not found or self.enter[index] > self.leave[found[-1]]:
+                found.append(index)
+        return found
+
+    def inside(self, indices: Iterable[int]) -> Callable[[int], bool]:
+        """Return what tells whether a span is a proper descendant of one of some spans."""
+        tops = self.topmost(indices)
+        enters = [self.enter[top] for top in tops]
+
+        def is_inside(index: int) -> bool:
+            place = bisect_left(enters, self.enter[index]) - 1
+            return place >= 0 and self.encloses(tops[place], index)
+
+        return is_inside
+
+    def groups(self, kind: str, without: frozenset[str]) -> dict[int, list[int]]:
+        """Return the spans of each logical call of a `kind`, in order, without those that play one of the roles."""
+        found: dict[int, list[int]] = {}
+        group, role = self.group, self.role
+        for index in self.standing_for(kind):
+            number = group[index]
+            if number is not None and role[index] not in without:
+                if number in found:
+                    found[number].append(index)
+                else:
+                    found[number] = [index]
+        return found
+
+    def ends_of_steps(self) -> dict[int, int]:
+        """Return when each activation ended whose span is the first step of its work only."""
+        ends = {index: self.spans[index].last_ns for index, role in enumerate(self.role) if role == "step"}
+        if ends:
+            for above, span in zip(self.agent, self.spans, strict=True):
+                if above in ends:
+                    ends[above] = max(ends[above], span.last_ns)
+        return ends
+
+    def standing_for(self, kind: str) -> Sequence[int]:
+        """Return the spans that are of a `kind` or stand for one, in order."""
+        of_kind = self.kinds.get(kind, ())
+        others = [index for index in self.emitting if self.spans[index].emits == kind]
+        return sorted({*of_kind, *others}) if others else of_kind
+
+
+def _named(spans: Sequence[Span], agent: Sequence[int | None]) -> Sequence[Span]:
+    """Return the spans, nameless agents with the one name that what they did says of them (`Span.owner_agent`)."""
+    owners: dict[int, set[str]] = {}
+    for span, above in zip(spans, agent, strict=True):
+        if span.owner_agent is not None and above is not None and spans[above].agent_name is None:
+            owners.setdefault(above, set()).add(span.owner_agent)
+    names = {index: min(told) for index, told in owners.items() if len(told) == 1 and spans[index].kind == "agent"}
+    if not names:
+        return spans
+    return [span._replace(agent_name=names[index]) if index in names else span for index, span in enumerate(spans)]
+
+
+def _without_told_turns(spans: Sequence[Span], role: list[str | None]) -> list[str | None]:
+    """Return the roles, `turn` only where nobody else tells: one of an agent that has an activation of its own repeats it."""
+    turns = [index for index, part in enumerate(role) if part == "turn" and spans[index].agent_name is not None]
+    if not turns:
+        return role
+    named = {span.agent_name for span, part in zip(spans, role, strict=True) if span.kind == "agent" and part is None}
+    told = {index for index in turns if spans[index].agent_name in named}
+    return ["accounting" if index in told else part for index, part in enumerate(role)]
+
+
+def _turns(
+    spans: Sequence[Span], root: Sequence[int], role: Sequence[str | None], silent: Set[int]
+) -> list[int | None]:
+    """Return the turn of each span: one trace is one, or one prompt where the spans of a conversation name theirs.
+
+    What comes last and tells of nothing is none, and so is the caller's side of one.
+
+    A conversation whose calls are traces of their own hangs below one agent: its turns are those of that agent's trace.
+    """
+    asked: dict[str, list[tuple[int, str]]] = {}
+    for span, top in zip(spans, root, strict=True):
+        if span.prompt_id is not None:
+            asked.setdefault(spans[top].trace_id, []).append((span.start_ns, span.prompt_id))
+    traces = {top: (spans[top].trace_id, "") for top in set(root)}
+    if not asked and len(traces) == 1:
+        return [1 if any(span.kind in ("agent", "llm") for span in spans) else None] * len(spans)
+    turns = [traces[top] for top in root]
+    if asked:
+        turns = [
+            (trace, _prompt(asked[trace], span.start_ns) if trace in asked else "")
+            for span, (trace, _) in zip(spans, turns, strict=True)
+        ]
+    starts: dict[tuple[str, str], int] = {}
+    telling: set[tuple[str, str]] = set()
+    for index, (span, turn) in enumerate(zip(spans, turns, strict=True)):  # in order of start
+        if span.kind in ("agent", "llm") and not (role[index] == "wrapper" and index in silent):
+            starts.setdefault(turn, span.start_ns)
+            if index not in silent:
+                telling.add(turn)
+    order = sorted(starts, key=lambda turn: (starts[turn], turn))
+    while len(order) > 1 and order[-1] not in telling:
+        order.pop()
+    numbers = {turn: number for number, turn in enumerate(order, 1)}
+    return [numbers.get(turn) for turn in turns]
+
+
+def _prompt(asked: Sequence[tuple[int, str]], at_ns: int) -> str:
+    """Return the prompt of the last span that names one, as of `at_ns`; before them that of the first."""
+    return asked[max(bisect_right(asked, at_ns, key=itemgetter(0)) - 1, 0)][1]

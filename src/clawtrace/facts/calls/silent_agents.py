@@ -1,0 +1,86 @@
+"""Agent spans that tell of no work: the caller's side of an agent that works elsewhere, and what else left nothing behind."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Sequence, Set
+
+from clawtrace.facts.spans.span import Span
+
+__all__ = ["silent_agents", "without_callers"]
+
+_NO_WORK = frozenset(("agent", "chain", "infra", "other"))
+
+
+def silent_agents(spans: Sequence[Span], agent: Sequence[int | None], role: Sequence[str | None]) -> Set[int]:
+    """Return the agent spans with no work below them, no content, no usage and no failure, where others have any of these.
+
+    Args:
+        spans: of the run.
+        agent: the activation that each span works for.
+        role: the role of each span.
+    """
+    telling: set[int] = set()
+    others = False
+    for index, span in enumerate(spans):
+        if span.kind in _NO_WORK and role[index] != "handoff" and not (span.kind == "agent" and _tells(span)):
+            continue
+        others = True
+        at: int | None = index if span.kind == "agent" else agent[index]
+        while at is not None and at not in telling:
+            telling.add(at)
+            at = agent[at]
+    found = (index for index, span in enumerate(spans) if span.kind == "agent" and span.emits is None)
+    return {index for index in found if index not in telling} if others else set()
+
+
+def _tells(span: Span) -> bool:
+    told = (
+        span.final_output, span.input_digest, span.output_digest, span.rollup_input_tokens, span.rollup_output_tokens,
+        span.cost_usd, span.error,
+    )  # fmt: skip
+    return any(value is not None for value in told)
+
+
+def without_callers(
+    spans: Sequence[Span], root: Sequence[int], role: list[str | None], silent: Set[int]
+) -> list[str | None]:
+    """Return the roles, `caller` as `wrapper` where an agent of its name works under another root in its time.
+
+    An instrumentation may write its own agents as calls, too: one that tells of work, or that no other tells of, is one.
+    """
+    if "caller" not in role:
+        return role
+    at_work: dict[str, _AtWork] = defaultdict(_AtWork)
+    for index, span in enumerate(spans):  # in order of start
+        if span.kind == "agent" and span.agent_name is not None and index not in silent:
+            at_work[span.agent_name].add(span, root[index])
+    found: list[str | None] = [None if part == "caller" else part for part in role]
+    for index in silent:
+        named = at_work.get(spans[index].agent_name or "")
+        if role[index] == "caller" and named is not None and named.elsewhere(spans[index], root[index]):
+            found[index] = "wrapper"
+    return found
+
+
+class _AtWork:
+    """When agents of one name were at work."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._latest: list[tuple[tuple[int, int], ...]] = []
+        """Of the agents so far the latest end and its root, and the latest under another root."""
+
+    def add(self, span: Span, root: int) -> None:
+        """Take in an agent; they come in order of start."""
+        ends = {at: last_ns for last_ns, at in (self._latest[-1] if self._latest else ())}
+        ends[root] = max(span.last_ns, ends.get(root, 0))
+        self._starts.append(span.start_ns)
+        self._latest.append(tuple(sorted(((last_ns, at) for at, last_ns in ends.items()), reverse=True)[:2]))
+
+    def elsewhere(self, span: Span, root: int) -> bool:
+        """Return whether one worked under another root in the time of a span."""
+        place = bisect_right(self._starts, span.last_ns)
+        latest = self._latest[place - 1] if place else ()
+        return any(at != root and last_ns >= span.start_ns for last_ns, at in latest)

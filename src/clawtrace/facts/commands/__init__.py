@@ -1,0 +1,1 @@
+"""Shell text split into the commands in it."""

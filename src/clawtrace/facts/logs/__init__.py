@@ -1,0 +1,1 @@
+"""Log records joined to spans, or standing in for them."""

@@ -1,0 +1,121 @@
+"""What rows are to each other beyond traces: a conversation is the work of an agent, which may have no span of its own."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+from clawtrace.dialects import Dialect
+from clawtrace.facts.logs.rows import Row, RunRows
+
+__all__ = ["adopt", "name_agents"]
+
+_NO_WORK = frozenset(("infra", "other"))
+
+
+def adopt(run: RunRows, dialects: Mapping[str, Dialect], new: int) -> tuple[list[Row], list[Row]]:
+    """Hang rows that nothing is above of below an agent of their conversation (the column `session_id`).
+
+    Below the agent whose id or name the row tells, else below the conversation's own agent, which is made where no span
+    stands for it. An agent that another conversation's tool call started hangs below that call.
+
+    Returns:
+        the agents that were made, numbered down from `new` (they are in the run), and the rows whose parent changed.
+    """
+    mains: dict[tuple[str, str], list[Row]] = {}
+    named: dict[tuple[str, str, str], list[Row]] = {}
+    known: dict[tuple[str, str], Row] = {}
+    starters: dict[tuple[str, str], Row] = {}
+    tops = []
+    for row in sorted(run.rows, key=lambda row: (row.start_ns, row.sid)):
+        main = dialects[row.dialect].file.main_agent
+        session, agent_id = row.column("session_id"), row.column("agent_id")
+        if main is None:
+            continue
+        if agent_id is not None and row.kind == "agent":
+            known.setdefault((row.dialect, agent_id), row)
+        elif agent_id is not None and row.kind == "tool" and row.column("agent_name") is not None:
+            starters.setdefault((row.dialect, agent_id), row)
+        if session is None:
+            continue
+        is_main = row.kind == "agent" and row.column("agent_name") in (None, main)
+        if is_main and row.parent is None:
+            mains.setdefault((row.dialect, session), []).append(row)
+        elif row.kind == "agent":
+            named.setdefault((row.dialect, session, row.column("agent_name") or ""), []).append(row)
+        if (
+            row.parent is None
+            and (row.above is None or row.record is not None)
+            and not is_main
+            and row.kind not in _NO_WORK
+        ):
+            tops.append((row, session, main))
+    own: dict[tuple[str, str], Row] = {}
+    for row, session, main in tops:
+        key = (row.dialect, session)
+        row.parent = _told(row, session, named, known) or own.get(key) or _latest(row, mains.get(key, ()))
+        if row.parent is None:
+            row.parent = own[key] = _agent(row, session, main, starters.get(key), new - len(own))
+            run.add(own[key], own[key].parent)
+        if row.parent is own.get(key):
+            row.parent.end_ns = max(row.parent.end_ns or 0, row.end_ns or row.start_ns)
+    made = list(own.values())
+    return made, [*made, *(row for row, _, _ in tops)]
+
+
+def _told(
+    row: Row, session: str, named: Mapping[tuple[str, str, str], Sequence[Row]], known: Mapping[tuple[str, str], Row]
+) -> Row | None:
+    """Return the agent whose id, or name, the row tells; never one below the row."""
+    if row.kind == "agent":
+        return None
+    agent_id, owner = row.column("agent_id"), row.column("owner_agent")
+    found = known.get((row.dialect, agent_id)) if agent_id is not None else None
+    if found is None and owner is not None:
+        found = _latest(row, named.get((row.dialect, session, owner), ()))
+    return None if found is None or _is_below(found, row) else found
+
+
+def _latest(row: Row, agents: Sequence[Row]) -> Row | None:
+    """Return the last of `agents`, which are in order of start, that started before the row; else the first."""
+    place = bisect_right(agents, row.start_ns, key=lambda agent: agent.start_ns)
+    return agents[max(place - 1, 0)] if agents else None
+
+
+def _is_below(row: Row | None, above: Row) -> bool:
+    seen: set[int] = set()
+    while row is not None and row.sid not in seen:
+        if row is above:
+            return True
+        seen.add(row.sid)
+        row = row.parent
+    return False
+
+
+def _agent(first: Row, session: str, main: str, starter: Row | None, sid: int) -> Row:
+    """Return the agent of a conversation whose earliest row without a parent is `first`."""
+    by_call = starter if starter is not None and not _is_below(starter, first) else None
+    name = main if by_call is None else by_call.column("agent_name")
+    columns = {"agent_name": name, "session_id": session}
+    return Row(
+        sid, first.dialect, "agent", False, (first.key[0], ""), None, first.start_ns, first.end_ns, columns, {}, parent=by_call
+    )  # fmt: skip
+
+
+def name_agents(run: RunRows, dialects: Mapping[str, Dialect]) -> list[Row]:
+    """Name the outermost agents that have no name, and the models of calls that tell none; return the rows that changed."""
+    changed = []
+    for row in run.rows:
+        words = dialects[row.dialect].file
+        above = None
+        if row.kind == "agent" and words.main_agent is not None and row.column("agent_name") is None:
+            if run.nearest("agent", row.parent) is None:
+                row.columns["agent_name"] = words.main_agent
+                changed.append(row)
+        elif row.kind == "llm" and words.model_of_agent:
+            above = run.nearest("agent", row.parent)
+        told = row.column("request_model") or row.column("response_model")
+        if above is not None and told is None and above.column("request_model") is not None:
+            row.columns["request_model"] = above.column("request_model")
+            changed.append(row)
+    return changed

@@ -1,0 +1,354 @@
+"""What stands beside spans: log records as rows and as facts of spans, and the agents of conversations.
+
+An agent's truth is often in its log events. A dialect's `events:` say what they tell; a record that belongs to a span
+fills the span's facts and is no row of its own, so nothing is counted twice (spec: span-model.md §5). Runs that have
+neither such records nor a dialect with `main_agent` pay for two look-ups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from clawtrace.dialects import Dialect
+from clawtrace.dialects.compile import Compiler, Seen
+from clawtrace.dialects.rules import COLUMN_TYPES, KindRule
+from clawtrace.dialects.schema import Detect, DialectFile, EventRule, JoinPair
+from clawtrace.facts.logs.conversations import adopt, name_agents
+from clawtrace.facts.logs.join import join_records, separate_attempts
+from clawtrace.facts.logs.rows import Record, Row, RunRows
+from clawtrace.store.question_side import QuestionSide
+
+__all__ = ["Completed", "complete_rows"]
+
+_ANY_LOGS = "SELECT 1 FROM otel_logs WHERE run_no IN (SELECT run_no FROM fact_runs) LIMIT 1"
+
+_ALWAYS = ("session_id", "agent_id", "agent_name", "owner_agent", "request_model", "response_model", "attempts")
+"""Columns that are asked of every row."""
+
+_FLAGS = ("failed", "tool_failed", "tool_blocked")
+
+_PAYLOADS = ("input_format", "input_payload", "output_format", "output_payload")
+
+
+class Completed(NamedTuple):
+    """What completing the rows of a batch found."""
+
+    parents: dict[int, int]
+    """Parents that no span names, by `sid`."""
+    lost: dict[int, dict[str, str]]
+    """Spans that log events name and that were not received, by run: their ids with the name of an event."""
+
+
+class _Readable(NamedTuple):
+    """The rules for one event, in the form of a dialect."""
+
+    name: str
+    file: DialectFile
+
+    @classmethod
+    def of(cls, dialect: Dialect, rule: EventRule) -> _Readable:
+        words = rule.model_dump(
+            include={
+                "roles", "columns", "errors", "tool_failed", "tool_blocked", "tool_unknown", "excludes_cache", "excludes_reasoning",
+                "messages",
+            },
+            by_alias=True,
+        )  # fmt: skip
+        file = dialect.file
+        return cls(
+            dialect.name,
+            DialectFile(
+                dialect=file.dialect, title=file.title, source=file.source, about=file.about,
+                detect=Detect(priority=0, any=[]), kind=[KindRule.model_validate({"is": rule.is_})], **words,
+            ),
+        )  # fmt: skip
+
+
+def complete_rows(
+    store: QuestionSide, dialects: Mapping[str, Dialect], at_hand: Sequence[str], sql: Callable[[str], str]
+) -> Completed:
+    """Complete ``fact_keys`` and ``fact_rows`` of the batch.
+
+    Args:
+        store: holds the batch.
+        dialects: by name, highest priority first.
+        at_hand: the dialects of the batch's spans.
+        sql: reads a file of this room's SQL.
+    """
+    told = any(dialects[name].file.main_agent or dialects[name].file.model_of_agent for name in at_hand)
+    rules = _load_records(store, dialects, sql) if store.script(_ANY_LOGS) else []
+    if not rules and not told:
+        return Completed({}, {})
+    return _Batch(store, dialects, rules, sql).complete()
+
+
+def _load_records(
+    store: QuestionSide, dialects: Mapping[str, Dialect], sql: Callable[[str], str]
+) -> list[tuple[str, EventRule]]:
+    """Make ``fact_log_raw`` and ``fact_log_rows``; return the event rules at work, by the number that the rows name."""
+    telling = [dialect for dialect in dialects.values() if dialect.file.events]
+    names = sorted({name for dialect in telling for rule in dialect.file.events for name in rule.log})
+    if not names:
+        return []
+    listed = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
+    store.script(sql("logs").format(names=listed, detection=Compiler().log_detection(telling)))
+    seen: dict[str, dict[str, set[str]]] = {}
+    for dialect, place, key in store.script(sql("logs_seen")):
+        seen.setdefault(dialect, {"name": set(), "span": set(), "resource": set()})[place].add(key)
+    rules: list[tuple[str, EventRule]] = []
+    parts = []
+    for name, found in sorted(seen.items()):
+        compiler = Compiler(seen=Seen(frozenset(found["span"]), frozenset(), frozenset(found["resource"])))
+        for rule in dialects[name].file.events:
+            if not found["name"] & set(rule.log):
+                continue
+            where = ", ".join("'" + name.replace("'", "''") + "'" for name in rule.log)
+            when = compiler.condition(rule.when) if rule.when is not None else "TRUE"
+            source = f'(SELECT * FROM fact_log_raw WHERE "SpanName" IN ({where}) AND {when})'
+            parts.append(
+                f"SELECT *, {len(rules)} AS rule FROM ({compiler.row_facts(_Readable.of(dialects[name], rule), source)})"
+            )
+            rules.append((name, rule))
+    if parts:
+        body = "\nUNION ALL\n".join(parts)
+        store.script(sql("row_facts").replace("fact_rows", "fact_log_rows").replace("{body}", body))
+    return rules
+
+
+class _Batch:
+    """The rows of a batch, completed run by run."""
+
+    def __init__(
+        self,
+        store: QuestionSide,
+        dialects: Mapping[str, Dialect],
+        rules: Sequence[tuple[str, EventRule]],
+        sql: Callable[[str], str],
+    ) -> None:
+        self._store = store
+        self._dialects = dialects
+        self._rules = rules
+        self._sql = sql
+        parts = [part for _, rule in rules for step in rule.join for part in step]
+        pairs = [part for part in parts if isinstance(part, JoinPair)]
+        self._columns = [name for name in COLUMN_TYPES if name in _ALWAYS or name in parts]
+        lasting = {rule.duration_ms for _, rule in rules if rule.duration_ms is not None}
+        self._keys = sorted({key for pair in pairs for key in (pair.log, pair.span or pair.log)} | lasting)
+
+    def complete(self) -> Completed:
+        """Complete the rows."""
+        records = self._records()
+        lost: dict[int, dict[str, str]] = {}
+        parents: dict[int, int] = {}
+        joined: list[tuple[int, Record, bool]] = []
+        made: list[Row] = []
+        agents: list[tuple[int, Row]] = []
+        changed: list[Row] = []
+        for run_no, run in self._runs(records):
+            of_run: list[Row] = []
+            if unknown := self._lost(run_no, run, records):
+                lost[run_no] = unknown
+            for number, (_, rule) in enumerate(self._rules):
+                if found := records.get((run_no, number)):
+                    of_run += join_records(run, rule, found, -1 - len(made) - len(agents) - len(of_run))
+            made += of_run
+            changed += separate_attempts(of_run)
+            here, moved = adopt(run, self._dialects, -1 - len(made) - len(agents))
+            run.settle()
+            agents += [(run_no, row) for row in here]
+            changed += name_agents(run, self._dialects)
+            parents.update((row.sid, row.parent.sid) for row in moved if row.parent is not None)
+            for row in run.rows:
+                joined += [(row.sid, record, True) for record in row.before]
+                joined += [(row.sid, record, False) for record in row.fills]
+        self._insert(made, agents)
+        self._fill(joined)
+        self._change(changed)
+        if not made and not agents:
+            return Completed(parents, lost)
+        numbers = dict(self._store.script(self._sql("renumber") + "SELECT old, sid FROM fact_numbers"))
+        return Completed({numbers[below]: numbers[above] for below, above in parents.items()}, lost)
+
+    def _lost(self, run_no: int, run: RunRows, records: Mapping[tuple[int, int], Sequence[Record]]) -> dict[str, str]:
+        """Return the ids of spans that events of a run name and that were not received, with the name of an event."""
+        found: dict[str, str] = {}
+        exported = {row.dialect for row in run.rows}
+        for number, (dialect, rule) in enumerate(self._rules):
+            if self._dialects[dialect].file.spans_apart and dialect not in exported:
+                continue
+            for record in records.get((run_no, number), ()):
+                if record.named is not None and run.received(record.named) is None:
+                    found.setdefault(record.named[1], rule.log[0])
+        return found
+
+    def _records(self) -> dict[tuple[int, int], list[Record]]:
+        """Return the records by run and rule."""
+        if not self._rules:
+            return {}
+        facts = ", ".join(f"f.{name}" for name in self._columns)
+        found: dict[tuple[int, int], list[Record]] = {}
+        for (
+            sid,
+            rule,
+            run_no,
+            dialect,
+            kind,
+            failed,
+            trace_id,
+            span_id,
+            at_ns,
+            attributes,
+            *values,
+        ) in self._store.script(
+            'SELECT l.sid, f.rule, l.run_no, l.dialect, f.kind, f.failed, l."TraceId", l."SpanId", l.at_ns,'
+            f" {self._attributes('l')}, {facts} FROM fact_log_rows AS f JOIN fact_log_raw AS l ON l.sid = f.sid ORDER BY l.sid"
+        ):
+            named = (trace_id, span_id) if span_id else None
+            record = Record(
+                sid, rule, run_no, dialect, kind, failed, named, trace_id, at_ns, dict(zip(self._columns, values, strict=True)),
+                dict(zip(self._keys, attributes, strict=True)),
+            )  # fmt: skip
+            found.setdefault((run_no, rule), []).append(record)
+        return found
+
+    def _runs(self, records: Mapping[tuple[int, int], Sequence[Record]]) -> Iterator[tuple[int, RunRows]]:
+        """Return the runs that have records, or spans of a dialect that says more than its spans; with their spans."""
+        with_records = {run_no for run_no, _ in records}
+        facts = ", ".join(f"f.{name}" for name in self._columns)
+        spans = self._store.script(
+            "SELECT k.run_no, k.sid, k.dialect, f.kind, f.failed, k.trace_id, k.span_id, k.parent_span_id, k.start_ns, k.end_ns,"
+            f" {self._attributes('t')}, {facts} FROM fact_keys AS k JOIN fact_rows AS f ON f.sid = k.sid"
+            " JOIN otel_traces AS t ON t.rowid = k.row_id WHERE t.run_no IN (SELECT run_no FROM fact_runs) ORDER BY k.sid"
+        )
+        rows: dict[int, list[Row]] = {run_no: [] for run_no in sorted(with_records)}
+        for run_no, of_run in groupby(spans, key=lambda span: span[0]):
+            rows[run_no] = [self._row(*span) for _, *span in of_run]
+        for run_no, of_run_rows in sorted(rows.items()):
+            told = (self._dialects[row.dialect].file for row in of_run_rows)
+            if run_no in with_records or any(words.main_agent or words.model_of_agent for words in told):
+                yield run_no, RunRows(of_run_rows)
+
+    def _row(
+        self,
+        sid: int,
+        dialect: str,
+        kind: str,
+        failed: bool,
+        trace_id: str,
+        span_id: str,
+        parent_span_id: str | None,
+        start_ns: int,
+        end_ns: int | None,
+        attributes: Sequence[str | None],
+        *values: Any,
+    ) -> Row:
+        return Row(
+            sid, dialect, kind, failed, (trace_id, span_id), None if parent_span_id is None else (trace_id, parent_span_id),
+            start_ns, end_ns, dict(zip(self._columns, values, strict=True)), dict(zip(self._keys, attributes, strict=True)),
+        )  # fmt: skip
+
+    def _attributes(self, table: str) -> str:
+        """Return SQL for the list of the attributes that joins read."""
+        quoted = ("'" + key.replace("'", "''") + "'" for key in self._keys)
+        texts = ", ".join(f"nullif({table}.\"SpanAttributes\"[{key}], '')" for key in quoted)
+        return f"[{texts}]::VARCHAR[]"
+
+    def _insert(self, made: Sequence[Row], agents: Sequence[tuple[int, Row]]) -> None:
+        """Add the rows that are new."""
+        if made:
+            records = [row.record for row in made if row.record is not None]
+            self._store.load(
+                "fact_log_new",
+                {
+                    "sid": ("bigint", [row.sid for row in made]),
+                    "record": ("bigint", [record.sid for record in records]),
+                    "rule": ("bigint", [record.rule for record in records]),
+                    "received": ("boolean", [row.parent is not None and row.above == row.parent.key for row in made]),
+                    "start_ns": ("bigint", [row.start_ns for row in made]),
+                },
+            )
+            self._store.script(self._sql("log_rows"))
+        if agents:
+            self._store.load(
+                "fact_new_agents",
+                {
+                    "sid": ("bigint", [row.sid for _, row in agents]),
+                    "run_no": ("bigint", [run_no for run_no, _ in agents]),
+                    "trace_id": ("text", [row.key[0] for _, row in agents]),
+                    "dialect": ("text", [row.dialect for _, row in agents]),
+                    "session_id": ("text", [row.columns["session_id"] for _, row in agents]),
+                    "agent_name": ("text", [row.columns["agent_name"] for _, row in agents]),
+                    "start_ns": ("bigint", [row.start_ns for _, row in agents]),
+                    "end_ns": ("bigint", [row.end_ns for _, row in agents]),
+                },
+            )
+            self._store.script(self._sql("conversation_agents"))
+
+    def _fill(self, joined: Sequence[tuple[int, Record, bool]]) -> None:
+        """Let rows take what the records that were joined to them tell."""
+        if not joined:
+            return
+        self._store.load(
+            "fact_log_joined",
+            {
+                "sid": ("bigint", [sid for sid, _, _ in joined]),
+                "record": ("bigint", [record.sid for _, record, _ in joined]),
+                "rule": ("bigint", [record.rule for _, record, _ in joined]),
+                "before": ("boolean", [before for _, _, before in joined]),
+                "gather": ("boolean", [self._rules[record.rule][1].gather for _, record, _ in joined]),
+                "nth": ("bigint", list(range(len(joined)))),
+            },
+        )
+        at_work = {record.rule for _, record, _ in joined}
+        rules = [rule for number, (_, rule) in enumerate(self._rules) if number in at_work]
+        names = {name for rule in rules for name in rule.columns} - {"total_tokens"}
+        names |= {"error_message", "error_type"} if any(rule.errors for rule in rules) else set()
+        names |= set(_PAYLOADS) if any(rule.messages for rule in rules) else set()
+        first = [
+            f"{_first_told(name, before)} AS {side}_{name}"
+            for name in sorted(names)
+            for side, before in (("b", True), ("f", False))
+        ]
+        taken = [f"{name} = coalesce(x.b_{name}, fact_rows.{name}, x.f_{name})" for name in sorted(names)]
+        flags = [f"{name} = fact_rows.{name} OR x.{name}" for name in _FLAGS]
+        flags.append("tool_unknown = fact_rows.tool_unknown AND x.tool_unknown")
+        self._store.script(
+            f"CREATE OR REPLACE TEMP TABLE fact_filled AS SELECT j.sid AS sid, {', '.join(first)}{',' if first else ''}"
+            f" {', '.join(f'bool_or(f.{name}) AS {name}' for name in _FLAGS)}, bool_and(f.tool_unknown) AS tool_unknown"
+            " FROM fact_log_joined AS j JOIN fact_log_rows AS f ON f.sid = j.record AND f.rule = j.rule GROUP BY j.sid;"
+            f"UPDATE fact_rows SET {', '.join([*taken, *flags])} FROM fact_filled AS x WHERE fact_rows.sid = x.sid;"
+            "UPDATE fact_rows SET error = CASE WHEN failed OR (kind = 'tool' AND tool_failed)"
+            " THEN coalesce(error_message, error_type, 'error') END WHERE sid IN (SELECT sid FROM fact_filled)"
+        )
+
+    def _change(self, changed: Sequence[Row]) -> None:
+        """Write the names, models and attempts that were found."""
+        if not changed:
+            return
+        self._store.load(
+            "fact_found",
+            {
+                "sid": ("bigint", [row.sid for row in changed]),
+                "agent_name": ("text", [row.columns.get("agent_name") for row in changed]),
+                "request_model": ("text", [row.columns.get("request_model") for row in changed]),
+                "attempts": ("bigint", [row.columns.get("attempts") for row in changed]),
+            },
+        )
+        self._store.script(
+            "UPDATE fact_rows SET agent_name = coalesce(fact_rows.agent_name, x.agent_name),"
+            " request_model = coalesce(fact_rows.request_model, x.request_model),"
+            " attempts = coalesce(x.attempts, fact_rows.attempts) FROM fact_found AS x WHERE fact_rows.sid = x.sid"
+        )
+
+
+def _first_told(name: str, before: bool) -> str:
+    """Return SQL for what the first record tells of a column; messages that are a record each are put together."""
+    side = "j.before" if before else "NOT j.before"
+    if name not in _PAYLOADS:
+        return f"arg_min(f.{name}, j.nth) FILTER ({side} AND f.{name} IS NOT NULL)"
+    one = f"arg_min(f.{name}, j.nth) FILTER ({side} AND NOT j.gather AND f.{name} IS NOT NULL)"
+    if name.endswith("_format"):
+        return f"coalesce({one}, max(f.{name}) FILTER ({side} AND j.gather))"
+    return f"coalesce({one}, '[' || string_agg(f.{name}, ',' ORDER BY j.nth) FILTER ({side} AND j.gather) || ']')"

@@ -1,0 +1,245 @@
+"""How raw rows become facts: row facts are SQL over all spans of a batch, run facts Python, run by run (ADR 006)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cache, cached_property, lru_cache
+from importlib import resources
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from clawtrace.dialects import Dialect
+from clawtrace.dialects._parsed import read_yaml
+from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler, Seen
+from clawtrace.dialects.messages import Part, parse_messages
+from clawtrace.dialects.rules import COLUMN_TYPES
+from clawtrace.facts.calls.cached_input import with_cached_input
+from clawtrace.facts.calls.layers import with_layers
+from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.logs.records import Completed, complete_rows
+from clawtrace.facts.runs.run_facts import RunFacts
+from clawtrace.facts.spans.shared_parts import SharedParts
+from clawtrace.facts.spans.span import Span
+from clawtrace.facts.spans.span_rows import read_spans, take_payloads
+from clawtrace.facts.tools.tool_calls import ExecutionWords
+from clawtrace.model.model_names import bare_model_name
+from clawtrace.store.question_side import QuestionSide
+
+if TYPE_CHECKING:
+    from clawtrace.dialects.rules import LayerRule, ShellRule
+    from clawtrace.facts.calls.llm_calls import LlmCall
+    from clawtrace.pricing import Pricing
+
+__all__ = ["Normaliser", "Rows", "read_sql"]
+
+_DAY_NS = 86_400_000_000_000
+
+_KNOWN_TOOLS = 1_000
+"""Tools of which it is kept whether they are shells: more than a batch has."""
+
+_TWICE = """
+SELECT 1 FROM otel_traces WHERE run_no IN (SELECT run_no FROM fact_runs)
+GROUP BY run_no, "TraceId", "SpanId" HAVING count(*) > 1 LIMIT 1
+"""
+"""Whether any span of the batch arrived twice: to find that out takes a seventh of the time of ruling it out."""
+
+_ONCE = """
+QUALIFY row_number() OVER (
+    PARTITION BY run_no, trace_id, span_id ORDER BY CASE WHEN end_ns IS NULL THEN 1 ELSE 0 END, arrival_ns, row_id
+) = 1
+"""
+
+_VERSION = "14"
+"""Raised when the same raw rows give other facts for a reason outside of the dialect files."""
+
+
+@cache
+def read_sql(name: str) -> str:
+    """Return a file of this room's SQL."""
+    return (resources.files("clawtrace.facts") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+class Rows(NamedTuple):
+    """The row facts of a batch, which the temporary ``fact_*`` relations of a side hold."""
+
+    side: QuestionSide
+    run_ids: Mapping[int, str]
+    """By run number."""
+    completed: Completed
+    spans: int
+    """How many there are, those that were made of log records left out."""
+
+
+class Normaliser:
+    """Computes the facts of batches of runs; several threads may use it at once, each with a question side of its own.
+
+    Args:
+        dialects: highest priority first.
+        pricing: prices of the project; None leaves the genai-prices tables.
+        parent_not_exported: the project's own globs of span names whose parent is never exported.
+    """
+
+    def __init__(
+        self, dialects: Sequence[Dialect], pricing: Pricing | None, parent_not_exported: Sequence[str]
+    ) -> None:
+        self.dialects = {dialect.name: dialect for dialect in dialects}
+        """By name, highest priority first."""
+        self.parent_not_exported = tuple(parent_not_exported)
+        self.shells = lru_cache(_KNOWN_TOOLS)(self._rules_of_shell)
+        """Returns the rules for a tool that is a shell, by the names of the dialect and the tool; none for others."""
+        self.executions = lru_cache(_KNOWN_TOOLS)(self._executions_of)
+        """Returns what is known of the spans of executions, by the names of a dialect and a scope."""
+        self._pricing = pricing
+        self._providers = read_yaml((Path(__file__).parents[1] / "dialects" / "provider_names.yaml").read_bytes())
+
+    @cached_property
+    def digest(self) -> str:
+        """What the facts depend on besides the raw rows: code version, dialects, prices, the project's exemptions."""
+        digest = hashlib.sha256(_VERSION.encode())
+        for name in sorted(self.dialects):
+            digest.update(self.dialects[name].digest.encode())
+        digest.update(repr(self._pricing).encode())
+        digest.update(repr(self.parent_not_exported).encode())
+        return digest.hexdigest()[:16]
+
+    def rows(self, side: QuestionSide, run_ids: Mapping[int, str]) -> Rows:
+        """Make the row facts of the runs: DuckDB's part, for which other threads need not wait.
+
+        Args:
+            side: holds the raw rows, and from here on the batch in temporary ``fact_*`` relations.
+            run_ids: by run number.
+        """
+        names = self._providers
+        side.load("provider_names", {"alias": ("text", list(names)), "name": ("text", list(names.values()))})
+        side.load("fact_runs", {"run_no": ("bigint", list(run_ids)), "run_id": ("text", list(run_ids.values()))})
+        seen = self._seen(side)
+        detection = Compiler(seen=seen).detection(self.dialects.values())
+        side.script(read_sql("keys").format(detection=detection, once=_ONCE if side.script(_TWICE) else ""))
+        counts = dict(side.script("SELECT dialect, count(*) FROM fact_keys GROUP BY dialect ORDER BY dialect"))
+        self._row_facts(side, seen, counts)
+        return Rows(side, run_ids, complete_rows(side, self.dialects, list(counts), read_sql), sum(counts.values()))
+
+    def facts(self, rows: Rows) -> list[RunFacts]:
+        """Return the facts of those runs of the batch that have spans: Python's part."""
+        lost = rows.completed.lost
+        facts = [
+            RunFacts(rows.run_ids[run.run_no], run, self.executions, lost.get(run.run_no)) for run in self._runs(rows)
+        ]
+        self._price([call for run in facts for call in run.models])
+        for run in facts:
+            run.sum_up(self.records)
+        return facts
+
+    def _seen(self, side: QuestionSide) -> Seen:
+        keys: set[str] = set()
+        events: set[str] = set()
+        resource_keys: set[str] = set()
+        scopes: set[str] = set()
+        services: set[str] = set()
+        for of_span, of_events, of_resource, scope, service in side.script(read_sql("seen")):
+            keys.update(of_span)
+            events.update(of_events)
+            resource_keys.update(of_resource)
+            scopes.add(scope)
+            services.add(service)
+        return Seen(*map(frozenset, (keys, events, resource_keys, scopes, services)))
+
+    def _row_facts(self, side: QuestionSide, seen: Seen, dialects: Iterable[str]) -> None:
+        """Make ``fact_rows`` of a batch that has spans of these dialects."""
+        parts = [Compiler(seen=seen).row_facts(self.dialects[name], "fact_raw") for name in dialects]
+        body = "\nUNION ALL\n".join(parts) or _no_row_facts()
+        side.script(read_sql("row_facts").replace("{body}", body))
+
+    def _runs(self, rows: Rows) -> Iterator[RunSpans]:
+        """Return the runs of the batch that have spans, with their messages: every distinct payload is read once."""
+        read: dict[tuple[str, str, bytes], Sequence[Part]] = {}
+        shared = SharedParts()
+        parents = rows.completed.parents
+        spans = read_spans(rows.side, rows.spans)
+        payloads = take_payloads(rows.side)
+        payload = next(payloads, None)
+        for _, of_run in groupby(spans, key=attrgetter("run_no")):
+            run: Sequence[Span] = list(of_run)
+            if parents:
+                run = [span._replace(parent_sid=parents.get(span.sid, span.parent_sid)) for span in run]
+            run = with_cached_input(with_layers(run, self._layers))
+            messages: dict[tuple[int, str], Sequence[Part]] = {}
+            while payload is not None and payload.sid <= run[-1].sid:
+                key = (payload.form, payload.direction, _digest(payload.text))
+                if key not in read:
+                    read[key] = shared.of(parse_messages(payload.form, payload.text, payload.direction))
+                messages[payload.sid, payload.direction] = read[key]
+                payload = next(payloads, None)
+            yield RunSpans.of(run, messages)
+
+    def _price(self, calls: Sequence[LlmCall]) -> None:
+        """Set the model name, the cost and its source of each call; equal calls of one day are priced once."""
+        bare: dict[str, str] = {}
+        asked: dict[tuple[Any, ...], list[LlmCall]] = {}
+        for call in calls:
+            model = call.named_model
+            if model is not None:
+                if model not in bare:
+                    bare[model] = bare_model_name(model)
+                call.model = bare[model]
+            if call.recorded_cost_usd is not None:
+                call.cost_low_usd = call.cost_usd = call.recorded_cost_usd
+                call.cost_source = "recorded"
+            if model is not None and call.has_usage:
+                key = (
+                    call.provider, model, call.input_tokens, call.output_tokens, call.cache_read_tokens,
+                    call.cache_write_tokens, call.reasoning_tokens, call.start_ns // _DAY_NS * _DAY_NS,
+                )  # fmt: skip
+                asked.setdefault(key, []).append(call)
+        if not asked:
+            return
+        from clawtrace.pricing import ModelCall, Pricing
+
+        pricing = self._pricing or Pricing()
+        for key, of_price in asked.items():
+            price = pricing.price_call(*key)
+            low, high = (None, None) if price.usd is None else pricing.bounds(ModelCall._make(key), price.usd)
+            for call in of_price:
+                call.estimated_cost_usd = price.usd
+                if call.recorded_cost_usd is None:
+                    call.cost_usd, call.cost_source, call.cost_low_usd = high, price.source, low
+
+    def _layers(self, dialect: str) -> Sequence[LayerRule]:
+        return self.dialects[dialect].file.layers
+
+    def _executions_of(self, dialect: str, scope: str) -> ExecutionWords:
+        """Return what a dialect says of the spans of executions under a scope (`DialectFile.executions`)."""
+        file = self.dialects[dialect].file
+        rules = (rule for rule in file.executions if any(fnmatchcase(scope, glob) for glob in rule.scopes))
+        return ExecutionWords(next((rule.is_ for rule in rules), None), tuple(file.refusals))
+
+    def _rules_of_shell(self, dialect: str, tool: str) -> Sequence[ShellRule]:
+        rules = self.dialects[dialect].file.shell
+        return [rule for rule in rules if any(fnmatchcase(tool, glob) for glob in rule.tools)]
+
+    def records(self, span: Span, fact: str) -> bool | str:
+        """Return whether the instrumentation that wrote a span records a fact (`Dialect.records`)."""
+        dialect = self.dialects[span.dialect]
+        return dialect.records(fact) if span.source == "otlp" or fact not in dialect.file.unlogged else False
+
+
+def _digest(payload: str) -> bytes:
+    return hashlib.blake2b(payload.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _no_row_facts() -> str:
+    """Return a SELECT without rows that has the columns of row facts: a batch of runs without any span."""
+    types = {"integer": "BIGINT", "decimal": "DOUBLE"}
+    flags = {
+        "failed", "tool_failed", "tool_blocked", "tool_unknown", "excludes_cache", "excludes_reasoning", "sdk", "order_in_run",
+        "agents_side_by_side", "rollup_cumulative", "rollup_own",
+    }  # fmt: skip
+    columns = ", ".join(
+        f"NULL::{'BOOLEAN' if name in flags else types.get(COLUMN_TYPES.get(name, 'text'), 'VARCHAR')} AS {name}"
+        for name in ROW_FACT_COLUMNS
+    )
+    return f"SELECT NULL::BIGINT AS sid, {columns} WHERE FALSE"

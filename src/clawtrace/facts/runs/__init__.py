@@ -1,0 +1,1 @@
+"""Facts of a whole run: agents, failures, totals, completeness."""

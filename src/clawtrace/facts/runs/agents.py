@@ -1,0 +1,189 @@
+"""Agent activations of a run and who delegated to whom (spec: span-model.md §4)."""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from clawtrace.facts.calls.callers import Callers
+from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.spans.in_order import InOrder
+
+__all__ = ["Activation", "activations"]
+
+_LAST = sys.maxsize
+"""Behind the index of every span."""
+
+_NO_ACTIVATIONS = frozenset(("wrapper", "accounting"))
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Activation:
+    """One row of the relation `agents`."""
+
+    index: int
+    """Its span."""
+    number: int
+    parent: int | None
+    """Number of the activation that it works for."""
+    via: Literal["root", "nesting", "tool", "handoff", "spawn"]
+    seen: bool = True
+    """False: its span is the handoff's or the spawning tool's own; whom that started is not known."""
+
+
+def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Activation]:
+    """Return the activations of a run, in order of start. A named source (a handoff) goes before nesting.
+
+    Args:
+        run: the spans.
+        requested: who handed to whom where only a request tells of it (`ToolCalls.handed`).
+    """
+    found = [index for index in run.standing_for("agent") if run.role[index] not in _NO_ACTIVATIONS]
+    found.sort(key=lambda index: (run.spans[index].start_ns, run.enter[index]))
+    numbers = {index: number for number, index in enumerate(found, 1)}
+    handed, lost = _handed(run, found)
+    handed = {index: giver for index, giver in requested.items() if giver is not None} | handed
+    spawned, unseen = _spawned(run, found)
+    calling = Callers(run)
+    rows = []
+    for index in found:
+        span, above, source = run.spans[index], run.agent[index], handed.get(index)
+        if index in spawned:
+            by = run.agent[spawned[index]]
+            rows.append(Activation(index, numbers[index], None if by is None else numbers.get(by), "spawn"))
+            continue
+        from_whom = above if source is None else source
+        callers = calling.of(index) if from_whom is None and span.agents_side_by_side else set()
+        # Tools of several agents at once: it was called, and nothing tells by whom.
+        if len(callers) == 1:
+            (from_whom,) = callers
+        parent = None if from_whom is None else numbers.get(from_whom)
+        via: Literal["root", "nesting", "tool", "handoff"]
+        if source is not None and source != above:
+            via = "handoff"
+        elif callers:
+            via = "tool"
+        elif parent is None:
+            via = "root"
+        else:
+            via = "nesting" if run.tool[index] is None and span.emits is None else "tool"
+        rows.append(Activation(index, numbers[index], parent, via))
+    for handoff, giver in lost.items():
+        rows.append(Activation(handoff, len(rows) + 1, numbers[giver], "handoff", seen=False))
+    for tool in unseen:
+        by = run.agent[tool]
+        rows.append(Activation(tool, len(rows) + 1, None if by is None else numbers.get(by), "spawn", seen=False))
+    return rows
+
+
+def _spawned(run: RunSpans, found: list[int]) -> tuple[dict[int, int], list[int]]:
+    """Return by activation the tool call that started its session, and the calls whose sessions cannot be told.
+
+    A session is a trace of its own: the next one after the call whose agent has the name that the call tells.
+    """
+    spans = run.spans
+    tops = [index for index in found if run.agent[index] is None]
+    named: dict[str | None, list[tuple[int, int, int]]] = defaultdict(list)
+    for place, index in enumerate(tops):
+        named[spans[index].agent_name].append((spans[index].start_ns, place, index))
+    named.pop(None, None)
+    waiting = {name: InOrder(entries) for name, entries in named.items()}
+    spawned: dict[int, int] = {}
+    unseen = []
+    for tool in run.emitting:
+        span = spans[tool]
+        if span.emits != "session" or span.kind != "tool" or span.error is not None:
+            continue
+        of_name = waiting.get(span.agent_name)
+        at = None if of_name is None else of_name.first_from((span.start_ns,), spawned)
+        while of_name is not None and at is not None and spans[at[-1]].trace_id == span.trace_id:
+            at = of_name.first_from((at[0], at[1] + 1), spawned)
+        if at is None:
+            unseen.append(tool)
+        else:
+            spawned[at[-1]] = tool
+    return spawned, unseen
+
+
+def _handed(run: RunSpans, found: list[int]) -> tuple[dict[int, int], dict[int, int]]:
+    """Return who handed to whom, and who handed to somebody unknown.
+
+    The first are activations by the activation that somebody is named to have handed to, the latest before it; the second
+    activations by the handoff span that names no target, and that nothing followed.
+    """
+    spans = run.spans
+    handoffs = [index for index, role in enumerate(run.role) if role == "handoff"]
+    named = [index for index in found if spans[index].parent_agent is not None]
+    if not handoffs and not named:
+        return {}, {}
+    sought = _Sought(run, found)
+    sources: dict[int, list[int]] = {}
+    lost: dict[int, int] = {}
+    for index in named:
+        span = spans[index]
+        giver = sought.latest((span.trace_id, span.parent_agent), span.start_ns, index)
+        if giver is not None:  # the target names its source
+            sources.setdefault(index, []).append(giver)
+    for handoff in handoffs:
+        span = spans[handoff]
+        key = ("", span.handoff_from) if span.handoff_from is not None else run.agent[handoff]
+        giver = sought.latest(key, span.start_ns)
+        target = sought.target(handoff, giver)
+        if target is not None:
+            giver = sought.latest(key, span.start_ns, target)
+            if giver is not None:
+                sources.setdefault(target, []).append(giver)
+        elif giver is not None and span.handoff_to is None and not span.failed:
+            lost[handoff] = giver
+    latest = {index: max((spans[one].start_ns, one) for one in others)[1] for index, others in sources.items()}
+    return latest, lost
+
+
+class _Sought:
+    """The activations of a run by what handoffs tell of them."""
+
+    def __init__(self, run: RunSpans, found: list[int]) -> None:
+        self._run = run
+        self._before: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
+        """By name, by trace and name, and each by itself: their starts and themselves, in order."""
+        self._after: dict[Hashable, list[tuple[int, int, int]]] = defaultdict(list)
+        """By name and by what they hang below: their starts, their places in `found` and themselves, in order."""
+        for place, index in enumerate(found):
+            span = run.spans[index]
+            for key in (index, ("", span.agent_name), (span.trace_id, span.agent_name)):
+                self._before[key].append((span.start_ns, index))
+            for home in (("", span.agent_name), (run.agent[index], run.tool[index])):
+                self._after[home].append((span.start_ns, place, index))
+        for entries in self._before.values():
+            entries.sort()
+
+    def latest(self, key: Hashable, until_ns: int, besides: int | None = None) -> int | None:
+        """Return the latest activation of a key that started by then, without the one `besides`."""
+        entries = self._before.get(key, ())
+        for place in range(bisect_right(entries, (until_ns, _LAST)) - 1, -1, -1):
+            if entries[place][1] != besides:
+                return entries[place][1]
+        return None
+
+    def target(self, handoff: int, giver: int | None) -> int | None:
+        """Return the activation that a handoff span started: of the name that it states, else the next one where order tells."""
+        run, span = self._run, self._run.spans[handoff]
+        if span.handoff_to is not None:
+            first = self._next(("", span.handoff_to), span.start_ns, None)
+        elif not span.order_in_run or giver is None:
+            return None
+        else:
+            beside, below = (run.agent[giver], run.tool[giver]), (giver, None)
+            nexts = [self._next(home, span.start_ns, giver) for home in (beside, below)]
+            first = min((one for one in nexts if one is not None), default=None)
+        return None if first is None else first[-1]
+
+    def _next(self, key: Hashable, since_ns: int, besides: int | None) -> tuple[int, int, int] | None:
+        entries = self._after.get(key, ())
+        place = bisect_left(entries, (since_ns,))
+        return next((one for one in islice(entries, place, place + 2) if one[-1] != besides), None)

@@ -1,0 +1,344 @@
+"""Whether a closed run's trace is whole, and why not (spec: span-model.md §3).
+
+A run is complete when no reason against it is known. Each reason has a code, a sentence and its spans; the
+sentence for a missing parent prints the very line that would exempt it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from clawtrace.dialects import Dialect
+from clawtrace.facts.calls.llm_calls import LlmCall
+from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.runs.final_output import final_output
+from clawtrace.facts.runs.run_facts import RunFacts
+from clawtrace.facts.runs.sent_turns import SentTurns, already_runs
+from clawtrace.facts.spans.span import REMOTE_PARENT, Span
+from clawtrace.facts.tools.tool_calls import ToolCalls
+from clawtrace.model.run import CARRIED, ClosedBy, IncompleteReason, RunRecord
+from clawtrace.store.question_side import QuestionSide
+from clawtrace.store.records import read_record
+
+__all__ = ["ClosingSigns", "Completeness"]
+
+_SHOWN = 5
+"""Spans named in a reason; the count is always whole."""
+
+_SAMPLED = re.compile(r"(?:^|,)[ \t]*ot=(?:[^,]*;)?(?:th:0*[1-9a-fA-F]|p:[1-9])")
+"""A W3C tracestate that says that others were not sampled."""
+
+_COUNTERS = """
+SELECT r.run_id, sum(c.rejected), sum(c.refused), string_agg(DISTINCT nullif(c.reason, ''), '; ')
+FROM receipts AS c
+JOIN fact_runs AS r ON r.run_no = c.run_no
+GROUP BY r.run_id
+HAVING sum(c.rejected) + sum(c.refused) > 0
+"""
+
+_RECORDS = """
+SELECT r.run_id, c.record
+FROM fact_runs AS r
+LEFT JOIN run_records AS c ON c.run_id = r.run_id
+ORDER BY r.run_no
+"""
+
+_CONFLICTS = "SELECT r.run_id, c.message FROM run_conflicts AS c JOIN fact_runs AS r ON r.run_no = c.run_no"
+
+_EXPORTERS = f"""
+SELECT count(DISTINCT t."ResourceAttributes") FROM otel_traces AS t JOIN fact_runs AS r ON r.run_no = t.run_no
+WHERE t.run_rule NOT IN ({", ".join(map(repr, sorted(CARRIED)))})
+"""
+"""How many processes of an agent that already ran have exported spans of the run, as their resources tell."""
+
+
+class ClosingSigns(NamedTuple):
+    """What the spans of a run say of whether more is to come."""
+
+    already_runs: bool = False
+    """They came from an agent that ran before the run's command did."""
+    worked: bool = False
+    """There is work of an agent among them: activations, calls of models or tools."""
+    whole: bool = False
+    """The agent already ran, every turn's entry span is here, and nothing is known to be missing. Of an agent that is several
+    processes this is never said: each has an exporter of its own, and what one sent tells nothing of the others."""
+    settle_ms: int = 0
+    """The least silence that the instrumentation asks for; 0 where it asks for none."""
+    lacking: tuple[str, ...] = ()
+    """What is known to be missing, one sentence each."""
+
+
+class Completeness:
+    """Makes the rows of the relation `runs`: how each run of a batch was closed, and the reasons against its completeness.
+
+    Args:
+        store: holds ``fact_runs``, the runs of the batch.
+        dialects: by name.
+        project_globs: names of spans whose parent is never exported, as the project says.
+    """
+
+    def __init__(self, store: QuestionSide, dialects: Mapping[str, Dialect], project_globs: Sequence[str]) -> None:
+        self._store = store
+        self._records = {
+            run_id: read_record(text) if text else RunRecord(run_id, run_id) for run_id, text in store.script(_RECORDS)
+        }
+        self._counters: dict[str, list[IncompleteReason]] = {}
+        for run_id, rejected, refused, why in store.script(_COUNTERS):
+            for code, count in (("rejected", rejected), ("refused", refused)):
+                if count:
+                    reason = IncompleteReason(code, f"the receiver {code} {count} of its items ({why}).")
+                    self._counters.setdefault(run_id, []).append(reason)
+        self._conflicts: dict[str, list[str]] = {}
+        for run_id, message in store.script(_CONFLICTS):
+            self._conflicts.setdefault(run_id, []).append(message)
+        self._dialects = dialects
+        self._project_globs = project_globs
+
+    def row(self, run_id: str, facts: RunFacts | None) -> dict[str, Any]:
+        """Return the run's row of the relation `runs`; `facts` is None where no span was received."""
+        record = self._records[run_id]
+        reasons = [] if facts is None else self._from_spans(facts, record)
+        reasons += self._counters.get(run_id, [])
+        reasons += _from_record(record)
+        closed = record.closed_by is not None
+        # Without any span, and without a reason, there is no trace that could be called whole or not.
+        whole = None if facts is None and not reasons else not reasons
+        answer = None if facts is None else final_output(facts.spans, facts.models)
+        times = {} if facts is None else facts.totals
+        return {
+            "run_id": run_id,
+            "case_id": record.case_id,
+            "model_id": record.model_id,
+            "repetition": record.repetition,
+            "closed_by": record.closed_by.value if record.closed_by else None,
+            "complete": whole if closed else None,
+            "incomplete_because": json.dumps([reason._asdict() for reason in reasons]) if closed else None,
+            "started_ns": times.get("first_start_ns") if record.started_ns is None else record.started_ns,
+            "ended_ns": times.get("last_end_ns") if record.ended_ns is None else record.ended_ns,
+            "agent_exit_code": record.agent_exit_code,
+            "run_status": record.run_status,
+            "final_output": answer or record.final_output,
+            "workspace": record.workspace,
+        }
+
+    def signs(self, facts: RunFacts | None, record: RunRecord) -> ClosingSigns:
+        """Return what the spans of a run that is not closed yet say of its end; `record` says what was sent."""
+        if facts is None:
+            return ClosingSigns()
+        run = facts.spans
+        delays = [self._dialects[name].file.settle_ms or 0 for name in {span.dialect for span in run.spans}]
+        runs = already_runs(run, record)
+        reasons = self._from_spans(facts, record) + self._counters.get(facts.run_id, [])
+        return ClosingSigns(
+            already_runs=runs,
+            worked=any(span.kind in ("agent", "llm", "tool") for span in run.spans),
+            whole=runs and not reasons and self._exporters() == 1 and SentTurns(run, record).are_here(),
+            settle_ms=max(delays),
+            lacking=tuple(reason.message for reason in reasons),
+        )
+
+    def _exporters(self) -> int:
+        ((count,),) = self._store.script(_EXPORTERS)
+        return int(count)
+
+    def diagnostics(self, run_id: str, facts: RunFacts | None) -> list[str]:
+        """Return what else there is to say of a run, one sentence each."""
+        said: list[str] = []
+        if facts is not None:
+            run = facts.spans
+            cut = sum(run.cut)
+            if cut:
+                said.append(f"{_spans(cut)} named a parent below itself; the reference was cut.")
+            if run.doubtful:
+                said.append(
+                    "two instrumentations recorded model calls that may be one call or two: they are shown as one, and what "
+                    "they sum up to is unknown. Switch one of the two off."
+                )
+            unclear = sum(call.outcome is None for call in facts.tools.calls)
+            if unclear:
+                said.append(
+                    f"{unclear} tool {'call was' if unclear == 1 else 'calls were'} asked for and answered, and nothing says whether "
+                    "a tool was executed: write a span for each execution (`gen_ai.operation.name` = `execute_tool`), or say in "
+                    "the dialect whether the instrumentation does (`executions`, `refusals`)."
+                )
+            unread = Counter([span.unread for span in run.spans if span.unread is not None])
+            for names, count in sorted(unread.items()):
+                said.append(f"{_spans(count)} recorded {names} as what is no such number; it counts as unknown.")
+            said += _contradicted(facts)
+            if facts.unsplit_commands:
+                said.append(
+                    f"{facts.unsplit_commands} of the commands could not be split into simple ones: they are too long or "
+                    "no POSIX shell text."
+                )
+        said += self._conflicts.get(run_id, [])
+        said += self._records[run_id].notes
+        if self._project_globs and facts is not None:
+            said.append(f"missing parents are exempted by this project for: {', '.join(self._project_globs)}.")
+        return said
+
+    def _from_spans(self, facts: RunFacts, record: RunRecord) -> list[IncompleteReason]:
+        run = facts.spans
+        spans = run.spans
+        asked = _unanswered(run, facts.models, facts.tools)
+        found = [
+            self._missing_parents(run, record),
+            _lost(facts.lost, record),
+            _reason("open_span", "{n} never ended: {names}.", [span for span in spans if span.end_ns is None]),
+            _reason(
+                "dropped",
+                "{n} lost attributes, events or links before export (SDK limits): {names}.",
+                [span for span in spans if span.dropped],
+            ),
+            _reason(
+                "sampled",
+                "{n} were sampled: others of the run were not exported ({names}).",
+                [span for span in spans if span.trace_state and _SAMPLED.search(span.trace_state)],
+            ),
+            _reason(
+                "unanswered_tool_call",
+                "the last model call asked for a tool, and nothing that followed it was received ({names}).",
+                [spans[call.index] for call in asked],
+            ),
+        ]
+        turns = SentTurns(run, record).reasons() if already_runs(run, record) else []
+        return [*turns, *(reason for reason in found if reason is not None)]
+
+    def _missing_parents(self, run: RunSpans, record: RunRecord) -> IncompleteReason | None:
+        orphans: dict[str, list[Span]] = {}
+        contexts = record.injected
+        for index in [index for index, span in enumerate(run.spans) if span.parent_sid is None]:
+            span = run.spans[index]
+            if span.parent_span_id is None or run.cut[index]:
+                continue
+            injected = span.parent_span_id in contexts
+            remote = (span.flags or 0) & REMOTE_PARENT == REMOTE_PARENT
+            if not injected and not remote:
+                orphans.setdefault(span.parent_span_id, []).append(span)
+        missing = []
+        for siblings in orphans.values():
+            errors = {span.error or "" for span in siblings}
+            missing += [span for span in siblings if not self._never_exported(span, errors)]
+        if not missing:
+            return None
+        line = ", ".join(json.dumps(name) for name in sorted({span.name for span in missing}))
+        return IncompleteReason(
+            "missing_parent",
+            f"the parent of {_spans(len(missing))} was never received: {_listed([span.name for span in missing])}. "
+            f"If it is never exported, say so in clawtrace.yaml: trace: {{parent_not_exported: [{line}]}}",
+            tuple(span.span_id for span in missing[:_SHOWN]),
+        )
+
+    def _never_exported(self, span: Span, errors: Set[str]) -> bool:
+        """Return whether a dialect or the project says that the parent of a span is not exported; `errors` are its children's."""
+        if any(fnmatchcase(span.name, glob) for glob in self._project_globs):
+            return True
+        return any(
+            fnmatchcase(span.name, rule.span)
+            and (rule.error is None or any(fnmatchcase(error, rule.error) for error in errors))
+            for rule in self._dialects[span.dialect].file.parent_not_exported
+        )
+
+
+def _lost(spans: Mapping[str, str], record: RunRecord) -> IncompleteReason | None:
+    """Return that spans were lost, where log events name some that are not that of the process that started the agent."""
+    ids = sorted(spans.keys() - record.injected)
+    if not ids:
+        return None
+    names = _listed(sorted({spans[span_id] for span_id in ids}))
+    text = f"{_spans(len(ids))} that log events name ({names}) {'was' if len(ids) == 1 else 'were'} never received."
+    return IncompleteReason("lost_span", text, tuple(ids[:_SHOWN]))
+
+
+def _unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> list[LlmCall]:
+    """Return the last model call below each root (bare ones are one conversation) that asked for tools in vain.
+
+    Something must have come of it: an execution or a handoff after it, or the end of an agent around it. A span that stands
+    for several requests (role `turn`) tells of the last answer, too.
+    """
+    calls = {root for root in set(run.root) if run.spans[root].kind == "llm"}
+    last = {-1 if (root := run.root[call.index]) in calls and _bare(run, call) else root: call for call in models}
+    after = _After(run, tools)
+    found = []
+    for call in last.values():
+        asked = call.group in tools.asking or call.says_it_asks
+        several = run.role[call.index] == "turn"
+        if call.outcome == "ok" and asked and not several and not after.followed(call):
+            found.append(call)
+    return sorted(found, key=lambda call: run.enter[call.index])
+
+
+def _bare(run: RunSpans, call: LlmCall) -> bool:
+    """Return whether nothing is around a call but other spans of itself."""
+    root = run.root[call.index]
+    return run.spans[root].kind == "llm" and run.group[root] == call.group
+
+
+class _After:
+    """What came of the model calls of a run: looked for once, asked for each call."""
+
+    def __init__(self, run: RunSpans, tools: ToolCalls) -> None:
+        self._run = run
+        self._executed: dict[int | None, int] = {}
+        """Start of the last execution below each root, and (None) of all."""
+        for execution in tools.executions:
+            for root in (run.root[execution.index], None):
+                self._executed[root] = max(self._executed.get(root, execution.start_ns), execution.start_ns)
+        handoffs = (span.start_ns for role, span in zip(run.role, run.spans, strict=True) if role == "handoff")
+        self._handed = max(handoffs, default=-1)
+        agents = run.kinds.get("agent", ())
+        self._in_ended_agent = run.inside(index for index in agents if run.spans[index].end_ns is not None)
+
+    def followed(self, call: LlmCall) -> bool:
+        """Return whether an execution or a handoff started after a call, or an agent around it ended."""
+        root = None if _bare(self._run, call) else self._run.root[call.index]
+        started = max(self._executed.get(root, -1), self._handed)
+        return started >= call.start_ns or self._in_ended_agent(call.index)
+
+
+def _reason(code: str, sentence: str, spans: Sequence[Span]) -> IncompleteReason | None:
+    if not spans:
+        return None
+    text = sentence.format(n=_spans(len(spans)), names=_listed([span.name for span in spans]))
+    return IncompleteReason(code, text, tuple(span.span_id for span in spans[:_SHOWN]))
+
+
+def _from_record(record: RunRecord) -> list[IncompleteReason]:
+    reasons = []
+    if record.timed_out:
+        reasons.append(IncompleteReason("timed_out", "the agent was ended by the time limit."))
+    elif record.ended_by_signal is not None:
+        reasons.append(IncompleteReason("killed", f"the agent was killed by signal {record.ended_by_signal}."))
+    if record.cut_off is not None:
+        reasons.append(IncompleteReason("cut_off", record.cut_off))
+    if record.lacking is not None:
+        reasons.append(IncompleteReason("lacking", record.lacking))
+    if record.closed_by is ClosedBy.TIMEOUT:
+        reasons.append(IncompleteReason("trace_timeout", "spans were still arriving when trace_timeout_ms had passed."))
+    return reasons
+
+
+def _spans(count: int) -> str:
+    return f"{count} span" if count == 1 else f"{count} spans"
+
+
+def _listed(names: Sequence[str]) -> str:
+    distinct = list(dict.fromkeys(names))
+    shown = ", ".join(f"`{name}`" for name in distinct[:_SHOWN])
+    return f"{shown} and {len(distinct) - _SHOWN} more" if len(distinct) > _SHOWN else shown
+
+
+def _contradicted(facts: RunFacts) -> Iterator[str]:
+    """Yield that recorded costs are not what their tokens cost: one of them, or the price list, is wrong."""
+    off = [call for call in facts.models if call.contradicts_its_price]
+    if off:
+        recorded = sum(call.recorded_cost_usd or 0.0 for call in off)
+        estimated = sum(call.estimated_cost_usd or 0.0 for call in off)
+        yield (
+            f"{len(off)} model call{'s' * (len(off) > 1)} recorded a cost of {recorded:.6g} USD where the tokens cost {estimated:.6g} "
+            "USD by the price list: one of the two is wrong. The recorded cost is used; `model_pricing` states prices."
+        )

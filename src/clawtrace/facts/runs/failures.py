@@ -1,0 +1,100 @@
+"""Causes of failure in the agent's work, one for each logical call however many spans tell of it (spec: span-model.md §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from clawtrace.facts.calls.llm_calls import LlmCall
+from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.tools.tool_calls import ToolCall
+
+__all__ = ["Failure", "failures"]
+
+_NO_WORK = frozenset(("handoff", "accounting"))
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Failure:
+    """One row of the relation `errors`."""
+
+    index: int
+    """Its span; of a tool call that only a conversation tells of, its agent's."""
+    name: str
+    kind: str
+    message: str | None
+    recovered: bool | None
+    """None: nothing tells."""
+
+
+def failures(
+    run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall], told: Set[int] = frozenset()
+) -> list[Failure]:
+    """Return the failures of a run, in order of start; `told`: see `ToolCalls.told`."""
+    found = _of_spans(run, models, tools) + _of_conversations(tools, told)
+    return sorted(found, key=lambda failure: (run.spans[failure.index].start_ns, failure.index))
+
+
+def _of_conversations(tools: Sequence[ToolCall], told: Set[int]) -> list[Failure]:
+    last = _last_starts((call.name, call) for call in tools)
+    return [
+        Failure(call.agent, call.name or "", "tool", call.result, last.get(call.name, -1) > call.start_ns)
+        for call in tools
+        if call.source == "message" and call.outcome == "error" and call.agent is not None and call.agent in told
+    ]
+
+
+def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall]) -> list[Failure]:
+    failed = {index for index, cause in enumerate(run.cause) if cause}
+    tool_spans = run.kinds.get("tool", ())
+    failed.update(n for n in tool_spans if (span := run.spans[n]).tool_failed or span.tool_blocked)
+    # What a message says of a failure is not in the span.
+    failed.update(call.index for call in tools if call.outcome == "error" and call.index is not None)
+    if not failed:
+        return []
+    outcomes = {call.group: call.outcome for call in models}
+    requested = {call.agent: call.start_ns for call in models}  # the last ones: models are in order of start
+    layers: dict[tuple[str, int], list[int]] = {}
+    for index in sorted(failed):
+        span = run.spans[index]
+        if span.kind == "infra" or run.role[index] in _NO_WORK:
+            continue
+        if run.role[index] == "attempt" and requested.get(run.agent[index], -1) > span.start_ns:
+            continue
+        group = run.group[index]
+        # Each failed attempt inside of an answered model call is a failure of its own.
+        alone = group is None or (span.kind == "llm" and outcomes.get(group) == "ok")
+        layers.setdefault((span.kind, -1 - index if alone or group is None else group), []).append(index)
+    if not layers:
+        return []
+    innermost = (max(members, key=lambda n: (run.depth[n], -n)) for members in layers.values())
+    last_tool = _last_starts((call.name, call) for call in tools)
+    last_unclear = _last_starts(((call.name, call) for call in tools), ("unknown", None))
+    last_model = _last_starts((call.agent, call) for call in models)
+    found = []
+    for index in innermost:
+        span = run.spans[index]
+        name, recovered = span.name, None
+        if span.kind == "tool":
+            name = span.tool_name or span.name
+            recovered = span.tool_name is not None and last_tool.get(span.tool_name, -1) >= span.last_ns
+            if not recovered and last_unclear.get(span.tool_name, -1) >= span.last_ns:
+                recovered = None
+        elif span.kind == "llm":
+            group = run.group[index]
+            answered = group is not None and outcomes.get(group) == "ok"
+            recovered = answered or last_model.get(run.agent[index], -1) >= span.last_ns
+        found.append(Failure(index, name, span.kind, span.error, recovered))
+    return found
+
+
+def _last_starts(
+    calls: Iterable[tuple[Any, LlmCall | ToolCall]], outcomes: tuple[str | None, ...] = ("ok",)
+) -> dict[Any, int]:
+    """Return when the last call of each key that ended in one of `outcomes` started, in nanoseconds."""
+    last: dict[Any, int] = {}
+    for key, call in calls:
+        if call.outcome in outcomes:
+            last[key] = max(last.get(key, call.start_ns), call.start_ns)
+    return last

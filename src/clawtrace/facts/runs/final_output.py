@@ -1,0 +1,115 @@
+"""What a run answered, as its spans tell it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from clawtrace.dialects.messages import Part
+from clawtrace.facts.calls.llm_calls import LlmCall
+from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.tools.tool_calls import final_answers
+
+__all__ = ["final_output"]
+
+
+def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
+    """Return the topmost agent's own word, else the text of the last model call; of the conversation that started last.
+
+    None where nothing tells, where two conversations side by side have no one answer, and where work went on after that call
+    inside of a span that was not received: the model may have been called again.
+    """
+    starts: dict[int, int] = {}
+    ends: dict[int, int] = {}
+    agents = run.kinds.get("agent", ())
+    homes = _homes(run)
+    telling = (index for index in agents if index not in run.silent)
+    for index in sorted((*telling, *run.kinds.get("llm", ()))):  # in order of start
+        span, root = run.spans[index], homes[run.root[index]]
+        end_ns = span.start_ns if span.end_ns is None else span.end_ns
+        if root not in starts:
+            starts[root] = span.start_ns
+            ends[root] = end_ns
+        elif end_ns > ends[root]:
+            ends[root] = end_ns
+    if not starts:
+        return None
+    last = max(starts, key=lambda root: (starts[root], root))
+    if any(end_ns > starts[last] for root, end_ns in ends.items() if root != last):
+        return None
+    tellers = [index for index, role in enumerate(run.role) if role == "history"]
+    speakers = sorted({*agents, *tellers}) if tellers else agents
+    tops = [index for index in speakers if run.agent[index] is None and homes[run.root[index]] == last]
+    told = [(run.depth[index], index) for index in tops if _own_word(run, index) is not None]
+    # Of several one after the other the last one answered; nothing tells whether it did that says nothing.
+    topmost = [index for depth, index in told if depth == min(told)[0]]
+    if topmost and topmost[-1] == max(index for index in tops if run.depth[index] <= run.depth[topmost[-1]]):
+        side_by_side = any(run.spans[index].last_ns > run.spans[topmost[-1]].start_ns for index in topmost[:-1])
+        return None if side_by_side else _own_word(run, topmost[-1])
+    if tellers and not models:
+        return _message(run, [index for index in agents if homes[run.root[index]] == last], tellers)
+    call = next((call for call in reversed(models) if homes[run.root[call.index]] == last), None)
+    if call is None or call.outcome != "ok" or call.voice is None or run.went_on_unseen(run.spans[call.index].last_ns):
+        return None
+    said = run.said(call.voice, "output")
+    return _text(said) or _given(run, said)
+
+
+def _own_word(run: RunSpans, index: int) -> str | None:
+    """Return what an agent says that it answered: in a field of its own, else in the last of its messages.
+
+    Its messages are `gen_ai.output.messages`, or the conversation that its span holds.
+    """
+    span, told = run.spans[index], run.role[index] == "history"
+    if span.final_output is not None or not (told or span.output_format == "genai_parts"):
+        return span.final_output
+    parts = run.said(index, "output")
+    last = [part for part in parts if part.message_no == parts[-1].message_no]
+    if told and any(part.role != "assistant" or part.type == "tool_call" for part in last):
+        return None
+    return _text(last)
+
+
+def _given(run: RunSpans, said: Sequence[Part]) -> str | None:
+    """Return the text that the call of a tool that is a final answer gives: its one argument."""
+    calls = [part.text for part in said if part.type == "tool_call" and part.name in final_answers(run.spans)]
+    if len(calls) != 1:
+        return None
+    try:
+        given = json.loads(calls[0] or "")
+    except (ValueError, RecursionError):
+        return None
+    values = list(given.values()) if isinstance(given, dict) else []
+    return values[0] if len(values) == 1 and isinstance(values[0], str) else None
+
+
+def _text(parts: Sequence[Part]) -> str | None:
+    """Return the text of an answer; None where it has no part of text."""
+    texts = [part.text or "" for part in parts if part.type == "text"]
+    return "\n".join(filter(None, texts)) if texts else None
+
+
+def _message(run: RunSpans, agents: Sequence[int], tellers: Sequence[int]) -> str | None:
+    """Return the last message of the agent that was last at work, as a span in another place tells it."""
+    if not agents:
+        return None
+    last = run.spans[max(agents)]
+    words = (run.spans[index] for index in tellers)
+    said = [
+        word.final_output for word in words if word.owner_agent == last.agent_name and word.start_ns >= last.start_ns
+    ]
+    return said[-1] if said else None
+
+
+def _homes(run: RunSpans) -> dict[int, int]:
+    """Return for each root that of its conversation: another one where that tree records one of its model calls, too."""
+    found: dict[int | None, int] = {}
+    models = run.kinds.get("llm", ())
+    for index in sorted(models, key=lambda n: (run.spans[run.root[n]].kind == "llm", run.root[n])):
+        found.setdefault(run.group[index], run.root[index])
+    again: dict[int, int] = {}
+    for index in models:
+        home = found[run.group[index]]
+        if home != run.root[index]:
+            again.setdefault(run.root[index], again.get(home, home))
+    return {root: again.get(root, root) for root in set(run.root)}

@@ -1,0 +1,386 @@
+"""The part of a run that belongs to an agent or a turn (`agent`, `turn` of an assertion; spec: assertions.md §1).
+
+To an agent belongs what happened at or under an activation of that name: inside of its spans, and in the activations that
+it delegated to, in whichever trace. Where nothing tells whose something is, it is in doubt: the question is then asked
+without it and with it (verdicts/judging/scoped_judgement.py).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, Protocol, TypeVar
+
+from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.runs.agents import Activation
+from clawtrace.facts.runs.final_output import final_output
+from clawtrace.facts.runs.run_facts import RunFacts
+from clawtrace.facts.spans.span import Span
+
+__all__ = ["IN", "PERHAPS", "NameMatcher", "Part", "Scope", "part_of"]
+
+OUT, PERHAPS, IN = 0, 1, 2
+"""Whether something belongs to a scope."""
+
+Fact = TypeVar("Fact")
+
+
+class NameMatcher(Protocol):
+    """Which names are meant; hashable, equal where the texts are."""
+
+    @property
+    def text(self) -> str:
+        """The matcher as it is written in YAML."""
+        ...
+
+    def __call__(self, name: str, /) -> bool:
+        """Return whether `name` is meant."""
+        ...
+
+    def __hash__(self) -> int: ...
+
+
+class Scope(NamedTuple):
+    """What a question is narrowed down to."""
+
+    agent: NameMatcher | None
+    turn: int | Literal["last"] | None
+    """Counted from 1."""
+
+    def __str__(self) -> str:
+        turn = None if self.turn is None else "the last turn" if self.turn == "last" else f"turn {self.turn}"
+        return ", ".join(filter(None, (None if self.agent is None else f"agent `{self.agent.text}`", turn)))
+
+    def flat(self) -> str:
+        """Return the scope in one line, whatever its pattern holds."""
+        return " ".join(str(self).split())
+
+    def written(self) -> dict[str, str | int]:
+        """Return the scope as it is written in YAML."""
+        given = {"agent": None if self.agent is None else self.agent.text, "turn": self.turn}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Part:
+    """What of one run belongs to a scope. The lists say `IN`, `PERHAPS` or `OUT`, in the order of the facts."""
+
+    facts: RunFacts
+    """Of the whole run."""
+    spans: list[int]
+    models: list[int]
+    tools: list[int]
+    background: list[int]
+    """Tool calls in work that a timer started."""
+    agents: list[int]
+    failures: list[int]
+    marks: list[int]
+    """The activations of the agent, by span."""
+    steady: bool
+    """Whether what is in stays in, whatever spans still come."""
+    empty: str = ""
+    """Why nothing is in, as a sentence; empty when something is."""
+    missing: str = ""
+    """Where nothing is in the unknown fact, as ``relation`` or ``relation.column``; ``scope`` when none is."""
+    in_doubt: str = ""
+    """The fact that would tell what else belongs to it; empty when nothing is in doubt."""
+
+    @property
+    def doubts(self) -> dict[str, int]:
+        """How many model calls, tool calls and spans of no call are in doubt, by words."""
+        run = self.facts.spans
+        calls = {call.group for call in self.facts.models} | _groups(self.facts)
+        others = sum(
+            state == PERHAPS and span.kind != "infra" and group not in calls
+            for state, span, group in zip(self.spans, run.spans, run.group, strict=True)
+        )
+        counts = {
+            "model call": self.models.count(PERHAPS),
+            "tool call": self.tools.count(PERHAPS) + self.background.count(PERHAPS),
+            "other span": others,
+        }
+        return {word: count for word, count in counts.items() if count}
+
+    def narrowed(self, least: int, records: Callable[[Span, str], bool | str]) -> tuple[RunFacts, str | None]:
+        """Return the facts of the part and its answer, with what is in doubt (`PERHAPS`) or without (`IN`).
+
+        Totals and the answer follow by the rules for whole runs: spans of other parts count as infrastructure there.
+
+        Args:
+            least: the state that something must have to be in.
+            records: whether the instrumentation that wrote a span records a fact (`Dialect.records`).
+        """
+        whole, run = self.facts, self.facts.spans
+        kept = [state >= least for state in self.spans]
+        agents = _kept(whole.agents, self.agents, least)
+        numbers = {activation.number for activation in agents}
+        found = RunFacts.__new__(RunFacts)
+        found.run_id = whole.run_id
+        found.models = _kept(whole.models, self.models, least)
+        found.background = _kept(whole.background, self.background, least)
+        found.tools = whole.tools._replace(calls=_kept(whole.tools.calls, self.tools, least))
+        found.failures = _kept(whole.failures, self.failures, least)
+        found.agents = [one if one.parent in numbers else replace(one, parent=None) for one in agents]
+        found.spans = _masked(run, kept)
+        found.sum_up(records)
+        answer = final_output(found.spans, found.models)
+        found.spans = run
+        return found, answer
+
+
+def _groups(facts: RunFacts) -> set[int | None]:
+    return {facts.spans.group[call.index] for call in facts.tools.calls if call.index is not None}
+
+
+def _kept(facts: Sequence[Fact], states: Sequence[int], least: int) -> list[Fact]:
+    return [fact for fact, state in zip(facts, states, strict=True) if state >= least]
+
+
+def _masked(run: RunSpans, kept: Sequence[bool]) -> RunSpans:
+    """Return a run whose other spans did no work, and whose topmost kept spans are its roots."""
+    order = sorted(range(len(run.spans)), key=run.enter.__getitem__)
+    root, top = list(run.root), -1
+    for index in order:
+        if kept[index]:
+            if top < 0 or run.leave[index] > run.leave[top]:
+                top = index
+            root[index] = top
+    spans = [span if keep else _idle(span) for span, keep in zip(run.spans, kept, strict=True)]
+    return replace(
+        run,
+        spans=spans,
+        root=root,
+        agent=[agent if agent is not None and kept[agent] else None for agent in run.agent],
+        role=[role if keep else None for role, keep in zip(run.role, kept, strict=True)],
+    )
+
+
+def _idle(span: Span) -> Span:
+    """Return a span as one that stands for no work and tells of none."""
+    return span._replace(
+        kind="infra",
+        source="otlp",
+        role=None,
+        emits=None,
+        final_output=None,
+        rollup_input_tokens=None,
+        rollup_output_tokens=None,
+        rollup_llm_calls=None,
+    )
+
+
+def part_of(facts: RunFacts, scope: Scope) -> Part:
+    """Return what of a run belongs to `scope`.
+
+    Raises:
+        PatternTimeoutError: the agent's regular expression took too long on a name.
+    """
+    run = facts.spans
+    wanted = _Wanted(facts, scope)
+    models = [wanted.call(call.agent, call.turn, call.index) for call in facts.models]
+    tools = [wanted.call(call.agent, call.turn, call.index) for call in facts.tools.calls]
+    # Whatever span tells of a call belongs where the call belongs, also from another trace.
+    calls: dict[int | None, int] = {call.group: state for call, state in zip(facts.models, models, strict=True)}
+    calls |= {
+        run.group[call.index]: state
+        for call, state in zip(facts.tools.calls, tools, strict=True)
+        if call.index is not None and run.group[call.index] is not None
+    }
+    spans = [
+        wanted.span(index) if group is None else calls.get(group, wanted.span(index))
+        for index, group in enumerate(run.group)
+    ]
+    part = Part(
+        facts,
+        spans,
+        models,
+        tools,
+        [wanted.in_background(call.index) for call in facts.background],
+        agents=[wanted.activation(activation) for activation in facts.agents],
+        failures=[spans[failure.index] for failure in facts.failures],
+        marks=[activation.index for activation in facts.agents if activation.number in wanted.meant],
+        steady=scope.turn is None and wanted.nested,
+    )
+    if IN not in part.spans and IN not in part.models and IN not in part.tools:
+        part.missing, part.empty = wanted.why_empty(part)
+    elif part.doubts:
+        part.in_doubt = "agents.span_id" if wanted.agent_in_doubt else "spans.turn"
+        for relation, states in (
+            ("tool_calls", part.background),
+            ("tool_calls", part.tools),
+            ("llm_calls", part.models),
+        ):
+            if PERHAPS in states:
+                part.in_doubt = f"{relation}.{'agent_span_id' if wanted.agent_in_doubt else 'turn'}"
+    return part
+
+
+class _Wanted:
+    """Decides what belongs to a scope in one run."""
+
+    def __init__(self, facts: RunFacts, scope: Scope) -> None:
+        self._facts, self._scope, self._run = facts, scope, facts.spans
+        turns = {turn for turn in self._run.turn if turn is not None}
+        self._turns = max(turns, default=0)
+        self._turn = self._turns if scope.turn == "last" else scope.turn
+        self.meant: set[int] = set()
+        """Numbers of the activations of the agent."""
+        self._states: dict[int, int] = {}
+        """By number of an activation."""
+        self.nested = True
+        """Whether everything that is in is nested in an activation of the agent, by the tree of spans."""
+        self._names = {activation.number: _name(activation, self._run) for activation in facts.agents}
+        if scope.agent is not None:
+            self._find_agent(scope.agent)
+        self._owners = (
+            {activation.index: self._states[activation.number] for activation in facts.agents if activation.seen}
+            if scope.agent is not None
+            else {}
+        )
+        self._told = self._trees_with_agents()
+        self._by_span = [self._agent_of_span(index) for index in range(len(self._run.spans))]
+        ownerless = {
+            self._by_span[index]
+            for index, span in enumerate(self._run.spans)
+            if span.kind == "llm" and self._run.agent[index] is None
+        }
+        self._ownerless = ownerless.pop() if len(ownerless) == 1 else PERHAPS
+        """The state of what is known from messages of no agent."""
+
+    @property
+    def agent_in_doubt(self) -> bool:
+        """Whether it is the agent that nothing tells of something."""
+        return self._scope.agent is not None and (PERHAPS in self._by_span or self._ownerless == PERHAPS)
+
+    def _find_agent(self, agent: NameMatcher) -> None:
+        activations = self._facts.agents
+        self.meant = {number for number, name in self._names.items() if name is not None and agent(name)}
+        below: Mapping[int | None, list[int]] = _by_parent(activations)
+        inside = _under(self.meant, below)
+        nameless = {number for number, name in self._names.items() if name is None}
+        lost = sorted(
+            (self._run.spans[one.index].start_ns, one.index)
+            for one in activations
+            if one.number in inside and not one.seen
+        )[:2]
+        # Whom a handoff or a spawned session started is not known: it may be any activation that nobody started.
+        adrift = {
+            one.number
+            for one in activations
+            if one.parent is None
+            and any(one.index != other and self._run.spans[one.index].start_ns >= at_ns for at_ns, other in lost)
+        }
+        perhaps = _under(nameless | adrift, below)
+        self._states = {
+            one.number: IN if one.number in inside else PERHAPS if one.number in perhaps else OUT for one in activations
+        }
+        tops = {one.index for one in activations if one.number in self.meant and one.seen}
+        is_below = self._run.inside(tops)
+        self.nested = all(
+            self._run.role[one.index] != "step" and (one.index in tops or is_below(one.index))
+            for one in activations
+            if one.number in inside
+        )
+
+    def _trees_with_agents(self) -> set[int]:
+        """Return the roots of the trees in which an agent is at work: what is beside it there is not its own."""
+        return {self._run.root[activation.index] for activation in self._facts.agents}
+
+    def _agent_of_span(self, index: int) -> int:
+        agent = self._scope.agent
+        if agent is None:
+            return IN
+        run = self._run
+        span, owner = run.spans[index], run.agent[index]
+        own = self._owners.get(index, OUT)
+        if own != OUT or owner is not None:
+            return max(own, OUT if owner is None else self._owners.get(owner, OUT))
+        if index in self._owners or span.kind == "infra":
+            return OUT
+        said = _says(span)
+        if said is not None and agent(said):
+            return IN
+        return OUT if run.root[index] in self._told else PERHAPS
+
+    def _in_turn(self, turn: int | None) -> int:
+        if self._turn is None or turn == self._turn:
+            return IN
+        return PERHAPS if turn is None else OUT
+
+    def span(self, index: int) -> int:
+        """Return the state of a span."""
+        return min(self._by_span[index], self._in_turn(self._run.turn[index]))
+
+    def call(self, agent: int | None, turn: int | None, index: int | None) -> int:
+        """Return the state of a call: by its agent, else by its span, else by those of model calls without an agent."""
+        if self._scope.agent is None:
+            whose = IN
+        elif agent is not None:
+            whose = self._owners.get(agent, OUT)
+        else:
+            whose = self._ownerless if index is None else self._by_span[index]
+        return min(whose, self._in_turn(turn))
+
+    def in_background(self, index: int | None) -> int:
+        """Return the state of a call in work that a timer started: it is of no turn, and of the agent that its span names."""
+        if self._turn is not None:
+            return OUT
+        said = None if index is None else _says(self._run.spans[index])
+        if self._scope.agent is None or said is None:
+            return IN if self._scope.agent is None else PERHAPS
+        return IN if self._scope.agent(said) else OUT
+
+    def activation(self, activation: Activation) -> int:
+        """Return the state of an activation."""
+        whose = IN if self._scope.agent is None else self._states[activation.number]
+        return min(whose, self._in_turn(self._run.turn[activation.index]))
+
+    def why_empty(self, part: Part) -> tuple[str, str]:
+        """Return the unknown fact and a sentence for a run of which nothing is in the scope."""
+        if self._scope.turn is not None and self._turn not in self._run.turn:
+            if not self._turns:
+                return "spans.turn", "turns cannot be told apart: no agent and no model call is recorded."
+            return "scope", f"the run has {'one turn' if self._turns == 1 else f'{self._turns} turns'}."
+        agent = self._scope.agent
+        if self.meant and self._scope.turn is None:
+            return "agents.span_id", f"agent `{agent}` was started, and nothing of its work is recorded."
+        if agent is None or self.meant:
+            return "scope", f"agent `{agent}` was not at work in this turn." if agent else "the turn holds nothing."
+        names = sorted({name for name in self._names.values() if name is not None})
+        if not self._facts.agents:
+            return "agents", f"whether agent `{agent}` was at work is unknown: no agent is recorded."
+        if PERHAPS in part.agents:
+            count = part.agents.count(PERHAPS)
+            whose = "one agent has" if count == 1 else f"{count} agents have"
+            return "agents.name", f"whether agent `{agent}` was at work is unknown: {whose} no recorded name."
+        return "scope", f"no agent `{agent}` was at work; there were {', '.join(f'`{name}`' for name in names)}."
+
+
+def _name(activation: Activation, run: RunSpans) -> str | None:
+    """Return the name of an activation as the relation `agents` has it."""
+    return run.spans[activation.index].agent_name if activation.seen or activation.via == "spawn" else None
+
+
+def _says(span: Span) -> str | None:
+    """Return the agent that a span says it works for."""
+    return span.owner_agent or (span.agent_name if span.kind != "agent" else None)
+
+
+def _by_parent(activations: Iterable[Activation]) -> dict[int | None, list[int]]:
+    below: dict[int | None, list[int]] = defaultdict(list)
+    for activation in activations:
+        below[activation.parent].append(activation.number)
+    return below
+
+
+def _under(numbers: Iterable[int], below: Mapping[int | None, list[int]]) -> set[int]:
+    """Return the activations and all that they delegated to."""
+    found: set[int] = set()
+    waiting = list(numbers)
+    while waiting:
+        number = waiting.pop()
+        if number not in found:
+            found.add(number)
+            waiting += below.get(number, ())
+    return found

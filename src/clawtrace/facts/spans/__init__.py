@@ -1,0 +1,1 @@
+"""Spans as run facts read them: the row facts of each span."""

@@ -1,0 +1,1 @@
+"""Tool calls: what models requested, what was executed, what came back."""

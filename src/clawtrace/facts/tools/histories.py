@@ -1,0 +1,129 @@
+"""Tool calls of which only the conversation tells that an agent's result holds (the role `history`; spec: span-model.md §4)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from clawtrace.dialects.messages import Part
+from clawtrace.facts.calls.run_spans import RunSpans
+
+__all__ = ["Histories", "ToldCall", "histories"]
+
+
+class ToldCall(NamedTuple):
+    """A tool call that a conversation tells of."""
+
+    agent: int
+    start_ns: int
+    """Not when it ran, which is not told: later messages are later, and calls of one message are at the same time."""
+    call: Part
+    result: Part | None
+    """None: nothing was answered."""
+
+
+class Histories(NamedTuple):
+    """What the conversations of a run tell."""
+
+    calls: list[ToldCall]
+    """Calls of agents of whose tools no span tells."""
+    parts: Mapping[str, tuple[Part | None, Part | None]]
+    """What was asked for and its result, by call id; both of any agent."""
+    agents: frozenset[int]
+    """The activations all of whose tool calls are among `calls`."""
+    contradicted: frozenset[int]
+    """Spans that state another number of model calls than their conversation has answers."""
+
+
+def histories(run: RunSpans) -> Histories:
+    """Return what the conversations of a run tell."""
+    tellers = [index for index, role in enumerate(run.role) if role == "history"]
+    calls: list[ToldCall] = []
+    parts: dict[str, tuple[Part | None, Part | None]] = {}
+    told: set[int] = set()
+    contradicted: set[int] = set()
+    agents = _Agents(run) if tellers else None
+    for index in tellers:
+        said = run.said(index, "output")
+        asked = [part for part in said if part.type == "tool_call" and part.name is not None]
+        results = {part.call_id: part for part in said if part.type in ("tool_call_response", "tool_call_refused")}
+        for part in (*asked, *results.values()):
+            if part.call_id is not None:
+                call, result = parts.get(part.call_id, (None, None))
+                parts[part.call_id] = (part, result) if part.type == "tool_call" else (call, part)
+        at_work = [] if agents is None else agents.at_work(index)
+        if agents is not None and _contradicts(run, index, agents.inside(index), agents.tools(index)):
+            contradicted.add(index)
+            continue
+        if len(at_work) != 1 or not said:
+            continue
+        agent = at_work[0]
+        told.add(agent)
+        start_ns = run.spans[agent].start_ns
+        calls += [
+            ToldCall(agent, start_ns + part.message_no, part, results.get(part.call_id) if part.call_id else None)
+            for part in asked
+        ]
+    return Histories(calls, parts, frozenset(told), frozenset(contradicted))
+
+
+class _Agents:
+    """Whose conversation a span tells."""
+
+    def __init__(self, run: RunSpans) -> None:
+        self._run = run
+        self._agents = self._sorted("agent")
+        self._tools = self._sorted("tool")
+        self._calls = self._sorted("llm", "tool")
+
+    def at_work(self, index: int) -> Sequence[int]:
+        """Return the agents whose conversation it is; none where spans tell of model calls and tools there."""
+        return [] if self._inside(self._calls, index) else self.inside(index)
+
+    def inside(self, index: int) -> Sequence[int]:
+        """Return the agents that work inside of it, itself among them."""
+        return [index] if self._run.spans[index].kind == "agent" else self._inside(self._agents, index)
+
+    def tools(self, index: int) -> Sequence[int]:
+        """Return the tool spans inside of it."""
+        return self._inside(self._tools, index)
+
+    def _sorted(self, *kinds: str) -> list[int]:
+        indices = (index for kind in kinds for index in self._run.kinds.get(kind, ()))
+        return sorted(indices, key=self._run.enter.__getitem__)
+
+    def _inside(self, found: Sequence[int], index: int) -> Sequence[int]:
+        """Return those spans that are inside of another."""
+        enter = self._run.enter
+        first = bisect_right(found, enter[index], key=enter.__getitem__)
+        return found[first : bisect_left(found, self._run.leave[index], key=enter.__getitem__)]
+
+
+def _contradicts(run: RunSpans, index: int, agents: Sequence[int], tools: Sequence[int]) -> bool:
+    """Return whether a span may state another number of model calls than its agents made.
+
+    Each answer is in the conversation, but those of an agent that another one called. Where tools have spans, such an agent
+    was answered once more than it ran tools, unless it ran several, which may have been asked for together: then it is not
+    known. Where they have none: a sum that may include what was used before may also count what agents share once for each
+    of them; believed is what cannot be twice as much.
+    """
+    span, said = run.spans[index], run.said(index, "output")
+    stated = span.rollup_llm_calls
+    if stated is None or not agents:
+        return False
+    if not said:
+        return span.rollup_cumulative
+    answers = len({part.message_no for part in said if part.role == "assistant"})
+    known = set(agents)
+    elsewhere = [agent for agent in agents if run.agent[agent] in known]
+    elsewhere += [tool for tool in tools if run.spans[tool].emits == "agent"]
+    if not elsewhere:
+        return stated != answers
+    if not tools:
+        least = answers + len(elsewhere)
+        return stated < least or (span.rollup_cumulative and stated >= 2 * least)
+    ran = {agent: {run.group[tool] for tool in tools if run.agent[tool] == agent} for agent in elsewhere}
+    return any(len(groups) > 1 for groups in ran.values()) or stated != answers + sum(
+        1 + len(groups) for groups in ran.values()
+    )

@@ -1,0 +1,243 @@
+"""What became of the tool calls that models asked for, as later requests to a model tell it (spec: span-model.md §4)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Sequence, Set
+from operator import itemgetter
+from typing import NamedTuple
+
+from clawtrace.dialects.call_ids import of_one_kind
+from clawtrace.dialects.messages import Part
+from clawtrace.facts.calls.llm_calls import LlmCall
+from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.spans.span import same_tool
+from clawtrace.facts.tools.readers import Readers
+from clawtrace.facts.tools.tool_requests import Request
+
+__all__ = ["Result", "results", "went_unseen"]
+
+
+_ANYBODY = "anybody"
+"""Stands for every agent, which are numbers, or None."""
+
+
+class Result(NamedTuple):
+    """What became of a tool call, as messages tell it."""
+
+    text: str | None
+    failed: bool | None = None
+    """Whether a field of the result says that the tool failed; None where none says."""
+
+
+def results(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request]) -> dict[int, Result]:
+    """Return by request number the result that the messages carry: a key says that the call was executed."""
+    found = _by_id(run, asked)
+    if any(request.call_id is None for request in asked):
+        found |= _by_name(run, asked)
+    if any(request.served for request in asked):
+        found = _served(run, models, asked) | found
+    if len(found) < len(asked):
+        known = {request.call_id for request in asked} - {None}
+        found |= _unnamed(run, [request for request in asked if request.number not in found], known)
+    return found
+
+
+def _by_id(run: RunSpans, asked: Sequence[Request]) -> dict[int, Result]:
+    """Return the results that name their call.
+
+    The first model call that carries one answers, one of the same agent where there is one. Where an id was used again,
+    the result said last there is the newest, and belongs to the request before it. One that names another tool answers none.
+    """
+    asked_ns: dict[tuple[str, int | None], list[int]] = defaultdict(list)
+    for request in asked:  # in order of asking
+        if request.call_id is not None:
+            asked_ns[request.call_id, request.agent].append(request.asked_ns)
+    if not asked_ns:
+        return {}
+    times = Counter(request.call_id for request in asked if request.call_id is not None)
+    once: dict[str | None, Request] = {
+        one.call_id: one for one in asked if one.call_id is not None and times[one.call_id] == 1
+    }
+    """Of these the first result that answers is all that is kept: a conversation sends each again with every call."""
+    said: dict[tuple[str | None, int | str | None], list[tuple[int, Part]]] = defaultdict(list)
+    """By id and agent, and by id: the starts of the model calls that carry it, in order, with what they say."""
+    for index in run.kinds.get("llm", ()):
+        start_ns = run.spans[index].start_ns
+        parts = [part for part in run.said(index, "input") if part.type == "tool_call_response"]
+        for call_id, part in {part.call_id: part for part in parts if part.call_id in times}.items():
+            only = once.get(call_id)
+            if only is not None and (start_ns <= only.asked_ns or not _may_answer(part, only)):
+                continue
+            for agent in (run.agent[index], _ANYBODY):
+                if only is None or (call_id, agent) not in said:
+                    said[call_id, agent].append((start_ns, part))
+    found: dict[int, Result] = {}
+    for request in asked:
+        if request.call_id is None:
+            continue
+        again = asked_ns[request.call_id, request.agent]
+        place = bisect_right(again, request.asked_ns)
+        until = again[place] if place < len(again) else None
+        for agent in (request.agent, _ANYBODY):
+            first = _first_said(said.get((request.call_id, agent), ()), request, until)
+            if first is not None:
+                found[request.number] = Result(first.text, first.failed)
+                break
+    return found
+
+
+def _first_said(said: Sequence[tuple[int, Part]], request: Request, until: int | None) -> Part | None:
+    """Return the first result that was said after a request, and not after `until`, and that names no other tool."""
+    for place in range(bisect_right(said, request.asked_ns, key=itemgetter(0)), len(said)):
+        start_ns, part = said[place]
+        if until is not None and start_ns > until:
+            return None
+        if _may_answer(part, request):
+            return part
+    return None
+
+
+def _may_answer(part: Part, request: Request) -> bool:
+    """Return whether a result names no other tool than a request."""
+    return part.name is None or same_tool(part.name, request.name)
+
+
+def _by_name(run: RunSpans, asked: Sequence[Request]) -> dict[int, Result]:
+    """Return the results of requests without an id: the results of that name that the agent's next request adds, in order."""
+    readers = Readers(run)
+    together: dict[tuple[int, str], list[Request]] = defaultdict(list)
+    for request in asked:
+        if request.call_id is None:
+            together[request.group, request.name].append(request)
+    found: dict[int, Result] = {}
+    for (_, name), of_name in together.items():
+        added = _added(run, readers, of_name[0], name)
+        found |= {request.number: Result(text) for request, (_, text) in zip(of_name, added, strict=False)}
+    return found
+
+
+def _unnamed(run: RunSpans, asked: Sequence[Request], known: Set[str | None]) -> dict[int, Result]:
+    """Return results that name neither call nor tool, where the agent's next request adds as many as were asked for.
+
+    Whose they are is not told: of several the text is unknown. An id that is none of the `known` ones, by which calls were
+    asked for, names no call: some instrumentations write an id of the answer's item there, and the call's with the result.
+    One of the same kind as the request's own names another call, whose request was not received.
+    """
+    readers = Readers(run)
+    together: dict[int, list[Request]] = defaultdict(list)
+    for request in asked:
+        together[request.group].append(request)
+    found: dict[int, Result] = {}
+    for of_call in together.values():
+        added = [
+            text
+            for call_id, text in _added(run, readers, of_call[0], None, known)
+            if not any(of_one_kind(call_id, request.call_id) for request in of_call)
+        ]
+        if len(added) == len(of_call):
+            found |= {request.number: Result(added[0] if len(added) == 1 else None) for request in of_call}
+    return found
+
+
+def _added(
+    run: RunSpans, readers: Readers, request: Request, name: str | None, known: Set[str | None] | None = None
+) -> list[tuple[str | None, str | None]]:
+    """Return id and text of the results without a known id, of a tool of this `name`, that the agent's next request adds."""
+    after = readers.after(request.agent, request.asked_ns, request.group)
+    if after is None:
+        return []
+    before = readers.asking(request.agent, request.group)
+    told = [] if before is None else _nameless(run, before, name, known)
+    ids = {call_id for call_id, _ in told} - {None}
+    without = sum(call_id is None for call_id, _ in told)
+    added = _nameless(run, after, name, known)
+    bare = set([position for position, (call_id, _) in enumerate(added) if call_id is None][:without])
+    return [result for at, result in enumerate(added) if at not in bare and result[0] not in ids]
+
+
+def _nameless(
+    run: RunSpans, index: int, name: str | None, known: Set[str | None] | None = None
+) -> list[tuple[str | None, str | None]]:
+    """Return id and text of the results of a tool of this `name` that a request carries; None: they have no name either.
+
+    Those without an id, and where `known` ids are given, those with another one.
+    """
+    return [
+        (part.call_id, part.text)
+        for part in run.said(index, "input")
+        if part.type == "tool_call_response"
+        and part.name == name
+        and (part.call_id is None or (known is not None and part.call_id not in known))
+    ]
+
+
+def _served(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request]) -> dict[int, Result]:
+    """Return the results of what the provider executed itself, which the same answer may carry."""
+    voices = {call.group: call.voice for call in models}
+    found: dict[int, Result] = {}
+    for request in asked:
+        voice = voices.get(request.group)
+        if request.served and voice is not None:
+            parts = [part for part in run.said(voice, "output") if part.type == "tool_call_response"]
+            told = [part for part in parts if part.call_id is not None and part.call_id == request.call_id]
+            found[request.number] = Result(told[0].text, told[0].failed) if told else Result(None)
+    return found
+
+
+def went_unseen(
+    run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request], requested: Sequence[Request]
+) -> bool:
+    """Return whether tools may have been executed where nothing would tell.
+
+    Of those calls that were `asked` for and of which nothing is told (`requested`), when the model was called again and of
+    none of these later requests of the agent the messages were captured, or they carry results that do not say whose they
+    are; or when a model call says that it asked for a tool, its words were not captured, and nothing followed.
+    """
+    asking = (call for call in models if call.finish_reason is not None and call.says_it_asks)
+    silent = [call for call in asking if call.outcome == "ok" and not _says_what(run, call)]
+    if not silent and not requested:
+        return False
+    calls: dict[int | None, list[int]] = defaultdict(list)
+    for call in models:
+        if call.outcome == "ok":
+            calls[call.agent].append(call.start_ns)
+    work = _starts_of_work(run) if silent else []
+    if any(_nothing_followed(work, calls[call.agent], call.start_ns) for call in silent):
+        return True
+    readers = Readers(run)
+    last = {
+        call.agent: call.start_ns for call in models
+    }  # failed ones, too: their requests carried what was done before
+    for request in requested:
+        heard = readers.of(request.agent)
+        again = last.get(request.agent, request.asked_ns) > request.asked_ns
+        if again and not (heard and run.spans[heard[-1]].start_ns > request.asked_ns):
+            return True
+    known = {request.call_id for request in asked} - {None}
+    if any(_added(run, readers, request, None, known) for request in {one.group: one for one in requested}.values()):
+        return True
+    first = min((request.asked_ns for request in requested), default=None)
+    return first is not None and any(
+        _nameless(run, index, None) for index in readers.all() if run.spans[index].start_ns > first
+    )
+
+
+def _says_what(run: RunSpans, call: LlmCall) -> bool:
+    return call.voice is not None and any(part.type == "tool_call" for part in run.said(call.voice, "output"))
+
+
+def _starts_of_work(run: RunSpans) -> list[int]:
+    """Return when tools, agents and handoffs started, in order."""
+    return [
+        span.start_ns
+        for span, role in zip(run.spans, run.role, strict=True)
+        if span.kind in ("tool", "agent") or role == "handoff"
+    ]
+
+
+def _nothing_followed(work: Sequence[int], calls: Sequence[int], start_ns: int) -> bool:
+    """Return whether no `work` started from `start_ns` on until the next of `calls`; both in order."""
+    after, until = bisect_left(work, start_ns), bisect_right(calls, start_ns)
+    return after == len(work) or (until < len(calls) and work[after] > calls[until])

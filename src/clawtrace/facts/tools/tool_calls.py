@@ -1,0 +1,318 @@
+"""Logical tool calls of a run: executions first, then what the model asked for and nothing executed (spec: span-model.md §4)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from clawtrace.facts.calls.llm_calls import LlmCall
+from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.spans.span import Span, merged, same_tool
+from clawtrace.facts.tools.histories import Histories, ToldCall, histories
+from clawtrace.facts.tools.results import Result, results, went_unseen
+from clawtrace.facts.tools.tool_requests import (
+    Request,
+    answered_by_handoffs,
+    match,
+    match_nameless,
+    requests,
+    transfers,
+)
+from clawtrace.model.relations import NOT_EXECUTED
+
+__all__ = [
+    "Execution",
+    "ExecutionWords",
+    "ExecutionsOf",
+    "ToolCall",
+    "ToolCalls",
+    "background_calls",
+    "final_answers",
+    "tool_calls",
+]
+
+_NO_EXECUTIONS = frozenset(("handoff",))
+
+Outcome = Literal["ok", "error", "blocked", "requested", "unexecuted", "unknown"]
+
+
+class ExecutionWords(NamedTuple):
+    """What a dialect says of the spans of executions (`DialectFile.executions`, `DialectFile.refusals`)."""
+
+    written: str | None
+    """``spans``, ``none``; None where it is not known."""
+    refusals: tuple[str, ...]
+
+    def refused(self, tool: str, result: str | None) -> bool:
+        """Return whether a result says that the framework ran no tool."""
+        if self.written != "spans" or result is None:
+            return False
+        name = re.escape(tool)
+        return any(re.match(words.replace("{tool}", name), result) for words in self.refusals)
+
+
+ExecutionsOf = Callable[[str, str], ExecutionWords]
+"""What is known of the spans of executions that a dialect writes under a scope."""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ToolCall:
+    """One row of the relation `tool_calls`."""
+
+    index: int | None
+    """Its span; None when it is known from messages only."""
+    call_id: str | None
+    name: str | None
+    agent: int | None
+    turn: int | None
+    start_ns: int
+    end_ns: int | None
+    arguments: str | None
+    result: str | None
+    outcome: Outcome | None
+    """None: it was answered, and whether it was executed is not known."""
+    error: str | None
+    source: Literal["span", "message", "log"]
+    exit_code: int | None
+    command: str | None
+    """The shell command, where its span tells it apart from the arguments."""
+
+    @property
+    def executed(self) -> bool:
+        """Whether it counts as a call: it was executed, or stopped on the way."""
+        return self.outcome not in NOT_EXECUTED
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Execution(ToolCall):
+    """Tool spans that are one call, and the row itself where no request tells more. Its outcome is the worst of the layers."""
+
+    index: int
+    """The outermost layer: it names the call as the model did."""
+    group: int
+
+
+class ToolCalls(NamedTuple):
+    """The tool calls of a run, and what they were made from."""
+
+    calls: list[ToolCall]
+    """In order of start."""
+    executions: list[Execution]
+    asking: set[int]
+    """Groups of the model calls that asked for a tool which the program has to execute."""
+    unseen: bool
+    """Something may have been executed that nothing would tell of."""
+    handed: dict[int, int | None]
+    """Activations that a request alone handed to, by whom: both as the index of an agent span."""
+    told: Histories
+    """What conversations tell."""
+
+
+def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: ExecutionsOf) -> ToolCalls:
+    """Return the tool calls of a run whose model calls are `models`."""
+    finals = final_answers(run.spans)
+    executions = [_execution(run, number, members) for number, members in run.groups("tool", _NO_EXECUTIONS).items()]
+    if finals:
+        executions = [execution for execution in executions if execution.name not in finals]
+    asked = [request for request in requests(run, models) if request.name not in finals]
+    matched = match(asked, executions)
+    told = results(run, models, asked)
+    of_execution = {executions[e].group: asked[r] for r, e in matched.items()}
+    nameless = match_nameless(asked, executions, matched)
+    of_execution |= {executions[e].group: asked[r] for e, (r, sure) in nameless.items() if sure}
+    carried_out = {*matched, *(number for number, _ in nameless.values())}
+    conversations = histories(run)
+    found = [
+        _with_history(_executed(execution, of_execution.get(execution.group), told), conversations)
+        for execution in executions
+    ]
+    waiting = [request for number, request in enumerate(asked) if number not in carried_out]
+    handed = transfers(run, waiting)
+    gone = answered_by_handoffs(run, waiting) | handed.keys()
+    waiting = [request for request in waiting if request.number not in gone]
+    answered = _answered(run, [request for request in waiting if request.number in told], told, executions_of)
+    found += [_requested(request, told.get(request.number), answered) for request in waiting]
+    # What spans in another place tell of, too, is one call.
+    known = {(call.call_id, call.name) for call in found if call.call_id is not None}
+    found += [_told(one, run) for one in conversations.calls if (one.call.call_id, one.call.name) not in known]
+    # `found` has executions first and requests in order: a stable sort keeps both orders among equal starts.
+    found.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
+    unseen = any(call.outcome is None for call in found) or went_unseen(
+        run, models, asked, [request for request in waiting if request.number not in told]
+    )
+    asking = {request.group for request in asked if not request.served}
+    return ToolCalls(
+        found,
+        executions,
+        asking,
+        unseen,
+        {to: asked[number].agent for number, to in handed.items()},
+        conversations,
+    )
+
+
+def background_calls(run: RunSpans) -> list[ToolCall]:
+    """Return the tool calls in work that a timer started, in order of start; nothing that counts calls knows of them."""
+    return [_execution(run, -1, [index]) for index in run.emitting if run.spans[index].emits == "background"]
+
+
+def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
+    error: str | None
+    outcome: Outcome
+    if len(members) == 1:
+        outer = members[0]
+        told = run.spans[outer]
+        agent, turn, start_ns, end_ns = run.agent[outer], run.turn[outer], told.start_ns, told.end_ns
+        error, outcome = None, "ok"
+        if told.failed or told.tool_failed or told.tool_blocked or told.tool_unknown or end_ns is None:
+            error, outcome = told.error, _outcome((told,))
+    else:
+        members = sorted(members, key=lambda n: (run.depth[n], n))
+        outer = members[0]
+        layers = [run.spans[n] for n in members]
+        told = merged(layers)
+        agent = next((run.agent[n] for n in members if run.agent[n] is not None), None)
+        turn = next((run.turn[n] for n in members if run.turn[n] is not None), None)
+        start_ns = min(span.start_ns for span in layers)
+        # A layer that never ended does not take back that the others did; the outcome says that it is unknown.
+        end_ns = max((span.end_ns for span in layers if span.end_ns is not None), default=None)
+        error = next((span.error for span in reversed(layers) if span.error is not None), None)
+        outcome = _outcome(layers)
+    return Execution(
+        outer, told.tool_call_id, told.tool_name, agent, turn, start_ns, end_ns, told.tool_arguments, told.tool_result,
+        outcome, error, "log" if told.source == "log" else "span", told.exit_code, told.tool_command,
+        number,
+    )  # fmt: skip
+
+
+def _outcome(layers: Sequence[Span]) -> Outcome:
+    outcome: Outcome = "ok"
+    for span in layers:
+        if span.tool_blocked:
+            outcome = "blocked"
+        elif span.failed or span.tool_failed:
+            return "error"
+        elif span.end_ns is None and outcome == "ok":
+            outcome = "unknown"
+    return "unknown" if outcome == "ok" and all(span.tool_unknown for span in layers) else outcome
+
+
+def final_answers(spans: Sequence[Span]) -> set[str]:
+    """Return the names of tools that a request declared as final answers: they are no tool calls, executed or not."""
+    names: set[str] = set()
+    for text in {span.pseudo_tools for span in spans} - {None}:
+        try:
+            listed = json.loads(text or "")
+        except ValueError:
+            continue
+        if isinstance(listed, list):
+            names.update(name for name in listed if isinstance(name, str))
+    return names
+
+
+def _executed(execution: Execution, request: Request | None, results: dict[int, Result]) -> ToolCall:
+    arguments, result = execution.arguments, execution.result
+    if request is None and (arguments is None or not arguments.startswith('"')):
+        return execution
+    call_id, name, outcome = execution.call_id, execution.name, execution.outcome
+    if request is not None:
+        told = results.get(request.number, Result(None))
+        arguments = request.arguments if arguments is None else arguments
+        result = told.text if result is None else result
+        if outcome == "unknown" and told.failed is not None:
+            outcome = "error" if told.failed else "ok"
+        call_id = call_id or request.call_id
+        # As the model called it; but what ran is the truth where it was another tool.
+        name = request.name if name is None or same_tool(name, request.name) else name
+    return ToolCall(
+        execution.index, call_id, name, execution.agent, execution.turn, execution.start_ns, execution.end_ns,
+        _unwrapped(arguments), result, outcome, execution.error, execution.source, execution.exit_code,
+        execution.command,
+    )  # fmt: skip
+
+
+def _answered(
+    run: RunSpans, waiting: Sequence[Request], told: Mapping[int, Result], executions_of: ExecutionsOf
+) -> dict[int, Literal["unknown", "unexecuted"] | None]:
+    """Return by number what became of requests that messages answer and no span executes.
+
+    Where the instrumentation of the model call, or of an agent around it, writes a span for every execution, and the answer is
+    what the framework says when it runs no tool, none was run. A span that is missing is not enough: tools may also be run by
+    the program that called the agent, or in a loop of its own. What the provider executes itself has no span.
+    """
+    writers: dict[int, set[tuple[str, str]]] = {}
+    if waiting:
+        for index in run.kinds.get("llm", ()):
+            number = run.group[index]
+            if number is not None:
+                writers.setdefault(number, set()).add((run.spans[index].dialect, run.spans[index].scope))
+    found: dict[int, Literal["unknown", "unexecuted"] | None] = {}
+    for request in waiting:
+        of_call = set(writers.get(request.group, ()))
+        if request.agent is not None:
+            of_call.add((run.spans[request.agent].dialect, run.spans[request.agent].scope))
+        said = [executions_of(dialect, scope) for dialect, scope in of_call]
+        written = {words.written for words in said}
+        if request.served or ("spans" not in written and "none" in written):
+            found[request.number] = "unknown"
+        else:
+            refused = any(words.refused(request.name, told[request.number].text) for words in said)
+            found[request.number] = "unexecuted" if refused else None
+    return found
+
+
+def _requested(
+    request: Request, told: Result | None, answered: Mapping[int, Literal["unknown", "unexecuted"] | None]
+) -> ToolCall:
+    outcome: Outcome | None = "requested"
+    if told is not None:
+        outcome = answered[request.number]
+        if told.failed is False:
+            outcome = "ok"  # no framework says so of what it refused to run
+        elif told.failed and outcome == "unknown":
+            outcome = "error"
+    return ToolCall(
+        None, request.call_id, request.name, request.agent, request.turn, request.start_ns, None,
+        _unwrapped(request.arguments), told and told.text, outcome, None, "message", None, None,
+    )  # fmt: skip
+
+
+def _with_history(call: ToolCall, told: Histories) -> ToolCall:
+    """Return an execution with the arguments and the result that a conversation tells, where nothing nearer does."""
+    if call.call_id is None or call.call_id not in told.parts:
+        return call
+    asked, answered = told.parts[call.call_id]
+    if asked is not None and not same_tool(call.name, asked.name):
+        return call
+    return replace(
+        call,
+        arguments=asked.text if call.arguments is None and asked is not None else call.arguments,
+        result=answered.text if call.result is None and answered is not None else call.result,
+    )
+
+
+def _told(one: ToldCall, run: RunSpans) -> ToolCall:
+    asked, result = one.call, one.result
+    outcome: Outcome = "requested"
+    if result is not None:
+        outcome = "unknown" if result.failed is None else "error" if result.failed else "ok"
+        outcome = "unexecuted" if result.type == "tool_call_refused" else outcome
+    return ToolCall(
+        None, asked.call_id, asked.name, one.agent, run.turn[one.agent], one.start_ns, None, _unwrapped(asked.text),
+        result and result.text, outcome, None, "message", None, None,
+    )  # fmt: skip
+
+
+def _unwrapped(arguments: str | None) -> str | None:
+    """Return arguments that were written as a JSON string of JSON without the outer string."""
+    if arguments is None or not arguments.startswith('"'):
+        return arguments
+    try:
+        inner = json.loads(arguments)
+        json.loads(inner)
+    except (ValueError, TypeError, RecursionError):
+        return arguments
+    return inner if isinstance(inner, str) else arguments

@@ -1,0 +1,357 @@
+"""Tool calls that models asked for, and which of them were executed (spec: span-model.md §4)."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from clawtrace.dialects.call_ids import canonical, id_kind, of_one_kind
+from clawtrace.facts.calls.llm_calls import LlmCall
+from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.spans.in_order import InOrder
+from clawtrace.facts.spans.span import SimilarNames
+from clawtrace.facts.tools.readers import Readers
+
+if TYPE_CHECKING:
+    from clawtrace.facts.tools.tool_calls import Execution
+
+__all__ = ["Request", "answered_by_handoffs", "match", "match_nameless", "requests", "transfers"]
+
+_TRANSFER = re.compile("(?:transfer|handoff|hand_off)_(?:back_)?to_(.+)", re.IGNORECASE)
+"""What frameworks call the tool by which a model hands over: behind it the name of the agent."""
+
+
+class Request(NamedTuple):
+    """A tool call that a model asked for."""
+
+    number: int
+    """Position in the order of asking."""
+    group: int
+    """Group of the model call."""
+    agent: int | None
+    turn: int | None
+    asked_ns: int
+    """Start of the model call."""
+    start_ns: int
+    """End of the model call, where it has one: the earliest instant at which the tool can have run."""
+    call_id: str | None
+    name: str
+    arguments: str | None
+    served: bool
+    """The provider executes it itself, and tells so by asking."""
+
+
+def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[Request]:
+    """Return what was asked for, once each: from one voice of each model call. An id may be used again for another call."""
+    found: list[Request] = []
+    if not run.messages:
+        return found
+    for call in sorted(models, key=lambda call: (call.start_ns, call.group)):
+        if call.voice is None:
+            continue
+        for part in run.said(call.voice, "output"):
+            if part.type in ("tool_call", "server_tool_call") and part.name is not None:
+                start_ns = call.start_ns if call.end_ns is None else call.end_ns
+                found.append(
+                    Request(
+                        len(found), call.group, call.agent, call.turn, call.start_ns, start_ns, part.call_id, part.name, part.text,
+                        part.type == "server_tool_call",
+                    )
+                )  # fmt: skip
+    return _with_later_ids(run, found) if any(request.call_id is None for request in found) else found
+
+
+def _with_later_ids(run: RunSpans, asked: Sequence[Request]) -> list[Request]:
+    """Return the requests, those without an id with the one that the agent's next request to a model repeats them with."""
+    readers = Readers(run)
+    found = list(asked)
+    taken = {request.call_id for request in asked}
+    for request in asked:
+        if request.call_id is not None:
+            continue
+        after = readers.after(request.agent, request.asked_ns, request.group)
+        repeated = () if after is None else run.said(after, "input")
+        asked_so = ("tool_call", request.name, request.arguments)
+        ids = (part.call_id for part in repeated if (part.type, part.name, part.text) == asked_so)
+        call_id = next((call_id for call_id in ids if call_id not in taken), None)
+        if call_id is not None:
+            taken.add(call_id)
+            found[request.number] = request._replace(call_id=call_id)
+    return found
+
+
+def match(asked: Sequence[Request], executions: Sequence[Execution]) -> dict[int, int]:
+    """Return which request (by its position in `asked`) which execution (by position) carried out, each at most once."""
+    if not asked or not executions:
+        return {}
+    matched = _by_id(asked, executions)
+    taken = set(matched.values())
+    # Else by name: those with the same arguments, then the k-th unmatched request and the k-th unmatched execution.
+    waiting: dict[str, list[int]] = defaultdict(list)
+    for position, request in enumerate(asked):
+        if position not in matched:
+            waiting[request.name].append(position)
+    running: dict[str, list[int]] = defaultdict(list)
+    for position in sorted(range(len(executions)), key=lambda e: (executions[e].start_ns, executions[e].index)):
+        name = executions[position].name
+        if position not in taken and name is not None:
+            running[name].append(position)
+    for name, positions in waiting.items():
+        for one, other in _paired(asked, executions, positions, running.get(name, ())):
+            matched[one] = other
+    # Else the next one of a name that lacks, or has, a server's prefix: models are offered `mcp__weather__get` for `get`.
+    taken = set(matched.values())
+    names = SimilarNames(running)
+    left = {name: _Running(executions, of_name) for name, of_name in running.items()}
+    for name, positions in waiting.items():
+        alike = names.of(name)
+        for one in (one for one in positions if one not in matched):
+            firsts = (left[other].first_for(asked[one], taken) for other in alike)
+            found = next((first for first in firsts if first is not None), None)
+            if found is not None:
+                matched[one] = found
+                taken.add(found)
+    return matched
+
+
+class _Running:
+    """Some executions, to be taken by requests.
+
+    Args:
+        executions: all of them.
+        positions: which these are, in order of start and index.
+    """
+
+    def __init__(self, executions: Sequence[Execution], positions: Sequence[int]) -> None:
+        kinds: dict[str | None, list[tuple[int, int, int]]] = defaultdict(list)
+        for position in positions:
+            execution = executions[position]
+            kinds[_kind(execution.call_id)].append((execution.start_ns, execution.index, position))
+        self._kinds = {kind: InOrder(entries) for kind, entries in kinds.items()}
+
+    def first_for(self, request: Request, taken: Container[int]) -> int | None:
+        """Return the first that may be the request's, without those that are taken."""
+        own = _kind(request.call_id)
+        firsts = [
+            of.first_from((request.asked_ns,), taken) for kind, of in self._kinds.items() if kind is None or kind != own
+        ]
+        return min((first for first in firsts if first is not None), default=(None,))[-1]
+
+
+def _paired(
+    asked: Sequence[Request], executions: Sequence[Execution], waiting: Sequence[int], running: Sequence[int]
+) -> Iterator[tuple[int, int]]:
+    """Yield which requests and executions of one name belong together: not every request need have an execution."""
+    same: dict[str | None, list[int]] = defaultdict(list)
+    if len(waiting) > 1 or len(running) > 1:
+        for other in running:
+            same[canonical(executions[other].arguments)].append(other)
+        same.pop(None, None)
+    alike = {arguments: _Running(executions, positions) for arguments, positions in same.items()}
+    gone: set[int] = set()
+    rest: list[int] = []
+    for one in waiting:
+        left = alike.get(canonical(asked[one].arguments)) if alike else None
+        found = None if left is None else left.first_for(asked[one], gone)
+        if found is None:
+            rest.append(one)
+        else:
+            gone.add(found)
+            yield one, found
+    for one, other in zip(rest, (other for other in running if other not in gone), strict=False):
+        if _may_be(asked[one], executions[other]):
+            yield one, other
+
+
+def match_nameless(
+    asked: Sequence[Request], executions: Sequence[Execution], matched: Mapping[int, int]
+) -> dict[int, tuple[int, bool]]:
+    """Return by position which execution without a name carried out which of the requests that are left.
+
+    It is one of those that the last model call of its agent asked for, and whether it is known which: the only name among
+    them, or the only one with the arguments that the execution tells.
+    """
+    running = set(matched.values())
+    nameless = [e for e, execution in enumerate(executions) if execution.name is None and e not in running]
+    if not nameless:
+        return {}
+    by_arguments: dict[tuple[int | None, str | None], list[int]] = defaultdict(list)
+    by_agent: dict[int | None, list[int]] = defaultdict(list)
+    for number, request in enumerate(asked):
+        if number not in matched and not request.served:
+            by_arguments[request.agent, request.arguments].append(number)
+            by_agent[request.agent].append(number)
+    told = {key: _Left(asked, numbers) for key, numbers in by_arguments.items()}
+    all_of = {agent: _Left(asked, numbers) for agent, numbers in by_agent.items()}
+    taken: set[int] = set()
+    found: dict[int, tuple[int, bool]] = {}
+    for position in sorted(nameless, key=lambda e: (executions[e].start_ns, executions[e].index)):
+        execution = executions[position]
+        left = all_of.get(execution.agent)
+        if execution.arguments is not None:
+            left = told.get((execution.agent, execution.arguments))
+            if left is None or not left.has_any(execution):
+                left = told.get((execution.agent, None))
+        last = None if left is None else left.last_before(execution, taken)
+        if last is not None:
+            found[position] = last
+            taken.add(last[0])
+    return found
+
+
+class _Left:
+    """Some requests that nothing carried out yet, to be taken by executions that do not say of which tool they are."""
+
+    def __init__(self, asked: Sequence[Request], numbers: Sequence[int]) -> None:
+        kinds: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
+        self._names: dict[tuple[str | None, int], set[str]] = defaultdict(set)
+        """By the kind of their ids and when they were asked for."""
+        for number in numbers:
+            request = asked[number]
+            kind = _kind(request.call_id)
+            kinds[kind].append((-request.asked_ns, number))
+            self._names[kind, request.asked_ns].add(request.name)
+        self._first = {kind: -max(entries)[0] for kind, entries in kinds.items()}
+        self._kinds = {kind: InOrder(sorted(entries)) for kind, entries in kinds.items()}
+
+    def has_any(self, execution: Execution) -> bool:
+        """Return whether any may be what the execution carried out, taken or not."""
+        return any(self._first[kind] <= execution.start_ns for kind in self._of_other_kinds(execution))
+
+    def last_before(self, execution: Execution, taken: Container[int]) -> tuple[int, bool] | None:
+        """Return the first of those asked for last, and whether they have one name."""
+        kinds = self._of_other_kinds(execution)
+        firsts = [first for kind in kinds if (first := self._kinds[kind].first_from((-execution.start_ns,), taken))]
+        if not firsts:
+            return None
+        before, number = min(firsts)
+        names = set().union(*(self._names.get((kind, -before), ()) for kind in kinds))
+        return number, len(names) == 1
+
+    def _of_other_kinds(self, execution: Execution) -> Sequence[str | None]:
+        own = _kind(execution.call_id)
+        return [kind for kind in self._kinds if kind is None or kind != own]
+
+
+def _may_be(request: Request, execution: Execution) -> bool:
+    return execution.start_ns >= request.asked_ns and not _differ(request, execution)
+
+
+def _by_id(asked: Sequence[Request], executions: Sequence[Execution]) -> dict[int, int]:
+    """Match by call id (an id `a|b` matches by the whole or its first part): pairs that are each other's best.
+
+    The best execution of a request is the first one after it; the best request of an execution is the last one before it.
+    """
+    running: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    for position, execution in enumerate(executions):
+        for call_id in _ids(execution.call_id):
+            running[call_id].append((execution.start_ns, execution.group, position))
+    waiting: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for position, request in enumerate(asked):
+        for call_id in _ids(request.call_id):
+            if call_id in running:
+                waiting[call_id].append((request.asked_ns, -position))
+    for executed in running.values():
+        executed.sort()
+    for requested in waiting.values():
+        requested.sort()
+    matched = {}
+    for position, request in enumerate(asked):
+        found = [_first_after(running[i], request.asked_ns) for i in _ids(request.call_id) if i in running]
+        if not found:
+            continue
+        execution = executions[min(found)[3]]
+        back = max(_last_before(waiting[i], execution.start_ns) for i in _ids(execution.call_id) if i in waiting)
+        if -back[2] == position:
+            matched[position] = min(found)[3]
+    return matched
+
+
+def _first_after(entries: Sequence[tuple[int, int, int]], at_ns: int) -> tuple[bool, int, int, int]:
+    """Return the first entry at or after `at_ns`, else the first of all, behind whether it is before."""
+    place = bisect_left(entries, (at_ns,))
+    return (False, *entries[place]) if place < len(entries) else (True, *entries[0])
+
+
+def _last_before(entries: Sequence[tuple[int, int]], at_ns: int) -> tuple[bool, int, int]:
+    """Return the last entry at or before `at_ns`, else the last of all, behind whether it is before."""
+    place = bisect_right(entries, (at_ns, 1)) - 1
+    return (True, *entries[place]) if place >= 0 else (False, *entries[-1])
+
+
+def _ids(call_id: str | None) -> set[str]:
+    return set() if call_id is None else {call_id, call_id.split("|", 1)[0]}
+
+
+def _kind(call_id: str | None) -> str | None:
+    return None if call_id is None else id_kind(call_id)
+
+
+def _differ(request: Request, execution: Execution) -> bool:
+    """Return whether both have ids of one kind: not equal, so they are two calls."""
+    return of_one_kind(request.call_id, execution.call_id)
+
+
+def answered_by_handoffs(run: RunSpans, waiting: Sequence[Request]) -> set[int]:
+    """Return the numbers of the requests that a handoff answered: a delegation, and no tool call.
+
+    A handoff answers one request of the model call before it, of the same agent.
+    """
+    handoffs = [index for index, role in enumerate(run.role) if role == "handoff"] if waiting else []
+    if not handoffs:
+        return set()
+    asked: dict[tuple[int | None, int], list[Request]] = defaultdict(list)
+    times: dict[int | None, list[int]] = defaultdict(list)
+    """When each agent asked for something, in order."""
+    for request in sorted(waiting, key=lambda r: r.asked_ns):
+        asked[request.agent, request.asked_ns].append(request)
+        times[request.agent].append(request.asked_ns)
+    gone: set[int] = set()
+    for index in handoffs:
+        span, agent = run.spans[index], run.agent[index]
+        place = bisect_right(times.get(agent, ()), span.start_ns)
+        if place:
+            open_ones = [r for r in asked[agent, times[agent][place - 1]] if r.number not in gone]
+            # Of several the one that the handoff says it is, by id or name, where it says so.
+            open_ones.sort(
+                key=lambda r: (r.call_id is None or r.call_id != span.tool_call_id, r.name != span.tool_name)
+            )
+            gone.update(request.number for request in open_ones[:1])
+    return gone
+
+
+def transfers(run: RunSpans, waiting: Sequence[Request]) -> dict[int, int]:
+    """Return by request number the activation that it handed to, where nothing but the request tells of a handoff.
+
+    The request names the agent (`transfer_to_billing_agent`), and that agent is the next one at work in the trace, not
+    inside of the one that asked.
+    """
+    named = [(request, found.group(1)) for request in waiting if (found := _TRANSFER.fullmatch(request.name))]
+    if not named:
+        return {}
+    agents: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    """By trace, with their starts, in order."""
+    for index in run.kinds.get("agent", ()):
+        if run.role[index] is None:
+            agents[run.spans[index].trace_id].append((run.spans[index].start_ns, index))
+    trace_of = {run.group[index]: run.spans[index].trace_id for index in run.kinds.get("llm", ())}
+    handed: dict[int, int] = {}
+    given: set[int] = set()
+    for request, name in named:
+        of_trace = agents.get(trace_of[request.group], ())
+        place = bisect_left(of_trace, (request.start_ns,))
+        to = of_trace[place][1] if place < len(of_trace) else None
+        if to is None or to in given or request.agent is None or run.agent[to] == request.agent:
+            continue
+        if _slug(run.spans[to].agent_name) == _slug(name):
+            handed[request.number] = to
+            given.add(to)
+    return handed
+
+
+def _slug(name: str | None) -> str | None:
+    """Return a name as frameworks write it into the name of a tool."""
+    return None if name is None else re.sub("[^a-z0-9]+", "_", name.casefold())

@@ -1,0 +1,1 @@
+"""Which run a span belongs to, and what is counted for each run."""

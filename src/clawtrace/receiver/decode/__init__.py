@@ -1,0 +1,1 @@
+"""Requests become columns, whatever their encoding."""

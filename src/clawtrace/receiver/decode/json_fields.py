@@ -1,0 +1,192 @@
+"""Fields of a JSON object, as protobuf's JSON mapping and OTLP's exceptions from it say: the one meaning of every JSON value.
+
+Integers and doubles may be numbers or texts (``5``, ``"5"``, ``5.0``, ``"5e0"``), null is the default. What the mapping
+does not allow (``" 5"``, ``"0x5"``, ``true`` for a number) is refused, and so are numbers out of range.
+https://protobuf.dev/programming-guides/json/ , https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from decimal import Decimal
+from typing import Any
+
+from clawtrace.receiver.decode.payload import BadItemError
+
+__all__ = [
+    "an_id",
+    "boolean",
+    "double",
+    "enumerated",
+    "get",
+    "hexadecimal",
+    "integer",
+    "objects",
+    "one_object",
+    "severity",
+    "text",
+    "unsigned",
+]
+
+_HEX = re.compile(r"[0-9a-f]*")
+_CAPITAL = re.compile("[A-Z]")
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
+_INT32, _INT64 = (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1)
+_BEYOND = 100_000_000_000_000_000_000
+"""Larger than any 64-bit integer."""
+_BASE64_IDS = (12, 24)
+"""Characters of 8 and 16 bytes; the digits of an id of that length would be of another."""
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+_SNAKE: dict[str, str] = {}
+_SEVERITIES = {
+    f"{word}{step or ''}": 4 * place + max(step, 1)
+    for place, word in enumerate(("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"))
+    for step in (0, 2, 3, 4)
+}
+
+
+def get(node: dict[str, Any], name: str) -> Any:
+    """Return the field `name` (camelCase) of an object, also when it is written in snake_case; None when absent."""
+    value = node.get(name)
+    if value is not None:
+        return value
+    snake = _SNAKE.get(name)
+    if snake is None:
+        snake = _SNAKE[name] = _CAPITAL.sub(lambda match: "_" + match[0].lower(), name)
+    return node.get(snake) if snake != name else None
+
+
+def objects(node: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the list of objects `name`; empty when absent."""
+    value = get(node, name)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise BadItemError(f"`{name}` is not a list of objects")
+    return value
+
+
+def one_object(node: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the object `name`; empty when absent."""
+    value = get(node, name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise BadItemError(f"`{name}` is not an object")
+    return value
+
+
+def text(node: dict[str, Any], name: str) -> str:
+    """Return the text `name`; empty when absent."""
+    value = get(node, name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise BadItemError(f"`{name}` is not a text")
+    return value
+
+
+def integer(value: Any, name: str, bounds: tuple[int, int] = _INT64) -> int:
+    """Return an integer given as number or text, between `bounds`; `name` is for the message."""
+    number = _whole_number(value)
+    if number is None:
+        raise BadItemError(f"`{name}` is no integer: {_shown(value)}")
+    least, most = bounds
+    if not least <= number <= most:
+        kind = "bits" if least else "unsigned bits"
+        raise BadItemError(f"`{name}` does not fit in {(most - least).bit_length()} {kind}: {_shown(value)}")
+    return number
+
+
+def _whole_number(value: Any) -> int | None:
+    """Return an integer given as number or text, None for anything else; of a very large one only that it is large."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    if not (isinstance(value, str) and _NUMBER.fullmatch(value)):
+        return None
+    number = Decimal(value)
+    if abs(number) >= _BEYOND:
+        return _BEYOND if number > 0 else -_BEYOND
+    return int(number) if number == number.to_integral_value() else None
+
+
+def _shown(value: Any) -> str:
+    return repr(str(value)[:24])
+
+
+def unsigned(node: dict[str, Any], name: str, bits: int = 64) -> int:
+    """Return the unsigned integer `name` of at most `bits` bits; 0 when absent."""
+    value = get(node, name)
+    return 0 if value is None else integer(value, name, (0, (1 << bits) - 1))
+
+
+def hexadecimal(node: dict[str, Any], name: str) -> str:
+    """Return the id `name` as hexadecimal digits in lower case; empty when absent."""
+    value = _digits(text(node, name))
+    if not _HEX.fullmatch(value):
+        raise BadItemError(f"`{name}` is not hexadecimal: {value[:24]!r}")
+    return value
+
+
+def enumerated(node: dict[str, Any], name: str, prefix: str, words: tuple[str, ...]) -> str:
+    """Return the word of an enumeration given by number or name (``SPAN_KIND_CLIENT``)."""
+    value = get(node, name)
+    if isinstance(value, str) and value.startswith(prefix):
+        word = value.removeprefix(prefix).capitalize()
+        return word if word in words else words[0]
+    number = integer(value, name, _INT32) if value is not None else 0
+    return words[number] if 0 <= number < len(words) else words[0]
+
+
+def double(content: Any) -> float:
+    """Return the content of a `doubleValue`: a number, or its text (``NaN``, ``Infinity``)."""
+    if isinstance(content, str):
+        readable = content in _NOT_FINITE or _NUMBER.fullmatch(content) is not None
+    else:
+        readable = isinstance(content, int | float) and not isinstance(content, bool)
+    if not readable:
+        raise BadItemError(f"`doubleValue` is no number: {_shown(content)}")
+    try:
+        return float(content)
+    except OverflowError:
+        return math.inf if content > 0 else -math.inf
+
+
+def boolean(content: Any) -> bool:
+    """Return the content of a `boolValue`: a truth value, or its text."""
+    if isinstance(content, bool):
+        return content
+    if content not in ("true", "false"):
+        raise BadItemError(f"`boolValue` is neither true nor false: {_shown(content)}")
+    return bool(content == "true")
+
+
+def _digits(written: str) -> str:
+    """Return an id in lower case, and as digits where it is base64, as protobuf's own mapping writes bytes (Grafana Tempo)."""
+    if len(written) in _BASE64_IDS and written.endswith("="):
+        try:
+            return base64.b64decode(written, validate=True).hex()
+        except binascii.Error:
+            pass
+    return written.lower()
+
+
+def an_id(node: dict[str, Any], name: str, zero: str) -> str:
+    """Return the id `name` of a log record, or empty text for what is no id: OTLP says it then belongs to no trace."""
+    value = _digits(text(node, name))
+    return value if len(value) == len(zero) and value != zero and _HEX.fullmatch(value) else ""
+
+
+def severity(record: dict[str, Any]) -> int:
+    """Return a record's severity, given by number or name (``SEVERITY_NUMBER_INFO2``); 0 is unspecified."""
+    value = get(record, "severityNumber")
+    if not isinstance(value, str) or _NUMBER.fullmatch(value):
+        return unsigned(record, "severityNumber", 31)
+    return _SEVERITIES.get(value.removeprefix("SEVERITY_NUMBER_"), 0)

@@ -1,0 +1,74 @@
+"""Tell by content what a payload is: which signal, in which encoding."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from clawtrace.receiver.decode.payload import SIGNALS, Signal
+from clawtrace.receiver.decode.wire import MESSAGE_PARTS, groups_of
+
+__all__ = ["JSON_KEYS", "document_signals", "protobuf_signal"]
+
+JSON_KEYS: dict[str, Signal] = {
+    "resourceSpans": "traces",
+    "resource_spans": "traces",
+    "resourceLogs": "logs",
+    "resource_logs": "logs",
+    "resourceMetrics": "metrics",
+    "resource_metrics": "metrics",
+}
+"""The key that makes a JSON object a request of a signal."""
+
+_SAMPLE = 20
+
+
+def document_signals(document: Any, *, filled: bool = False) -> list[Signal]:
+    """Return the signals that a parsed JSON document holds, none when it is no OTLP request.
+
+    Args:
+        document: the parsed text.
+        filled: whether only those count that it holds something of.
+    """
+    if not isinstance(document, dict):
+        return []
+    held = (key for key in JSON_KEYS if (document.get(key) if filled else key in document))
+    return list(dict.fromkeys(JSON_KEYS[key] for key in held))
+
+
+def protobuf_signal(data: bytes) -> Signal | None:
+    """Return the signal of a serialised request, None when it is none or holds no item to tell by.
+
+    The three messages have the same outline, so each reads as each; what tells them apart is that the fields of an
+    item have other types at the same numbers.
+    """
+    from google.protobuf.message import DecodeError
+
+    for signal in SIGNALS:
+        parts = MESSAGE_PARTS[signal]
+        try:
+            groups = groups_of(parts, data)
+        except DecodeError:
+            continue
+        found = (
+            item for group in groups for scope in getattr(group, parts.scopes) for item in getattr(scope, parts.items)
+        )
+        sample = list(islice(found, _SAMPLE))
+        if sample and all(_plausible(signal, item) for item in sample):
+            return signal
+    return None
+
+
+def _plausible(signal: Signal, item: Any) -> bool:
+    """Say whether an item has what its signal needs and no field of another type at a known number."""
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    known = item.DESCRIPTOR.fields_by_number
+    unknown = UnknownFieldSet(item)
+    if any(unknown[place].field_number in known for place in range(len(unknown))):
+        return False
+    if signal == "traces":
+        return len(item.trace_id) == 16 and len(item.span_id) == 8
+    if signal == "metrics":
+        return bool(item.name) and item.WhichOneof("data") is not None
+    return bool(item.time_unix_nano or item.observed_time_unix_nano or item.body or item.attributes or item.event_name)

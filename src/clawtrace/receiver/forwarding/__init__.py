@@ -1,0 +1,1 @@
+"""Everything received is forwarded to the user's own endpoint."""

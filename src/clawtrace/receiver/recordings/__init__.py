@@ -1,0 +1,1 @@
+"""Recorded OTLP as input."""

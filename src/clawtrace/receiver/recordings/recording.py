@@ -1,0 +1,327 @@
+"""Recorded OTLP as input: files, folders, standard input, each request through the receiver's own decoders.
+
+Nothing of the servers is imported; protobuf only when a recording is protobuf.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Literal, NamedTuple
+
+from clawtrace.errors import InputError, StoreError
+from clawtrace.model.progress import Progress, unseen
+from clawtrace.model.raw import RawSink
+from clawtrace.receiver.attribution.attribute import Attribution
+from clawtrace.receiver.decode.payload import BadPayloadError
+from clawtrace.receiver.intake import Intake
+from clawtrace.receiver.recordings.recording_files import ForeignTraceError, NotOtlpError, Recorded, read_recording
+from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor
+from clawtrace.receiver.request import Request
+
+__all__ = ["Grouping", "LoadReport", "load_recordings"]
+
+_STDIN = Path("-")
+_CHUNK_ROWS = 20_000
+_CHUNK_BYTES = 32 << 20
+_NO_LIMIT = 1 << 60
+_WINDOW = 1 << 22
+
+
+class Grouping(NamedTuple):
+    """How recordings are told apart into runs (spec: cli.md)."""
+
+    mode: Literal["attribution", "one_run", "run_per_file", "run_per_dir"] = "attribution"
+    run_id: str | None = None
+    """The id for ``one_run``; derived from the paths when None."""
+
+    @classmethod
+    def by_attribution(cls) -> Grouping:
+        """What the spans say decides (span-model.md §2)."""
+        return cls()
+
+    @classmethod
+    def one_run(cls, run_id: str | None = None) -> Grouping:
+        """Everything given is exactly one run, also when it holds no span."""
+        return cls("one_run", run_id)
+
+    @classmethod
+    def run_per_file(cls) -> Grouping:
+        """Each recording file is one run."""
+        return cls("run_per_file")
+
+    @classmethod
+    def run_per_dir(cls) -> Grouping:
+        """Each folder that holds a recording file is one run."""
+        return cls("run_per_dir")
+
+
+@dataclass(slots=True)
+class LoadReport:
+    """What was loaded."""
+
+    run_ids: list[str] = field(default_factory=list)
+    """In order: by path where runs were given, else as first seen."""
+    files: int = 0
+    """Recording files read."""
+    passed_over: list[tuple[str, str]] = field(default_factory=list)
+    """Files of folders that are not OTLP by content: path and what was found instead."""
+    requests: int = 0
+    spans: int = 0
+    logs: int = 0
+    points: int = 0
+    """Metric data points, counted only."""
+    duplicates: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    """Items that were rejected, by reason."""
+    unattributed_logs: int = 0
+    """Log records without a trace that no rule gives to a run; they are stored, and belong to none."""
+
+
+class _File(NamedTuple):
+    path: Path
+    root: Path
+    """The folder that was given, or the file itself."""
+    named: bool
+    """Whether it was named itself, so that it must be OTLP."""
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+
+def load_recordings(
+    paths: Sequence[Path],
+    grouping: Grouping,
+    sink: RawSink,
+    *,
+    redaction: RedactionSettings | None = None,
+    run_key: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    stdin: IO[bytes] | None = None,
+    progress: Progress = unseen,
+) -> LoadReport:
+    """Read recordings into a sink; the report holds the run ids in order.
+
+    Args:
+        paths: files, folders (read recursively), or ``-`` for standard input.
+        grouping: what is a run.
+        sink: where it goes, in bounded commits.
+        redaction: as for the receiver.
+        run_key: attribute that carries the run id (rule 8).
+        environ: where secret values are looked up; the process environment when None.
+        stdin: what ``-`` reads; standard input when None.
+        progress: called with the bytes that were read.
+
+    Raises:
+        InputError: a path does not exist, a named file is not OTLP, or a recording is damaged; what was read before
+            it may be in the sink already.
+        StoreError: the sink could not write.
+    """
+    files = list(_files(paths))
+    loader = _Loader(sink, Redactor(redaction, environ), run_key, stdin, _Bytes(files, progress))
+    if grouping.mode == "attribution":
+        for file in files:
+            loader.load(file, None)
+        loader.finish()
+        loader.report.run_ids = loader.attributed_runs()
+    else:
+        loader.report.run_ids = _load_given(files, _RunNames(paths, grouping), loader)
+        for run_id in loader.report.run_ids:
+            sink.run_no(run_id)
+    return loader.report
+
+
+def _load_given(files: Sequence[_File], names: _RunNames, loader: _Loader) -> list[str]:
+    """Load files whose runs are given, and return those runs."""
+    runs: dict[str, None] = {}
+    if names.only:
+        runs[names.only] = None
+    for file in files:
+        run_id = names.of(file)
+        if loader.load(file, run_id):
+            runs[run_id] = None
+    loader.finish()
+    return list(runs)
+
+
+def _files(paths: Sequence[Path]) -> Iterator[_File]:
+    """Yield every file once: those of folders sorted by path, in the order the paths were given."""
+    seen: set[str] = set()
+    for path in paths:
+        if path == _STDIN:
+            yield _File(path, path, named=True)
+            continue
+        if not path.exists():
+            raise InputError(f"`{path}` does not exist")
+        found = [path]
+        if path.is_dir():
+            walk = (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
+            found = sorted((file for file in walk if file.is_file()), key=lambda file: file.parts)
+        for file in found:
+            real = os.path.realpath(file)
+            if real not in seen:
+                seen.add(real)
+                yield _File(file, path, named=not path.is_dir())
+
+
+class _RunNames:
+    """Run ids of recordings: paths relative to the folder that was given, its name where that is empty."""
+
+    def __init__(self, paths: Sequence[Path], grouping: Grouping) -> None:
+        self._per_file = grouping.mode == "run_per_file"
+        self._owners: dict[str, str] = {}
+        self.only = ""
+        """The id of the only run, empty when each file or folder has its own."""
+        if grouping.mode == "one_run":
+            self.only = _readable(grouping.run_id or (_own_name(paths[0]) if len(paths) == 1 else "recording"))
+
+    def of(self, file: _File) -> str:
+        """Return the id of the run that a file belongs to; different files or folders never share one."""
+        if self.only:
+            return self.only
+        place = file.path if self._per_file else file.folder
+        if file.path == _STDIN:
+            return "stdin"
+        root = file.root.parent if file.named else file.root
+        relative = place.relative_to(root).as_posix()
+        name = relative if relative != "." else _own_name(root)
+        owner = os.path.realpath(place)
+        for candidate in map(_readable, (name, f"{_own_name(root)}/{name}", Path(owner).as_posix())):
+            if self._owners.setdefault(candidate, owner) == owner:
+                return candidate
+        raise InputError(f"`{place}`: no run id of its own can be made; rename it")
+
+
+def _readable(name: str) -> str:
+    """Return a name as valid Unicode: a file's need not be UTF-8, and Python keeps the other bytes as half characters."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _own_name(path: Path) -> str:
+    if path == _STDIN:
+        return "stdin"
+    return path.resolve().name or "root"
+
+
+class _Bytes:
+    """How many bytes of the recordings were read."""
+
+    def __init__(self, files: Sequence[_File], progress: Progress) -> None:
+        self._sizes = {file.path: file.path.stat().st_size for file in files if file.path.is_file()}
+        self._total = sum(self._sizes.values()) if len(self._sizes) == len(files) else 0
+        self._before = 0
+        self._progress = progress
+        progress("reading recordings", 0, self._total)
+
+    def so_far(self, content: IO[bytes]) -> None:
+        """Take note of what was read of a file."""
+        done = self._before + content.tell() if self._total else 0
+        self._progress("reading recordings", min(done, self._total), self._total)
+
+    def whole(self, file: _File) -> None:
+        """Take note of a file that was read."""
+        self._before += self._sizes.get(file.path, 0)
+
+
+class _Loader:
+    """Brings recordings into a sink."""
+
+    def __init__(
+        self, sink: RawSink, redactor: Redactor, run_key: str | None, stdin: IO[bytes] | None, read: _Bytes
+    ) -> None:
+        self.report = LoadReport()
+        self._read = read
+        self._sink = sink
+        self._stdin = stdin
+        self._attribution = Attribution(sink.run_no, trace_limit=_NO_LIMIT)
+        self._intake = Intake(self._attribution, redactor, run_key=run_key, span_window=_WINDOW)
+        self._numbers: dict[int, None] = {}
+        self._bytes = 0
+
+    def load(self, file: _File, run_id: str | None) -> bool:
+        """Read one file; False when it is passed over."""
+        name = str(file.path)
+        try:
+            with self._open(file) as content:
+                for recorded in read_recording(name, content):
+                    self._add(name, recorded, run_id)
+                    self._read.so_far(content)
+        except NotOtlpError as reason:
+            if file.named:
+                if isinstance(reason, ForeignTraceError):
+                    raise InputError(f"`{name}` cannot be read: {reason}") from None
+                raise InputError(f"`{name}` is not OTLP: {reason}; give an agent's own log with --log") from None
+            self.report.passed_over.append((name, str(reason)))
+            return False
+        except OSError as error:
+            raise InputError(f"`{name}` cannot be read: {error.strerror or error}") from error
+        except MemoryError:
+            raise InputError(
+                f"`{name}` does not fit into memory; split it: one request a line is read line by line"
+            ) from None
+        self._read.whole(file)
+        self.report.files += 1
+        return True
+
+    def finish(self) -> None:
+        """Commit what is left."""
+        taken = self._intake.take()
+        self._bytes = 0
+        if not taken:
+            return
+        try:
+            receipts = [note.receipt for note in taken.notes]
+            self._sink.commit(taken.spans, taken.logs, receipts, taken.adopted)
+        except StoreError:
+            self._intake.failed(taken)
+            raise
+        self._intake.committed()
+        self.report.spans += len(taken.spans)
+        self.report.logs += len(taken.logs)
+        for receipt in receipts:
+            self.report.duplicates += receipt.duplicates
+            if receipt.rejected:
+                self.report.rejected[receipt.reason] += receipt.rejected
+            if receipt.signal == "metrics":
+                self.report.points += receipt.accepted
+
+    def attributed_runs(self) -> list[str]:
+        """Return the ids of runs that spans or log records were given to; adopted traces are no runs any more."""
+        names = self._attribution.names()
+        return [names[number] for number in self._numbers if number in names]
+
+    @contextmanager
+    def _open(self, file: _File) -> Iterator[IO[bytes]]:
+        if file.path == _STDIN:
+            yield self._stdin or sys.stdin.buffer
+        else:
+            with file.path.open("rb") as content:
+                yield content
+
+    def _add(self, name: str, recorded: Recorded, run_id: str | None) -> None:
+        request = Request(
+            recorded.signal,
+            "file",
+            recorded.body,
+            recorded.is_json,
+            time.time_ns(),
+            given_run=run_id or "",
+            document=recorded.document,
+        )
+        try:
+            self._intake.add(request)
+        except BadPayloadError as problem:
+            raise InputError(f"`{name}` {recorded.place}: {problem}") from None
+        self.report.requests += 1
+        self.report.unattributed_logs += request.outside
+        self._numbers.update(dict.fromkeys(request.runs))
+        self._bytes += len(recorded.body)
+        if len(self._intake) >= _CHUNK_ROWS or self._bytes >= _CHUNK_BYTES:
+            self.finish()

@@ -1,0 +1,1 @@
+"""Secrets become marks before anything is stored."""

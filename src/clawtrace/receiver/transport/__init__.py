@@ -1,0 +1,1 @@
+"""Ports, servers and connections: OTLP over gRPC and HTTP."""

@@ -1,0 +1,94 @@
+"""What both servers share: who may send, what fits, what is recorded when a request is turned away."""
+
+from __future__ import annotations
+
+import hmac
+import threading
+import time
+
+from clawtrace.errors import StoreError
+from clawtrace.model.raw import Receipt
+from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution
+from clawtrace.receiver.attribution.connections import Connection, Connections
+from clawtrace.receiver.attribution.counters import Counters
+from clawtrace.receiver.decode.payload import Signal
+from clawtrace.receiver.limits import ReceiverSettings
+from clawtrace.receiver.request import Protocol, Request
+from clawtrace.receiver.writer import Writer
+
+__all__ = ["NO_TOKEN", "PRESSURE", "STOPPING", "Desk"]
+
+PRESSURE = "the receiver holds as many bytes as it may; try again"
+STOPPING = "the receiver is stopping"
+NO_TOKEN = "a token is needed: send `authorization: Bearer TOKEN` or `x-clawtrace-token: TOKEN`"
+
+
+class Desk:
+    """The front desk of the receiver; safe to use from several threads."""
+
+    def __init__(
+        self,
+        settings: ReceiverSettings,
+        writer: Writer,
+        attribution: Attribution,
+        connections: Connections,
+        counters: Counters,
+    ) -> None:
+        self.settings = settings
+        self.writer = writer
+        self.connections = connections
+        self.counters = counters
+        self._attribution = attribution
+        self._lock = threading.Lock()
+        self._open_runs: set[int] = set()
+
+    def run_opened(self, run_no: int) -> None:
+        """A run has been announced; what cannot be read from now on may be its own."""
+        with self._lock:
+            self._open_runs.add(run_no)
+
+    def run_closed(self, run_no: int) -> None:
+        """A run is closed."""
+        with self._lock:
+            self._open_runs.discard(run_no)
+
+    def allowed(self, authorization: str, token: str) -> bool:
+        """Say whether a request may come in, by its two headers (empty when absent)."""
+        wanted = self.settings.token
+        if wanted is None:
+            return True
+        scheme, _, bearer = authorization.partition(" ")
+        given = token or (bearer.strip() if scheme.lower() == "bearer" else "")
+        return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())
+
+    def refused(self, signal: Signal, protocol: Protocol, named_run: str, connection: Connection, reason: str) -> None:
+        """Record a request that was not read; it may come again.
+
+        It is counted for the run that its header or path names, else for the runs that its connection carried so far,
+        else for every open run: it may have been of any of them, and none may claim to be complete. Metrics decide
+        nothing, so a request of theirs is counted in the total only.
+        """
+        receipt = Receipt(NO_RUN, 0, time.time_ns(), protocol, signal, refused=1, reason=reason)
+        self._lost(receipt, named_run, connection, connection.port)
+
+    def rejected(self, request: Request, reason: str) -> None:
+        """Record a request that was read and will never be accepted, for the same runs as `refused`."""
+        named = request.header_run or request.path_run or request.given_run
+        receipt = Receipt(NO_RUN, 0, request.arrival_ns, request.protocol, request.signal, rejected=1, reason=reason)
+        self._lost(receipt, named, request.connection, request.port)
+
+    def _lost(self, receipt: Receipt, named_run: str, connection: Connection | None, port: int) -> None:
+        if receipt.signal == "metrics":
+            self.counters.turned_away(receipt.reason)
+            return
+        runs = set() if connection is None else self.connections.runs_of(connection)
+        if named_run:
+            try:
+                runs = {self._attribution.number(named_run)}
+            except StoreError:
+                runs = set()
+        if not runs:
+            with self._lock:
+                runs = set(self._open_runs)
+        for run_no in runs or {NO_RUN}:
+            self.writer.refused(receipt._replace(run_no=run_no), port)

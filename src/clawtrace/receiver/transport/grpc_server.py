@@ -1,0 +1,165 @@
+"""OTLP/gRPC: a call waits, without a thread, for the commit of its request."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from clawtrace.errors import ReceiverError
+from clawtrace.receiver.attribution.connections import Connection
+from clawtrace.receiver.decode.payload import Signal
+from clawtrace.receiver.request import Answer, Outcome, Request
+from clawtrace.receiver.transport.admission import NO_TOKEN, PRESSURE, STOPPING, Desk
+from clawtrace.receiver.transport.answers import Code, retry_info, status_body, success_body
+from clawtrace.receiver.transport.grpc_calls import Call, CallServer, Reader
+
+if TYPE_CHECKING:
+    import grpc
+
+__all__ = ["GrpcServer"]
+
+_METHODS: dict[str, Signal] = {
+    "/opentelemetry.proto.collector.trace.v1.TraceService/Export": "traces",
+    "/opentelemetry.proto.collector.logs.v1.LogsService/Export": "logs",
+    "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export": "metrics",
+}
+_ORDER = "/clawtrace.receiver.Order/Pass"
+_STOP_SECONDS = 5.0
+
+
+class GrpcServer:
+    """What answers gRPC, on a port of this machine that only our own ports know (`relay`)."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._settings = desk.settings
+        self._server: CallServer | None = None
+        self._channel: grpc.Channel | None = None
+        self._lock = threading.Lock()
+        self.address = ("", 0)
+
+    def start(self) -> None:
+        """Listen.
+
+        Raises:
+            ReceiverError: this machine has no loopback interface.
+        """
+        settings = self._settings
+        self._server = CallServer(
+            self._service,
+            reading=settings.grpc_reading,
+            options=[
+                ("grpc.max_receive_message_length", settings.max_request_bytes),
+                ("grpc.so_reuseport", 0),
+                ("grpc.keepalive_permit_without_calls", 1),
+                ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+            ],
+        )
+        for host in ("127.0.0.1", "::1"):
+            port = self._server.listen(f"[{host}]:0" if ":" in host else f"{host}:0")
+            if port:
+                self.address = host, port
+                break
+        else:
+            raise ReceiverError("the gRPC server cannot listen on the loopback interface of this machine")
+        self._server.start()
+
+    def stop(self) -> None:
+        """Take no more calls, and wait for those that are under way."""
+        if self._channel is not None:
+            self._channel.close()
+        if self._server is not None:
+            self._server.stop(_STOP_SECONDS)
+
+    def rest(self, seconds: float) -> bool:
+        """Wait until everything that reached this server has reached the queue; False when time ran out.
+
+        A call of our own is passed through the server, which hands calls out in order: whatever came before it has been
+        handed out.
+        """
+        if self._server is None or not self._desk.connections.any_relayed:
+            return True
+        end = time.monotonic() + seconds
+        return self._pass(seconds) and self._server.wait_for_given(end - time.monotonic())
+
+    # --------------------------------------------------------------------------------------------------------------
+
+    def _service(self, call: Call) -> Reader | None:
+        """Return what takes the message of a call; None for methods that do not exist."""
+        if call.method == _ORDER:
+            return lambda body, _: call.answer(b"") if body is not None else None
+        signal = _METHODS.get(call.method)
+        if signal is None:
+            self._desk.counters.turned_away(f"unknown gRPC method {call.method[:100]!r}")
+            return None
+        return lambda body, problem: self._export(call, signal, body, problem)
+
+    def _export(self, call: Call, signal: Signal, body: bytes | None, problem: str) -> None:
+        """Queue the request of an Export call, to be answered once its spans are durable."""
+        desk, metadata = self._desk, call.metadata
+        run = metadata.get("x-clawtrace-run-id", "")
+        connection = desk.connections.of_call(call.peer) or Connection(0)
+        if body is None:
+            limit = self._settings.max_request_bytes
+            lost = f"a message was larger than {limit} bytes, or its connection ended in the middle of it"
+            desk.refused(signal, "grpc", run, connection, problem or lost)
+            return
+        if not desk.allowed(metadata.get("authorization", ""), metadata.get("x-clawtrace-token", "")):
+            desk.counters.turned_away(NO_TOKEN)
+            call.refuse(Code.UNAUTHENTICATED, NO_TOKEN)
+            return
+        if not desk.writer.budget.take(len(body)):
+            desk.refused(signal, "grpc", run, connection, PRESSURE)
+            self._turn_away(call, PRESSURE)
+            return
+
+        def answer(told: Answer) -> None:
+            if told.outcome is Outcome.ACCEPTED:
+                call.answer(success_body(signal, told, as_json=False))
+            elif told.outcome is Outcome.REFUSED:
+                self._turn_away(call, told.message)
+            else:
+                call.refuse(Code.INVALID_ARGUMENT if told.outcome is Outcome.BAD else Code.INTERNAL, told.message)
+
+        request = Request(
+            signal,
+            "grpc",
+            body,
+            False,
+            time.time_ns(),
+            connection.port,
+            header_run=run,
+            connection=connection,
+            answer=answer,
+        )
+        if not desk.writer.submit(request):
+            self._turn_away(call, STOPPING)
+
+    def _turn_away(self, call: Call, message: str) -> None:
+        """End the call with UNAVAILABLE and the time to wait.
+
+        The Python exporter reads its own trailer ``google.rpc.retryinfo-bin``, others the standard status details.
+        """
+        seconds = self._settings.retry_after_s
+        details = status_body(Code.UNAVAILABLE, message, as_json=False, retry_after_s=seconds)
+        trailers = (("grpc-status-details-bin", details), ("google.rpc.retryinfo-bin", retry_info(seconds)))
+        call.refuse(Code.UNAVAILABLE, message, trailers)
+
+    def _pass(self, seconds: float) -> bool:
+        """Pass a call of our own through the server, to know that all earlier ones were handed out."""
+        import grpc
+
+        if seconds <= 0:
+            return False
+        with self._lock:
+            if self._channel is None:
+                host, port = self.address
+                address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+                self._channel = grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)])
+            call = self._channel.unary_unary(_ORDER)
+        try:
+            call(b"", timeout=seconds)
+        except grpc.RpcError:
+            return False
+        return True

@@ -1,0 +1,283 @@
+"""OTLP/HTTP as a small ASGI application: route, check, read, queue, wait for the commit, answer."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+from urllib.parse import unquote
+
+from clawtrace.receiver.attribution.connections import Connection
+from clawtrace.receiver.decode.payload import Signal
+from clawtrace.receiver.request import Answer, Outcome, Protocol, Request
+from clawtrace.receiver.transport.admission import NO_TOKEN, STOPPING, Desk
+from clawtrace.receiver.transport.answers import Code, status_body, success_body
+from clawtrace.receiver.transport.http_body import (
+    Body,
+    BodyError,
+    CutShortError,
+    PressureError,
+    Receive,
+    SlowBodyError,
+    TooLargeError,
+)
+from clawtrace.receiver.transport.questions import QUESTIONS_PATH, Questions
+from clawtrace.receiver.transport.site import Site
+
+__all__ = ["HttpApp"]
+
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+_SIGNAL = r"/v1/(?P<signal>traces|logs|metrics)"
+_ROUTE = re.compile(rf"(?:/run/(?P<run>.+))?{_SIGNAL}/?")
+_RUN = re.compile(r"/run/(?P<run>.+?)(?:/v1(?:/.*)?)?/?")
+_DOUBLED = re.compile(rf".*{_SIGNAL}/v1/(?:traces|logs|metrics)/?")
+_JSON = "application/json"
+_PROTOBUF = ("application/x-protobuf", "application/protobuf")
+_NO_LENGTH = "the request has neither `content-length` nor `transfer-encoding: chunked`, so that HTTP gives it no body"
+_PATHS = "`/v1/traces`, `/v1/logs`, `/v1/metrics` and the same below `/run/RUN_ID`"
+
+
+@dataclass(eq=False)
+class _NoError(Exception):
+    """A request that gets an error answer."""
+
+    status: int
+    code: int
+    message: str
+    allow: bool = False
+    """Whether the answer names the methods that are allowed."""
+    retry: bool = False
+    """Whether the answer says when to try again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Envelope:
+    """What is known of a request before its body is read."""
+
+    signal: Signal
+    run_of_header: str
+    run_of_path: str
+    as_json: bool
+    gzip: bool
+    link: Connection
+
+
+class _Answers:
+    """Answers on their way into the event loop: all that one commit gives wake it once."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._told: deque[tuple[asyncio.Future[Answer], Answer]] = deque()
+        self._waking = False
+
+    def put(self, answered: asyncio.Future[Answer], told: Answer) -> None:
+        """Have a request answered; called in the writer's thread."""
+        self._told.append((answered, told))
+        if not self._waking:
+            self._waking = True
+            self._loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        self._waking = False  # first, so that what comes from now on is delivered at the latest by another call
+        while self._told:
+            answered, told = self._told.popleft()
+            if not answered.done():
+                answered.set_result(told)
+
+
+class HttpApp:
+    """The ASGI application. It is made in the event loop that runs it."""
+
+    def __init__(self, desk: Desk, site: Site, questions: Questions | None) -> None:
+        self._desk = desk
+        self._site = site
+        self._questions = questions
+        self._answers = _Answers()
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if self._questions is not None and scope["path"] == QUESTIONS_PATH:
+            await self._questions(scope, receive, send)
+            return
+        link: Connection = scope["state"]["link"]
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        as_json = _media_type(headers) == _JSON
+        self._site.begin(link)
+        queued = asyncio.get_running_loop().create_future()
+        try:
+            try:
+                envelope = self._open(scope, headers, link)
+                pending = await self._queue(envelope, headers, receive, queued)
+            finally:
+                self._site.end(link)
+            await self._respond(send, envelope, await pending)
+        except _NoError as no:
+            await self._error(send, no, as_json=as_json)
+
+    # -- before the body -------------------------------------------------------------------------------------------
+
+    def _open(self, scope: dict[str, Any], headers: dict[str, str], link: Connection) -> _Envelope:
+        """Check everything that can be checked without the body."""
+        path = unquote(scope["raw_path"].decode("ascii"))
+        route = _ROUTE.fullmatch(path)
+        doubled = _DOUBLED.fullmatch(path)
+        if doubled or route is None:
+            self._lost_its_way(scope["method"], path, headers, link)
+            raise _NoError(404, Code.NOT_FOUND, _lost(path, doubled))
+        if scope["method"] != "POST":
+            raise _NoError(405, Code.UNIMPLEMENTED, f"`{path}` takes POST, not {scope['method']}", allow=True)
+        if not self._desk.allowed(headers.get("authorization", ""), headers.get("x-clawtrace-token", "")):
+            self._desk.counters.turned_away(NO_TOKEN)
+            raise _NoError(401, Code.UNAUTHENTICATED, NO_TOKEN)
+        media = _media_type(headers)
+        encoding = headers.get("content-encoding", "identity").strip().lower()
+        envelope = _Envelope(
+            cast(Signal, route["signal"]),
+            headers.get("x-clawtrace-run-id", ""),
+            route["run"] or "",
+            media == _JSON,
+            encoding == "gzip",
+            link,
+        )
+        problem = _unreadable(media, encoding)
+        if problem:
+            self._refuse(envelope, problem)
+            raise _NoError(415, Code.INVALID_ARGUMENT, problem)
+        if headers.keys().isdisjoint(("content-length", "transfer-encoding")):
+            self._refuse(envelope, _NO_LENGTH)
+            raise _NoError(411, Code.INVALID_ARGUMENT, _NO_LENGTH)
+        return envelope
+
+    def _lost_its_way(self, method: str, path: str, headers: dict[str, str], link: Connection) -> None:
+        """Record a request to a path that there is not; a run that it names has lost what it carried."""
+        reason = f"unknown path {path[:100]!r}"
+        if "/v1" not in path:
+            reason += "; an exporter whose address is set in code needs all of it, with `/v1/traces` at its end"
+        run = _RUN.fullmatch(path)
+        named = headers.get("x-clawtrace-run-id", "") or (run["run"] if run else "")
+        if named and method == "POST" and not path.rstrip("/").endswith("/metrics"):
+            protocol: Protocol = "http/json" if _media_type(headers) == _JSON else "http/protobuf"
+            self._desk.refused("traces", protocol, named, link, reason)
+        else:
+            self._desk.counters.turned_away(reason)
+
+    # -- the body --------------------------------------------------------------------------------------------------
+
+    async def _queue(
+        self, envelope: _Envelope, headers: dict[str, str], receive: Receive, answered: asyncio.Future[Answer]
+    ) -> asyncio.Future[Answer]:
+        """Read the body and hand the request to the writer."""
+        settings = self._desk.settings
+        limit = settings.max_request_bytes
+        length = headers.get("content-length", "")
+        if length.isdigit() and int(length) > limit:
+            self._refuse(envelope, f"a body of {length} bytes; at most {limit} are read")
+            raise _NoError(413, Code.RESOURCE_EXHAUSTED, f"the body has {length} bytes, at most {limit} are read")
+        budget = self._desk.writer.budget
+        body = Body(receive, budget, limit=limit, seconds=settings.body_timeout_s, gzip=envelope.gzip)
+        try:
+            data = await body.read()
+        except BodyError as problem:
+            raise self._body_no(envelope, problem) from None
+        else:
+            body.hand_over()
+        finally:
+            body.release()
+        request = Request(
+            envelope.signal,
+            "http/json" if envelope.as_json else "http/protobuf",
+            data,
+            envelope.as_json,
+            time.time_ns(),
+            envelope.link.port,
+            header_run=envelope.run_of_header,
+            path_run=envelope.run_of_path,
+            connection=envelope.link,
+            answer=partial(self._answers.put, answered),
+        )
+        if not self._desk.writer.submit(request):
+            raise _NoError(503, Code.UNAVAILABLE, STOPPING, retry=True)
+        return answered
+
+    def _body_no(self, envelope: _Envelope, problem: BodyError) -> _NoError:
+        """Record a body that could not be read, and return the answer."""
+        message = str(problem)
+        if isinstance(problem, TooLargeError):
+            self._refuse(envelope, message)
+            return _NoError(413, Code.RESOURCE_EXHAUSTED, message)
+        if isinstance(problem, PressureError):
+            self._refuse(envelope, message)
+            return _NoError(503, Code.UNAVAILABLE, message, retry=True)
+        if isinstance(problem, SlowBodyError | CutShortError):
+            self._refuse(envelope, message)
+            return _NoError(408, Code.DEADLINE_EXCEEDED, message)
+        self._refuse(envelope, message)
+        return _NoError(400, Code.INVALID_ARGUMENT, message)
+
+    def _refuse(self, envelope: _Envelope, reason: str) -> None:
+        protocol: Protocol = "http/json" if envelope.as_json else "http/protobuf"
+        named = envelope.run_of_header or envelope.run_of_path
+        self._desk.refused(envelope.signal, protocol, named, envelope.link, reason)
+
+    # -- the answer ------------------------------------------------------------------------------------------------
+
+    async def _respond(self, send: Send, envelope: _Envelope, told: Answer) -> None:
+        if told.outcome is Outcome.BAD:
+            raise _NoError(400, Code.INVALID_ARGUMENT, told.message)
+        if told.outcome is Outcome.REFUSED:
+            raise _NoError(503, Code.UNAVAILABLE, told.message, retry=True)
+        if told.outcome is Outcome.BROKEN:
+            raise _NoError(500, Code.INTERNAL, told.message)
+        body = success_body(envelope.signal, told, as_json=envelope.as_json)
+        await _send(send, 200, body, as_json=envelope.as_json)
+
+    async def _error(self, send: Send, no: _NoError, *, as_json: bool) -> None:
+        seconds = self._desk.settings.retry_after_s
+        body = status_body(no.code, no.message, as_json=as_json, retry_after_s=seconds if no.retry else None)
+        headers = []
+        if no.retry:
+            headers.append((b"retry-after", str(seconds).encode()))
+        if no.allow:
+            headers.append((b"allow", b"POST"))
+        await _send(send, no.status, body, as_json=as_json, headers=headers)
+
+
+def _media_type(headers: dict[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _unreadable(media: str, encoding: str) -> str:
+    """Say why a body of this type and encoding is not read; empty when it is."""
+    if media != _JSON and media not in _PROTOBUF:
+        given = f"`content-type` is {media!r}" if media else "`content-type` is missing"
+        return f"{given}; OTLP/HTTP is `application/x-protobuf` or `application/json`"
+    if encoding not in ("identity", "gzip", ""):
+        return f"`content-encoding` is {encoding!r}; `gzip` and none are read"
+    return ""
+
+
+def _lost(path: str, doubled: re.Match[str] | None) -> str:
+    """Explain a path that leads nowhere."""
+    if doubled:
+        return (
+            f"the path {path[:200]!r} holds `/v1/…` twice: set `OTEL_EXPORTER_OTLP_ENDPOINT` to the address alone, or "
+            f"the variable of the signal (`OTEL_EXPORTER_OTLP_{doubled['signal'].upper()}_ENDPOINT`) to the whole path"
+        )
+    if path == "/":
+        return f"there is nothing at `/`; the exporter must add the signal's path: {_PATHS}"
+    return f"the path {path[:200]!r} is unknown; this receiver has {_PATHS}"
+
+
+async def _send(
+    send: Send, status: int, body: bytes, *, as_json: bool, headers: list[tuple[bytes, bytes]] | None = None
+) -> None:
+    kind = _JSON if as_json else _PROTOBUF[0]
+    fields = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode()), *(headers or ())]
+    await send({"type": "http.response.start", "status": status, "headers": fields})
+    await send({"type": "http.response.body", "body": body})

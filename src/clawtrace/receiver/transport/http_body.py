@@ -1,0 +1,116 @@
+"""The body of an HTTP request, read as it streams in: decompressed, bounded, its bytes reserved."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from clawtrace.receiver.inbox import Budget
+from clawtrace.receiver.transport.admission import PRESSURE
+
+__all__ = ["Body", "BodyError", "CutShortError", "PressureError", "Receive", "SlowBodyError", "TooLargeError"]
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+
+
+class BodyError(Exception):
+    """The body cannot be used; the text says why."""
+
+
+class TooLargeError(BodyError):
+    """It is larger than a request may be."""
+
+
+class PressureError(BodyError):
+    """The receiver cannot hold it now."""
+
+
+class SlowBodyError(BodyError):
+    """Nothing came for too long."""
+
+
+class CutShortError(BodyError):
+    """The connection ended in the middle of it."""
+
+
+class _Gunzip:
+    """A gzip stream (of one or more members) that stops at a limit instead of filling the memory."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(31)
+        self._begun = False
+
+    def feed(self, data: bytes, room: int) -> bytes:
+        """Return what `data` decompresses to, at most `room` + 1 bytes."""
+        out = bytearray()
+        while data and len(out) <= room:
+            if self._member.eof:
+                self._member = zlib.decompressobj(31)
+            self._begun = True
+            try:
+                out += self._member.decompress(data, room + 1 - len(out))
+            except zlib.error as error:
+                raise BodyError(f"the body is not gzip: {error}") from None
+            data = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+        return bytes(out)
+
+    def finish(self) -> None:
+        """Check that the stream has ended."""
+        if self._begun and not self._member.eof:
+            raise BodyError("the gzip stream ends too early")
+
+
+class Body:
+    """Reads one body. The bytes it holds are reserved; `release` frees them unless the writer took them over."""
+
+    def __init__(self, receive: Receive, budget: Budget, *, limit: int, seconds: float, gzip: bool) -> None:
+        self._receive = receive
+        self._budget = budget
+        self._limit = limit
+        self._seconds = seconds
+        self._gunzip = _Gunzip() if gzip else None
+        self._reserved = 0
+
+    async def read(self) -> bytes:
+        """Return the whole body, decompressed.
+
+        Raises:
+            BodyError: it is malformed, or one of the errors above.
+        """
+        parts: list[bytes] = []
+        more = True
+        while more:
+            try:
+                async with asyncio.timeout(self._seconds):
+                    message = await self._receive()
+            except TimeoutError:
+                raise SlowBodyError(f"nothing of the body came for {self._seconds:g} s") from None
+            if message["type"] == "http.disconnect":
+                raise CutShortError("the connection ended in the middle of a request")
+            more = message.get("more_body", False)
+            parts.append(self._take(message.get("body", b"")))
+        if self._gunzip is not None:
+            self._gunzip.finish()
+        return b"".join(parts)
+
+    def hand_over(self) -> None:
+        """The writer frees the bytes from now on."""
+        self._reserved = 0
+
+    def release(self) -> None:
+        """Free the bytes."""
+        self._budget.give(self._reserved)
+        self._reserved = 0
+
+    def _take(self, data: bytes) -> bytes:
+        room = self._limit - self._reserved
+        if self._gunzip is not None:
+            data = self._gunzip.feed(data, room)
+        if len(data) > room:
+            raise TooLargeError(f"the body is larger than {self._limit} bytes (decompressed)")
+        if not self._budget.take(len(data)):
+            raise PressureError(PRESSURE)
+        self._reserved += len(data)
+        return data

@@ -1,0 +1,226 @@
+"""The announced ports: an event loop in a thread of its own, in which each connection finds its protocol.
+
+HTTP/1.1 is read here, with uvicorn's protocol; what speaks HTTP/2 is carried to the gRPC server and back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as WaitTimeoutError
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from clawtrace.errors import ReceiverError
+from clawtrace.receiver.transport.admission import Desk
+
+if TYPE_CHECKING:
+    from uvicorn.config import Config
+
+    from clawtrace.receiver.transport.first_bytes import FirstBytes
+    from clawtrace.receiver.transport.questions import Questions
+    from clawtrace.receiver.transport.site import Site
+
+__all__ = ["Ports"]
+
+_STOP_SECONDS = 5.0
+_QUIET_TURNS = 6
+"""Turns of the event loop without anything to do; asyncio takes four from accepting a connection to reading it."""
+_KEEP_ALIVE_SECONDS = 120
+"""Longer than exporters rest: closing a connection that is about to be used costs them a retry."""
+
+
+class Ports:
+    """The ports that exporters are pointed at, each of which takes either protocol.
+
+    Args:
+        desk: what both servers share.
+        grpc: returns the address of the gRPC server.
+        questions: what answers other processes; None answers nobody.
+    """
+
+    def __init__(self, desk: Desk, grpc: Callable[[], tuple[str, int]], questions: Questions | None = None) -> None:
+        self._desk = desk
+        self._questions = questions
+        self._grpc = grpc
+        self._settings = desk.settings
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="clawtrace-ports", daemon=True)
+        self._loop: asyncio.AbstractEventLoop
+        self._stopping: asyncio.Event
+        self._site: Site
+        self._sockets: list[socket.socket] = []
+        self._tls: ssl.SSLContext | None = None
+        self._failure: Exception | None = None
+        self.grpc_port = 0
+        self.http_port = 0
+
+    def start(self) -> None:
+        """Listen.
+
+        Raises:
+            ReceiverError: a port is taken, or TLS files cannot be read; nothing listens then.
+        """
+        settings = self._settings
+        self._tls = self._tls_context()
+        try:
+            self.http_port = self._listen("HTTP", "http_port", settings.http_port)
+            self.grpc_port = self._listen("gRPC", "grpc_port", settings.grpc_port)
+        except ReceiverError:
+            for listening in self._sockets:
+                listening.close()
+            raise
+        self._thread.start()
+        self._ready.wait()
+        if self._failure is not None:
+            raise ReceiverError(f"the receiver's ports could not be opened: {self._failure}") from self._failure
+
+    def stop(self) -> None:
+        """Take no more requests, and wait for those that are under way."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join()
+
+    def rest(self, run_no: int, seconds: float) -> bool:
+        """Wait until whatever ended connections sent has reached the queue, as far as it may be of the run.
+
+        Everything that was in a socket when this began is read to its end, whoever has died meanwhile. False when
+        time ran out.
+        """
+        waiting = asyncio.run_coroutine_threadsafe(self._rest(run_no), self._loop)
+        try:
+            waiting.result(max(seconds, 0))
+        except WaitTimeoutError:
+            waiting.cancel()
+            return False
+        return True
+
+    # --------------------------------------------------------------------------------------------------------------
+
+    def _tls_context(self) -> ssl.SSLContext | None:
+        settings = self._settings
+        if settings.tls_certificate is None:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # A client of both protocols is to choose HTTP/1.1: over HTTP/2 comes gRPC alone, whose clients offer nothing else.
+        context.set_alpn_protocols(["http/1.1", "h2"])
+        try:
+            context.load_cert_chain(settings.tls_certificate, settings.tls_key)
+        except (OSError, ssl.SSLError) as error:
+            raise ReceiverError(f"the TLS files cannot be read: {error}") from error
+        return context
+
+    def _listen(self, protocol: str, setting: str, port: int) -> int:
+        """Take a port, and return its number."""
+        host = self._settings.host
+        try:
+            family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+            both = host == "::" and socket.has_dualstack_ipv6()
+            listening = socket.create_server((host, port), family=family, backlog=2048, dualstack_ipv6=both)
+        except OSError as error:
+            raise ReceiverError(
+                f"{protocol} cannot listen on {host}:{port}: {error.strerror or error}. Stop the program that has the "
+                f"port, or choose another `{setting}` (0 takes a free one)"
+            ) from error
+        # Connections inherit it. asyncio sets it only where the socket itself says TCP, which this one does not; and an
+        # answer of two parts, as JSON's is, waits 40 ms for the sender's delayed acknowledgement without it.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._sockets.append(listening)
+        return int(listening.getsockname()[1])
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(self._serve())
+        except Exception as error:
+            self._failure = error
+            for listening in self._sockets:
+                listening.close()
+        finally:
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        from uvicorn.server import ServerState
+
+        from clawtrace.receiver.transport.first_bytes import FirstBytes
+        from clawtrace.receiver.transport.http_protocol import ExporterProtocol
+        from clawtrace.receiver.transport.site import Site
+
+        loop = self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        self._site = Site(self._desk, head_seconds=self._settings.body_timeout_s)
+        config, state = self._config(), ServerState()
+
+        def over_http(new: FirstBytes) -> asyncio.Protocol:
+            return ExporterProtocol(self._site, new.link, config=config, server_state=state, _loop=loop)
+
+        servers = [
+            await loop.create_server(
+                partial(FirstBytes, self._site, listening.getsockname()[1], over_http, self._grpc()),
+                sock=listening,
+                ssl=self._tls,
+                backlog=2048,
+            )
+            for listening in self._sockets
+        ]
+        self._ready.set()
+        await self._stopping.wait()
+        for server in servers:
+            server.close()
+        await self._end(state.tasks)
+
+    async def _end(self, tasks: set[asyncio.Task[None]]) -> None:
+        """End the connections, once what is under way is answered."""
+        for visitor in list(self._site.visitors):
+            visitor.shutdown()
+        if tasks:
+            await asyncio.wait(set(tasks), timeout=_STOP_SECONDS)
+        with suppress(TimeoutError):  # an exporter that does not read its answers
+            async with asyncio.timeout(_STOP_SECONDS):
+                while self._site.relaying():
+                    self._site.activity.clear()
+                    await self._site.activity.wait()
+        for visitor in list(self._site.visitors):
+            visitor.transport.close()
+
+    def _config(self) -> Config:
+        """Return uvicorn's configuration: nothing of its own but the protocol, no words of its own on stderr."""
+        from uvicorn.config import Config
+
+        from clawtrace.receiver.transport.http_app import HttpApp
+        from clawtrace.receiver.transport.http_protocol import ExporterProtocol
+
+        config = Config(
+            HttpApp(self._desk, self._site, self._questions),
+            interface="asgi3",
+            http=ExporterProtocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,
+            workers=1,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        )
+        config.load()
+        return config
+
+    async def _rest(self, run_no: int) -> None:
+        from clawtrace.receiver.transport.site import unread
+
+        quiet = 0
+        while quiet < _QUIET_TURNS:
+            self._site.activity.clear()
+            accepting = any(unread(listening.fileno()) for listening in self._sockets)
+            unsettled, waiting = self._site.unsettled(run_no)
+            quiet = 0 if accepting or unsettled else quiet + 1
+            if unsettled and not (accepting or waiting):
+                await self._site.activity.wait()
+            else:
+                await asyncio.sleep(0)  # one turn of the loop accepts and reads what the kernel holds

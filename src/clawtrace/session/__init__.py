@@ -1,0 +1,1 @@
+"""Composition root: receiver, store, facts and verdicts, start to stop."""

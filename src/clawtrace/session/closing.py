@@ -1,0 +1,82 @@
+"""What a session expects of the end of a run: whether its agent was started or already runs (spec: span-model.md §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from clawtrace.config.projects.session_settings import SessionSettings
+from clawtrace.model.run import RunRecord
+from clawtrace.receiver.attribution.counters import Tally
+from clawtrace.receiver.close import Outlook
+
+if TYPE_CHECKING:
+    from clawtrace.facts.runs.completeness import ClosingSigns
+
+__all__ = ["Expected"]
+
+STARTED_MS, RUNNING_MS = 2_000, 12_000
+"""How long nothing may arrive: of processes that we started, and of an agent whose exporter is not ours to set (a stock
+BatchSpanProcessor sends every 5 s)."""
+
+
+class Expected:
+    """Looks at what arrived of one run; `outlook` is what `receiver.close` asks for.
+
+    Args:
+        record: how the run was sent, and how its command ended.
+        settings: of the session.
+        elsewhere: returns whether a process without a run's environment exported to this receiver.
+        signs: reads the spans that the run has so far.
+    """
+
+    def __init__(
+        self,
+        record: RunRecord,
+        settings: SessionSettings,
+        elsewhere: Callable[[], bool],
+        signs: Callable[[], ClosingSigns],
+    ) -> None:
+        self._record = record
+        self._settings = settings
+        self._elsewhere = elsewhere
+        self._read = signs
+        self._signs: tuple[tuple[int, int], ClosingSigns] | None = None
+
+    def outlook(self, tally: Tally) -> Outlook:
+        """Return what the end of the run will be, as far as `tally` and the run's spans tell."""
+        if not self._may_run(tally):
+            return Outlook(exit_closes=True, settle_ms=self._settle(STARTED_MS))
+        signs = self._read_signs(tally)
+        settle_ms = self._settle(max(RUNNING_MS, signs.settle_ms))
+        if not signs.already_runs and signs.worked:  # the command's own agent
+            return Outlook(exit_closes=True, settle_ms=settle_ms if tally.foreign else self._settle(STARTED_MS))
+        return Outlook(exit_closes=False, settle_ms=settle_ms, whole=signs.whole, awaited=self._awaited(tally, signs))
+
+    def _may_run(self, tally: Tally) -> bool:
+        """Return whether the agent may have run before the command, which then only sent it messages."""
+        record = self._record
+        if record.agent == "started" or not record.turns or record.run_status == "invalid":
+            return False
+        if record.agent == "running" or tally.foreign:
+            return True
+        # Only who knows the address can export here: it is in the command's environment, or it was fixed before.
+        known = bool(self._settings.grpc_port or self._settings.http_port) or self._elsewhere()
+        return known and record.run_status == "success"
+
+    def _settle(self, default_ms: int) -> int:
+        said = (self._record.settle_ms, self._settings.settle_ms)
+        return next((milliseconds for milliseconds in said if milliseconds is not None), default_ms)
+
+    def _read_signs(self, tally: Tally) -> ClosingSigns:
+        state = (tally.accepted, tally.duplicates)
+        if self._signs is None or self._signs[0] != state:
+            self._signs = (state, self._read())
+        return self._signs[1]
+
+    def _awaited(self, tally: Tally, signs: ClosingSigns) -> str:
+        if not tally.accepted:
+            return "nothing of this run has arrived yet; the exporter of an agent that already runs sends at times of its own"
+        if signs.lacking:
+            return signs.lacking[0].split(";")[0]
+        return "more spans of an agent that already ran"

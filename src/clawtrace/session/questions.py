@@ -1,0 +1,312 @@
+"""The question side of a session: facts brought up to date, verdicts, and what reports show beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clawtrace.config.projects.session_settings import SessionSettings
+from clawtrace.errors import UsageError
+from clawtrace.model.progress import Progress, unseen
+from clawtrace.session.waiting_questions import Waiting, WaitingQuestion, answer
+from clawtrace.store.duckdb import DuckStore
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from clawtrace.assertions.base import Assertion
+    from clawtrace.assertions.world import HookPolicy, World
+    from clawtrace.dialects import Dialect
+    from clawtrace.facts.runs.completeness import ClosingSigns
+    from clawtrace.facts.scopes.scopes import Scope
+    from clawtrace.model.run import RunRecord
+    from clawtrace.model.verdict import RunResult
+    from clawtrace.receiver.redaction.redact import Redactor
+    from clawtrace.store.api import Answer
+    from clawtrace.verdicts.asking.rerun import Rerun
+    from clawtrace.verdicts.reading.tree_view import SpanNode
+
+__all__ = ["SessionQuestions"]
+
+
+class SessionQuestions:
+    """What can be asked of the runs of one store; see `clawtrace.session.session`."""
+
+    def __init__(self, store: DuckStore, settings: SessionSettings) -> None:
+        self.settings = settings
+        self._store = store
+        self.progress: Progress = unseen
+        """Called while recordings are read, facts computed and questions asked, with what is being done and how far it is."""
+        self._engine: _Engine | None = None
+        self._waiting = Waiting()
+        self._redactor: Redactor | None = None
+        """For what probes report; made when it is first needed."""
+
+    def run_ids(self) -> list[str]:
+        """Return every run of the store, in the order of first sight."""
+        return self._store.run_ids()
+
+    def prepare(self) -> None:
+        """Load what the first question needs, while nothing is asked yet: half of what it takes.
+
+        Raises:
+            ConfigError: a dialect of the project cannot be read.
+        """
+        self.evaluate((), ())
+        with self._store.lock:
+            self._store.sides()
+
+    def evaluate(
+        self,
+        run_ids: Sequence[str],
+        assertions: Sequence[Assertion],
+        *,
+        worlds: Mapping[str, World] | None = None,
+        case_dir: Path | None = None,
+        hooks: HookPolicy | None = None,
+        evidence_of_passes: bool = True,
+        looked: Callable[[], None] = lambda: None,
+    ) -> list[RunResult]:
+        """Judge runs: one result a run, in the order of `run_ids`, its verdicts in the order of `assertions`.
+
+        Probes of the world are asked first, outside of the store's lock: they may wait for a file or a command. What several
+        threads ask meanwhile is then asked of the store together.
+
+        Args:
+            run_ids: of which runs.
+            assertions: what to ask.
+            worlds: what is known of runs beside their spans, by run id; by default what their records say.
+            case_dir: folder of the file that holds the assertions, for runs that are not in `worlds`.
+            hooks: what Python hooks may do in such runs; by default nothing.
+            evidence_of_passes: off, only verdicts that did not pass carry their spans (and half of the time is saved).
+            looked: called once nothing but the store is to be asked any more; not at all where that is never so.
+        """
+        from clawtrace.assertions._log_source import names_a_log
+        from clawtrace.verdicts.asking.probes import ask_probes, look_at_the_world
+        from clawtrace.verdicts.asking.scope import scope_of
+        from clawtrace.verdicts.asking.worlds import Knowledge, Worlds
+        from clawtrace.verdicts.judging.redacted_verdicts import without_secrets
+
+        self.settings.check(assertions)
+        knowledge = Knowledge(self._store.record, self._facts_of, self.clean, self.settings.gateway)
+        looks = look_at_the_world(assertions)
+        seen = Worlds(run_ids if looks else (), worlds or {}, knowledge, case_dir, hooks)
+        probed = ask_probes(assertions, seen, self.clean, self.progress) if seen else {}
+        logs = names_a_log(assertions)
+        if not logs and not any(one.reads_world() for one in assertions):
+            looked()
+        alone = logs or any(scope_of(one) is not None for one in assertions)
+        question = WaitingQuestion(
+            run_ids, assertions, seen, probed, evidence_of_passes=evidence_of_passes, alone=alone
+        )
+        with self._waiting.waits(question), self._store.lock:
+            if question.results is None:
+                company = self._waiting.company_of(question, self.run_ids())
+                answer(company, partial(self._ask, logs_of=(worlds or {}) if logs else None))
+        assert question.results is not None
+        return without_secrets(question.results, assertions, self.clean)
+
+    def _ask(self, questions: Sequence[WaitingQuestion], logs_of: Mapping[str, World] | None) -> dict[str, RunResult]:
+        """Ask the store what `questions` ask, with the lock held; with `logs_of`, worlds, also the logs that one question names."""
+        from clawtrace.facts.logs.stand_ins import stand_ins
+        from clawtrace.verdicts.asking.combined import combine
+        from clawtrace.verdicts.asking.scope import scope_of
+        from clawtrace.verdicts.evaluate import evaluate
+
+        asked = combine([one.asking() for one in questions])
+        scopes = [scope for one in asked.assertions if (scope := scope_of(one)) is not None]
+        engine = self._current(asked.run_ids, more=self._waiting.run_ids(), scopes=scopes)
+        ask = partial(
+            evaluate,
+            self._store,
+            dialects=engine.dialects,
+            worlds=asked.worlds,
+            scoped=engine.facts.scoped,
+            evidence_of_passes=questions[0].evidence_of_passes,
+            progress=self.progress,
+            unmarked=self.settings.redaction.unmarked(),
+        )
+        ask_all = partial(ask, probed=asked.probed, asked=asked.asked)
+        if logs_of is None:
+            results = ask_all(asked.assertions, asked.run_ids, stand_ins=stand_ins(self._store))
+        else:
+            from clawtrace.verdicts.log_fallback import LogFallback
+
+            logs = LogFallback(self._store, self.settings.log_adapters, self.settings.redaction, logs_of)
+            results = logs.evaluate(asked.assertions, asked.run_ids, ask_all, ask, self._current)
+        return dict(zip(asked.run_ids, results, strict=True))
+
+    def _facts_of(self, run_id: str) -> dict[str, Any]:
+        (run,) = self.inspect([run_id])["runs"]
+        return dict(run)
+
+    def facts_states(self, run_ids: Sequence[str]) -> dict[str, tuple[int | str, ...]]:
+        """Return what the facts of runs are computed from now: not `RunResult.facts_state` when a verdict is out of date."""
+        from clawtrace.facts.facts import facts_states
+
+        with self._store.lock:
+            self._current(run_ids)
+            self._store.select_runs(run_ids)
+            return facts_states(self._store)
+
+    def _closing_signs(self, record: RunRecord) -> ClosingSigns:
+        """Return what the spans that a run has so far say of its end."""
+        with self._store.lock:
+            return self._engine_at_hand().facts.signs(record.run_id, record)
+
+    def provider_failure(self, run_id: str) -> str | None:
+        """Return the provider's error that the last model call of a run ended with; None when it ended otherwise."""
+        from clawtrace.verdicts.judging.provider_failures import provider_failure
+
+        with self._store.lock:
+            self._current([run_id])
+            return provider_failure(self._store, run_id)
+
+    def clean(self, text: str) -> str:
+        """Return `text` without the secrets that redaction knows."""
+        if self._redactor is None:
+            from clawtrace.receiver.redaction.redact import Redactor
+
+            self._redactor = Redactor(self.settings.redaction)
+        return self._redactor.clean(text)
+
+    def inspect(self, run_ids: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return the facts of runs as ``clawtrace.inspect/1`` (spec: cli.md); of all runs when None."""
+        from clawtrace.verdicts.reading.inspect import inspect_runs
+
+        wanted = self.run_ids() if run_ids is None else list(run_ids)
+        with self._store.lock:
+            self._current(wanted)
+            return inspect_runs(self._store, wanted)
+
+    def inspect_with_trees(self, run_ids: Sequence[str]) -> tuple[dict[str, Any], dict[str, list[SpanNode]]]:
+        """Return the facts of runs and, by run id, their spans depth first, of one moment."""
+        from clawtrace.verdicts.reading.inspect import inspect_runs
+        from clawtrace.verdicts.reading.tree_view import span_tree
+
+        with self._store.lock:
+            self._current(run_ids)
+            trees = {}
+            for done, run_id in enumerate(run_ids):
+                self.progress("reading the trees of spans", done, len(run_ids))
+                trees[run_id] = span_tree(self._store, run_id)
+            self.progress("reading the facts", 0, 0)
+            return inspect_runs(self._store, run_ids), trees
+
+    def tree(self, run_id: str) -> list[SpanNode]:
+        """Return the spans of a run, depth first."""
+        from clawtrace.verdicts.reading.tree_view import span_tree
+
+        with self._store.lock:
+            self._current([run_id])
+            return span_tree(self._store, run_id)
+
+    def why_no_trace(self, run_id: str) -> str:
+        """Return why no span of a run arrived, as far as the receiver can tell."""
+        from clawtrace.verdicts.judging.coverage import no_trace_hints
+
+        with self._store.lock:
+            return no_trace_hints(self._store, [run_id])[run_id]
+
+    def explained(self, run_id: str) -> list[dict[str, Any]]:
+        """Return for each span of a run what filled its columns: value, rule and the dialect whose file holds the rule."""
+        from clawtrace.facts.explain_spans import explain_spans
+
+        with self._store.lock:
+            engine = self._current([run_id])
+            return explain_spans(self._store, engine.dialects, run_id)
+
+    def query(
+        self, sql: str, *, scope: Scope | None = None, time_limit_s: float | None = None, max_rows: int | None = None
+    ) -> Answer:
+        """Answer a user's own read-only SELECT over the relations of all runs; with `scope` of what belongs to it for sure.
+
+        Raises:
+            QueryError: the text is no single SELECT, the engine refuses it, or the time limit has passed.
+        """
+        from clawtrace.facts.scopes.scopes import IN
+
+        with self._store.lock:
+            engine = self._current(run_ids := self.run_ids())
+            within = nullcontext() if scope is None else engine.facts.scoped([scope], run_ids)[scope].holding(IN)
+            with within:
+                self.progress("asking the query", 0, 0)
+                return self._store.ask_user(sql, time_limit_s=time_limit_s, max_rows=max_rows)
+
+    def rerun(self, run_id: str, verdict: Mapping[str, Any], today: date | None = None) -> Rerun:
+        """Ask again what decided a verdict, by the very SQL that it shows and the function that it names.
+
+        Args:
+            run_id: of which run.
+            verdict: as ``clawtrace.results/1`` has it.
+            today: the local date of the verdict, by which known failures end; None takes the clock's.
+
+        Raises:
+            UsageError: the store knows no such run.
+            InvalidAssertionError: the assertion cannot be meant in this version.
+        """
+        from clawtrace.assertions.registry import parse_assertion
+        from clawtrace.facts.logs.stand_ins import stand_ins
+        from clawtrace.verdicts.asking.ask import ask
+        from clawtrace.verdicts.asking.rerun import StoredQuestion
+        from clawtrace.verdicts.evaluate import evaluate
+        from clawtrace.verdicts.judging.redacted_verdicts import without_secrets
+
+        assertion = parse_assertion({**verdict["definition"], "id": verdict["id"]})
+        asked_run = verdict["asked_run"]
+        question = StoredQuestion(verdict)
+        with self._store.lock:
+            engine = self._current([asked_run or run_id])
+            results = evaluate(
+                self._store,
+                [assertion],
+                [asked_run or run_id],
+                engine.dialects,
+                scoped=engine.facts.scoped,
+                stand_ins=() if asked_run else stand_ins(self._store),
+                evidence_of_passes=False,
+                unmarked=self.settings.redaction.unmarked(),
+                today=today,
+                asker=question if verdict["sql"] else ask,
+            )
+            (result,) = without_secrets(results, [assertion], self.clean)
+            return question.rerun(result.verdicts[0])
+
+    def _current(self, run_ids: Sequence[str], more: Iterable[str] = (), scopes: Iterable[Scope] = ()) -> _Engine:
+        """Return the engine after bringing the facts of `run_ids` up to date, and those of `more` that the store knows.
+
+        `scopes` are those that will be asked about (`Facts.ensure`).
+
+        The facts of all runs that wait for the lock are computed together: that costs little more than those of one.
+
+        Raises:
+            UsageError: the store knows no run of that id.
+        """
+        known = set(self.run_ids())
+        together = list(dict.fromkeys([*run_ids, *(run_id for run_id in more if run_id in known)]))
+        unknown = [run_id for run_id in run_ids if run_id not in known]
+        if unknown:
+            raise UsageError(f"the store {self._store.path!r} has no run {unknown[0]!r}.")
+        engine = self._engine_at_hand()
+        engine.facts.ensure(together, self.progress, scopes)
+        return engine
+
+    def _engine_at_hand(self) -> _Engine:
+        if self._engine is None:
+            self._engine = _Engine(self._store, self.settings)
+        return self._engine
+
+
+class _Engine:
+    """The engine of one session, made when it is first asked: recording alone needs none of it."""
+
+    def __init__(self, store: DuckStore, settings: SessionSettings) -> None:
+        from clawtrace.dialects import load_dialects
+        from clawtrace.facts.facts import Facts
+
+        dialects = load_dialects(settings.dialects)
+        self.dialects: dict[str, Dialect] = {dialect.name: dialect for dialect in dialects}
+        self.facts = Facts(store, dialects, settings.model_pricing, settings.parent_not_exported)

@@ -1,0 +1,370 @@
+"""The composition root: receiver, store and engine, from start to stop.
+
+::
+
+    with Session.open(receive=True) as session:
+        session.open_run(RunRecord("r1", "case"))
+        ...                                     # an agent exports to session.endpoints
+        session.close_run(record, processes_gone=True)
+        results = session.evaluate(["r1"], assertions)
+
+One session owns one store. Everything on it may be called from any thread; questions take turns.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from clawtrace.config.projects.session_settings import SessionSettings
+from clawtrace.errors import InputError, ReceiverError, StoreError
+from clawtrace.model.run import ClosedBy, RunRecord, RunRule
+from clawtrace.session.questions import SessionQuestions
+from clawtrace.store.duckdb import MEMORY, DuckStore
+from clawtrace.store.owner import PATIENCE_SECONDS, Owner, remove_owner, write_owner
+from clawtrace.support.memory import give_back
+
+if TYPE_CHECKING:
+    from clawtrace.facts.logs.runs import LoadedLogs, RunOf
+    from clawtrace.receiver.close import Waiting
+    from clawtrace.receiver.limits import Endpoints
+    from clawtrace.receiver.receiver import Receiver
+    from clawtrace.receiver.recordings.recording import Grouping, LoadReport
+    from clawtrace.receiver.transport.questions import Questions
+
+__all__ = ["Session"]
+
+_MANY_SPANS = 10_000
+"""Of a recording of more, what reading it took is given back."""
+
+
+class Session(SessionQuestions):
+    """Receives, stores and judges; see the module's docstring."""
+
+    def __init__(self, store: DuckStore, settings: SessionSettings) -> None:
+        """Use `open`; a session made here owns `store` and does not receive."""
+        super().__init__(store, settings)
+        self._receiver: Receiver | None = None
+        self._token = ""
+        """Of questions from other processes; made when they can come."""
+        self._owner_file: Path | None = None
+
+    @classmethod
+    def open(
+        cls,
+        store: str | Path = MEMORY,
+        *,
+        receive: bool = False,
+        settings: SessionSettings | None = None,
+        patience_s: float = PATIENCE_SECONDS,
+    ) -> Session:
+        """Open the store, and with `receive` start a receiver that writes to it.
+
+        A store that another process holds is tried again for `patience_s` seconds.
+
+        Raises:
+            StoreError: the store cannot be opened (held by another process, another schema, no permission).
+            ReceiverError: a port is taken.
+        """
+        session = cls(DuckStore(store, patience_s=patience_s), settings or SessionSettings())
+        try:
+            if receive:
+                session.listen()
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def listen(self) -> Endpoints:
+        """Start receiving, where the session was opened without; return where agents export to.
+
+        Raises:
+            ReceiverError: a port is taken.
+        """
+        receiver = self._taking()
+        if receiver.listens:
+            return receiver.endpoints
+        endpoints = receiver.start()
+        if self._store.path != MEMORY:
+            self._owner_file = write_owner(self._store.path, Owner(endpoints.http, self._token, os.getpid()))
+        return endpoints
+
+    def _taking(self) -> Receiver:
+        """Return the receiver, which need not listen."""
+        if self._receiver is None:
+            self._receiver = self._new_receiver()
+            self._receiver.begin()
+        return self._receiver
+
+    def _new_receiver(self) -> Receiver:
+        from clawtrace.receiver.limits import ReceiverSettings
+        from clawtrace.receiver.receiver import Receiver
+
+        said = self.settings
+        settings = ReceiverSettings(
+            host=said.host,
+            grpc_port=said.grpc_port,
+            http_port=said.http_port,
+            token=said.auth_token,
+            run_key=said.run_key,
+            redaction=said.redaction,
+            tee=said.tee,
+            **said.limits._asdict(),
+        )
+        runs, traces = self._store.known_runs()
+        sessions, announced = self._store.announced()
+        questions = self._questions() if self._store.path != MEMORY else None
+        return Receiver(
+            self._store,
+            settings,
+            runs=runs,
+            traces=[*((trace_id, number, RunRule.TRACE.value) for trace_id, number in announced), *traces],
+            sessions=sessions,
+            questions=questions,
+            idle=self._store.checkpoint,
+        )
+
+    def _questions(self) -> Questions:
+        """Return what answers other processes: only one process can have the store open."""
+        import secrets
+
+        from clawtrace.receiver.transport.questions import Questions
+
+        def answer(body: bytes) -> tuple[int, bytes]:
+            from clawtrace.verdicts.reading.remote import answer_question
+
+            return answer_question(self, body)
+
+        self._token = secrets.token_urlsafe(32)
+        return Questions(answer, self._token)
+
+    def stop_receiving(self) -> None:
+        """Take nothing more in, and commit what was taken: the store holds what it will hold. Safe to call twice."""
+        if self._receiver is not None:
+            self._receiver.stop()
+        if self._owner_file is not None:
+            remove_owner(self._owner_file)
+            self._owner_file = None
+
+    def close(self) -> None:
+        """Stop the receiver, then let go of the store. Safe to call twice."""
+        self.stop_receiving()
+        self._receiver = None
+        self._store.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Runs -------------------------------------------------------------------------------------
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """Where agents export to.
+
+        Raises:
+            ReceiverError: the session does not receive.
+        """
+        return self._receiving().endpoints
+
+    def _receiving(self) -> Receiver:
+        if self._receiver is None:
+            raise ReceiverError("this session does not receive; open it with `receive=True`.")
+        return self._receiver
+
+    def open_run(self, record: RunRecord) -> None:
+        """Announce a run before its agent starts, so that its spans find it from the first one on."""
+        self._store.put_record(record)
+        if self._receiver is not None:
+            self._receiver.open_run(record.run_id, record.trace_id, record.session_ids)
+            for turn in record.turns:
+                self._receiver.open_run(record.run_id, turn.trace_id)
+
+    def announce_trace(self, run_id: str, trace_id: str) -> None:
+        """Say that a further trace belongs to a run: a context that a child process was given (rule 5)."""
+        self._receiving().open_run(run_id, trace_id)
+
+    def take(self, run_id: str, body: bytes) -> None:
+        """Store spans of this process as spans of a run; the session need not receive.
+
+        Args:
+            run_id: the run.
+            body: one serialised ``ExportTraceServiceRequest``.
+
+        Raises:
+            ReceiverError: they could not be stored; the message says why.
+        """
+        from clawtrace.receiver.request import Outcome
+
+        answer = self._taking().take(run_id, body)
+        if answer.outcome is not Outcome.ACCEPTED:
+            raise ReceiverError(f"spans of this process could not be stored: {answer.message}")
+
+    def arrived(self, run_id: str) -> int:
+        """Return how many spans, log records and metric points of a run this session has received and stored."""
+        return self._receiver.counters(run_id).accepted if self._receiver is not None else 0
+
+    def has_grown(self, run_id: str) -> bool:
+        """Return whether spans or log records of a run came in this session."""
+        return self._receiver is not None and self._receiver.counters(run_id).last_arrival_ns is not None
+
+    def close_run(
+        self,
+        record: RunRecord,
+        *,
+        processes_gone: bool,
+        ended: float | None = None,
+        end_run: bool = False,
+        waiting: Waiting | None = None,
+    ) -> RunRecord:
+        """Wait until nothing more of the run can come, and store how it ended (spec: span-model.md §3).
+
+        Args:
+            record: what the runner knows of the run's end.
+            processes_gone: whether every process that the runner started has exited, descendants included.
+            ended: when its command ended, in seconds of the monotonic clock; now when None.
+            end_run: whether somebody says that nothing more will come; nothing is waited for then.
+            waiting: told what is waited for and how long, where that may take a while.
+
+        Returns:
+            The record with `closed_by`; what the agent printed is in it without the secrets that redaction knows.
+        """
+        from clawtrace.receiver.close import wait_closed
+        from clawtrace.session.closing import Expected
+
+        receiver = self._taking() if end_run else self._receiving()
+        expected = Expected(
+            record, self.settings, lambda: receiver.counters().foreign > 0, lambda: self._closing_signs(record)
+        )
+        closed_by = wait_closed(
+            receiver,
+            record.run_id,
+            processes_gone=processes_gone,
+            ended=ended,
+            end_run=end_run,
+            trace_timeout_ms=self.settings.trace_timeout_ms,
+            outlook=expected.outlook,
+            waiting=waiting,
+        )
+        conflicts = receiver.conflicts(record.run_id)
+        self._store.put_conflicts(
+            self._store.run_no(record.run_id),
+            [
+                f"spans of trace {one.trace_id} name two runs: {one.run_id!r} by {one.rule}, which decided, and "
+                f"{one.other_run_id!r} by {one.other_rule}."
+                for one in conflicts
+            ],
+        )
+        closed = record._replace(
+            closed_by=closed_by,
+            final_output=record.final_output and self.clean(record.final_output),
+            runner_error=record.runner_error and self.clean(record.runner_error),
+        )
+        self._store.put_record(closed)
+        return closed
+
+    def put_record(self, record: RunRecord) -> None:
+        """Store what more is known of a run that is closed."""
+        self._store.put_record(record)
+
+    def load_recordings(self, paths: Sequence[Path], grouping: Grouping) -> LoadReport:
+        """Store recorded OTLP and close the runs it makes: a recording is whole by itself.
+
+        Raises:
+            InputError: a file cannot be read as OTLP; the message names file and line.
+        """
+        from clawtrace.receiver.recordings.recording import load_recordings
+
+        report = load_recordings(
+            paths, grouping, self._store, redaction=self.settings.redaction, run_key=self.settings.run_key,
+            progress=self.progress,
+        )  # fmt: skip
+        if report.spans > _MANY_SPANS:
+            give_back()
+        for run_id in report.run_ids:
+            known = self._store.record(run_id) or RunRecord(run_id, run_id)
+            self._store.put_record(known._replace(closed_by=ClosedBy.RECORDING))
+        return report
+
+    def load_logs(self, paths: Sequence[Path], run_of: RunOf, *, must_be_logs: bool = True) -> LoadedLogs:
+        """Read agents' own logs and transcripts: more of runs that are there, or runs (`facts.logs.runs.load_logs`).
+
+        Raises:
+            InputError: a file cannot be read, or is of no form that is known.
+        """
+        from clawtrace.facts.logs.runs import load_logs
+
+        adapters, redaction = self.settings.log_adapters, self.settings.redaction
+        with self._store.lock:
+            return load_logs(
+                self._store, paths, adapters, redaction, run_of=run_of, ensure=self._current, must_be_logs=must_be_logs
+            )
+
+    def take_run(self, store: Path, run_id: str, renamed: RunRecord | None = None) -> RunRecord | None:
+        """Copy a run with its spans and its record from another store, which nobody else may hold; return that record.
+
+        Args:
+            store: the other store.
+            run_id: of the run.
+            renamed: whose id, case, model and repetition the copy gets; None leaves them.
+
+        Returns:
+            The record of the copy; None where nobody announced the run.
+
+        Raises:
+            InputError: that store is this session's own, cannot be opened, or has no such run.
+            StoreError: the run cannot be written.
+        """
+        from clawtrace.store.whole_runs import copy_run
+
+        if self._store.path != MEMORY and store.resolve() == Path(self._store.path).resolve():
+            raise InputError(f"the run {run_id!r} would be copied from the store that is written, {str(store)!r}")
+        with self._other_store(store) as source:
+            if run_id not in source.run_ids():
+                raise InputError(f"the store {str(store)!r} has no run {run_id!r}; `clawtrace runs` lists its runs")
+            copy_run(source, self._store, run_id, renamed)
+        return self._store.record(run_id if renamed is None else renamed.run_id)
+
+    def runs_to_take(self, store: Path) -> list[str] | None:
+        """Return the runs that another store holds; None where it cannot be opened, such as while somebody else holds it."""
+        try:
+            with self._other_store(store) as source:
+                return source.run_ids()
+        except InputError:
+            return None
+
+    @contextmanager
+    def _other_store(self, path: Path) -> Iterator[DuckStore]:
+        """Open another store, with the lock held: one file can be opened once in a process.
+
+        Raises:
+            InputError: it cannot be opened.
+        """
+        with self._store.lock:
+            try:
+                found = DuckStore(path)
+            except StoreError as error:
+                raise InputError(str(error)) from error
+            try:
+                yield found
+            finally:
+                found.close()
+
+    def forget_runs(self, run_ids: Collection[str]) -> None:
+        """Take runs out of the store; meant for while nothing is received.
+
+        Raises:
+            StoreError: they could not be taken out.
+        """
+        from clawtrace.store.whole_runs import forget_runs
+
+        with self._store.lock:
+            forget_runs(self._store, run_ids)

@@ -1,0 +1,1 @@
+"""What several rooms use and none owns: memory, files, documentation of attributes."""

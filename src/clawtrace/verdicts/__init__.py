@@ -1,0 +1,1 @@
+"""Relations and assertions become verdicts."""

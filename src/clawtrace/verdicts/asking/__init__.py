@@ -1,0 +1,1 @@
+"""Questions to the store and to the world, and their answers as they come back."""

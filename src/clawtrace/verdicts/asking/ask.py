@@ -1,0 +1,348 @@
+"""Ask one assertion of many runs: resolve its texts, run its query, settle what is left, fetch its evidence.
+
+This is the one path from an assertion to its answer. What the answer means for a verdict (completeness, finality,
+`on_missing`, severity) is decided elsewhere. Answers stay in the store's columns until a row is read: of 100 000 runs
+few are shown.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import repeat
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from clawtrace.assertions.base import Assertion, Outcome, Row
+from clawtrace.assertions.world import World
+from clawtrace.errors import QueryError
+from clawtrace.model.query import BoundRelation, ByRun, Query, Resolve
+from clawtrace.store.api import Columns, QueryableStore
+from clawtrace.verdicts.asking.evidence import EvidenceByRun, ShownSpans, evidence_query
+from clawtrace.verdicts.asking.question_text import question_text
+
+__all__ = ["OWN_VALUES", "Ask", "Asked", "Holding", "Inputs", "Texts", "Values", "ask"]
+
+Holding = tuple[bool | None, bool, str]
+"""What weighs of an outcome: `Outcome.holds`, `final` and `missing`."""
+
+OWN_VALUES = 64
+"""Runs that are asked together at most for a verdict to name the values of its own run only, and not those of all."""
+
+_SHOWN_ROWS, _SHOWN_LENGTH = 20, 300
+"""Rows that a function decided from which a verdict carries, and characters of a text in one."""
+
+_KEPT_VALUES = 1_000
+"""Distinct values, such as names of tools, that are kept for the next question; more of them are read again."""
+
+
+class Values(NamedTuple):
+    """The distinct values of a column in the selected runs."""
+
+    all: list[str]
+    """Sorted."""
+    of_run: Mapping[str, Collection[str]] | None
+    """Those of each run, by run id; None where nobody asks."""
+
+
+class Inputs(NamedTuple):
+    """What a function that decided about a run was given besides the run's row."""
+
+    rows: Sequence[Row]
+    """The first of the rows that a query found."""
+    found: int
+    """How many it found."""
+    beside: Sequence[Row]
+    """Those from the world, all of them: no query finds them again."""
+
+
+class Texts(NamedTuple):
+    """A question about one run, and what answered it."""
+
+    sql: str
+    """One SQL text that needs nothing else; where a function decided, for the rows that it was given."""
+    decided_by: Mapping[str, Any]
+    """The function that decided, its name and what it was given (`Verdict.decided_by`); empty where SQL did."""
+
+
+@dataclass(eq=False, repr=False)
+class Asked:
+    """The answer of one assertion for many runs: a row for each run that has a trace, in no order."""
+
+    assertion: Assertion
+    store: QueryableStore
+    query: Query
+    """The question: a row for each run."""
+    bound: tuple[BoundRelation, ...]
+    """The resolved relations that it read."""
+    answer: Columns
+    """The rows of `Assertion.query`."""
+    settled: Sequence[bool]
+    """Whether SQL alone answered for the row."""
+    decided: Mapping[int, Outcome] = field(default_factory=dict)
+    """What Python answered, by row, where SQL left a run open."""
+    broken: Mapping[str, str] = field(default_factory=dict)
+    """Why a user's own SQL could not be asked of a run, by run id; its row has no outcome."""
+    own_values: Mapping[str, Mapping[str, Collection[str]]] = field(default_factory=dict)
+    """The values of each run, by run id, in each resolved relation, by name, where they are told apart."""
+    inputs: Mapping[int, Inputs] = field(default_factory=dict)
+    """What Python answered from, by row, where it did."""
+
+    def run_ids(self) -> list[str]:
+        """Return the runs, row by row."""
+        return self.answer.column("run_id")
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """The outcome of every row that has one."""
+        return tuple(outcome for outcome in map(self.outcome, range(len(self.answer))) if outcome is not None)
+
+    def outcome(self, row: int) -> Outcome | None:
+        """Return the outcome of a row; None where a user's own SQL could not be asked."""
+        return self.assertion.outcome(self.answer.row(row)) if self.settled[row] else self.decided.get(row)
+
+    def holdings(self) -> list[Holding | None]:
+        """Return what weighs of each row's outcome; it is read once for each distinct answer, not for each run."""
+        if not self.assertion.reads_answer_alone():
+            return [_holding(self.outcome(row)) for row in range(len(self.answer))]
+        names = [name for name in ("holds", "final", "missing") if name in self.answer.columns]
+        read = _Memo(
+            lambda said: _holding(self.assertion.outcome({"run_id": "", **dict(zip(names, said, strict=True))}))
+        )
+        found = list(map(read.__getitem__, zip(*map(self.answer.column, names), strict=True)))
+        for row, settled in enumerate(self.settled if self.decided or self.broken else ()):
+            if not settled:
+                found[row] = _holding(self.decided.get(row))
+        return found
+
+    @cached_property
+    def params(self) -> dict[str, Any]:
+        """What was bound: the parameters, and each resolved relation as a list of rows."""
+        return dict(self.query.params) | {
+            relation.name: [list(row) for row in relation.rows] for relation in self.bound
+        }
+
+    def texts_of(self, run_id: str, row: int) -> Texts:
+        """Return the question about a run as SQL, and the function that decided, where one did."""
+        question = question_text(self.query, run_id, self._bound_of(run_id))
+        given = self.inputs.get(row, _NOTHING if run_id in self.broken else None)
+        if given is None:
+            if self.assertion.reads_answer_alone():
+                return Texts(question, {})
+            return Texts(question, {"function": _name(self.assertion.outcome), "row_sql": question, **_NO_INPUTS})
+        details = self.assertion.details()
+        sql = question if details is None else question_text(details, run_id, self._bound_of(run_id))
+        told = {"rows": [_json(one) for one in given.rows], "rows_in_all": given.found, "beside": list(given.beside)}
+        return Texts(sql, {"function": _name(self.assertion.decide), "row_sql": question, **told})
+
+    def _bound_of(self, run_id: str) -> list[BoundRelation]:
+        if not self.own_values:
+            return list(self.bound)
+        return [
+            one._replace(rows=tuple(row for row in one.rows if row[0] in self._own(one.name, run_id)))
+            for one in self.bound
+        ]
+
+    def params_of(self, run_id: str) -> dict[str, Any]:
+        """Return what was bound, of each resolved relation the rows with values of one run where they are told apart."""
+        if not self.own_values:
+            return self.params
+        return dict(self.query.params) | {one.name: [list(row) for row in one.rows] for one in self._bound_of(run_id)}
+
+    def _own(self, relation: str, run_id: str) -> Collection[Any]:
+        return self.own_values[relation].get(run_id, ())
+
+    def evidence_query(self) -> Query | None:
+        """Return the query for the spans that decided; None where no span does."""
+        query = self.assertion.evidence()
+        return None if query is None else evidence_query(query)
+
+    def evidence_rows(self, store: QueryableStore, run_ids: Sequence[str]) -> Columns | None:
+        """Return the rows that `EvidenceByRun` reads, from any side of the store; its ``selected_runs`` is changed."""
+        query = self.evidence_query()
+        if query is None or not run_ids:
+            return None
+        store.select_runs(run_ids)
+        return store.ask_columns(query, self.bound)
+
+    def evidence(self, run_ids: Sequence[str]) -> EvidenceByRun:
+        """Return the spans that decided, by run id, the most telling first; ``selected_runs`` is changed."""
+        rows = self.evidence_rows(self.store, run_ids)
+        return EvidenceByRun(run_ids, rows, None if rows is None else ShownSpans(self.store, run_ids, [rows]))
+
+
+_NOTHING = Inputs((), 0, ())
+_NO_INPUTS: Mapping[str, Any] = MappingProxyType({"rows": [], "rows_in_all": 0, "beside": []})
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """Return the name by which a function of an assertion is found."""
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def _json(row: Row) -> dict[str, Any]:
+    """Return a row as JSON has it, long texts cut to a readable length."""
+    return {name: _cut(value) for name, value in row.items()}
+
+
+def _cut(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = str(value)
+    return text if len(text) <= _SHOWN_LENGTH else f"{text[: _SHOWN_LENGTH - 1]}…"
+
+
+def _holding(outcome: Outcome | None) -> Holding | None:
+    return None if outcome is None else (outcome.holds, outcome.final, outcome.missing)
+
+
+Ask = Callable[
+    [QueryableStore, Assertion, Sequence[str], Mapping[str, World], dict[str, Values] | None],
+    Asked,
+]
+"""Answers an assertion for runs, as `ask` does."""
+
+
+class _Memo(dict[Any, Any]):
+    """Computes each distinct value once."""
+
+    def __init__(self, compute: Callable[[Any], Any]) -> None:
+        self._compute = compute
+
+    def __missing__(self, key: Any) -> Any:
+        found = self[key] = self._compute(key)
+        return found
+
+
+def ask(
+    store: QueryableStore,
+    assertion: Assertion,
+    run_ids: Sequence[str],
+    worlds: Mapping[str, World] = MappingProxyType({}),
+    known: dict[str, Values] | None = None,
+) -> Asked:
+    """Answer `assertion` for `run_ids`, whose facts are in `store`; ``selected_runs`` is changed.
+
+    Args:
+        store: holds the facts.
+        assertion: what to ask.
+        run_ids: of which runs.
+        worlds: what is known of runs beside their spans, by run id.
+        known: the distinct values that other questions about these very runs have read from the same facts, by SQL; what
+            this one reads is added.
+
+    Raises:
+        QueryError: the store refused the assertion's SQL.
+        PatternTimeoutError: a regular expression took too long on a value.
+    """
+    store.select_runs(run_ids)
+    bound: list[BoundRelation] = []
+    own: dict[str, Mapping[str, Collection[str]]] = {}
+    for predicate in assertion.resolve():
+        values = _values(store, predicate, len(run_ids), bound, {} if known is None else known)
+        items = ((value, item) for value in values.all for item in predicate.items(value))
+        bound.append(BoundRelation(predicate.name, tuple(items)))
+        if values.of_run is not None:
+            own[predicate.name] = values.of_run
+    query = assertion.query()
+    answer = store.ask_columns(query, bound)
+    settled = answer.column("settled") if "settled" in answer.columns else list(repeat(True, len(answer)))
+    if all(settled):
+        return Asked(assertion, store, query, tuple(bound), answer, settled, own_values=own)
+    rows = {row: answer.row(row) for row, done in enumerate(settled) if not done}
+    details = assertion.details()
+    if details is not None and details.by_run is not None:
+        found = _given_by_run(store, details.sql, details.by_run, rows)
+    else:
+        found = _given(store, assertion, details, rows, bound, worlds)
+    return Asked(
+        assertion, store, query, tuple(bound), answer, settled,
+        *_decided(assertion, rows, found), own,
+        {row: Inputs(given.rows[:_SHOWN_ROWS], len(given.rows), given.beside) for row, given in found.given.items()},
+    )  # fmt: skip
+
+
+def _values(
+    store: QueryableStore, predicate: Resolve, runs: int, bound: Sequence[BoundRelation], known: dict[str, Values]
+) -> Values:
+    """Return the distinct values of the selected runs, for which a predicate is decided once each."""
+    column = f"r.{predicate.column}"
+    condition = f" AND ({predicate.where})" if predicate.where else ""
+    own = 1 < runs <= OWN_VALUES
+    sql = (
+        f"SELECT DISTINCT {'r.run_id, ' if own else ''}{column} AS value FROM {predicate.relation} AS r "
+        f"JOIN selected_runs AS s ON s.run_id = r.run_id WHERE {column} IS NOT NULL{condition}"
+    )
+    if sql in known:
+        return known[sql]
+    answer = store.ask_columns(Query(sql), bound)
+    values = answer.column("value")
+    of_run: dict[str, set[str]] = defaultdict(set)
+    for run_id, value in zip(answer.column("run_id"), values, strict=True) if own else ():
+        of_run[run_id].add(value)
+    found = Values(sorted(set(values)) if own else sorted(values), of_run if own else None)
+    if not condition and len(values) <= _KEPT_VALUES:  # a condition may read what is bound
+        known[sql] = found
+    return found
+
+
+class Given(NamedTuple):
+    """What functions decide from."""
+
+    given: Mapping[int, Inputs]
+    """By row; with all the rows."""
+    broken: Mapping[str, str]
+    """Why a user's own SQL could not be asked of a run, by run id."""
+
+
+def _given(
+    store: QueryableStore,
+    assertion: Assertion,
+    query: Query | None,
+    rows: Mapping[int, Row],
+    bound: Sequence[BoundRelation],
+    worlds: Mapping[str, World],
+) -> Given:
+    """Return what the runs that SQL left open are decided from."""
+    details: dict[str, list[Row]] = defaultdict(list)
+    beside: Mapping[str, Sequence[Row]] = {}
+    if query is not None:
+        store.select_runs([row["run_id"] for row in rows.values()])
+        for row in store.ask(query, bound).dicts():
+            details[row["run_id"]].append(row)
+    if assertion.reads_world():
+        ids = [row["run_id"] for row in rows.values()]
+        beside = {run_id: assertion.beside(worlds.get(run_id) or World(run_id)) for run_id in ids}
+    return Given(
+        {
+            number: Inputs(some := details[row["run_id"]], len(some), beside.get(row["run_id"], ()))
+            for number, row in rows.items()
+        },
+        {},
+    )
+
+
+def _given_by_run(store: QueryableStore, sql: str, limits: ByRun, rows: Mapping[int, Row]) -> Given:
+    """Return what a user's own SQL answers of each run, and why it could not be asked."""
+    given: dict[int, Inputs] = {}
+    broken: dict[str, str] = {}
+    for number, row in rows.items():
+        run_id = row["run_id"]
+        try:
+            answer = store.ask_user(sql, {"run_id": run_id}, time_limit_s=limits.time_limit_s, max_rows=limits.max_rows)
+        except QueryError as error:
+            broken[run_id] = str(error)
+        else:
+            given[number] = Inputs(answer.dicts(), len(answer), ())
+    return Given(given, broken)
+
+
+def _decided(
+    assertion: Assertion, rows: Mapping[int, Row], found: Given
+) -> tuple[dict[int, Outcome], Mapping[str, str]]:
+    """Let the assertion decide."""
+    return {
+        row: assertion.decide(rows[row], [*given.rows, *given.beside]) for row, given in found.given.items()
+    }, found.broken

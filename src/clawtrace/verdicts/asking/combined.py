@@ -1,0 +1,118 @@
+"""Questions of several callers, asked together: each of the runs that it is meant for, equal ones once.
+
+A statement costs about the same for one run as for twenty: most of it is planning.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
+
+from clawtrace.assertions.base import Assertion
+from clawtrace.assertions.world import World
+from clawtrace.model.verdict import Standing, Status, UnreadVerdicts, Verdict, run_status_of
+from clawtrace.verdicts.asking.probes import Probed
+from clawtrace.verdicts.judging.judgement import Judgement, RunFacts
+
+__all__ = ["Asking", "Combined", "combine", "own_verdicts", "parts_of"]
+
+
+class Asking(NamedTuple):
+    """What one caller asks of its runs."""
+
+    run_ids: Sequence[str]
+    assertions: Sequence[Assertion]
+    worlds: Mapping[str, World]
+    """What is known of runs beside their spans, by run id."""
+    probed: Mapping[int, Probed]
+    """What the probes among `assertions` found, by place."""
+
+
+class Combined(NamedTuple):
+    """What several callers ask; no two of them ask about the same run."""
+
+    run_ids: Sequence[str]
+    assertions: Sequence[Assertion]
+    worlds: Mapping[str, World]
+    probed: Mapping[int, Probed]
+    asked: Mapping[str, Sequence[int]] | None
+    """Which of `assertions` each run is asked, by place, in the order of its verdicts; None: all of them."""
+
+
+def combine(askings: Sequence[Asking]) -> Combined:
+    """Put together what several callers ask: equal assertions once. What one asks stays as it is."""
+    if len(askings) == 1:
+        return Combined(*askings[0], None)
+    run_ids: list[str] = []
+    assertions: list[Assertion] = []
+    probed: dict[int, Probed] = {}
+    asked: dict[str, list[int]] = {}
+    places: dict[tuple[str, str | None], list[int]] = {}
+    for asking in askings:
+        own = []
+        for number, assertion in enumerate(asking.assertions):
+            alike = places.setdefault((assertion.type_name, assertion.id), [])
+            # Of two equal assertions in one list each has its verdict.
+            place = next((one for one in alike if one not in own and assertions[one] == assertion), None)
+            if place is None:
+                place = len(assertions)
+                assertions.append(assertion)
+                alike.append(place)
+            own.append(place)
+            if number in asking.probed:
+                probed[place] = _joined(probed.get(place), asking.probed[number])
+        run_ids.extend(asking.run_ids)
+        asked.update(dict.fromkeys(asking.run_ids, own))
+    return Combined(run_ids, assertions, ChainMap(*(dict(one.worlds) for one in askings)), probed, asked)
+
+
+def _joined(one: Probed | None, other: Probed) -> Probed:
+    if one is None:
+        return other
+    return Probed({**one.outcomes, **other.outcomes}, {**one.broken, **other.broken}, one.spent_ms + other.spent_ms)
+
+
+def parts_of(runs: RunFacts, asked: Mapping[str, Sequence[int]], assertions: int) -> list[RunFacts]:
+    """Return for each assertion what weighs on the runs that it is asked of."""
+    of: list[list[int]] = [[] for _ in range(assertions)]
+    for place, run_id in enumerate(runs.ids):
+        for one in asked[run_id]:
+            of[one].append(place)
+    parts: dict[tuple[int, ...], RunFacts] = {}
+    for places in map(tuple, of):
+        if places not in parts:
+            parts[places] = _part(runs, places)
+    return [parts[tuple(places)] for places in of]
+
+
+def _part(runs: RunFacts, places: Sequence[int]) -> RunFacts:
+    """Return what weighs on some runs: of each list that holds a value a run, the values of these."""
+    lists = [one.name for one in fields(RunFacts) if str(one.type).startswith("Sequence[")]
+    kept: dict[str, Any] = {name: [getattr(runs, name)[place] for place in places] for name in lists}
+    return replace(runs, **kept, place={run_id: place for place, run_id in enumerate(kept["ids"])})
+
+
+def own_verdicts(
+    judgements: Sequence[Judgement], parts: Sequence[RunFacts], run_id: str, asked: Sequence[int]
+) -> tuple[UnreadVerdicts, Status | None]:
+    """Return a run's verdicts on what it was asked, and what they come to."""
+    own = [(judgements[one], parts[one].place[run_id]) for one in asked]
+    standings = tuple(judgement.standing(judgement.codes[place]) for judgement, place in own)
+    return _OwnVerdicts(own, standings), run_status_of(standings) if own else None
+
+
+class _OwnVerdicts(UnreadVerdicts):
+    """The verdicts on one run, each of a judgement in which the run has a place of its own."""
+
+    __slots__ = ("_judged",)
+
+    def __init__(self, judged: Sequence[tuple[Judgement, int]], standings: tuple[Standing, ...]) -> None:
+        super().__init__(standings)
+        self._judged = judged
+
+    def made(self, number: int) -> Verdict:
+        """Make one verdict."""
+        judgement, place = self._judged[number]
+        return judgement.verdict(place)

@@ -1,0 +1,145 @@
+"""A verdict asked again, from the very SQL that it shows: the text runs as a user's own would, and the same function decides.
+
+What comes after the answer (what is not final, what was not recorded, the sentence) is the engine's own way from an answer
+to a verdict, so that a rerun says all that a verdict says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.world import World
+from clawtrace.errors import QueryError
+from clawtrace.model.query import Query
+from clawtrace.model.verdict import Verdict
+from clawtrace.store.api import Answer, QueryableStore
+from clawtrace.verdicts.asking.ask import Asked, Inputs, Texts
+
+__all__ = ["Rerun", "StoredQuestion", "differences"]
+
+
+class Rerun(NamedTuple):
+    """What came of a verdict that was asked again."""
+
+    verdict: Verdict
+    """As it is now."""
+    row: Answer | None
+    """The run's row of the question; None where no SQL was asked: there is no trace, or nothing is in the scope."""
+    rows: Answer | None
+    """What the function was given; None where SQL alone decided."""
+    outcome: Outcome | None
+    """What the function returned, or the row says; None where nothing was answered."""
+    wide: Answer | None
+    """The row where what may belong to the scope is in; None where nothing is in doubt."""
+
+
+@dataclass(eq=False, repr=False)
+class _AskedAgain(Asked):
+    """An answer that came from stored text."""
+
+    texts: Texts = field(kw_only=True)
+
+    def texts_of(self, run_id: str, row: int) -> Texts:
+        """Return the text that ran."""
+        del run_id, row
+        return self.texts
+
+    def evidence_query(self) -> None:
+        """Return no query: evidence is what the stored verdict names."""
+
+
+class StoredQuestion:
+    """Answers an assertion as `ask` does, from the SQL of a verdict of one run; remembers what came.
+
+    Args:
+        verdict: as ``clawtrace.results/1`` has it.
+    """
+
+    def __init__(self, verdict: Mapping[str, Any]) -> None:
+        self._sql: str = verdict["sql"]
+        self._decided_by: Mapping[str, Any] = verdict["decided_by"] or {}
+        self.answers: list[_AskedAgain] = []
+        """One, or two where the first was asked with what may belong to the scope."""
+        self.rows: Answer | None = None
+        """What the function was given last."""
+
+    def __call__(
+        self,
+        store: QueryableStore,
+        assertion: Assertion,
+        run_ids: Sequence[str],
+        worlds: Mapping[str, World],
+        known: object,
+    ) -> Asked:
+        """Ask the stored SQL; of no run, nothing.
+
+        Raises:
+            QueryError: the store refused the SQL, or the function that decided is not that of the assertion.
+        """
+        del worlds, known
+        row = store.ask_user(self._decided_by.get("row_sql", self._sql)) if run_ids else Answer(("run_id",), [])
+        settled = row.column("settled") if "settled" in row.columns else [True] * len(row)
+        given: dict[int, Inputs] = {}
+        broken: dict[str, str] = {}
+        for number in (number for number, done in enumerate(settled) if not done):
+            try:
+                given[number] = self._inputs(store, assertion)
+            except QueryError as error:
+                broken[row.row(number)["run_id"]] = str(error)
+        decided = {
+            number: self._function(assertion)(row.row(number), [*inputs.rows, *inputs.beside])
+            for number, inputs in given.items()
+        }
+        texts = Texts(self._sql, self._decided_by)
+        asked = _AskedAgain(
+            assertion, store, Query(self._sql), (), row, settled, decided, broken, inputs=given, texts=texts
+        )
+        self.answers.append(asked)
+        return asked
+
+    def rerun(self, verdict: Verdict) -> Rerun:
+        """Return what came, with the verdict that the engine made of it."""
+        if not self.answers:
+            return Rerun(verdict, None, None, None, None)
+        last = self.answers[-1]
+        row, wide = last.answer, self.answers[0].answer if len(self.answers) > 1 else None
+        assert isinstance(row, Answer)
+        assert wide is None or isinstance(wide, Answer)
+        return Rerun(verdict, row, self.rows, last.outcome(0) if len(row) else None, wide)
+
+    def _inputs(self, store: QueryableStore, assertion: Assertion) -> Inputs:
+        details = assertion.details()
+        beside = self._decided_by.get("beside", ())
+        if details is None:
+            return Inputs((), 0, beside)
+        limits = details.by_run
+        self.rows = store.ask_user(
+            self._sql,
+            time_limit_s=None if limits is None else limits.time_limit_s,
+            max_rows=None if limits is None else limits.max_rows,
+        )
+        return Inputs(self.rows.dicts(), len(self.rows), beside)
+
+    def _function(self, assertion: Assertion) -> Any:
+        named, own = self._decided_by.get("function"), assertion.decide
+        if named != f"{own.__module__}.{own.__qualname__}":
+            raise QueryError(
+                f"the verdict was decided by {named!r}, and `{assertion.type_name}` has another function now."
+            )
+        return own
+
+
+def differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return what two verdicts, as ``clawtrace.results/1`` has them, do not say alike.
+
+    A stored message may go on with what is known of a log. Of a run without a trace only the status is compared: why there is
+    none the store does not tell.
+    """
+    keys = ("status", "final", "missing", "actual") if stored["sql"] else ("status",)
+    found = {key: (stored[key], now[key]) for key in keys if stored[key] != now[key]}
+    if stored["sql"] and not stored["message"].startswith(now["message"]):
+        found["message"] = (stored["message"], now["message"])
+    return found

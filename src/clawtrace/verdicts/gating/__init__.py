@@ -1,0 +1,1 @@
+"""From verdicts to pass rates, thresholds and the exit code."""

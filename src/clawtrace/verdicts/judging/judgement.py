@@ -1,0 +1,389 @@
+"""The verdicts of one assertion: what each is worth, known at once, and what it says, written when it is read.
+
+Of 100 000 runs and twenty assertions two million verdicts come, of which few are read. So the status of each is
+computed from the answer's columns, once for each distinct answer, and a `Verdict` is made from its row on demand. It needs
+no store by then.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from itertools import compress, count, repeat
+from operator import or_
+from typing import Any, NamedTuple
+
+from clawtrace.assertions.base import Assertion, Outcome
+from clawtrace.assertions.world import World
+from clawtrace.dialects import Dialect
+from clawtrace.errors import ClawtraceError
+from clawtrace.model.query import Query
+from clawtrace.model.verdict import Evidence, Standing, Status, UnreadVerdicts, Verdict
+from clawtrace.store.api import Columns, QueryableStore
+from clawtrace.verdicts.asking.ask import Ask, Asked, Holding, Values, ask
+from clawtrace.verdicts.asking.evidence import EvidenceByRun, ShownSpans
+from clawtrace.verdicts.asking.probes import Probed
+from clawtrace.verdicts.judging.coverage import hint_for
+from clawtrace.verdicts.judging.known_failure import KnownFailure
+
+__all__ = ["Judgement", "RunFacts", "VerdictKind", "Verdicts"]
+
+
+@dataclass(eq=False, repr=False)
+class RunFacts:
+    """What weighs on every verdict of each run; a run's place is its position in each of the lists."""
+
+    ids: Sequence[str]
+    place: Mapping[str, int]
+    """The place of each run, by run id."""
+    traced: Sequence[bool]
+    """Whether the run has a trace."""
+    answered: Sequence[bool]
+    """Whether the run is over and has no trace, and its runner knows the final answer."""
+    complete: Sequence[bool | None]
+    because: Sequence[tuple[str, ...]]
+    """Why it is not complete, one sentence a reason."""
+    dialects: Sequence[tuple[Dialect, ...]]
+    """The dialects of its spans."""
+    no_trace_hints: Mapping[str, str]
+    """Why a run may have no trace, by run id."""
+    unmarked: str = ""
+    """What redaction is set not to mark, in one sentence: verdicts that rest on its marks say so."""
+    today: date = field(default_factory=date.today)
+    """The local date of the verdicts: a known failure is known until a day."""
+
+    @cached_property
+    def untraced(self) -> list[int]:
+        """The places of the runs without a trace."""
+        return [place for place, traced in enumerate(self.traced) if not traced]
+
+    @cached_property
+    def unfinished(self) -> list[int]:
+        """The places of the runs of which more spans may come, or got lost."""
+        return [place for place, complete in enumerate(self.complete) if complete is not True]
+
+    @cached_property
+    def values(self) -> dict[str, Values]:
+        """Distinct values that were read of the runs with a trace, by SQL (see `ask`)."""
+        return {}
+
+    @cached_property
+    def _rows(self) -> dict[Hashable, array[int]]:
+        return {}
+
+    def rows_of(self, answer: Columns) -> array[int]:
+        """Return the row of each run, by place, in an answer; -1 where it has none.
+
+        A store answers most questions in one of few orders of the runs: for each order it is found out once.
+        """
+        key = answer.key("run_id")
+        found = self._rows.get(key)
+        if found is None:
+            row = dict(zip(answer.column("run_id"), count()))
+            found = self._rows[key] = array("q", map(row.get, self.ids, repeat(-1)))
+        return found
+
+
+class VerdictKind(NamedTuple):
+    """Everything about a verdict that many runs share."""
+
+    standing: Standing
+    final: bool = False
+
+
+class _Weight(NamedTuple):
+    """What becomes of an outcome."""
+
+    status: Status
+    missing_data: bool = False
+    on_missing: bool = False
+    """Whether `on_missing` decides."""
+    could_change: bool = False
+    """Whether it is inconclusive only because more spans could come."""
+    answer: Status | None = None
+    """What was answered, where it was: before it is weighed whether that was expected."""
+
+
+class Judgement:
+    """The verdicts of one assertion on all runs."""
+
+    def __init__(self, assertion: Assertion, runs: RunFacts, probed: Probed | None = None, *, asker: Ask = ask) -> None:
+        """Start with what is said of a run that got no answer: an error, and without a trace a skip."""
+        self._assertion = assertion
+        self._ask = asker
+        self._known_failure = KnownFailure.of(assertion, runs.today)
+        self._runs = runs
+        self._probed = probed
+        """What a probe found; None for an assertion that asks the store."""
+        traceless = not assertion.needs_trace
+        self._asks_answer = assertion.asks_answer and assertion.agent is None and assertion.turn is None
+        self._answerable: Sequence[bool] = [True] * len(runs.ids) if traceless else runs.traced
+        """Whether each run, by place, can be asked: it has a trace, or the question needs none."""
+        self._skipped = [] if traceless else runs.untraced
+        self._unfinished = [] if traceless else runs.unfinished
+        if self._asks_answer and True in runs.answered:
+            self._answerable = list(map(or_, runs.traced, runs.answered))
+            self._skipped = [place for place in runs.untraced if not runs.answered[place]]
+            self._unfinished = [place for place in runs.unfinished if self._is_unfinished(place)]
+        self._kinds: list[VerdictKind] = []
+        self._asked: Asked | None = None
+        self._error = ""
+        self._rows = array("q")
+        self.shown: list[str] = []
+        """The runs whose evidence is shown."""
+        self.rows_shown: Columns | None = None
+        """The evidence of those runs."""
+        self._evidence: Mapping[str, Sequence[Evidence]] = {}
+        self._spent_ms = 0.0
+        # A query that forgets a run must never look like a pass.
+        self.codes = bytearray([self._code(self._standing(Status.ERROR))]) * len(runs.ids)
+        """The kind of each run's verdict, by place; `standing` says what it means."""
+        self._untraced = self._code(self._standing(self._on_missing(Status.SKIP)))
+        for place in self._skipped:
+            self.codes[place] = self._untraced
+
+    def _standing(self, status: Status, *, missing_data: bool = False, known_failure: bool = False) -> Standing:
+        assertion = self._assertion
+        return Standing(
+            status, assertion.severity, missing_data, known_failure, assertion.min_pass_rate, assertion.dimensions
+        )
+
+    def _code(self, standing: Standing, final: bool = False) -> int:
+        kind = VerdictKind(standing, final)
+        if kind not in self._kinds:
+            self._kinds.append(kind)
+        return self._kinds.index(kind)
+
+    def standing(self, code: int) -> Standing:
+        """Return what the verdicts of a code are worth."""
+        return self._kinds[code].standing
+
+    def _is_unfinished(self, place: int) -> bool:
+        """Return whether more spans could come, or got lost, that would say more."""
+        complete = self._runs.complete[place]
+        return complete is not True and not (self._asks_answer and complete is None and self._runs.answered[place])
+
+    # Answers ----------------------------------------------------------------------------------
+
+    def ask(self, store: QueryableStore, worlds: Mapping[str, World]) -> None:
+        """Ask the question of the runs that can be asked, and weigh the answers; a probe was asked before."""
+        if self._probed is not None:
+            self._take_findings(self._probed)
+            return
+        run_ids = list(compress(self._runs.ids, self._answerable))
+        if not run_ids:
+            return
+        began = time.perf_counter()
+        try:
+            self._take(self._answers(store, run_ids, worlds))
+        except ClawtraceError as error:
+            self._fail(error)
+        self._spend(began)
+
+    def _answers(self, store: QueryableStore, run_ids: Sequence[str], worlds: Mapping[str, World]) -> Asked:
+        of_traced = self._answerable is self._runs.traced
+        return self._ask(store, self._assertion, run_ids, worlds, self._runs.values if of_traced else None)
+
+    def _take_findings(self, probed: Probed) -> None:
+        """Weigh what a probe found of each run."""
+        for run_id, outcome in probed.outcomes.items():
+            holding = (outcome.holds, outcome.final, outcome.missing)
+            self.codes[self._runs.place[run_id]] = self._code_of(holding, unfinished=False)
+        self._spent_ms = probed.spent_ms / (len(self._runs.ids) or 1)
+
+    def _take(self, asked: Asked) -> None:
+        # Passes that run in C: for 100 000 runs they take a quarter of the time of one loop that looks at each run.
+        holdings, rows = asked.holdings(), self._runs.rows_of(asked.answer)
+        known: dict[Holding | None, int] = {one: self._code_of(one, unfinished=False) for one in set(holdings)}
+        by_row = bytearray(map(known.__getitem__, holdings)) + b"\0"  # last, at -1, a run without a row
+        self.codes = bytearray(map(by_row.__getitem__, rows))
+        open_yet: dict[Holding | None, int] = {}
+        for place in self._unfinished:
+            if rows[place] >= 0:
+                holding = holdings[rows[place]]
+                if holding not in open_yet:
+                    open_yet[holding] = self._code_of(holding, unfinished=True)
+                self.codes[place] = open_yet[holding]
+        for place in self._skipped:
+            self.codes[place] = self._untraced
+        self._asked, self._rows = asked, rows
+
+    def _code_of(self, holding: Holding | None, *, unfinished: bool) -> int:
+        if holding is None:
+            return 0
+        holds, final, _ = holding
+        weight = self._weigh(holding, unfinished=unfinished)
+        known = weight.answer is Status.FAIL and weight.status is Status.WARN
+        return self._code(
+            self._standing(weight.status, missing_data=weight.missing_data, known_failure=known),
+            holds is not None and (final or not unfinished),
+        )
+
+    def _weigh(self, holding: Holding, *, unfinished: bool) -> _Weight:
+        """Unknown facts and unfinished traces make an answer inconclusive, unless nothing could change it."""
+        holds, final, missing = holding
+        if holds is None:
+            warns = missing in self._assertion.warns_when_missing and not unfinished
+            status = Status.WARN if warns else Status.INCONCLUSIVE
+            chosen = self._on_missing(status) if missing else status
+            decides = chosen is not status
+            return _Weight(chosen, missing_data=warns and not decides, on_missing=decides)
+        if unfinished and not final:
+            return _Weight(Status.INCONCLUSIVE, could_change=True)
+        answer = Status.PASS if holds else Status.FAIL
+        return _Weight(self._known_failure.status(answer) if self._known_failure else answer, answer=answer)
+
+    def _on_missing(self, default: Status) -> Status:
+        chosen = self._assertion.on_missing
+        return Status(chosen) if chosen is not None else default
+
+    def _fail(self, error: ClawtraceError) -> None:
+        """Say of every run with a trace that it could not be judged."""
+        self._asked, self._error = None, str(error)
+        self.codes = bytearray(len(self.codes))
+        for place in self._skipped:
+            self.codes[place] = self._untraced
+
+    def choose_shown(self, *, of_passes: bool) -> Query | None:
+        """Choose the runs whose evidence is shown; return the query that fetches it, None where there is nothing to ask."""
+        if self._asked is None:
+            return None
+        passed = {code for code, kind in enumerate(self._kinds) if kind.standing.status is Status.PASS}
+        wanted = bytes(of_passes or code not in passed for code in range(len(self._kinds)))
+        chosen = self.codes.translate(wanted.ljust(256, b"\0"))
+        runs = compress(zip(self._runs.ids, self._runs.traced, strict=True), chosen)
+        self.shown = [run_id for run_id, traced in runs if traced]
+        return self._asked.evidence_query() if self.shown else None
+
+    def fetch_evidence(self, store: QueryableStore) -> None:
+        """Fetch the evidence of the chosen runs; `show` makes it readable."""
+        if self._asked is None:
+            return
+        began = time.perf_counter()
+        try:
+            self.rows_shown = self._asked.evidence_rows(store, self.shown)
+        except ClawtraceError as error:
+            self._fail(error)
+        self._spend(began)
+
+    def show(self, spans: ShownSpans) -> None:
+        """Take the spans that evidence names."""
+        self._evidence = EvidenceByRun(self.shown, self.rows_shown, spans)
+
+    def _spend(self, began: float) -> None:
+        """Note what the question took; each run that was asked bears an equal part."""
+        self._spent_ms += (time.perf_counter() - began) * 1000 / (sum(self._answerable) or 1)
+
+    # Verdicts ---------------------------------------------------------------------------------
+
+    def verdict(self, place: int) -> Verdict:
+        """Return the verdict on the run at a place."""
+        run_id = self._runs.ids[place]
+        kind = self._kinds[self.codes[place]]
+        if not self._answerable[place]:
+            return self._without_trace(run_id, kind)
+        if self._probed is not None:
+            return self._found(place, kind, self._probed)
+        row = self._rows[place] if self._asked is not None else -1
+        outcome = self._asked.outcome(row) if self._asked is not None and row >= 0 else None
+        if outcome is None:
+            forgotten = "its query returned no row for a run that has a trace."
+            why = self._error or (self._asked.broken.get(run_id, forgotten) if self._asked is not None else forgotten)
+            message = f"the assertion could not be evaluated: {why}"
+            return self._made(run_id, kind, message, **self._asked_sql(place), **self._beside(run_id))
+        return self._told(place, kind, outcome)
+
+    def _found(self, place: int, kind: VerdictKind, probed: Probed) -> Verdict:
+        """Return the verdict of a probe on the run at a place."""
+        run_id = self._runs.ids[place]
+        outcome = probed.outcomes.get(run_id)
+        if outcome is not None:
+            return self._told(place, kind, outcome)
+        why = probed.broken.get(run_id, "nothing is known of the world of this run.")
+        return self._made(run_id, kind, f"the assertion could not be evaluated: {why}", duration_ms=self._spent_ms)
+
+    def _without_trace(self, run_id: str, kind: VerdictKind) -> Verdict:
+        message = "there is no trace of this run, so nothing can be said."
+        if kind.standing.status is not Status.SKIP:
+            message = f"there is no trace of this run; `on_missing: {kind.standing.status}` decides."
+        hint = self._runs.no_trace_hints.get(run_id, "")
+        return self._made(run_id, kind, message, hint=hint, missing="trace")
+
+    def _told(self, place: int, kind: VerdictKind, outcome: Outcome) -> Verdict:
+        runs = self._runs
+        unfinished = self._assertion.needs_trace and self._is_unfinished(place)
+        weight = self._weigh((outcome.holds, outcome.final, outcome.missing), unfinished=unfinished)
+        message = self._sentence(outcome)
+        if self._assertion.needs_redaction and runs.unmarked:
+            message += f" {runs.unmarked}"
+        hint = ""
+        if outcome.holds is None and outcome.missing:
+            hint = hint_for(outcome.missing, runs.dialects[place])
+        if weight.on_missing:
+            message += f" `on_missing: {weight.status}` decides."
+        if weight.could_change:
+            why = " ".join(runs.because[place]) or "the run is not closed yet, more spans may come."
+            message = f"{message} This could still change: {why}"
+        if weight.answer is not None and self._known_failure is not None:
+            message = f"{message} {self._known_failure.sentence(weight.answer)}"
+        return self._made(
+            outcome.run_id, kind, message,
+            actual=self._assertion.actual(outcome), hint=hint, missing=outcome.missing,
+            **self._asked_sql(place), **self._beside(outcome.run_id),
+        )  # fmt: skip
+
+    def _sentence(self, outcome: Outcome) -> str:
+        return self._assertion.explain(outcome)
+
+    def _asked_sql(self, place: int) -> dict[str, Any]:
+        row = self._rows[place] if self._asked is not None else -1
+        if self._asked is None or row < 0:
+            return {}
+        run_id = self._runs.ids[place]
+        return self._asked.texts_of(run_id, row)._asdict() | {"params": self._asked.params_of(run_id)}
+
+    def _beside(self, run_id: str) -> dict[str, Any]:
+        return {"evidence": tuple(self._evidence.get(run_id, ())), "duration_ms": self._spent_ms}
+
+    @cached_property
+    def _definition(self) -> dict[str, Any]:
+        return self._assertion.written()
+
+    def _made(self, run_id: str, kind: VerdictKind, message: str, **more: Any) -> Verdict:
+        assertion = self._assertion
+        return Verdict(
+            run_id=run_id,
+            id=assertion.id or assertion.type_name,
+            type=assertion.type_name,
+            status=kind.standing.status,
+            final=kind.final,
+            message=message,
+            severity=kind.standing.severity,
+            expected=assertion.expectation(),
+            definition=self._definition,
+            description=assertion.description,
+            missing_data=kind.standing.missing_data,
+            known_failure=kind.standing.known_failure,
+            min_pass_rate=kind.standing.min_pass_rate,
+            dimensions=kind.standing.dimensions,
+            **more,
+        )
+
+
+class Verdicts(UnreadVerdicts):
+    """The verdicts on one run, in the order of the assertions."""
+
+    __slots__ = ("_judgements", "_place")
+
+    def __init__(self, judgements: Sequence[Judgement], place: int, standings: tuple[Standing, ...]) -> None:
+        super().__init__(standings)
+        self._judgements = judgements
+        self._place = place
+
+    def made(self, number: int) -> Verdict:
+        """Make one verdict."""
+        return self._judgements[number].verdict(self._place)

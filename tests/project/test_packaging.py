@@ -48,7 +48,7 @@ def test_the_wheel_carries_licence_and_entry_point(wheel: Path):
         info = {Path(name).name: archive.read(name).decode() for name in archive.namelist() if ".dist-info/" in name}
 
     assert "Apache License" in info["LICENSE"]
-    assert "clawtrace = clawtrace.cli.main:main" in info["entry_points.txt"]
+    assert "clawtrace = clawtrace.__main__:main" in info["entry_points.txt"]
     assert "License-Expression: Apache-2.0" in info["METADATA"]
 
 

@@ -113,6 +113,7 @@ class LazyGroup(click.Group):
 def _at_the_edge(run: Callable[[], Any]) -> int:
     """Run and return an exit code, whatever happens: one line on stderr for a mistake, no traceback."""
     try:
+        _take_interrupts()
         code = run()
         sys.stdout.flush()
         return int(code or 0)
@@ -133,6 +134,14 @@ def _at_the_edge(run: Callable[[], Any]) -> int:
             click.echo("interrupted", err=True)
             return 128 + max(_signals, default=_INTERRUPTED - 128)
         return tell(error)
+
+
+def _take_interrupts() -> None:
+    """Make Ctrl-C an exception again, which `clawtrace.__main__` kept it from being while the program was loaded."""
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _show_usage(error: click.ClickException) -> None:
@@ -195,7 +204,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Entry point of the console script."""
+    """Run the program that the command line asks for, and exit."""
     import signal
 
     collect_seldom()

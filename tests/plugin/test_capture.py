@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from pathlib import Path
 
 import pytest
 from opentelemetry import trace as otel
@@ -444,3 +445,30 @@ def test_a_process_without_a_provider_gets_one():
     )
 
     assert done.stdout == "['a', 'b']\n", done.stderr
+
+
+def test_a_provider_that_the_environment_disabled_is_refused(monkeypatch):
+    """Nothing would ever be captured, and nothing would say so."""
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    provider = TracerProvider()
+    with pytest.raises(UsageError, match="OTEL_SDK_DISABLED"), clawtrace.capture(tracer_provider=provider):
+        pass
+
+
+def test_a_capture_that_makes_the_provider_records_in_a_disabled_environment():
+    """In a process of its own: the global provider is made once."""
+    source = (
+        "import os, sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "import clawtrace, clawtrace.expect\n"
+        "from plugin_agents import run_agent\n"
+        "with clawtrace.capture() as trace:\n"
+        "    run_agent('search')\n"
+        "trace.check(clawtrace.expect.tool_was_called('search'))\n"
+        "print(os.environ['OTEL_SDK_DISABLED'])\n"
+    )
+    environment = os.environ | {"OTEL_SDK_DISABLED": "true"}
+    printed = subprocess.run(
+        [sys.executable, "-c", source], env=environment, capture_output=True, text=True, check=True
+    )
+    assert printed.stdout == "true\n"

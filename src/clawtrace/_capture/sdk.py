@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from weakref import WeakValueDictionary
 
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.environment_variables import OTEL_SDK_DISABLED
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
@@ -54,15 +56,25 @@ def global_provider(*, create: bool) -> object:
             found = trace.get_tracer_provider()
             return found if hasattr(found, "add_span_processor") else None
         if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
-            trace.set_tracer_provider(TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False))
+            trace.set_tracer_provider(_recording_provider())
         return trace.get_tracer_provider()
+
+
+def _recording_provider() -> TracerProvider:
+    """Return a provider that records every span, also where the environment disables the SDK: a capture asks for spans."""
+    disabled = os.environ.pop(OTEL_SDK_DISABLED, None)
+    try:
+        return TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
+    finally:
+        if disabled is not None:
+            os.environ[OTEL_SDK_DISABLED] = disabled
 
 
 def hook_up(provider: object) -> None:
     """Put our processor on a tracer provider, once.
 
     Raises:
-        UsageError: it takes no span processors.
+        UsageError: it takes no span processors, or records nothing.
     """
     add: Callable[[SpanProcessor], None] | None = getattr(provider, "add_span_processor", None)
     if add is None:
@@ -70,6 +82,11 @@ def hook_up(provider: object) -> None:
             f"the tracer provider is {type(provider).__qualname__}, which takes no span processors: set one of "
             "opentelemetry-sdk, give it as `capture(tracer_provider=…)`, or capture child processes only "
             "(`in_process=False`)."
+        )
+    if isinstance(provider, TracerProvider) and isinstance(provider.get_tracer(__name__), trace.NoOpTracer):
+        raise UsageError(
+            "the tracer provider records no span, because OTEL_SDK_DISABLED was `true` when it was made: unset the variable, "
+            "or capture child processes only (`in_process=False`)."
         )
     with _lock:
         if id(provider) not in _hooked:

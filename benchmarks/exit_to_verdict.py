@@ -19,7 +19,7 @@ from pathlib import Path
 from recorded_run import ASSERTIONS
 
 from clawtrace.campaign.running.wrap import run_command
-from clawtrace.config.cases.assertions_file import load_assertions_file
+from clawtrace.config.loading.assertions_file import load_assertions_file
 from clawtrace.config.projects.project_file import load_project
 from clawtrace.session.session import Session
 

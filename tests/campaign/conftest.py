@@ -11,8 +11,8 @@ import pytest
 
 from clawtrace.campaign.planning.expand import Plan, expand
 from clawtrace.campaign.running.execute import CampaignResult, execute
+from clawtrace.config.loading.suite_file import LoadedSuite, load_suite
 from clawtrace.config.projects.project_file import load_project
-from clawtrace.config.suites.suite_file import LoadedSuite, load_suite
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.model.verdict import RunResult, Status, Verdict, run_status_of
 

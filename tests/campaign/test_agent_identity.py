@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from clawtrace.campaign.planning.expand import expand
-from clawtrace.campaign.planning.reuse import decide
+from clawtrace.campaign.reusing.reuse import decide
+from clawtrace.config.loading.suite_file import load_suite
 from clawtrace.config.projects.project_file import load_project
-from clawtrace.config.suites.suite_file import load_suite
 
 SUITE = """\
 schema_version: 1

@@ -19,13 +19,13 @@ import yaml
 from pydantic import BaseModel
 
 from clawtrace.campaign.planning.expand import expand
-from clawtrace.campaign.planning.reuse import decide, evaluation_folder
+from clawtrace.campaign.reusing.reuse import decide, evaluation_folder
 from clawtrace.campaign.running.execute import execute
-from clawtrace.config.cases.assertions_file import load_assertions_file
+from clawtrace.config.loading.assertions_file import load_assertions_file
+from clawtrace.config.loading.suite_file import load_suite
 from clawtrace.config.projects.project_file import environment_names, load_project
 from clawtrace.config.projects.session_settings import session_settings
 from clawtrace.config.schemas import FILE_KINDS
-from clawtrace.config.suites.suite_file import load_suite
 from clawtrace.errors import ConfigError
 from clawtrace.runners.base import runner_types
 

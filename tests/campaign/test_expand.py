@@ -7,8 +7,8 @@ import re
 import pytest
 
 from clawtrace.campaign.planning.expand import expand
+from clawtrace.config.loading.suite_file import load_suite
 from clawtrace.config.projects.project_file import load_project
-from clawtrace.config.suites.suite_file import load_suite
 from clawtrace.errors import UsageError
 
 MODELS = "[{model_id: big}, {model_id: small}]"

@@ -12,8 +12,8 @@ from clawtrace.campaign.planning.expand import expand
 from clawtrace.campaign.results.packed_results import Packer, _read
 from clawtrace.campaign.running.execute import execute
 from clawtrace.campaign.running.opening import open_campaign
+from clawtrace.config.loading.suite_file import load_suite
 from clawtrace.config.projects.project_file import load_project
-from clawtrace.config.suites.suite_file import load_suite
 from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
 from clawtrace.verdicts.judging.judgement import Judgement
 

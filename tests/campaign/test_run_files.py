@@ -7,8 +7,8 @@ import stat
 
 import pytest
 
-from clawtrace.campaign.results import run_files
-from clawtrace.campaign.results.run_files import clean_streams
+from clawtrace.campaign.running import run_files
+from clawtrace.campaign.running.run_files import clean_streams
 
 
 @pytest.fixture

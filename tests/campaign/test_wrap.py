@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from clawtrace.campaign.running.wrap import run_command
-from clawtrace.config.cases.assertions_file import load_assertions_file
+from clawtrace.config.loading.assertions_file import load_assertions_file
 from clawtrace.config.projects.project_file import load_project
 from clawtrace.errors import ConfigError, RunnerError
 from clawtrace.model.verdict import Status

@@ -57,8 +57,8 @@ def loaded(project):
     """Return the cases of the suite by id, loaded in this process."""
     import os
 
+    from clawtrace.config.loading.suite_file import load_suite
     from clawtrace.config.projects.project_file import load_project
-    from clawtrace.config.suites.suite_file import load_suite
 
     return {
         case.config.case_id: case for case in load_suite("s", load_project(project.root, os.environ), os.environ).cases

@@ -7,8 +7,8 @@ from textwrap import dedent
 
 import pytest
 
+from clawtrace.config.loading.suite_file import LoadedSuite, load_suite
 from clawtrace.config.projects.project_file import Project, load_project
-from clawtrace.config.suites.suite_file import LoadedSuite, load_suite
 from clawtrace.errors import ConfigError
 
 CASE = """\

@@ -163,7 +163,7 @@ class TestProfile:
 
     def test_recordings_warn_as_well(self, profile):
         """The warning of idle keys also comes where a profile judges recordings."""
-        from clawtrace.config.cases.assertions_file import load_assertions_file
+        from clawtrace.config.loading.assertions_file import load_assertions_file
 
         files = profile("anchors: {enabled: true}\n")
         path = files.write("c.yaml", "assertions: []\n")

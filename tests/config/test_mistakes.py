@@ -14,7 +14,7 @@ import yaml
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.registry import names
-from clawtrace.config.cases.assertions_file import load_assertions_file
+from clawtrace.config.loading.assertions_file import load_assertions_file
 from clawtrace.errors import ConfigError
 
 MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8"))

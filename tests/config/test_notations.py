@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.config.cases.assertions_file import load_assertions_file
+from clawtrace.config.loading.assertions_file import load_assertions_file
 from clawtrace.errors import ConfigError
 
 

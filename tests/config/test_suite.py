@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.config.conftest import CASE
 
-from clawtrace.config.cases.assertions_file import load_assertions_file
-from clawtrace.config.projects.whole_project import check_project
+from clawtrace.config.loading.assertions_file import load_assertions_file
+from clawtrace.config.loading.whole_project import check_project
 from clawtrace.errors import ConfigError, UsageError
 from clawtrace.runners.base import Message
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clawtrace.config.cases.assertions_file import load_assertions_file
+from clawtrace.config.loading.assertions_file import load_assertions_file
 from clawtrace.errors import ConfigError
 from clawtrace.runners.templates import NAMES, RunValues, render
 

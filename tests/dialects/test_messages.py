@@ -7,7 +7,8 @@ import json
 import pytest
 
 from clawtrace.dialects import message_parts
-from clawtrace.dialects.messages import FORMATS, Part, parse_messages
+from clawtrace.dialects.messages import FORMATS, parse_messages
+from clawtrace.dialects.part import Part
 
 CALL = {"city": "Paris"}
 

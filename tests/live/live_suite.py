@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 from clawtrace.campaign.planning.expand import expand
-from clawtrace.campaign.planning.reuse import decide
+from clawtrace.campaign.reusing.reuse import decide
 from clawtrace.campaign.running.execute import execute
 from clawtrace.campaign.running.opening import open_campaign
+from clawtrace.config.loading.suite_file import load_suite
 from clawtrace.config.projects.project_file import load_project
-from clawtrace.config.suites.suite_file import load_suite
 
 HERE = Path(__file__).parent
 NOT_DELETED = "[{type: tool_not_invoked, tool: delete_all}]"

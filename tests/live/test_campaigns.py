@@ -61,7 +61,7 @@ def test_a_recording_is_replayed(suite):
 
 def test_a_wrapped_command_is_judged(suite):
     """`clawtrace run`'s function: the command's own streams, its spans, its verdict."""
-    from clawtrace.config.cases.assertions_file import load_assertions_file
+    from clawtrace.config.loading.assertions_file import load_assertions_file
 
     checks = suite.root / "checks.yaml"
     checks.write_text(f"assertions: {only('read')}\n")

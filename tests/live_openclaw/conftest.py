@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from openclaw_install import CannotInstallError, OpenClaw, install
 
 from clawtrace.campaign.running.wrap import run_command
-from clawtrace.config.cases.assertions_file import load_assertions_file
+from clawtrace.config.loading.assertions_file import load_assertions_file
 from clawtrace.config.projects.project_file import load_project
 from clawtrace.config.projects.session_settings import session_settings
 from clawtrace.model.verdict import RunResult

@@ -17,8 +17,8 @@ from otlp_messages import any_value, as_json, attributes, logs, metrics, number,
 from clawtrace.receiver.attribution.claims import Claim, ClaimReader
 from clawtrace.receiver.decode.decode_json import JsonDecoder
 from clawtrace.receiver.decode.decode_protobuf import ProtobufDecoder
-from clawtrace.receiver.decode.payload import BadPayloadError, Decoded
 from clawtrace.receiver.decode.values import double_text
+from clawtrace.receiver.payload import BadPayloadError, Decoded
 from clawtrace.receiver.redaction.redact import Redactor
 
 

@@ -18,8 +18,8 @@ from clawtrace.receiver.attribution.attribute import Attribution
 from clawtrace.receiver.attribution.claims import ClaimReader
 from clawtrace.receiver.decode.attribute_bytes import AttributeReader
 from clawtrace.receiver.decode.decode import RequestDecoder
-from clawtrace.receiver.decode.payload import BadPayloadError, Decoded
 from clawtrace.receiver.intake import Intake
+from clawtrace.receiver.payload import BadPayloadError, Decoded
 from clawtrace.receiver.redaction.redact import Redactor
 from clawtrace.receiver.request import Answer, Request
 

@@ -21,7 +21,7 @@ from clawtrace.model.verdict import RunResult, Standing, Status, UnreadVerdicts,
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
 from clawtrace.session.waiting_questions import Waiting, WaitingQuestion, answer
-from clawtrace.verdicts.asking.combined import Asking, combine
+from clawtrace.verdicts.combined import Asking, combine
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 

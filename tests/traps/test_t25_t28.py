@@ -130,7 +130,7 @@ def _models(cls: type[ConfigModel]) -> set[type[ConfigModel]]:
 
 def test_t26_no_key_is_read_by_nobody():
     """Each key of each file, and each field of each assertion, is looked at by some code."""
-    import clawtrace.config.suites.suite_file  # noqa: F401 - defines the models of a suite's files
+    import clawtrace.config.loading.suite_file  # noqa: F401 - defines the models of a suite's files
 
     read = _attributes_read()
     keys = {(model.__name__, name) for model in _models(ConfigModel) for name in model.model_fields}

@@ -23,8 +23,9 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
-from clawtrace.assertions._common_fields import Dimensions, LookAgain, MinPassRate, Turn, check_common_fields
+from clawtrace.assertions._common_fields import Dimensions, LookAgain, MinPassRate, Turn
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.world import World
 from clawtrace.model.query import Query, Resolve
@@ -118,7 +119,7 @@ class Assertion(Documented):
 
     @model_validator(mode="after")
     def _check_common_fields(self) -> "Assertion":
-        check_common_fields(self)
+        _check_common_fields(self)
         return self
 
     def written(self) -> dict[str, Any]:
@@ -212,6 +213,35 @@ class Assertion(Documented):
     def reads_answer_alone(self) -> bool:
         """Return whether `outcome` looks at ``holds``, ``final`` and ``missing`` only: then equal answers are read once."""
         return type(self).outcome is Assertion.outcome
+
+
+def _check_common_fields(assertion: Assertion) -> None:
+    """Refuse fields that exclude each other, or that mean nothing alone.
+
+    Raises:
+        PydanticCustomError: what is wrong, with its field.
+    """
+    unscoped = assertion.unscoped or ("" if assertion.needs_trace else "it asks nothing of the trace.")
+    for name in ("agent", "turn"):
+        if unscoped and getattr(assertion, name) is not None:
+            raise _wrong(name, f"`{name}` cannot narrow this question down: {unscoped}")
+    if not assertion.expects_failure:
+        for name in ("reason", "until"):
+            if getattr(assertion, name) is not None:
+                raise _wrong(name, f"`{name}` belongs to `expect: fail`, which is not given")
+        return
+    if assertion.reason is None:
+        raise _wrong("reason", "`expect: fail` needs `reason`: what is known to be wrong")
+    if assertion.until is None:
+        raise _wrong("until", "`expect: fail` needs `until`: the day on which to look at it again, such as 2026-11-20")
+    if "min_pass_rate" in assertion.model_fields_set:
+        raise _wrong(
+            "min_pass_rate", "`min_pass_rate` and `expect: fail` exclude each other: a known failure has no rate"
+        )
+
+
+def _wrong(field: str, problem: str) -> PydanticCustomError:
+    return PydanticCustomError("common_field", "{problem}", {"problem": problem, "field": field})
 
 
 def summary(cls: type[Assertion]) -> str:

@@ -6,7 +6,7 @@ The loader of configuration files adds file, line and column; nothing here knows
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
@@ -15,8 +15,9 @@ from pydantic_core import ErrorDetails
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.errors import ClawtraceError, ExitCode
+from clawtrace.support.did_you_mean import did_you_mean
 
-__all__ = ["AssertionProblem", "InvalidAssertionError", "did_you_mean", "problems_of"]
+__all__ = ["AssertionProblem", "InvalidAssertionError", "problems_of"]
 
 Path = tuple[str | int, ...]
 
@@ -45,14 +46,6 @@ class InvalidAssertionError(ClawtraceError):
     def __init__(self, problems: Sequence[AssertionProblem]) -> None:
         self.problems = list(problems)
         super().__init__("; ".join(str(problem) for problem in self.problems))
-
-
-def did_you_mean(word: Any, choices: Iterable[str]) -> str:
-    """Return "Did you mean `x`?" for the choice nearest to `word`; empty when none is near."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(str(word), list(choices), n=1, cutoff=0.6)
-    return f"Did you mean `{near[0]}`?" if near else ""
 
 
 def problems_of(error: ValidationError, model: type[BaseModel], written: Mapping[str, Any]) -> list[AssertionProblem]:

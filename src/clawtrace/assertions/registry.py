@@ -17,8 +17,9 @@ from pydantic import ValidationError
 
 from clawtrace._discover import subclasses_in
 from clawtrace.assertions.base import Assertion
-from clawtrace.assertions.problems import AssertionProblem, InvalidAssertionError, did_you_mean, problems_of
+from clawtrace.assertions.problems import AssertionProblem, InvalidAssertionError, problems_of
 from clawtrace.errors import ClawtraceError
+from clawtrace.support.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from importlib import metadata

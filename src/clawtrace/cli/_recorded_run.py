@@ -29,7 +29,7 @@ def the_run(known: Sequence[str], wanted: str | None) -> str:
     Raises:
         UsageError: there is none, or there are several.
     """
-    from clawtrace.assertions.problems import did_you_mean
+    from clawtrace.support.did_you_mean import did_you_mean
 
     if wanted is not None:
         if wanted not in known:

@@ -122,7 +122,7 @@ def _chosen(results: Mapping[str, Any], path: Path, wanted: str | None) -> list[
     ):
         if found := [one for one in stored if wanted in names(one)]:
             return found
-    from clawtrace.assertions.problems import did_you_mean
+    from clawtrace.support.did_you_mean import did_you_mean
 
     hint = did_you_mean(wanted, [one.name for one in stored]) or f"It has {len(stored)} verdicts."
     raise UsageError(f"{str(path)!r} has no verdict, run, case or assertion {wanted!r}. {hint}")
@@ -173,7 +173,7 @@ def _place(origin: Mapping[str, Any], folder: Path) -> Source:
 
 def _settings(origin: Mapping[str, Any] | None, folder: Path) -> SessionSettings:
     """Return the settings of the project, with the prices of the assertions file."""
-    from clawtrace.config.cases.assertions_file import load_assertions_file
+    from clawtrace.config.loading.assertions_file import load_assertions_file
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.config.projects.session_settings import session_settings
 

@@ -114,7 +114,7 @@ def judge_runs(
         ConfigError: every problem of the files.
         UsageError: as `RunsThatAre.opened`.
     """
-    from clawtrace.config.cases.assertions_file import load_assertions_file
+    from clawtrace.config.loading.assertions_file import load_assertions_file
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.config.projects.session_settings import session_settings
     from clawtrace.report.base import CampaignReport

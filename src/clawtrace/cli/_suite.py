@@ -17,10 +17,10 @@ from clawtrace.cli._outcome import Output, finish, trees_of
 
 if TYPE_CHECKING:
     from clawtrace.campaign.planning.expand import Plan
-    from clawtrace.campaign.planning.reuse import Decision
+    from clawtrace.campaign.reusing.reuse import Decision
     from clawtrace.campaign.running.execute import CampaignResult
+    from clawtrace.config.loading.suite_file import LoadedSuite
     from clawtrace.config.projects.project_file import Project
-    from clawtrace.config.suites.suite_file import LoadedSuite
     from clawtrace.report.base import CampaignReport, SuiteLabels
     from clawtrace.verdicts.gating.gate import Gate
 
@@ -135,7 +135,7 @@ def eval_suite(suite: str, flags: SuiteFlags, out: Path | None, output: Output, 
 
 
 def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None, output: Output, gate: Gate) -> int:
-    from clawtrace.campaign.planning.last_time import against_the_store
+    from clawtrace.campaign.reusing.last_time import against_the_store
     from clawtrace.campaign.running.budget import Budget
     from clawtrace.campaign.running.execute import execute
     from clawtrace.campaign.running.opening import open_campaign
@@ -199,9 +199,9 @@ def _planned(
 ) -> tuple[Plan, dict[str, Decision]]:
     """Return what the suite would run, and which stored runs can stand for it, whatever came of them."""
     from clawtrace.campaign.planning.expand import expand
-    from clawtrace.campaign.planning.reuse import decide
-    from clawtrace.campaign.results.manifest import last_execution
-    from clawtrace.config.suites.suite_file import load_suite
+    from clawtrace.campaign.reusing.reuse import decide
+    from clawtrace.campaign.running.manifest import last_execution
+    from clawtrace.config.loading.suite_file import load_suite
 
     loaded = load_suite(
         suite, project, os.environ, run_profile=flags.run_profile, evaluation_profile=flags.evaluation_profile
@@ -229,7 +229,7 @@ def _as_flagged(
     plan: Plan, decisions: dict[str, Decision], flags: SuiteFlags, gate: Gate
 ) -> tuple[Plan, dict[str, Decision]]:
     """Return what to run and what becomes of it, after the flags that look at what came of it last time."""
-    from clawtrace.campaign.planning.last_time import judged_anew, not_passed, undecided_afresh
+    from clawtrace.campaign.reusing.last_time import judged_anew, not_passed, undecided_afresh
 
     if flags.last_failed:
         plan = not_passed(plan, decisions, gate)
@@ -255,8 +255,8 @@ def _report_of(
     plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, Any], clean: Callable[[str], str]
 ) -> CampaignReport:
     """Return what the reports are written from; what authors say is cleaned of known secrets, as in the manifest."""
-    from clawtrace.campaign.results.run_files import cleaned
     from clawtrace.campaign.results.suite_rates import rates_of_suite
+    from clawtrace.campaign.running.run_files import cleaned
     from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut, RunsSource, SuiteLabels
 
     labels = {}

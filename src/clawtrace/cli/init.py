@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from clawtrace.campaign.comparing.observed import Observation
     from clawtrace.campaign.planning.expand import Plan
-    from clawtrace.campaign.planning.reuse import Decision
+    from clawtrace.campaign.reusing.reuse import Decision
     from clawtrace.cli._new_project import CaseDraft
     from clawtrace.config.projects.project_file import Project
     from clawtrace.model.verdict import RunResult
@@ -242,7 +242,7 @@ def _loaded(project: Project, draft: CaseDraft) -> Any:
     Raises:
         UsageError: a suite that was there before does not select the case.
     """
-    from clawtrace.config.suites.suite_file import load_suite
+    from clawtrace.config.loading.suite_file import load_suite
     from clawtrace.errors import UsageError
 
     suite = load_suite(draft.suite_id, project, os.environ)
@@ -270,7 +270,7 @@ def _trial(suite: Any, draft: CaseDraft) -> _Trial:
         RunnerError: its agent could not be run at all.
     """
     from clawtrace.campaign.planning.expand import expand
-    from clawtrace.campaign.planning.reuse import decide
+    from clawtrace.campaign.reusing.reuse import decide
     from clawtrace.cli._new_project import NewResults
 
     models = [suite.config.models[0].model_id] if suite.config.models else []

@@ -48,7 +48,7 @@ def command(
         raise click.UsageError("--report needs --assertions: without them there are no results.")
     from clawtrace.campaign.running.wrap import run_command
     from clawtrace.cli._progress import wait_line, working
-    from clawtrace.config.cases.assertions_file import load_assertions_file
+    from clawtrace.config.loading.assertions_file import load_assertions_file
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.config.projects.session_settings import session_settings
     from clawtrace.session.session import Session

@@ -11,7 +11,7 @@ import click
 from clawtrace.cli._data import json_option
 
 if TYPE_CHECKING:
-    from clawtrace.config.projects.whole_project import Checked
+    from clawtrace.config.loading.whole_project import Checked
     from clawtrace.errors import ConfigProblem
 
 __all__ = ["command"]
@@ -63,9 +63,9 @@ def command(
 
 def _suite(suite: str, run_profile: str | None, evaluation_profile: str | None) -> Checked:
     from clawtrace.config.files.document import display
+    from clawtrace.config.loading.suite_file import load_suite
+    from clawtrace.config.loading.whole_project import Checked
     from clawtrace.config.projects.project_file import load_project
-    from clawtrace.config.projects.whole_project import Checked
-    from clawtrace.config.suites.suite_file import load_suite
     from clawtrace.errors import ConfigError, ConfigProblem
 
     try:
@@ -80,9 +80,9 @@ def _suite(suite: str, run_profile: str | None, evaluation_profile: str | None) 
 def _path(path: Path, evaluation_profile: str | None) -> Checked:
     """Check a project's folder, its project file, or one file."""
     from clawtrace.config.files.document import display
-    from clawtrace.config.projects.project import ProjectConfig
+    from clawtrace.config.loading.whole_project import check_file, check_project
+    from clawtrace.config.project import ProjectConfig
     from clawtrace.config.projects.project_file import Project, load_project
-    from clawtrace.config.projects.whole_project import check_file, check_project
     from clawtrace.errors import ConfigError
 
     if not path.is_dir() and not path.is_file():

@@ -7,10 +7,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from clawtrace.assertions.reference import json_schema as assertions_schema
-from clawtrace.config.cases.assertions_file import AssertionsFile
 from clawtrace.config.cases.case import CaseConfig
 from clawtrace.config.cases.notation_schemas import describe_notations
-from clawtrace.config.projects.project import ProjectConfig
+from clawtrace.config.loading.assertions_file import AssertionsFile
+from clawtrace.config.project import ProjectConfig
 from clawtrace.config.suites.agent import AgentConfig
 from clawtrace.config.suites.evaluation_profile import EvaluationProfile
 from clawtrace.config.suites.suite import RunProfile, SuiteConfig

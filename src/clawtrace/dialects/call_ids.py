@@ -10,10 +10,8 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from clawtrace.dialects.messages import Part
+from clawtrace.dialects.part import Part
 
 __all__ = ["canonical", "id_kind", "of_one_kind", "without_contradictions"]
 

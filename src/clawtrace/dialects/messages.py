@@ -10,34 +10,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from clawtrace.dialects.call_ids import without_contradictions
 from clawtrace.dialects.histories import crewai_history, haystack_history
 from clawtrace.dialects.message_parts import Message, Piece, loads, message_of, piece_of, text_of
+from clawtrace.dialects.part import Part
 from clawtrace.dialects.streamed_answers import put_together
 
-__all__ = ["FORMATS", "Part", "parse_messages"]
-
-
-class Part(NamedTuple):
-    """One part of one message."""
-
-    message_no: int
-    """1-based within the payload."""
-    part_no: int
-    """1-based within the message."""
-    role: str | None
-    type: str
-    """text, reasoning, tool_call, tool_call_response, tool_call_refused, server_tool_call, or the payload's own word.
-
-    A `tool_call_refused` answers a call for which no tool was run. A `server_tool_call` is one that the provider itself executes; its result may stand in the same answer.
-    """
-    call_id: str | None
-    name: str | None
-    text: str | None
-    failed: bool | None = None
-    """Of a tool's result: whether the tool failed; None where no field of it says."""
+__all__ = ["FORMATS", "parse_messages"]
 
 
 _INDEX = re.compile(r"[0-9]{1,9}")

@@ -8,7 +8,7 @@ from typing import Any
 from clawtrace.dialects import Dialect
 from clawtrace.dialects.compile import Seen
 from clawtrace.dialects.explain import Explainer
-from clawtrace.store.duckdb import DuckStore
+from clawtrace.store.api import FactStore
 
 __all__ = ["explain_spans"]
 
@@ -46,7 +46,7 @@ FROM explained_spans ORDER BY tree_enter
 _ELSEWHERE = "a log record of this span, or the spans around it"
 
 
-def explain_spans(store: DuckStore, dialects: Mapping[str, Dialect], run_id: str) -> list[dict[str, Any]]:
+def explain_spans(store: FactStore, dialects: Mapping[str, Dialect], run_id: str) -> list[dict[str, Any]]:
     """Return for each span of `run_id`, in the order of its tree, what filled its columns; facts must be current.
 
     `value` is what the rule yields; where what counts differs (cached tokens added), `counted` is beside it. A column that

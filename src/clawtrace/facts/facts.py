@@ -20,12 +20,9 @@ from clawtrace.facts.normaliser import Normaliser, read_sql
 from clawtrace.facts.runs.completeness import ClosingSigns, Completeness
 from clawtrace.facts.runs.run_facts import PLACED, RunFacts, columns, in_order, message_rows
 from clawtrace.model.progress import Counted, Progress, unseen
-from clawtrace.model.query import Query
 from clawtrace.model.run import RunRecord
-from clawtrace.store.api import QueryableStore
+from clawtrace.store.api import FactSide, FactStore
 from clawtrace.store.at_once import at_once
-from clawtrace.store.duckdb import DuckStore
-from clawtrace.store.question_side import QuestionSide
 from clawtrace.support.collector import collector_paused
 from clawtrace.support.memory import give_back
 
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
     from clawtrace.facts.scopes.scopes import Scope
     from clawtrace.pricing import Pricing
 
-__all__ = ["Facts", "facts_states"]
+__all__ = ["Facts"]
 
 _BATCH_SPANS = 50_000
 """Spans whose facts are computed together at most: bounds memory, large enough for set-based work."""
@@ -80,20 +77,6 @@ ORDER BY n.run_no
 """
 
 
-_FACTS_STATES = """
-SELECT f.run_id AS run_id, f.raw_rows AS raw_rows, f.last_arrival_ns AS last_arrival_ns, f.record_ns AS record_ns,
-       f.normaliser AS normaliser
-FROM fact_state AS f JOIN selected_runs AS s ON s.run_id = f.run_id
-"""
-
-
-def facts_states(store: QueryableStore) -> dict[str, tuple[int | str, ...]]:
-    """Return of each selected run what its facts were computed from: its raw rows, its record, and who read them."""
-    answer = store.ask_columns(Query(_FACTS_STATES))
-    run_ids, *states = (answer.column(name) for name in answer.columns)
-    return dict(zip(run_ids, zip(*states, strict=True), strict=True))
-
-
 def _batches(rows: Sequence[tuple[Any, ...]], sides: int = 1) -> Iterator[list[tuple[Any, ...]]]:
     """Yield rows of (run number, run id, raw rows, …) together: at most `_BATCH_SPANS`, and where it pays a part for each side."""
     at_most = min(_BATCH_SPANS, max(_SHARED_SPANS, -(-sum(row[2] for row in rows) // sides)))
@@ -114,7 +97,7 @@ def _numbers(batch: Sequence[tuple[Any, ...]]) -> dict[int, str]:
     return {row[0]: row[1] for row in batch}
 
 
-def _let_go(side: QuestionSide, spans: int) -> None:
+def _let_go(side: FactSide, spans: int) -> None:
     """Give back the memory that a large batch took."""
     if spans > _SHARED_SPANS:
         side.script(read_sql("let_go"))
@@ -122,7 +105,7 @@ def _let_go(side: QuestionSide, spans: int) -> None:
 
 
 @contextmanager
-def _transaction(side: QuestionSide) -> Iterator[None]:
+def _transaction(side: FactSide) -> Iterator[None]:
     """Commit what is done inside, or nothing of it."""
     side.script("BEGIN")
     try:
@@ -133,7 +116,7 @@ def _transaction(side: QuestionSide) -> Iterator[None]:
         raise
 
 
-def _unpublish(side: QuestionSide, published: str) -> None:
+def _unpublish(side: FactSide, published: str) -> None:
     """Take back what is there of the facts of a batch."""
     if side.script(published):
         side.script(read_sql("unpublish"))
@@ -151,7 +134,7 @@ class Facts:
 
     def __init__(
         self,
-        store: DuckStore,
+        store: FactStore,
         dialects: Sequence[Dialect],
         pricing: Pricing | None,
         parent_not_exported: Sequence[str] = (),
@@ -231,7 +214,7 @@ class Facts:
             completeness = Completeness(self._store, normaliser.dialects, normaliser.parent_not_exported)
             return completeness.signs(facts[0] if facts else None, record)
 
-    def _replace(self, batch: Sequence[tuple[Any, ...]], steps: Counted, side: QuestionSide) -> None:
+    def _replace(self, batch: Sequence[tuple[Any, ...]], steps: Counted, side: FactSide) -> None:
         """Compute the facts of a batch and write them in the place of older ones."""
         spans = sum(row[2] for row in batch)
         rows = self._normaliser.rows(side, _numbers(batch))
@@ -288,7 +271,7 @@ class Facts:
             "fact_state": state,
         }
 
-    def _insert_messages(self, rows: Iterator[tuple[Any, ...]], side: QuestionSide) -> None:
+    def _insert_messages(self, rows: Iterator[tuple[Any, ...]], side: FactSide) -> None:
         """Write the relation `messages`, a part at a time: a conversation that is sent again with each call has millions of rows."""
         while True:
             with self._python:

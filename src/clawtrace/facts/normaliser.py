@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from clawtrace.dialects import Dialect
 from clawtrace.dialects._parsed import read_yaml
 from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler, Seen
-from clawtrace.dialects.messages import Part, parse_messages
+from clawtrace.dialects.messages import parse_messages
+from clawtrace.dialects.part import Part
 from clawtrace.dialects.rules import COLUMN_TYPES
 from clawtrace.facts.calls.cached_input import with_cached_input
 from clawtrace.facts.calls.layers import with_layers
@@ -27,7 +28,7 @@ from clawtrace.facts.spans.span import Span
 from clawtrace.facts.spans.span_rows import read_spans, take_payloads
 from clawtrace.facts.tools.tool_calls import ExecutionWords
 from clawtrace.model.model_names import bare_model_name
-from clawtrace.store.question_side import QuestionSide
+from clawtrace.store.api import FactSide
 
 if TYPE_CHECKING:
     from clawtrace.dialects.rules import LayerRule, ShellRule
@@ -66,7 +67,7 @@ def read_sql(name: str) -> str:
 class Rows(NamedTuple):
     """The row facts of a batch, which the temporary ``fact_*`` relations of a side hold."""
 
-    side: QuestionSide
+    side: FactSide
     run_ids: Mapping[int, str]
     """By run number."""
     completed: Completed
@@ -106,7 +107,7 @@ class Normaliser:
         digest.update(repr(self.parent_not_exported).encode())
         return digest.hexdigest()[:16]
 
-    def rows(self, side: QuestionSide, run_ids: Mapping[int, str]) -> Rows:
+    def rows(self, side: FactSide, run_ids: Mapping[int, str]) -> Rows:
         """Make the row facts of the runs: DuckDB's part, for which other threads need not wait.
 
         Args:
@@ -134,7 +135,7 @@ class Normaliser:
             run.sum_up(self.records)
         return facts
 
-    def _seen(self, side: QuestionSide) -> Seen:
+    def _seen(self, side: FactSide) -> Seen:
         keys: set[str] = set()
         events: set[str] = set()
         resource_keys: set[str] = set()
@@ -148,7 +149,7 @@ class Normaliser:
             services.add(service)
         return Seen(*map(frozenset, (keys, events, resource_keys, scopes, services)))
 
-    def _row_facts(self, side: QuestionSide, seen: Seen, dialects: Iterable[str]) -> None:
+    def _row_facts(self, side: FactSide, seen: Seen, dialects: Iterable[str]) -> None:
         """Make ``fact_rows`` of a batch that has spans of these dialects."""
         parts = [Compiler(seen=seen).row_facts(self.dialects[name], "fact_raw") for name in dialects]
         body = "\nUNION ALL\n".join(parts) or _no_row_facts()

@@ -16,8 +16,8 @@ from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution
 from clawtrace.receiver.attribution.claims import Claim, ClaimReader
 from clawtrace.receiver.decode.columns import without
 from clawtrace.receiver.decode.decode import RequestDecoder
-from clawtrace.receiver.decode.payload import Decoded
 from clawtrace.receiver.dedupe import RequestWindow, SpanWindow
+from clawtrace.receiver.payload import Decoded
 from clawtrace.receiver.redaction.redact import Redactor
 from clawtrace.receiver.request import Answer, Outcome, Request
 

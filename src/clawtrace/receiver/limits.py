@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clawtrace.errors import ReceiverError
-from clawtrace.receiver.forwarding.tee_settings import TeeSettings
 from clawtrace.receiver.redaction.redact import RedactionSettings
+from clawtrace.receiver.tee_settings import TeeSettings
 
 __all__ = ["MEBIBYTE", "Endpoints", "ReceiverSettings", "is_loopback"]
 

@@ -13,7 +13,6 @@ from clawtrace.model.raw import RawSink
 from clawtrace.receiver.attribution.attribute import Attribution, Conflict
 from clawtrace.receiver.attribution.connections import Changes, Connections
 from clawtrace.receiver.attribution.counters import Counters, Tally
-from clawtrace.receiver.forwarding.tee import Tee, TeeTally
 from clawtrace.receiver.intake import Intake
 from clawtrace.receiver.limits import Endpoints, ReceiverSettings, is_loopback
 from clawtrace.receiver.redaction.redact import Redactor
@@ -21,6 +20,7 @@ from clawtrace.receiver.request import Answer, Request
 from clawtrace.receiver.transport.admission import Desk
 from clawtrace.receiver.transport.grpc_server import GrpcServer
 from clawtrace.receiver.transport.ports import Ports
+from clawtrace.receiver.transport.tee import Tee, TeeTally
 from clawtrace.receiver.writer import Writer
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, Literal, NamedTuple
 
 from clawtrace.receiver.attribution.connections import Connection
-from clawtrace.receiver.decode.payload import Signal
+from clawtrace.receiver.payload import Signal
 
 __all__ = ["Answer", "Outcome", "Protocol", "Request"]
 

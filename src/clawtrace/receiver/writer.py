@@ -15,9 +15,9 @@ from clawtrace.model.raw import RawSink, Receipt
 from clawtrace.receiver.attribution.attribute import NO_RUN
 from clawtrace.receiver.attribution.connections import Changes, Connections
 from clawtrace.receiver.attribution.counters import Counters
-from clawtrace.receiver.decode.payload import BadPayloadError
 from clawtrace.receiver.inbox import Budget, Inbox
 from clawtrace.receiver.intake import Intake, Note, Taken
+from clawtrace.receiver.payload import BadPayloadError
 from clawtrace.receiver.request import Answer, Outcome, Request
 from clawtrace.support.collector import collector_paused
 

@@ -112,8 +112,8 @@ class SessionQuestions:
     def _ask(self, questions: Sequence[WaitingQuestion], logs_of: Mapping[str, World] | None) -> dict[str, RunResult]:
         """Ask the store what `questions` ask, with the lock held; with `logs_of`, worlds, also the logs that one question names."""
         from clawtrace.facts.logs.stand_ins import stand_ins
-        from clawtrace.verdicts.asking.combined import combine
         from clawtrace.verdicts.asking.scope import scope_of
+        from clawtrace.verdicts.combined import combine
         from clawtrace.verdicts.evaluate import evaluate
 
         asked = combine([one.asking() for one in questions])
@@ -145,12 +145,12 @@ class SessionQuestions:
 
     def facts_states(self, run_ids: Sequence[str]) -> dict[str, tuple[int | str, ...]]:
         """Return what the facts of runs are computed from now: not `RunResult.facts_state` when a verdict is out of date."""
-        from clawtrace.facts.facts import facts_states
+        from clawtrace.facts.fact_states import fact_states
 
         with self._store.lock:
             self._current(run_ids)
             self._store.select_runs(run_ids)
-            return facts_states(self._store)
+            return {run_id: state.computed_from for run_id, state in fact_states(self._store).items()}
 
     def _closing_signs(self, record: RunRecord) -> ClosingSigns:
         """Return what the spans that a run has so far say of its end."""
@@ -206,7 +206,7 @@ class SessionQuestions:
 
     def why_no_trace(self, run_id: str) -> str:
         """Return why no span of a run arrived, as far as the receiver can tell."""
-        from clawtrace.verdicts.judging.coverage import no_trace_hints
+        from clawtrace.verdicts.judging.no_trace import no_trace_hints
 
         with self._store.lock:
             return no_trace_hints(self._store, [run_id])[run_id]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
     from clawtrace.assertions.world import World
     from clawtrace.model.verdict import RunResult
-    from clawtrace.verdicts.asking.combined import Asking
     from clawtrace.verdicts.asking.probes import Probed
+    from clawtrace.verdicts.combined import Asking
 
 __all__ = ["Waiting", "WaitingQuestion", "answer"]
 
@@ -56,8 +56,8 @@ class WaitingQuestion:
         """The answer; None until somebody gave it."""
 
     def asking(self) -> Asking:
-        """Return what can be put together with others' (`clawtrace.verdicts.asking.combined`)."""
-        from clawtrace.verdicts.asking.combined import Asking
+        """Return what can be put together with others' (`clawtrace.verdicts.combined`)."""
+        from clawtrace.verdicts.combined import Asking
 
         return Asking(self.run_ids, self.assertions, self.worlds, self.probed)
 

@@ -1,4 +1,4 @@
-"""The contract between the engine and a span store, in MUST and MAY.
+"""The contracts of a span store, in MUST and MAY: what verdicts ask of it, and what facts are made in.
 
 A store holds the raw tables, the facts computed from them, and answers portable SQL over the relations of
 `clawtrace.model.relations`. Ownership: rows handed in stay the caller's; rows handed out are the caller's.
@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from clawtrace.model.query import BoundRelation, Query, Scalar
+from clawtrace.model.raw import RawSink
+from clawtrace.model.run import RunRecord
 
-__all__ = ["Answer", "Columns", "QueryableStore"]
+__all__ = ["Answer", "Columns", "FactSide", "FactStore", "QueryableStore"]
 
 
 class Columns(Protocol):
@@ -127,4 +129,78 @@ class QueryableStore(Protocol):
 
     def select_runs(self, run_ids: Iterable[str]) -> None:
         """Make ``selected_runs(run_id)`` hold exactly `run_ids` for the queries that follow."""
+        ...
+
+
+class FactSide(QueryableStore, Protocol):
+    """One connection on which facts are computed: raw tables in, tables of relations out, in the store's own SQL."""
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]:
+        """Held by one thread, as often as it likes, while what it asks must not change."""
+        ...
+
+    def script(self, sql: str, params: Mapping[str, Scalar] | None = None) -> list[tuple[Any, ...]]:
+        """Run statements and return the rows of the last one; the caller owns the transaction.
+
+        Raises:
+            StoreError: the store refused a statement.
+        """
+        ...
+
+    def columns(self, sql: str) -> Columns:
+        """Run one SELECT and return its rows, to be read by the column.
+
+        Raises:
+            StoreError: the store refused the statement.
+        """
+        ...
+
+    def load(self, name: str, columns: Mapping[str, tuple[str, Sequence[Any]]]) -> None:
+        """Make the temporary relation `name` of this side hold exactly these columns, each with its type."""
+        ...
+
+    def insert(self, table: str, columns: Mapping[str, tuple[str, Sequence[Any]]]) -> None:
+        """Append rows to a table, by column name; the caller owns the transaction.
+
+        Raises:
+            StoreError: the store refused the rows.
+        """
+        ...
+
+    def sides(self) -> Sequence[FactSide]:
+        """Return what MAY work at the same time, each in one thread, the store itself first."""
+        ...
+
+
+class FactStore(FactSide, RawSink, Protocol):
+    """A store in which facts are kept current."""
+
+    @property
+    def path(self) -> str:
+        """Where the store is, for messages."""
+        ...
+
+    def run_ids(self) -> list[str]:
+        """Return every run, in the order of first sight."""
+        ...
+
+    def take_retired(self) -> list[str]:
+        """Return the runs that are no more (their traces were adopted) and may still have facts; each is returned once."""
+        ...
+
+    def record(self, run_id: str) -> RunRecord | None:
+        """Return what is known of a run apart from its spans; None when nothing was recorded."""
+        ...
+
+    def put_record(self, record: RunRecord) -> None:
+        """Store what is known of a run apart from its spans; the newest record of a run counts."""
+        ...
+
+    def compress(self) -> None:
+        """Give back what memory rows can do without; a store MAY do nothing."""
+        ...
+
+    def returning_memory(self) -> AbstractContextManager[None]:
+        """Return to the system, inside, what was freed; a store MAY do nothing."""
         ...

@@ -1,9 +1,12 @@
-"""Assertions into results: what weighs on each run, its verdicts, and what the reports show beside them."""
+"""Assertions into results: every assertion is asked of every run, and the answers become verdicts.
+
+Questions come first, then the spans of what is shown, so that the selection of runs changes as seldom as can be.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import date
 from functools import cache, partial
 from itertools import repeat
@@ -13,57 +16,33 @@ from typing import Any
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
 from clawtrace.dialects import Dialect
-from clawtrace.facts.facts import facts_states
-from clawtrace.model.progress import Progress, unseen
-from clawtrace.model.query import Query
-from clawtrace.model.relations import RELATIONS
+from clawtrace.errors import QueryError
+from clawtrace.facts.fact_states import FactState
+from clawtrace.facts.scopes.scoped_facts import ScopedFacts
+from clawtrace.facts.scopes.scopes import Scope
+from clawtrace.model.progress import Counted, Progress, unseen
 from clawtrace.model.verdict import RunResult, Standing, Status, UnreadVerdicts, run_status_of
-from clawtrace.store.api import Columns, QueryableStore
+from clawtrace.store.api import QueryableStore
 from clawtrace.store.at_once import at_once
 from clawtrace.support.collector import collector_paused
 from clawtrace.verdicts.asking.ask import Ask, ask
-from clawtrace.verdicts.asking.combined import own_verdicts, parts_of
+from clawtrace.verdicts.asking.evidence import SHOWN_SPANS, ShownSpans
 from clawtrace.verdicts.asking.probes import Probed
-from clawtrace.verdicts.judging.coverage import no_trace_hints
-from clawtrace.verdicts.judging.judge import ScopedOf, judge
-from clawtrace.verdicts.judging.judgement import Judgement, RunFacts, Verdicts
+from clawtrace.verdicts.asking.scope import scope_of
+from clawtrace.verdicts.combined import own_verdicts, parts_of
+from clawtrace.verdicts.judging.judgement import Judgement, Verdicts
+from clawtrace.verdicts.judging.run_inputs import RunInputs, ShownFacts, read_runs
+from clawtrace.verdicts.judging.scoped_judgement import ScopedJudgement, ask_within
 
-__all__ = ["evaluate"]
+__all__ = ["ScopedOf", "evaluate"]
 
-_RUNS = """
-SELECT s.run_id AS run_id, r.case_id AS case_id, r.model_id AS model_id, r.repetition AS repetition,
-       r.closed_by AS closed_by, r.complete AS complete, r.incomplete_because AS incomplete_because,
-       r.run_status AS run_status, r.started_ns AS started_ns, r.ended_ns AS ended_ns, t.run_id IS NOT NULL AS traced,
-       t.run_id IS NULL AND r.closed_by IS NOT NULL AND r.final_output IS NOT NULL AS answered
-FROM selected_runs AS s
-LEFT JOIN runs AS r ON r.run_id = s.run_id
-LEFT JOIN run_totals AS t ON t.run_id = s.run_id
-"""
+_MANY_RUNS = 1_000
+"""From here on it pays to copy the rows of the runs whose evidence is shown."""
 
-_TOTALS = f"""
-SELECT {", ".join(f"t.{name} AS {name}" for name in RELATIONS["run_totals"].column_names)}
-FROM run_totals AS t JOIN selected_runs AS s ON s.run_id = t.run_id
-"""
+ScopedOf = Callable[[Sequence[Scope], Sequence[str]], Mapping[Scope, ScopedFacts]]
+"""Finds what of runs, by id, belongs to scopes (`Facts.scoped`)."""
 
-_SPANS = """
-SELECT p.run_id AS run_id, p.dialect AS dialect, count(*) AS n
-FROM spans AS p JOIN selected_runs AS s ON s.run_id = p.run_id
-GROUP BY p.run_id, p.dialect
-"""
-
-# Parents are of the same trace, so each trace has a span without a received ancestor: a hundredth of all spans is read.
-_TRACES = """
-SELECT p.run_id AS run_id, count(DISTINCT p.trace_id) AS n
-FROM spans AS p JOIN selected_runs AS s ON s.run_id = p.run_id
-WHERE p.depth = 0
-GROUP BY p.run_id
-"""
-
-_DIAGNOSTICS = """
-SELECT f.run_id AS run_id, f.diagnostics AS diagnostics
-FROM fact_state AS f JOIN selected_runs AS s ON s.run_id = f.run_id
-WHERE f.diagnostics <> '[]'
-"""
+_NO_FACTS = FactState((), ())
 
 
 def evaluate(
@@ -109,109 +88,83 @@ def evaluate(
     if not run_ids:
         return []
     with collector_paused():
-        columns, beside = _read(store, run_ids, dialects)
-        runs = _run_facts(store, columns, beside, frozenset(stand_ins), unmarked, today or date.today())
+        runs, shown = read_runs(
+            store, run_ids, dialects, stand_ins=stand_ins, unmarked=unmarked, today=today or date.today()
+        )
         parts = [runs] * len(assertions) if asked is None else parts_of(runs, asked, len(assertions))
-        judgements = judge(
-            store, assertions, runs, parts, probed, worlds, scoped=scoped, of_passes=evidence_of_passes, asker=asker,
-            progress=progress,
-        )  # fmt: skip
+        within = _scoped(assertions, runs, scoped)
+        judgements = _judgements(assertions, runs, parts, probed, within, asker)
+        _ask_all(store, judgements, within, worlds, of_passes=evidence_of_passes, progress=progress)
+        if traced := sum(runs.traced):
+            _fetch_evidence(store, judgements, traced, of_passes=evidence_of_passes)
         told: Sequence[tuple[UnreadVerdicts, Status | None]]
         if asked is None:
             told = _verdicts(judgements, len(runs.ids))
         else:
             told = [own_verdicts(judgements, parts, run_id, asked[run_id]) for run_id in runs.ids]
-        results = dict(zip(runs.ids, _results(runs, columns, beside, told), strict=True))
+        results = dict(zip(runs.ids, _results(runs, shown, told), strict=True))
         return [results[run_id] for run_id in run_ids]
 
 
-def _columns(answer: Columns) -> dict[str, list[Any]]:
-    return {name: answer.column(name) for name in answer.columns}
+def _scoped(assertions: Sequence[Assertion], runs: RunInputs, scoped: ScopedOf | None) -> Mapping[Scope, ScopedFacts]:
+    scopes = dict.fromkeys(scope for one in assertions if (scope := scope_of(one)) is not None)
+    if not scopes:
+        return {}
+    if scoped is None:
+        raise QueryError("an assertion with `agent` or `turn` needs the raw rows of its runs, which this store lacks.")
+    return scoped(list(scopes), [run_id for run_id, traced in zip(runs.ids, runs.traced, strict=True) if traced])
 
 
-def _read(
-    store: QueryableStore, run_ids: Sequence[str], dialects: Mapping[str, Dialect]
-) -> tuple[dict[str, list[Any]], _Beside]:
-    """Read the runs, and what is known of them beside their verdicts."""
-    found: dict[str, Columns] = {}
-    states: list[dict[str, tuple[int | str, ...]]] = []
-
-    def read(sql: str, side: QueryableStore) -> None:
-        side.select_runs(run_ids)
-        found[sql] = side.ask_columns(Query(sql))
-
-    def read_states(side: QueryableStore) -> None:
-        side.select_runs(run_ids)
-        states.append(facts_states(side))
-
-    # The first takes as long as the others together.
-    asked = (_SPANS, _RUNS, _TRACES, _TOTALS, _DIAGNOSTICS)
-    at_once(store.sides(), [*(partial(read, sql) for sql in asked), read_states])
-    spans, runs, traces, totals, diagnostics = (found[sql] for sql in asked)
-    return _columns(runs), _Beside(spans, traces, totals, diagnostics, states[0], dialects)
+def _judgements(
+    assertions: Sequence[Assertion],
+    runs: RunInputs,
+    parts: Sequence[RunInputs],
+    probed: Mapping[int, Probed],
+    within: Mapping[Scope, ScopedFacts],
+    asker: Ask,
+) -> list[Judgement]:
+    """Return a judgement for each assertion, of the runs that it is asked of: of all of them where it has a scope."""
+    return [
+        Judgement(assertion, parts[place], probed.get(place), asker=asker)
+        if (scope := scope_of(assertion)) is None
+        else ScopedJudgement(assertion, runs, within[scope], asker=asker)
+        for place, assertion in enumerate(assertions)
+    ]
 
 
-class _Beside:
-    """What is known of each run beside its verdicts, by run id."""
-
-    def __init__(
-        self,
-        spans: Columns,
-        traces: Columns,
-        totals: Columns,
-        diagnostics: Columns,
-        facts_states: Mapping[str, tuple[int | str, ...]],
-        dialects: Mapping[str, Dialect],
-    ) -> None:
-        self.spans: dict[str, int] = {}
-        self.dialects: dict[str, tuple[Dialect, ...]] = {}
-        for run_id, name, count in zip(*_columns(spans).values(), strict=True):
-            self.spans[run_id] = self.spans.get(run_id, 0) + count
-            if name in dialects:
-                self.dialects[run_id] = (*self.dialects.get(run_id, ()), dialects[name])
-        self.traces = dict(zip(*_columns(traces).values(), strict=True))
-        told = zip(*_columns(diagnostics).values(), strict=True)
-        self.diagnostics = {run_id: tuple(json.loads(text)) for run_id, text in told}
-        self.facts_states = facts_states
-        self._totals = totals
-        self._totals_rows = {run_id: row for row, run_id in enumerate(totals.column("run_id"))}
-
-    def totals(self, run_ids: Iterable[str]) -> Iterable[Mapping[str, Any]]:
-        """Return the runs' rows of ``run_totals``; their values are read when they are looked up."""
-        rows = map(self._totals_rows.get, run_ids)
-        return ({} if row is None else self._totals.row(row) for row in rows)
-
-
-def _run_facts(
+def _ask_all(
     store: QueryableStore,
-    columns: Mapping[str, list[Any]],
-    beside: _Beside,
-    stand_ins: frozenset[str],
-    unmarked: str,
-    today: date,
-) -> RunFacts:
-    """Return what weighs on the verdicts; ``selected_runs`` is changed where runs have no trace."""
-    ids = columns["run_id"]
-    traced = [bool(one) for one in columns["traced"]]
-    if stand_ins:
-        traced = [has and run_id not in stand_ins for run_id, has in zip(ids, traced, strict=True)]
-    sentences = cache(_sentences)
-    return RunFacts(
-        ids=ids,
-        place={run_id: place for place, run_id in enumerate(ids)},
-        traced=traced,
-        answered=[bool(one) for one in columns["answered"]],
-        complete=[None if one is None else bool(one) for one in columns["complete"]],
-        because=[sentences(text) for text in columns["incomplete_because"]],
-        dialects=[beside.dialects.get(run_id, ()) for run_id in ids],
-        no_trace_hints=no_trace_hints(store, [run_id for run_id, has in zip(ids, traced, strict=True) if not has]),
-        unmarked=unmarked,
-        today=today,
-    )
+    judgements: Sequence[Judgement],
+    within: Mapping[Scope, ScopedFacts],
+    worlds: Mapping[str, World],
+    *,
+    of_passes: bool,
+    progress: Progress,
+) -> None:
+    """Ask every question; ``selected_runs`` is changed."""
+    answered = Counted("judging", len(judgements), progress)
+
+    def ask_one(judgement: Judgement, side: QueryableStore) -> None:
+        judgement.ask(side, worlds)
+        answered.more(1)
+
+    at_once(store.sides(), [partial(ask_one, one) for one in judgements if not isinstance(one, ScopedJudgement)])
+    for facts in within.values():
+        in_scope = [one for one in judgements if isinstance(one, ScopedJudgement) and one.within is facts]
+        ask_within(store, facts, in_scope, of_passes=of_passes)
+        answered.more(len(in_scope))
 
 
-def _sentences(incomplete_because: str | None) -> tuple[str, ...]:
-    return tuple(reason["message"] for reason in json.loads(incomplete_because or "[]"))
+def _fetch_evidence(store: QueryableStore, judgements: Sequence[Judgement], runs: int, *, of_passes: bool) -> None:
+    """Fetch the evidence of what is shown; where that is little of much, from copies of the rows that it needs."""
+    queries = [query for one in judgements if (query := one.choose_shown(of_passes=of_passes)) is not None]
+    shown = list(dict.fromkeys(run_id for one in judgements for run_id in one.shown))
+    few = runs >= _MANY_RUNS and len(shown) * 4 < runs
+    with store.narrowed(shown, [*queries, SHOWN_SPANS]) if few else nullcontext():
+        at_once(store.sides(), [one.fetch_evidence for one in judgements])
+        spans = ShownSpans(store, shown, [one.rows_shown for one in judgements if one.rows_shown is not None])
+    for judgement in judgements:
+        judgement.show(spans)
 
 
 def _verdicts(judgements: Sequence[Judgement], runs: int) -> Sequence[tuple[UnreadVerdicts, Status | None]]:
@@ -229,14 +182,14 @@ def _verdicts(judgements: Sequence[Judgement], runs: int) -> Sequence[tuple[Unre
 
 
 def _results(
-    runs: RunFacts,
-    columns: Mapping[str, list[Any]],
-    beside: _Beside,
+    runs: RunInputs,
+    shown: ShownFacts,
     told: Sequence[tuple[UnreadVerdicts, Status | None]],
 ) -> Iterable[RunResult]:
     """Return the results by place: made from columns, in half the time that one after the other takes."""
-    ids = runs.ids
+    ids, columns = runs.ids, shown.runs
     times = zip(columns["started_ns"], columns["ended_ns"], strict=True)
+    states = [shown.states.get(run_id, _NO_FACTS) for run_id in ids]
     given: dict[str, Iterable[Any]] = {
         "run_id": ids,
         "case_id": (case_id or run_id for case_id, run_id in zip(columns["case_id"], ids, strict=True)),
@@ -249,12 +202,12 @@ def _results(
         "complete": runs.complete,
         "incomplete_because": runs.because,
         "closed_by": columns["closed_by"],
-        "spans": map(beside.spans.get, ids, repeat(0)),
-        "traces": map(beside.traces.get, ids, repeat(0)),
+        "spans": map(shown.spans.get, ids, repeat(0)),
+        "traces": map(shown.traces.get, ids, repeat(0)),
         "duration_ms": (None if None in (began, ended) else (ended - began) / 1e6 for began, ended in times),
-        "diagnostics": map(beside.diagnostics.get, ids, repeat(())),
-        "totals": beside.totals(ids),
-        "facts_state": map(beside.facts_states.get, ids, repeat(())),
+        "diagnostics": (state.diagnostics for state in states),
+        "totals": shown.totals(ids),
+        "facts_state": (state.computed_from for state in states),
     }
     left = {name: repeat(default) for name, default in RunResult._field_defaults.items()}  # what only a campaign knows
     given = left | given

@@ -24,7 +24,7 @@ from clawtrace.logs.reading import read_log
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.model.verdict import RunResult, Status, Verdict, run_status_of
 from clawtrace.receiver.redaction.redact import RedactionSettings
-from clawtrace.store.duckdb import DuckStore
+from clawtrace.store.api import FactStore
 
 __all__ = ["LogFallback"]
 
@@ -57,7 +57,7 @@ class LogFallback:
 
     def __init__(
         self,
-        store: DuckStore,
+        store: FactStore,
         adapters: Sequence[FormSettings],
         redaction: RedactionSettings,
         worlds: Mapping[str, World],

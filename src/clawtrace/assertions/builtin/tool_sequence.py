@@ -12,11 +12,11 @@ from pydantic_core import PydanticCustomError
 from clawtrace.assertions.base import Assertion, Growth, Outcome, Row
 from clawtrace.assertions.counting.bounds import plural
 from clawtrace.assertions.matching.matchers import Matcher
-from clawtrace.assertions.problems import did_you_mean
 from clawtrace.assertions.trajectory import call_order, sequence_sql
 from clawtrace.assertions.trajectory.partial_order import PartialOrder, edit_words
 from clawtrace.assertions.trajectory.steps import ForbidBetween, OneOrMore, RequireCall, Step, named, text
 from clawtrace.model.query import Query, Resolve
+from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["ToolSequence"]
 

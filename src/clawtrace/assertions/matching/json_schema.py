@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from clawtrace.assertions.problems import did_you_mean
+from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["check_schema", "schema_problem"]
 

@@ -15,10 +15,10 @@ from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, PlainV
 from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.matching.matchers import Matcher, ModelMatcher, compile_matcher
-from clawtrace.assertions.problems import did_you_mean
 from clawtrace.assertions.spans.named_spans import SpanType
 from clawtrace.model.relations import Column, relation
 from clawtrace.support.attribute_docs import Documented
+from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = [
     "ABSENT",

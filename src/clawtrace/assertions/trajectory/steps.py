@@ -20,9 +20,9 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from clawtrace.assertions.counting.bounds import Count, check_bounds
 from clawtrace.assertions.matching.matchers import Matcher
-from clawtrace.assertions.problems import did_you_mean
 from clawtrace.assertions.trajectory import call_pattern
 from clawtrace.support.attribute_docs import Documented
+from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["ForbidBetween", "OneOrMore", "RequireCall", "Step", "Then", "bounded", "named", "pattern", "text"]
 

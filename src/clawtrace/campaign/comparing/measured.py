@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clawtrace.assertions.problems import did_you_mean
 from clawtrace.errors import InputError, UsageError
 from clawtrace.facts.runs.totals import exact_cost
+from clawtrace.support.did_you_mean import did_you_mean
 from clawtrace.verdicts.gating.pass_rate import Outcome
 
 __all__ = ["MEASURES", "CaseKey", "Measured", "MeasuredRun", "find_results", "measured_of", "nearest", "read_json"]

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clawtrace.assertions.problems import did_you_mean
 from clawtrace.config.cases.case_file import LoadedCase
+from clawtrace.config.loading.suite_file import LoadedSuite
 from clawtrace.config.suites.suite import ModelConfig, RunProfile
-from clawtrace.config.suites.suite_file import LoadedSuite
 from clawtrace.errors import UsageError
 from clawtrace.report.figures import amount
 from clawtrace.runners.base import RunnerSettings
+from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["MOST_RUNS", "Plan", "PlannedRun", "expand", "profile_fingerprint"]
 

@@ -13,13 +13,12 @@ from pathlib import Path
 
 from clawtrace.assertions.world import Gateway, World
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
-from clawtrace.campaign.planning.reuse import Decision, decide, evaluation_folder, remember_inputs, remember_reports
 from clawtrace.campaign.results.late import mark_what_grew
-from clawtrace.campaign.results.manifest import note_finished, write_manifest
 from clawtrace.campaign.results.packed_results import Packer
 from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run
 from clawtrace.campaign.results.stored_results import kept_file, write_result
 from clawtrace.campaign.results.unjudged import with_unjudged
+from clawtrace.campaign.reusing.reuse import Decision, decide, evaluation_folder, remember_inputs, remember_reports
 from clawtrace.campaign.running.attempts import attempt
 from clawtrace.campaign.running.budget import Budget
 from clawtrace.campaign.running.events import (
@@ -34,6 +33,7 @@ from clawtrace.campaign.running.events import (
     RunWaiting,
 )
 from clawtrace.campaign.running.interrupts import interrupts
+from clawtrace.campaign.running.manifest import note_finished, write_manifest
 from clawtrace.campaign.running.one_run import (
     CampaignSession,
     RunContext,
@@ -45,7 +45,7 @@ from clawtrace.campaign.running.one_run import (
 from clawtrace.campaign.running.preparing import preparing
 from clawtrace.campaign.running.reused_run import at_home, judge_stored
 from clawtrace.campaign.running.slots import Place
-from clawtrace.config.suites.permissions import hook_policy
+from clawtrace.config.loading.permissions import hook_policy
 from clawtrace.errors import ClawtraceError, ConfigError, InputError, PreconditionError, RunnerError
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import Runner, StopSignal, runner_types

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import PlannedRun
-from clawtrace.campaign.planning.reuse import RunFingerprint
 from clawtrace.campaign.results.layout import fresh_folder
-from clawtrace.campaign.results.run_files import clean_streams, keep_run, without_secrets
+from clawtrace.campaign.reusing.reuse import RunFingerprint
 from clawtrace.campaign.running.ended import (
     as_stored,
     asked_of_the_end,
@@ -24,6 +23,7 @@ from clawtrace.campaign.running.ended import (
     with_provider_failure,
     without_trace,
 )
+from clawtrace.campaign.running.run_files import clean_streams, keep_run, without_secrets
 from clawtrace.campaign.running.surroundings import after, with_preconditions
 from clawtrace.config.cases.case import ContextSection
 from clawtrace.config.cases.conversation import Conversation

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from clawtrace.campaign.planning.expand import Plan
 from clawtrace.campaign.results.layout import campaign_lock
-from clawtrace.campaign.results.run_files import clean_streams
 from clawtrace.campaign.results.stored import StoredRun, kept_runs, read_run
 from clawtrace.campaign.running.attempts import attempt_ids
+from clawtrace.campaign.running.run_files import clean_streams
 
 if TYPE_CHECKING:
     from clawtrace.session.session import Session

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from clawtrace.assertions.probe import Probe
-from clawtrace.assertions.problems import did_you_mean
 from clawtrace.assertions.registry import all_types
 from clawtrace.config.cases.assertion_list import AssertionList, load_assertions
 from clawtrace.config.cases.case import CaseConfig, InputSection
@@ -23,6 +22,7 @@ from clawtrace.config.suites.agent_file import LoadedAgent
 from clawtrace.config.suites.suite import ModelConfig, RunProfile
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.runners.base import Runner, RunnerSettings, runner_types
+from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["LoadedCase", "load_cases", "profile_problems"]
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clawtrace.assertions.problems import did_you_mean
 from clawtrace.config.base import is_slug
 from clawtrace.config.cases.notations import NOTATIONS, PRECONDITIONS
 from clawtrace.config.files.document import Document, KeyPath, display, problem_at, unreadable
 from clawtrace.errors import ConfigProblem
 from clawtrace.runners.templates import escaped, names_in, replaced
+from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["Row", "load_rows"]
 

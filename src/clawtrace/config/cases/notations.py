@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from clawtrace.assertions.base import Assertion
-from clawtrace.assertions.problems import did_you_mean
 from clawtrace.assertions.registry import UnknownTypeError, get, names
 from clawtrace.config.base import is_slug
 from clawtrace.config.files.document import Document, KeyPath
 from clawtrace.errors import ConfigProblem
+from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["NOTATIONS", "PRECONDITIONS", "Entry", "read_entries"]
 

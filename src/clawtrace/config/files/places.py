@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from clawtrace.assertions.problems import did_you_mean
 from clawtrace.config.files.document import display
 from clawtrace.errors import UsageError
+from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["SUFFIXES", "Found", "case_files", "configs_of", "find_project_file", "resolve", "with_either_suffix"]
 

@@ -8,9 +8,9 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from clawtrace.assertions.problems import did_you_mean
 from clawtrace.config.files.document import Document, KeyPath
 from clawtrace.errors import ConfigProblem
+from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["Place", "in_document", "in_reading_order", "problems_of", "sound_part", "validated"]
 
@@ -153,7 +153,7 @@ def _unknown_key(name: str, model: type[BaseModel] | None) -> tuple[str, str]:
 
 
 def _of_the_project(name: str, model: type[BaseModel]) -> bool:
-    from clawtrace.config.projects.project import ProjectConfig
+    from clawtrace.config.project import ProjectConfig
 
     return model is not ProjectConfig and name in ProjectConfig.model_fields
 

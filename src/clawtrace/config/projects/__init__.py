@@ -1,1 +1,1 @@
-"""`clawtrace.yaml` and the project as a whole."""
+"""`clawtrace.yaml`: its keys, and what a session takes from it."""

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 from pydantic import BaseModel
 
-from clawtrace.assertions.problems import did_you_mean
 from clawtrace.config.files.document import Document, KeyPath, parse_document, problem_at, read_document
 from clawtrace.config.files.places import find_project_file
 from clawtrace.config.files.problems import in_reading_order, validated
-from clawtrace.config.projects.project import ProjectConfig
+from clawtrace.config.project import ProjectConfig
 from clawtrace.errors import ConfigError, ConfigProblem
+from clawtrace.support.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from clawtrace.pricing import Pricing

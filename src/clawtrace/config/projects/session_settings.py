@@ -12,11 +12,11 @@ from clawtrace.receiver.redaction.redact import RedactionSettings
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
-    from clawtrace.config.projects.project import LimitsSection, LogAdapterSection, TeeSection
+    from clawtrace.config.project import LimitsSection, LogAdapterSection, TeeSection
     from clawtrace.config.projects.project_file import Project
     from clawtrace.logs.configured import FormSettings
     from clawtrace.pricing import Pricing
-    from clawtrace.receiver.forwarding.tee_settings import TeeSettings
+    from clawtrace.receiver.tee_settings import TeeSettings
 
 __all__ = ["ReceiverLimits", "SessionSettings", "session_settings"]
 
@@ -141,6 +141,6 @@ def _log_adapters(sections: Sequence[LogAdapterSection]) -> tuple[FormSettings, 
 def _tee_settings(tee: TeeSection) -> TeeSettings | None:
     if tee.endpoint is None:
         return None
-    from clawtrace.receiver.forwarding.tee_settings import TeeSettings
+    from clawtrace.receiver.tee_settings import TeeSettings
 
     return TeeSettings(endpoint=tee.endpoint, headers=tuple(tee.headers.items()))

@@ -1,1 +1,1 @@
-"""Suites, profiles and agents."""
+"""Suites, the profiles and the agents that they name."""

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from clawtrace.assertions.problems import did_you_mean
 from clawtrace.config.files.document import Document, KeyPath, display, read_document
 from clawtrace.config.files.places import with_either_suffix
 from clawtrace.config.files.problems import in_document, validated
-from clawtrace.config.files.without_effect import idle_agent_keys
 from clawtrace.config.suites.agent import AgentConfig
 from clawtrace.config.suites.selection import is_selected
 from clawtrace.config.suites.suite import AgentAssignment, RunProfile, SuiteConfig
+from clawtrace.config.suites.without_effect import idle_agent_keys
 from clawtrace.errors import ConfigError, ConfigProblem
+from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["Agents", "LoadedAgent", "load_agent", "load_agents"]
 

@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from clawtrace.assertions.problems import did_you_mean
 from clawtrace.config.files.broken_file import tags_of_broken
 from clawtrace.config.files.document import Document, display, read_document
 from clawtrace.config.suites.suite import CaseSelection
 from clawtrace.errors import ConfigError, ConfigProblem
+from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["is_selected", "may_be_selected", "select_cases", "tags_in"]
 

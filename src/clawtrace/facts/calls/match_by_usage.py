@@ -19,7 +19,7 @@ from itertools import combinations
 from operator import attrgetter
 
 from clawtrace.dialects.call_ids import id_kind
-from clawtrace.dialects.messages import Part
+from clawtrace.dialects.part import Part
 from clawtrace.facts.spans.span import Span
 
 __all__ = ["joined_by_content"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from clawtrace.dialects.messages import Part
+from clawtrace.dialects.part import Part
 from clawtrace.facts.calls.duplicate_instrumentations import join_twins
 from clawtrace.facts.calls.match_by_usage import joined_by_content
 from clawtrace.facts.calls.silent_agents import silent_agents, without_callers

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.dialects.rules import ShellRule
 from clawtrace.facts.calls.run_spans import RunSpans
-from clawtrace.facts.tools.tool_calls import ToolCall
+from clawtrace.facts.tools.tool_call import ToolCall
 
 __all__ = ["Command", "commands", "unsplit"]
 

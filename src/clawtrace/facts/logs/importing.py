@@ -12,17 +12,17 @@ from clawtrace.logs.model import LoggedRun, LogReading
 from clawtrace.logs.otlp import as_traces
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.receiver.attribution.attribute import Attribution
-from clawtrace.receiver.decode.payload import Signal
 from clawtrace.receiver.intake import Intake
+from clawtrace.receiver.payload import Signal
 from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor
 from clawtrace.receiver.request import Request
-from clawtrace.store.duckdb import DuckStore
+from clawtrace.store.api import FactStore
 
 __all__ = ["commit", "notes_of", "store_logged_run"]
 
 
 def store_logged_run(
-    store: DuckStore, run_id: str, reading: LogReading, run: LoggedRun, file: Path, redaction: RedactionSettings
+    store: FactStore, run_id: str, reading: LogReading, run: LoggedRun, file: Path, redaction: RedactionSettings
 ) -> None:
     """Store what a log tells of a run as spans of the run `run_id`; its record says what is missing and was not read.
 
@@ -57,7 +57,7 @@ def notes_of(reading: LogReading, file: Path) -> list[str]:
 
 
 def commit(
-    store: DuckStore, run_id: str, signal: Signal, documents: Iterable[dict[str, Any]], redaction: RedactionSettings
+    store: FactStore, run_id: str, signal: Signal, documents: Iterable[dict[str, Any]], redaction: RedactionSettings
 ) -> None:
     """Decode, redact and commit OTLP requests as a run's."""
     intake = Intake(Attribution(store.run_no), Redactor(redaction))

@@ -18,7 +18,7 @@ from clawtrace.dialects.schema import Detect, DialectFile, EventRule, JoinPair
 from clawtrace.facts.logs.conversations import adopt, name_agents
 from clawtrace.facts.logs.join import join_records, separate_attempts
 from clawtrace.facts.logs.rows import Record, Row, RunRows
-from clawtrace.store.question_side import QuestionSide
+from clawtrace.store.api import FactSide
 
 __all__ = ["Completed", "complete_rows"]
 
@@ -67,7 +67,7 @@ class _Readable(NamedTuple):
 
 
 def complete_rows(
-    store: QuestionSide, dialects: Mapping[str, Dialect], at_hand: Sequence[str], sql: Callable[[str], str]
+    store: FactSide, dialects: Mapping[str, Dialect], at_hand: Sequence[str], sql: Callable[[str], str]
 ) -> Completed:
     """Complete ``fact_keys`` and ``fact_rows`` of the batch.
 
@@ -85,7 +85,7 @@ def complete_rows(
 
 
 def _load_records(
-    store: QuestionSide, dialects: Mapping[str, Dialect], sql: Callable[[str], str]
+    store: FactSide, dialects: Mapping[str, Dialect], sql: Callable[[str], str]
 ) -> list[tuple[str, EventRule]]:
     """Make ``fact_log_raw`` and ``fact_log_rows``; return the event rules at work, by the number that the rows name."""
     telling = [dialect for dialect in dialects.values() if dialect.file.events]
@@ -122,7 +122,7 @@ class _Batch:
 
     def __init__(
         self,
-        store: QuestionSide,
+        store: FactSide,
         dialects: Mapping[str, Dialect],
         rules: Sequence[tuple[str, EventRule]],
         sql: Callable[[str], str],

@@ -14,7 +14,7 @@ from clawtrace.logs.otlp import as_logs
 from clawtrace.logs.reading import LogFileError, read_log
 from clawtrace.model.run import RunRecord
 from clawtrace.receiver.redaction.redact import RedactionSettings
-from clawtrace.store.duckdb import DuckStore
+from clawtrace.store.api import FactStore
 
 __all__ = ["LoadedLogs", "RunOf", "load_logs"]
 
@@ -35,7 +35,7 @@ class LoadedLogs:
 
 
 def load_logs(
-    store: DuckStore,
+    store: FactStore,
     paths: Sequence[Path],
     adapters: Sequence[FormSettings],
     redaction: RedactionSettings,
@@ -94,7 +94,7 @@ class _Loader:
     """Brings what logs tell to runs."""
 
     def __init__(
-        self, store: DuckStore, redaction: RedactionSettings, ensure: Callable[[Sequence[str]], object]
+        self, store: FactStore, redaction: RedactionSettings, ensure: Callable[[Sequence[str]], object]
     ) -> None:
         self.found = LoadedLogs()
         self._store = store

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from clawtrace.logs.model import LoggedSpan
 from clawtrace.model.model_names import bare_model_name
 from clawtrace.model.query import Query
-from clawtrace.store.duckdb import DuckStore
+from clawtrace.store.api import FactStore
 
 __all__ = ["Found", "same_calls"]
 
@@ -69,7 +69,7 @@ class _Step:
     tools: list[Any] = field(default_factory=list)
 
 
-def same_calls(store: DuckStore, run_id: str, logged: Sequence[LoggedSpan]) -> Found:
+def same_calls(store: FactStore, run_id: str, logged: Sequence[LoggedSpan]) -> Found:
     """Return which spans of a run a transcript tells of; the run's facts are current."""
     store.select_runs([run_id])
     received: dict[tuple[str, str | None], list[_Step]] = defaultdict(list)

@@ -22,7 +22,7 @@ from clawtrace.facts.runs.sent_turns import SentTurns, already_runs
 from clawtrace.facts.spans.span import REMOTE_PARENT, Span
 from clawtrace.facts.tools.tool_calls import ToolCalls
 from clawtrace.model.run import CARRIED, ClosedBy, IncompleteReason, RunRecord
-from clawtrace.store.question_side import QuestionSide
+from clawtrace.store.api import FactSide
 from clawtrace.store.records import read_record
 
 __all__ = ["ClosingSigns", "Completeness"]
@@ -82,7 +82,7 @@ class Completeness:
         project_globs: names of spans whose parent is never exported, as the project says.
     """
 
-    def __init__(self, store: QuestionSide, dialects: Mapping[str, Dialect], project_globs: Sequence[str]) -> None:
+    def __init__(self, store: FactSide, dialects: Mapping[str, Dialect], project_globs: Sequence[str]) -> None:
         self._store = store
         self._records = {
             run_id: read_record(text) if text else RunRecord(run_id, run_id) for run_id, text in store.script(_RECORDS)

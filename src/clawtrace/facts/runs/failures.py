@@ -8,7 +8,7 @@ from typing import Any
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
-from clawtrace.facts.tools.tool_calls import ToolCall
+from clawtrace.facts.tools.tool_call import ToolCall
 
 __all__ = ["Failure", "failures"]
 

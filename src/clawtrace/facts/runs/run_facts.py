@@ -14,7 +14,8 @@ from clawtrace.facts.runs.agents import Activation, activations
 from clawtrace.facts.runs.failures import Failure, failures
 from clawtrace.facts.runs.totals import totals
 from clawtrace.facts.spans.span import Span
-from clawtrace.facts.tools.tool_calls import Execution, ExecutionsOf, ToolCall, ToolCalls, background_calls, tool_calls
+from clawtrace.facts.tools.tool_call import Execution, ToolCall
+from clawtrace.facts.tools.tool_calls import ExecutionsOf, ToolCalls, background_calls, tool_calls
 from clawtrace.model.relations import RELATIONS
 
 __all__ = ["PLACED", "RunFacts", "columns", "in_order"]

@@ -16,7 +16,7 @@ from clawtrace.facts.scopes.scopes import IN, PERHAPS, Part, Scope, part_of
 from clawtrace.facts.spans.span import Span
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.verdict import Evidence
-from clawtrace.store.duckdb import DuckStore
+from clawtrace.store.api import FactStore
 
 __all__ = ["RunScope", "ScopedFacts"]
 
@@ -60,7 +60,7 @@ class ScopedFacts:
         scope: what belongs to it.
     """
 
-    def __init__(self, store: DuckStore, scope: Scope) -> None:
+    def __init__(self, store: FactStore, scope: Scope) -> None:
         self._store = store
         self.scope = scope
         self.runs: dict[str, RunScope] = {}
@@ -134,7 +134,7 @@ class ScopedFacts:
                     store.script(f"DROP TABLE temp.{name}")
 
 
-def _load(store: DuckStore, name: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+def _load(store: FactStore, name: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
     values = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     store.load(name, {column: ("text", of) for column, of in zip(names, values, strict=True)})
 

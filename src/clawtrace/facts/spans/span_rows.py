@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.facts.spans.span import Span
 from clawtrace.model.run import CARRIED
-from clawtrace.store.question_side import QuestionSide
+from clawtrace.store.api import FactSide
 
 __all__ = ["Payload", "read_spans", "take_payloads"]
 
@@ -67,7 +67,7 @@ _sid = itemgetter(0)
 _span = partial(tuple.__new__, Span)
 
 
-def read_spans(side: QuestionSide, count: int) -> Iterable[Span]:
+def read_spans(side: FactSide, count: int) -> Iterable[Span]:
     """Return the spans of the batch that ``fact_keys`` and ``fact_rows`` hold, in order of `Span.sid`.
 
     Args:
@@ -96,7 +96,7 @@ class Payload(NamedTuple):
     text: str
 
 
-def take_payloads(side: QuestionSide) -> Iterator[Payload]:
+def take_payloads(side: FactSide) -> Iterator[Payload]:
     """Yield the messages of the batch's spans, in order of `Span.sid`, a page at a time; what was read of many is let go."""
     ((last,),) = side.script("SELECT coalesce(max(sid), -1) FROM fact_rows")
     for first in range(0, last + 1, _PAGE):

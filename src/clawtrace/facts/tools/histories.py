@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from clawtrace.dialects.messages import Part
+from clawtrace.dialects.part import Part
 from clawtrace.facts.calls.run_spans import RunSpans
 
 __all__ = ["Histories", "ToldCall", "histories"]

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from clawtrace.dialects.call_ids import of_one_kind
-from clawtrace.dialects.messages import Part
+from clawtrace.dialects.part import Part
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.span import same_tool

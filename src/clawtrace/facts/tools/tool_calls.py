@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from clawtrace.facts.calls.llm_calls import LlmCall
@@ -13,6 +13,7 @@ from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.span import Span, merged, same_tool
 from clawtrace.facts.tools.histories import Histories, ToldCall, histories
 from clawtrace.facts.tools.results import Result, results, went_unseen
+from clawtrace.facts.tools.tool_call import Execution, Outcome, ToolCall
 from clawtrace.facts.tools.tool_requests import (
     Request,
     answered_by_handoffs,
@@ -21,7 +22,6 @@ from clawtrace.facts.tools.tool_requests import (
     requests,
     transfers,
 )
-from clawtrace.model.relations import NOT_EXECUTED
 
 __all__ = [
     "Execution",
@@ -35,8 +35,6 @@ __all__ = [
 ]
 
 _NO_EXECUTIONS = frozenset(("handoff",))
-
-Outcome = Literal["ok", "error", "blocked", "requested", "unexecuted", "unknown"]
 
 
 class ExecutionWords(NamedTuple):
@@ -56,43 +54,6 @@ class ExecutionWords(NamedTuple):
 
 ExecutionsOf = Callable[[str, str], ExecutionWords]
 """What is known of the spans of executions that a dialect writes under a scope."""
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class ToolCall:
-    """One row of the relation `tool_calls`."""
-
-    index: int | None
-    """Its span; None when it is known from messages only."""
-    call_id: str | None
-    name: str | None
-    agent: int | None
-    turn: int | None
-    start_ns: int
-    end_ns: int | None
-    arguments: str | None
-    result: str | None
-    outcome: Outcome | None
-    """None: it was answered, and whether it was executed is not known."""
-    error: str | None
-    source: Literal["span", "message", "log"]
-    exit_code: int | None
-    command: str | None
-    """The shell command, where its span tells it apart from the arguments."""
-
-    @property
-    def executed(self) -> bool:
-        """Whether it counts as a call: it was executed, or stopped on the way."""
-        return self.outcome not in NOT_EXECUTED
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class Execution(ToolCall):
-    """Tool spans that are one call, and the row itself where no request tells more. Its outcome is the worst of the layers."""
-
-    index: int
-    """The outermost layer: it names the call as the model did."""
-    group: int
 
 
 class ToolCalls(NamedTuple):

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from clawtrace.dialects.call_ids import canonical, id_kind, of_one_kind
 from clawtrace.facts.calls.llm_calls import LlmCall
@@ -14,9 +14,7 @@ from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.in_order import InOrder
 from clawtrace.facts.spans.span import SimilarNames
 from clawtrace.facts.tools.readers import Readers
-
-if TYPE_CHECKING:
-    from clawtrace.facts.tools.tool_calls import Execution
+from clawtrace.facts.tools.tool_call import Execution
 
 __all__ = ["Request", "answered_by_handoffs", "match", "match_nameless", "requests", "transfers"]
 

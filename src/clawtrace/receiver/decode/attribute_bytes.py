@@ -9,9 +9,9 @@ from struct import unpack_from
 from typing import Any
 
 from clawtrace.receiver.decode.attribute_rows import Row
-from clawtrace.receiver.decode.payload import BadItemError
 from clawtrace.receiver.decode.values import MAX_DEPTH, double_text, finite, json_text
 from clawtrace.receiver.decode.wire import message_class
+from clawtrace.receiver.payload import BadItemError
 
 __all__ = ["AttributeReader"]
 

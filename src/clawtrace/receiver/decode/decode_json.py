@@ -28,7 +28,7 @@ from clawtrace.receiver.decode.json_fields import (
     text,
     unsigned,
 )
-from clawtrace.receiver.decode.payload import BadItemError, BadPayloadError, Decoded, Signal
+from clawtrace.receiver.payload import BadItemError, BadPayloadError, Decoded, Signal
 from clawtrace.receiver.redaction.redact import Redactor
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any
 
 from clawtrace.receiver.decode.attribute_rows import Row
 from clawtrace.receiver.decode.json_fields import boolean, double, get, integer, objects, text
-from clawtrace.receiver.decode.payload import BadItemError
 from clawtrace.receiver.decode.values import MAX_DEPTH, double_text, finite, json_text
+from clawtrace.receiver.payload import BadItemError
 
 __all__ = ["JsonAttributes"]
 

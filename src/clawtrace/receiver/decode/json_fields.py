@@ -14,7 +14,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from clawtrace.receiver.decode.payload import BadItemError
+from clawtrace.receiver.payload import BadItemError
 
 __all__ = [
     "an_id",

@@ -20,8 +20,8 @@ from msgspec.json import Decoder
 from clawtrace.receiver.attribution.claims import ClaimReader
 from clawtrace.receiver.decode.attribute_rows import AttributeColumns, AttributeRows, Resource, Row
 from clawtrace.receiver.decode.json_attributes import JsonAttributes
-from clawtrace.receiver.decode.payload import BadItemError, BadPayloadError, Decoded
 from clawtrace.receiver.decode.span_columns import SpanColumns
+from clawtrace.receiver.payload import BadItemError, BadPayloadError, Decoded
 from clawtrace.receiver.redaction.redact import Redactor
 
 __all__ = ["RegularSpans"]

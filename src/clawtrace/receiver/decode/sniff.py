@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from clawtrace.receiver.decode.payload import SIGNALS, Signal
 from clawtrace.receiver.decode.wire import MESSAGE_PARTS, groups_of
+from clawtrace.receiver.payload import SIGNALS, Signal
 
 __all__ = ["JSON_KEYS", "document_signals", "protobuf_signal"]
 

@@ -15,7 +15,7 @@ from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrLi
 from clawtrace.receiver.attribution.claims import Claim, ClaimReader
 from clawtrace.receiver.decode.attribute_rows import AttributeColumns, AttributeRows, Resource, Said
 from clawtrace.receiver.decode.ids import NO_SPAN, NO_TRACE, SPAN_KINDS, STATUS_CODES, span_id_problem
-from clawtrace.receiver.decode.payload import BadItemError, BadPayloadError, Decoded
+from clawtrace.receiver.payload import BadItemError, BadPayloadError, Decoded
 
 __all__ = ["SpanColumns", "repeat"]
 

@@ -19,8 +19,8 @@ from clawtrace.errors import InputError, StoreError
 from clawtrace.model.progress import Progress, unseen
 from clawtrace.model.raw import RawSink
 from clawtrace.receiver.attribution.attribute import Attribution
-from clawtrace.receiver.decode.payload import BadPayloadError
 from clawtrace.receiver.intake import Intake
+from clawtrace.receiver.payload import BadPayloadError
 from clawtrace.receiver.recordings.recording_files import ForeignTraceError, NotOtlpError, Recorded, read_recording
 from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor
 from clawtrace.receiver.request import Request

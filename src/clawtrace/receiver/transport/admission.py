@@ -11,8 +11,8 @@ from clawtrace.model.raw import Receipt
 from clawtrace.receiver.attribution.attribute import NO_RUN, Attribution
 from clawtrace.receiver.attribution.connections import Connection, Connections
 from clawtrace.receiver.attribution.counters import Counters
-from clawtrace.receiver.decode.payload import Signal
 from clawtrace.receiver.limits import ReceiverSettings
+from clawtrace.receiver.payload import Signal
 from clawtrace.receiver.request import Protocol, Request
 from clawtrace.receiver.writer import Writer
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from clawtrace.receiver.decode.payload import Signal
+from clawtrace.receiver.payload import Signal
 from clawtrace.receiver.request import Answer
 
 __all__ = ["Code", "retry_info", "status_body", "success_body"]

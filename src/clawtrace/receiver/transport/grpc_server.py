@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from clawtrace.errors import ReceiverError
 from clawtrace.receiver.attribution.connections import Connection
-from clawtrace.receiver.decode.payload import Signal
+from clawtrace.receiver.payload import Signal
 from clawtrace.receiver.request import Answer, Outcome, Request
 from clawtrace.receiver.transport.admission import NO_TOKEN, PRESSURE, STOPPING, Desk
 from clawtrace.receiver.transport.answers import Code, retry_info, status_body, success_body

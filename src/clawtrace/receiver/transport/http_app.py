@@ -13,7 +13,7 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 from clawtrace.receiver.attribution.connections import Connection
-from clawtrace.receiver.decode.payload import Signal
+from clawtrace.receiver.payload import Signal
 from clawtrace.receiver.request import Answer, Outcome, Protocol, Request
 from clawtrace.receiver.transport.admission import NO_TOKEN, STOPPING, Desk
 from clawtrace.receiver.transport.answers import Code, status_body, success_body

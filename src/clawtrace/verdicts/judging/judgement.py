@@ -9,83 +9,26 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import compress, count, repeat
+from itertools import compress
 from operator import or_
 from typing import Any, NamedTuple
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.world import World
-from clawtrace.dialects import Dialect
 from clawtrace.errors import ClawtraceError
 from clawtrace.model.query import Query
 from clawtrace.model.verdict import Evidence, Standing, Status, UnreadVerdicts, Verdict
 from clawtrace.store.api import Columns, QueryableStore
-from clawtrace.verdicts.asking.ask import Ask, Asked, Holding, Values, ask
+from clawtrace.verdicts.asking.ask import Ask, Asked, Holding, ask
 from clawtrace.verdicts.asking.evidence import EvidenceByRun, ShownSpans
 from clawtrace.verdicts.asking.probes import Probed
 from clawtrace.verdicts.judging.coverage import hint_for
 from clawtrace.verdicts.judging.known_failure import KnownFailure
+from clawtrace.verdicts.judging.run_inputs import RunInputs
 
-__all__ = ["Judgement", "RunFacts", "VerdictKind", "Verdicts"]
-
-
-@dataclass(eq=False, repr=False)
-class RunFacts:
-    """What weighs on every verdict of each run; a run's place is its position in each of the lists."""
-
-    ids: Sequence[str]
-    place: Mapping[str, int]
-    """The place of each run, by run id."""
-    traced: Sequence[bool]
-    """Whether the run has a trace."""
-    answered: Sequence[bool]
-    """Whether the run is over and has no trace, and its runner knows the final answer."""
-    complete: Sequence[bool | None]
-    because: Sequence[tuple[str, ...]]
-    """Why it is not complete, one sentence a reason."""
-    dialects: Sequence[tuple[Dialect, ...]]
-    """The dialects of its spans."""
-    no_trace_hints: Mapping[str, str]
-    """Why a run may have no trace, by run id."""
-    unmarked: str = ""
-    """What redaction is set not to mark, in one sentence: verdicts that rest on its marks say so."""
-    today: date = field(default_factory=date.today)
-    """The local date of the verdicts: a known failure is known until a day."""
-
-    @cached_property
-    def untraced(self) -> list[int]:
-        """The places of the runs without a trace."""
-        return [place for place, traced in enumerate(self.traced) if not traced]
-
-    @cached_property
-    def unfinished(self) -> list[int]:
-        """The places of the runs of which more spans may come, or got lost."""
-        return [place for place, complete in enumerate(self.complete) if complete is not True]
-
-    @cached_property
-    def values(self) -> dict[str, Values]:
-        """Distinct values that were read of the runs with a trace, by SQL (see `ask`)."""
-        return {}
-
-    @cached_property
-    def _rows(self) -> dict[Hashable, array[int]]:
-        return {}
-
-    def rows_of(self, answer: Columns) -> array[int]:
-        """Return the row of each run, by place, in an answer; -1 where it has none.
-
-        A store answers most questions in one of few orders of the runs: for each order it is found out once.
-        """
-        key = answer.key("run_id")
-        found = self._rows.get(key)
-        if found is None:
-            row = dict(zip(answer.column("run_id"), count()))
-            found = self._rows[key] = array("q", map(row.get, self.ids, repeat(-1)))
-        return found
+__all__ = ["Judgement", "VerdictKind", "Verdicts"]
 
 
 class VerdictKind(NamedTuple):
@@ -111,7 +54,9 @@ class _Weight(NamedTuple):
 class Judgement:
     """The verdicts of one assertion on all runs."""
 
-    def __init__(self, assertion: Assertion, runs: RunFacts, probed: Probed | None = None, *, asker: Ask = ask) -> None:
+    def __init__(
+        self, assertion: Assertion, runs: RunInputs, probed: Probed | None = None, *, asker: Ask = ask
+    ) -> None:
         """Start with what is said of a run that got no answer: an error, and without a trace a skip."""
         self._assertion = assertion
         self._ask = asker

@@ -20,7 +20,8 @@ from clawtrace.model.verdict import Status, Verdict
 from clawtrace.store.api import QueryableStore
 from clawtrace.verdicts.asking.ask import Ask, Asked, ask
 from clawtrace.verdicts.judging.coverage import hint_for
-from clawtrace.verdicts.judging.judgement import Judgement, RunFacts, VerdictKind
+from clawtrace.verdicts.judging.judgement import Judgement, VerdictKind
+from clawtrace.verdicts.judging.run_inputs import RunInputs
 
 __all__ = ["ScopedJudgement", "ask_within"]
 
@@ -28,7 +29,7 @@ __all__ = ["ScopedJudgement", "ask_within"]
 class ScopedJudgement(Judgement):
     """The verdicts of one assertion, within its scope, on all runs."""
 
-    def __init__(self, assertion: Assertion, runs: RunFacts, within: ScopedFacts, *, asker: Ask = ask) -> None:
+    def __init__(self, assertion: Assertion, runs: RunInputs, within: ScopedFacts, *, asker: Ask = ask) -> None:
         super().__init__(assertion, runs, asker=asker)
         self.within = within
         self._wide: dict[str, Outcome] = {}

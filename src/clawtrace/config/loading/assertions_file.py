@@ -18,8 +18,8 @@ from clawtrace.config.cases.assertion_list import AssertionList, load_assertions
 from clawtrace.config.cases.notations import NOTATIONS, PRECONDITIONS
 from clawtrace.config.files.document import Document, parse_document, read_document
 from clawtrace.config.files.problems import in_document, in_reading_order, validated
+from clawtrace.config.loading.permissions import hook_policy, hook_problems
 from clawtrace.config.projects.project_file import Project, pricing_of
-from clawtrace.config.suites.permissions import hook_policy, hook_problems
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
 
 __all__ = ["AssertionsFile", "LoadedAssertions", "load_assertions_file"]
@@ -124,7 +124,7 @@ def _piped(content: bytes, name: str) -> Document:
 def _policy(profile: str | None, project: Project, problems: list[ConfigProblem], warnings: list[str]) -> HookPolicy:
     if profile is None:
         return HookPolicy()
-    from clawtrace.config.files.profile_files import evaluation_profile_file, load_evaluation_profile
+    from clawtrace.config.suites.profile_files import evaluation_profile_file, load_evaluation_profile
 
     found = evaluation_profile_file(profile, project.configs)
     return hook_policy(load_evaluation_profile(found, problems, warnings))

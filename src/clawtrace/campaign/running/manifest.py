@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from clawtrace.campaign.planning.expand import Plan
-from clawtrace.campaign.planning.reuse import Decision
 from clawtrace.campaign.results.layout import write_json
-from clawtrace.campaign.results.run_files import cleaned
+from clawtrace.campaign.reusing.reuse import Decision
+from clawtrace.campaign.running.run_files import cleaned
 from clawtrace.config.cases.case_file import LoadedCase
 
 __all__ = ["Execution", "last_execution", "note_finished", "write_manifest"]

@@ -17,12 +17,12 @@ from clawtrace.campaign.planning.fingerprint import (
     forget_workspaces,
     run_parts,
 )
-from clawtrace.campaign.planning.input_files import EditedFiles, remember_files
 from clawtrace.campaign.results.layout import write_json
 from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run, why_no_run
+from clawtrace.campaign.reusing.input_files import EditedFiles, remember_files
 from clawtrace.config.cases.case_file import LoadedCase
 from clawtrace.config.files.places import case_files
-from clawtrace.config.projects.project import ProjectConfig, RedactionSection
+from clawtrace.config.project import ProjectConfig, RedactionSection
 from clawtrace.runners.base import OUTLIVED, Inputs, InputsRequest, Runner, RunnerSettings, runner_types
 from clawtrace.runners.content import file_digest
 

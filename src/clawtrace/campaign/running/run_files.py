@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from clawtrace.campaign.planning.expand import PlannedRun
-from clawtrace.campaign.planning.reuse import RunFingerprint
 from clawtrace.campaign.results.layout import write_json
 from clawtrace.campaign.results.stored import RUN_SCHEMA
+from clawtrace.campaign.reusing.reuse import RunFingerprint
 from clawtrace.facts.runs.totals import exact_cost
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult

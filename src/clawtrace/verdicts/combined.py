@@ -14,7 +14,8 @@ from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
 from clawtrace.model.verdict import Standing, Status, UnreadVerdicts, Verdict, run_status_of
 from clawtrace.verdicts.asking.probes import Probed
-from clawtrace.verdicts.judging.judgement import Judgement, RunFacts
+from clawtrace.verdicts.judging.judgement import Judgement
+from clawtrace.verdicts.judging.run_inputs import RunInputs
 
 __all__ = ["Asking", "Combined", "combine", "own_verdicts", "parts_of"]
 
@@ -74,28 +75,28 @@ def _joined(one: Probed | None, other: Probed) -> Probed:
     return Probed({**one.outcomes, **other.outcomes}, {**one.broken, **other.broken}, one.spent_ms + other.spent_ms)
 
 
-def parts_of(runs: RunFacts, asked: Mapping[str, Sequence[int]], assertions: int) -> list[RunFacts]:
-    """Return for each assertion what weighs on the runs that it is asked of."""
+def parts_of(runs: RunInputs, asked: Mapping[str, Sequence[int]], assertions: int) -> list[RunInputs]:
+    """Return for each assertion the inputs of the runs that it is asked of."""
     of: list[list[int]] = [[] for _ in range(assertions)]
     for place, run_id in enumerate(runs.ids):
         for one in asked[run_id]:
             of[one].append(place)
-    parts: dict[tuple[int, ...], RunFacts] = {}
+    parts: dict[tuple[int, ...], RunInputs] = {}
     for places in map(tuple, of):
         if places not in parts:
             parts[places] = _part(runs, places)
     return [parts[tuple(places)] for places in of]
 
 
-def _part(runs: RunFacts, places: Sequence[int]) -> RunFacts:
-    """Return what weighs on some runs: of each list that holds a value a run, the values of these."""
-    lists = [one.name for one in fields(RunFacts) if str(one.type).startswith("Sequence[")]
+def _part(runs: RunInputs, places: Sequence[int]) -> RunInputs:
+    """Return the inputs of some runs: of each list that holds a value a run, the values of these."""
+    lists = [one.name for one in fields(RunInputs) if str(one.type).startswith("Sequence[")]
     kept: dict[str, Any] = {name: [getattr(runs, name)[place] for place in places] for name in lists}
     return replace(runs, **kept, place={run_id: place for place, run_id in enumerate(kept["ids"])})
 
 
 def own_verdicts(
-    judgements: Sequence[Judgement], parts: Sequence[RunFacts], run_id: str, asked: Sequence[int]
+    judgements: Sequence[Judgement], parts: Sequence[RunInputs], run_id: str, asked: Sequence[int]
 ) -> tuple[UnreadVerdicts, Status | None]:
     """Return a run's verdicts on what it was asked, and what they come to."""
     own = [(judgements[one], parts[one].place[run_id]) for one in asked]

@@ -1,1 +1,0 @@
-"""Everything received is forwarded to the user's own endpoint."""

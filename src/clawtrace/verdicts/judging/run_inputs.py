@@ -1,0 +1,206 @@
+"""Per-run inputs to verdicts: what is known of a run whatever it is asked, and what reports show with its verdicts."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cache, cached_property, partial
+from itertools import count, repeat
+from typing import Any
+
+from clawtrace.dialects import Dialect
+from clawtrace.facts.fact_states import FactState, fact_states
+from clawtrace.model.query import Query
+from clawtrace.model.relations import RELATIONS
+from clawtrace.store.api import Columns, QueryableStore
+from clawtrace.store.at_once import at_once
+from clawtrace.verdicts.asking.ask import Values
+from clawtrace.verdicts.judging.no_trace import no_trace_hints
+
+__all__ = ["RunInputs", "ShownFacts", "read_runs"]
+
+_RUNS = """
+SELECT s.run_id AS run_id, r.case_id AS case_id, r.model_id AS model_id, r.repetition AS repetition,
+       r.closed_by AS closed_by, r.complete AS complete, r.incomplete_because AS incomplete_because,
+       r.run_status AS run_status, r.started_ns AS started_ns, r.ended_ns AS ended_ns, t.run_id IS NOT NULL AS traced,
+       t.run_id IS NULL AND r.closed_by IS NOT NULL AND r.final_output IS NOT NULL AS answered
+FROM selected_runs AS s
+LEFT JOIN runs AS r ON r.run_id = s.run_id
+LEFT JOIN run_totals AS t ON t.run_id = s.run_id
+"""
+
+_TOTALS = f"""
+SELECT {", ".join(f"t.{name} AS {name}" for name in RELATIONS["run_totals"].column_names)}
+FROM run_totals AS t JOIN selected_runs AS s ON s.run_id = t.run_id
+"""
+
+_SPANS = """
+SELECT p.run_id AS run_id, p.dialect AS dialect, count(*) AS n
+FROM spans AS p JOIN selected_runs AS s ON s.run_id = p.run_id
+GROUP BY p.run_id, p.dialect
+"""
+
+# Parents are of the same trace, so each trace has a span without a received ancestor: a hundredth of all spans is read.
+_TRACES = """
+SELECT p.run_id AS run_id, count(DISTINCT p.trace_id) AS n
+FROM spans AS p JOIN selected_runs AS s ON s.run_id = p.run_id
+WHERE p.depth = 0
+GROUP BY p.run_id
+"""
+
+
+@dataclass(eq=False, repr=False)
+class RunInputs:
+    """Per-run inputs to verdicts; a run's place is its position in each of the lists."""
+
+    ids: Sequence[str]
+    place: Mapping[str, int]
+    """The place of each run, by run id."""
+    traced: Sequence[bool]
+    """Whether the run has a trace."""
+    answered: Sequence[bool]
+    """Whether the run is over and has no trace, and its runner knows the final answer."""
+    complete: Sequence[bool | None]
+    because: Sequence[tuple[str, ...]]
+    """Why it is not complete, one sentence a reason."""
+    dialects: Sequence[tuple[Dialect, ...]]
+    """The dialects of its spans."""
+    no_trace_hints: Mapping[str, str]
+    """Why a run may have no trace, by run id."""
+    unmarked: str = ""
+    """What redaction is set not to mark, in one sentence: verdicts that rest on its marks say so."""
+    today: date = field(default_factory=date.today)
+    """The local date of the verdicts: a known failure is known until a day."""
+
+    @cached_property
+    def untraced(self) -> list[int]:
+        """The places of the runs without a trace."""
+        return [place for place, traced in enumerate(self.traced) if not traced]
+
+    @cached_property
+    def unfinished(self) -> list[int]:
+        """The places of the runs of which more spans may come, or got lost."""
+        return [place for place, complete in enumerate(self.complete) if complete is not True]
+
+    @cached_property
+    def values(self) -> dict[str, Values]:
+        """Distinct values that were read of the runs with a trace, by SQL (see `ask`)."""
+        return {}
+
+    @cached_property
+    def _rows(self) -> dict[Hashable, array[int]]:
+        return {}
+
+    def rows_of(self, answer: Columns) -> array[int]:
+        """Return the row of each run, by place, in an answer; -1 where it has none.
+
+        A store answers most questions in one of few orders of the runs: for each order it is found out once.
+        """
+        key = answer.key("run_id")
+        found = self._rows.get(key)
+        if found is None:
+            row = dict(zip(answer.column("run_id"), count()))
+            found = self._rows[key] = array("q", map(row.get, self.ids, repeat(-1)))
+        return found
+
+
+class ShownFacts:
+    """What reports show of each run with its verdicts, by run id.
+
+    Args:
+        runs: rows of the runs, by column.
+        spans: numbers of spans, by run and dialect.
+        traces: numbers of traces, by run.
+        totals: the runs' rows of ``run_totals``.
+        states: of the runs' facts.
+        dialects: by name.
+    """
+
+    def __init__(
+        self,
+        runs: Mapping[str, list[Any]],
+        spans: Columns,
+        traces: Columns,
+        totals: Columns,
+        states: Mapping[str, FactState],
+        dialects: Mapping[str, Dialect],
+    ) -> None:
+        self.runs = runs
+        self.spans: dict[str, int] = {}
+        self.dialects: dict[str, tuple[Dialect, ...]] = {}
+        for run_id, name, spans_of in zip(*_columns(spans).values(), strict=True):
+            self.spans[run_id] = self.spans.get(run_id, 0) + spans_of
+            if name in dialects:
+                self.dialects[run_id] = (*self.dialects.get(run_id, ()), dialects[name])
+        self.traces = dict(zip(*_columns(traces).values(), strict=True))
+        self.states = states
+        self._totals = totals
+        self._totals_rows = {run_id: row for row, run_id in enumerate(totals.column("run_id"))}
+
+    def totals(self, run_ids: Iterable[str]) -> Iterable[Mapping[str, Any]]:
+        """Return the runs' rows of ``run_totals``; their values are read when they are looked up."""
+        rows = map(self._totals_rows.get, run_ids)
+        return ({} if row is None else self._totals.row(row) for row in rows)
+
+
+def read_runs(
+    store: QueryableStore,
+    run_ids: Sequence[str],
+    dialects: Mapping[str, Dialect],
+    *,
+    stand_ins: Collection[str],
+    unmarked: str,
+    today: date,
+) -> tuple[RunInputs, ShownFacts]:
+    """Read the runs; ``selected_runs`` is changed. The arguments are those of `evaluate`."""
+    shown = _read(store, run_ids, dialects)
+    columns = shown.runs
+    ids = columns["run_id"]
+    traced = [bool(one) for one in columns["traced"]]
+    if stand_ins:
+        without = frozenset(stand_ins)
+        traced = [has and run_id not in without for run_id, has in zip(ids, traced, strict=True)]
+    sentences = cache(_sentences)
+    inputs = RunInputs(
+        ids=ids,
+        place={run_id: place for place, run_id in enumerate(ids)},
+        traced=traced,
+        answered=[bool(one) for one in columns["answered"]],
+        complete=[None if one is None else bool(one) for one in columns["complete"]],
+        because=[sentences(text) for text in columns["incomplete_because"]],
+        dialects=[shown.dialects.get(run_id, ()) for run_id in ids],
+        no_trace_hints=no_trace_hints(store, [run_id for run_id, has in zip(ids, traced, strict=True) if not has]),
+        unmarked=unmarked,
+        today=today,
+    )
+    return inputs, shown
+
+
+def _read(store: QueryableStore, run_ids: Sequence[str], dialects: Mapping[str, Dialect]) -> ShownFacts:
+    found: dict[str, Columns] = {}
+    states: dict[str, FactState] = {}
+
+    def read(sql: str, side: QueryableStore) -> None:
+        side.select_runs(run_ids)
+        found[sql] = side.ask_columns(Query(sql))
+
+    def read_states(side: QueryableStore) -> None:
+        side.select_runs(run_ids)
+        states.update(fact_states(side))
+
+    # The first takes as long as the others together.
+    asked = (_SPANS, _RUNS, _TRACES, _TOTALS)
+    at_once(store.sides(), [*(partial(read, sql) for sql in asked), read_states])
+    spans, runs, traces, totals = (found[sql] for sql in asked)
+    return ShownFacts(_columns(runs), spans, traces, totals, states, dialects)
+
+
+def _columns(answer: Columns) -> dict[str, list[Any]]:
+    return {name: answer.column(name) for name in answer.columns}
+
+
+def _sentences(incomplete_because: str | None) -> tuple[str, ...]:
+    return tuple(reason["message"] for reason in json.loads(incomplete_because or "[]"))

@@ -61,6 +61,10 @@ def test_a_parent_is_remote_only_where_the_flags_know_it(lab: Lab, flags: int, r
         ("ot=th:000", []),
         ("ot=rv:abcdef01234567,other=th:8", []),
         ("robot=th:8", []),
+        ("ot=path:8", []),
+        ("ot=rv:abcdef01234567;xth:8", []),
+        ("ot=xp:2", []),
+        ("vendor=p:2", []),
     ],
 )
 def test_a_trace_state_tells_of_sampling_in_the_words_of_opentelemetry(

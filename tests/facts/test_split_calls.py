@@ -153,6 +153,17 @@ class TestExchanges:
 
         assert len(lab.rows(TOOLS)) == 2
 
+    def test_a_call_back_with_the_same_id_is_another_call(self, lab: Lab) -> None:
+        """The server asks its client while it works, and counts its requests from the same number."""
+        lab.put(side("c", 10, 40, f"{1:032x}"), side("s", 15, 35, OTHER), side("u", 20, 30, f"{1:032x}"))
+
+        assert len(lab.rows(TOOLS)) == 2
+
+    def test_a_near_side_around_two_far_sides_is_neithers(self, lab: Lab) -> None:
+        lab.put(side("c", 10, 40, f"{1:032x}"), side("s", 15, 20, OTHER), side("u", 25, 30, f"{3:032x}"))
+
+        assert len(lab.rows(TOOLS)) == 3
+
     @pytest.mark.parametrize("offered", ["math.add", "mcp__math__add", "math_add", "mcp__server__math-add"])
     def test_a_name_as_models_are_offered_it_is_the_servers(self, lab: Lab, offered: str) -> None:
         """Names of functions hold no dots: `math.add` below `math_add` was once a second call."""

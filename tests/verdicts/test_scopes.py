@@ -258,6 +258,46 @@ class TestDoubt:
         assert (found.status, found.missing) == (Status.INCONCLUSIVE, "tool_calls.turn")
 
 
+class TestWhoseAgentWasNotReceived:
+    """The boss handed over, and neither name nor span of the other agent arrived: what started later without a parent may be that agent."""
+
+    def handed_over(self, lab: Lab, night_at: int) -> Verdict:
+        handoff = {"gen_ai.operation.name": "handoff", "gen_ai.handoff.from_agent": "boss"}
+        lab.put(
+            agent("b", agent="boss", at=1, to=30), S("h", "b", 20, 21, "handoff", handoff),
+            elsewhere(agent("n", agent="night", at=night_at, to=90)), elsewhere(tool("x", "n", at=80, tool="rm")),
+        )  # fmt: skip
+        return verdict(lab, {"type": "tool_not_invoked", "tool": "rm"}, agent="boss")
+
+    @pytest.mark.parametrize("night_at", [20, 40])
+    def test_what_started_since_may_be_it(self, lab: Lab, night_at: int) -> None:
+        assert self.handed_over(lab, night_at).status is Status.INCONCLUSIVE
+
+    def test_what_started_before_is_not(self, lab: Lab) -> None:
+        assert self.handed_over(lab, 10).status is Status.PASS
+
+    def test_nor_is_it_where_another_agent_handed_over(self, lab: Lab) -> None:
+        handoff = {"gen_ai.operation.name": "handoff", "gen_ai.handoff.from_agent": "clerk"}
+        lab.put(
+            agent("b", agent="boss", at=1, to=15), agent("k", agent="clerk", at=16, to=30), S("h", "k", 20, 21, "handoff", handoff),
+            elsewhere(agent("n", agent="night", at=40, to=90)), elsewhere(tool("x", "n", at=80, tool="rm")),
+        )  # fmt: skip
+
+        assert verdict(lab, {"type": "tool_not_invoked", "tool": "rm"}, agent="boss").status is Status.PASS
+
+    def test_what_another_agent_started_is_not(self, lab: Lab) -> None:
+        lab.put(
+            elsewhere(agent("m", agent="manager", at=5, to=100)),
+            elsewhere(agent("n", "m", agent="night", at=40, to=90)),
+            elsewhere(tool("y", "n", at=81, tool="rm")),
+            arrival=50,
+        )
+        handoff = {"gen_ai.operation.name": "handoff", "gen_ai.handoff.from_agent": "boss"}
+        lab.put(agent("b", agent="boss", at=1, to=30), S("h", "b", 20, 21, "handoff", handoff), arrival=90)
+
+        assert verdict(lab, {"type": "tool_not_invoked", "tool": "rm"}, agent="boss").status is Status.PASS
+
+
 class TestUnfinishedRun:
     """On a run that is not whole only what stays in the scope for sure is final."""
 

@@ -30,8 +30,9 @@ __all__ = ["ClosingSigns", "Completeness"]
 _SHOWN = 5
 """Spans named in a reason; the count is always whole."""
 
-_SAMPLED = re.compile(r"(?:^|,)[ \t]*ot=(?:[^,]*;)?(?:th:0*[1-9a-fA-F]|p:[1-9])")
-"""A W3C tracestate that says that others were not sampled."""
+_SAMPLED = re.compile(r"(?:^|,)[ \t]*ot=(?:[^,]*;)?(?:th:0*[1-9a-f]|p:[1-9])")
+"""A W3C tracestate that says that others were not sampled: a threshold above 0 (lower-case hex), or a p-value (OpenTelemetry,
+"TraceState: Probability Sampling")."""
 
 _COUNTERS = """
 SELECT r.run_id, sum(c.rejected), sum(c.refused), string_agg(DISTINCT nullif(c.reason, ''), '; ')

@@ -259,19 +259,14 @@ class _Wanted:
         below: Mapping[int | None, list[int]] = _by_parent(activations)
         inside = _under(self.meant, below)
         nameless = {number for number, name in self._names.items() if name is None}
-        lost = sorted(
-            (self._run.spans[one.index].start_ns, one.index)
-            for one in activations
-            if one.number in inside and not one.seen
-        )[:2]
-        # Whom a handoff or a spawned session started is not known: it may be any activation that nobody started.
-        adrift = {
-            one.number
-            for one in activations
-            if one.parent is None
-            and any(one.index != other and self._run.spans[one.index].start_ns >= at_ns for at_ns, other in lost)
-        }
-        perhaps = _under(nameless | adrift, below)
+        starts = {one.number: self._run.spans[one.index].start_ns for one in activations}
+        unseen_ns = min(
+            (starts[one.number] for one in activations if one.number in inside and not one.seen), default=None
+        )
+        # A handoff or a spawned session whose agent was not received may have started any activation without a parent.
+        parentless = {one.number for one in activations if one.parent is None}
+        later = set() if unseen_ns is None else {number for number in parentless if starts[number] >= unseen_ns}
+        perhaps = _under(nameless | later, below)
         self._states = {
             one.number: IN if one.number in inside else PERHAPS if one.number in perhaps else OUT for one in activations
         }

@@ -272,11 +272,14 @@ def test_spans_of_a_forked_child_are_known_to_be_missing():
         trace.check(tool_not_invoked("rm"))
 
 
-def test_a_forked_child_leaves_the_captures_of_its_parent_alone(monkeypatch):
+def test_a_forked_child_leaves_the_captures_of_its_parent_alone(monkeypatch, request):
     """A capture that is garbage when a process forks is collected in the child, too; there it closes nothing."""
     closed = []
     close = Session.close
     monkeypatch.setattr(Session, "close", lambda self: (closed.append(os.getpid()), close(self)))
+    gc.collect()
+    gc.freeze()  # what other tests leave behind is not the child's to collect
+    request.addfinalizer(gc.unfreeze)
     with clawtrace.capture() as trace:
         run_agent("search")
     trace.check(tool_was_called("search"))

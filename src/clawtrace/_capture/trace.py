@@ -380,7 +380,14 @@ class Trace:
         return session
 
 
+_of_the_parent: list[Session] = []
+"""Sessions that a forked child has in its memory. Its copy of a database is never let go of: that waits for threads which it
+does not have."""
+
+
 def _close_in(pid: int, session: Session) -> None:
     """Close a session in the process that opened it: a forked child has its memory, and no right to its threads and files."""
     if os.getpid() == pid:
         session.close()
+    else:
+        _of_the_parent.append(session)

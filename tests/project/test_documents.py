@@ -148,6 +148,18 @@ def run_the_blocks(text: str, tmp_path: Path, **more: str) -> None:
             folder = Path((tmp_path / "folder").read_text().strip())
 
 
+def test_the_figures_name_programs_that_exist():
+    """Each benchmark that docs/performance.md tells to run is there, and each one that can be run has its row."""
+    named = set(re.findall(r"`python (benchmarks/\w+\.py)", (ROOT / "docs" / "performance.md").read_text()))
+    runnable = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "benchmarks").glob("*.py")
+        if '__name__ == "__main__"' in path.read_text()
+    }
+
+    assert named == runnable
+
+
 def yaml_blocks(page: Path) -> list[str]:
     """The YAML examples of a page, without the indentation that a list gives them."""
     found = re.findall(r"^( *)```yaml\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE)

@@ -40,15 +40,23 @@ def test_links_lead_somewhere(page: Path):
     assert broken == []
 
 
-def test_the_readme_names_every_page():
-    """The table of the README has a row for each page of docs/, and one for each folder of pages."""
-    text = (ROOT / "README.md").read_text()
-    table = LINK.findall(text[text.index("## Documentation") :])
-    named = {(ROOT / target).resolve() for target, _ in table}
-    pages = {page for page in (ROOT / "docs").glob("*.md") if page.name != "README.md"}
+def test_the_readme_fits_three_screens():
+    """The README has at most 120 lines, and leads to the index of the pages, the decisions and the way to contribute."""
+    readme = ROOT / "README.md"
+    linked = {(ROOT / target).resolve() for target, _ in LINK.findall(readme.read_text())}
 
-    assert pages - named == set()
-    assert {ROOT / "docs" / "reference", ROOT / "docs" / "adr" / "README.md"} <= named
+    assert len(readme.read_text().splitlines()) <= 120
+    assert {ROOT / "docs" / "README.md", ROOT / "docs" / "adr" / "README.md", ROOT / "CONTRIBUTING.md"} <= linked
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_a_page_begins_with_its_purpose(page: Path):
+    """Below the title stands a paragraph of prose: what the page is for, before any heading, list, table or code."""
+    title, blank, first, *_ = page.read_text().splitlines()
+
+    assert title.startswith("# ")
+    assert blank == ""
+    assert re.match(r"[A-Z`]", first)
 
 
 def test_every_page_is_linked():
@@ -138,6 +146,18 @@ def run_the_blocks(text: str, tmp_path: Path, **more: str) -> None:
         assert done.returncode == 0, f"{block}\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}"
         if where is folder:
             folder = Path((tmp_path / "folder").read_text().strip())
+
+
+def test_the_figures_name_programs_that_exist():
+    """Each benchmark that docs/performance.md tells to run is there, and each one that can be run has its row."""
+    named = set(re.findall(r"`python (benchmarks/\w+\.py)", (ROOT / "docs" / "performance.md").read_text()))
+    runnable = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "benchmarks").glob("*.py")
+        if '__name__ == "__main__"' in path.read_text()
+    }
+
+    assert named == runnable
 
 
 def yaml_blocks(page: Path) -> list[str]:

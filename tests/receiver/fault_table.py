@@ -131,23 +131,23 @@ TYPE = (NOT_APPLICABLE, "415", "415")
 
 FAULTS = [
     Fault("garbage", *BAD, "nothing", "body", lambda: (b"\xff\xff\xff\xff", b"\xff{nonsense")),
-    Fault("a body that ends too early", *BAD, "nothing", "body", _cut),
+    Fault("a truncated body", *BAD, "nothing", "body", _cut),
     Fault("a body of another signal", *BAD, "nothing", "holds logs, not traces; send it to `/v1/logs`", lambda: _both(logs(record("e", body="text")))),  # type: ignore[arg-type]
     Fault("a body of 100 MB", *LARGE, "nothing", "", _large),
     Fault("a gzip bomb: 100 MB from 100 kB", *LARGE, "nothing", "", _large, headers={"content_encoding": "gzip"}),
-    Fault("a gzip stream that ends too early", NOT_APPLICABLE, "400", "400", "nothing", "gzip", lambda: tuple(gzip.compress(body)[:-9] for body in _both(traces(span("s")))), headers={"content_encoding": "gzip"}),  # type: ignore[arg-type,return-value]
+    Fault("a truncated gzip stream", NOT_APPLICABLE, "400", "400", "nothing", "gzip", lambda: tuple(gzip.compress(body)[:-9] for body in _both(traces(span("s")))), headers={"content_encoding": "gzip"}),  # type: ignore[arg-type,return-value]
     Fault("a wrong content type", *TYPE, "nothing", "`content-type` is 'text/plain'", lambda: _both(traces(span("s"))), headers={"content_type": "text/plain"}),
     Fault("an unknown content encoding", *TYPE, "nothing", "`content-encoding` is 'br'", lambda: _both(traces(span("s"))), headers={"content_encoding": "br"}),
     Fault("invalid UTF-8 in a text", *FINE, "the span, U+FFFD for each invalid byte", "", lambda: _spoiled(b"spoiled", b"sp\xffiled", traces(span("spoiled"))), _names("sp\ufffdiled")),
-    Fault("half a character in JSON (`\\ud800`)", NOT_APPLICABLE, NOT_APPLICABLE, "200", "the span, U+FFFD for the half", "", lambda: _spoiled(b"spoiled", b"sp\\ud800iled", traces(span("spoiled"))), _names("sp\ufffdiled")),
-    Fault("a value nested 5 000 deep", *ONE_REJECTED, "400", "every other span of a protobuf request; nothing of a JSON one", "nested", _deep_value, lambda rows: _names("good")(rows) or rows == []),
+    Fault("a lone surrogate in JSON (`\\ud800`)", NOT_APPLICABLE, NOT_APPLICABLE, "200", "the span, U+FFFD for the surrogate", "", lambda: _spoiled(b"spoiled", b"sp\\ud800iled", traces(span("spoiled"))), _names("sp\ufffdiled")),
+    Fault("a value nested 5 000 deep", *ONE_REJECTED, "400", "protobuf: every other span; JSON: nothing", "nested", _deep_value, lambda rows: _names("good")(rows) or rows == []),
     Fault("a tree 5 000 deep", *FINE, "every span", "", _deep_tree, lambda rows: len(rows) == 5_000),
     Fault("a number that is NaN or infinite", *FINE, "the span, with `NaN` and `Infinity`", "", lambda: _both(traces(span("s", attributes={"a": float("nan"), "b": float("inf")}))), lambda rows: [row["attributes"] for row in rows] == [{"a": "NaN", "b": "Infinity"}]),
-    Fault("an attribute of 1 MB", *FINE, "the span, with all of it", "", lambda: _both(traces(span("s", attributes={"a": "x" * MEGABYTE}))), lambda rows: [len(row["attributes"]["a"]) for row in rows] == [MEGABYTE]),
+    Fault("an attribute of 1 MB", *FINE, "the whole span", "", lambda: _both(traces(span("s", attributes={"a": "x" * MEGABYTE}))), lambda rows: [len(row["attributes"]["a"]) for row in rows] == [MEGABYTE]),
     Fault("times of 0 and of 2^64-1", *FINE, "the spans, times as sent", "", lambda: _both(traces(span("s", start_time_unix_nano=0, end_time_unix_nano=2**64 - 1), span("t", start_time_unix_nano=2**64 - 1, end_time_unix_nano=0))), _times),
-    Fault("a span that is its own parent, and a circle of two", *FINE, "the spans; the circle is cut in the tree and told", "", _cycle, _parents),
+    Fault("a span that is its own parent, and a cycle of two", *FINE, "the spans; the cycle is cut in the tree and reported", "", _cycle, _parents),
     Fault("the same ids twice in one request", *FINE, "one span, the other counted as a duplicate", "", lambda: _both(traces(span("first", span_id="1"), span("second", span_id="1"))), _names("first")),
-    Fault("ids of zeros, and short ones", "`OK`, 4 rejected", "200, 4 rejected", "200, 4 rejected", "every other span", "the trace id is zero", _bad_ids, _names("good")),
+    Fault("all-zero ids, and short ids", "`OK`, 4 rejected", "200, 4 rejected", "200, 4 rejected", "every other span", "the trace id is zero", _bad_ids, _names("good")),
 ]  # fmt: skip
 
 TITLES = "| sent | gRPC | HTTP, protobuf | HTTP, JSON | stored |\n|---|---|---|---|---|"

@@ -291,7 +291,7 @@ class TestTheWorld:
             DuckStore("/proc/spans.duckdb")
 
     def test_a_slow_disk(self, store):
-        """A slow disk: answers wait for it; beyond the byte bound requests are turned away, to be tried again."""
+        """A slow disk: answers wait for it; beyond the byte bound requests are refused, to be retried."""
         gate = threading.Event()
 
         class Slow:
@@ -326,7 +326,7 @@ class TestTheWorld:
 
     @pytest.mark.parametrize("field", ["grpc_port", "http_port"])
     def test_a_port_that_is_taken(self, running, store, field):
-        """A port that is taken: nothing starts, the message names the port and the setting."""
+        """A port that is in use: nothing starts, the message names the port and the setting."""
         port = urlsplit(getattr(running.endpoints, field.removesuffix("_port"))).port
         with pytest.raises(ReceiverError, match=rf":{port}.*choose another `{field}`"):
             Receiver(store, ReceiverSettings(**{field: port}), environ={}).start()
@@ -343,7 +343,7 @@ def world_table() -> str:
 
 
 def test_the_page_has_these_rows():
-    """docs/faults.md tells what is tested, no more and no less."""
+    """The tables of docs/faults.md are exactly what is tested."""
     tables = re.findall(r"^\|.*?(?=\n\n|\Z)", PAGE.read_text().rstrip(), re.MULTILINE | re.DOTALL)
 
     assert tables == [request_table(), world_table()]

@@ -42,6 +42,19 @@ def relations() -> str:
     return "\n".join(parts)
 
 
+def call_rules() -> str:
+    """Return the page of the rules by which spans are one call."""
+    from clawtrace.facts.calls.rules import CALL_RULES
+
+    rows = [(f"`{rule.id}`", rule.meaning, rule.source) for rule in CALL_RULES.values()]
+    return (
+        f"# Rules of one call\n\n{NOTE}\nAn instrumentation may write several spans for one model or tool call, and two "
+        "instrumentations may record the same call. These rules decide which spans are one call; `clawtrace inspect --explain` "
+        "and the column `spans.counted_by` name the rule. They are applied in this order. How calls are counted: "
+        f"[../relations.md](../relations.md).\n\n{table(('rule', 'meaning', 'source'), rows)}"
+    )
+
+
 def commands() -> str:
     """Return the page of the commands: their help, as the terminal shows it."""
     from clawtrace.cli.main import cli
@@ -204,6 +217,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield from dialects()
     yield f"{REFERENCE}/dialect-words.md", dialect_words()
     yield f"{REFERENCE}/relations.md", relations()
+    yield f"{REFERENCE}/call-rules.md", call_rules()
     yield PARSED_DIALECTS, parsed_dialects()
     yield from schemas()
 

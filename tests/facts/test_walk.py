@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clawtrace.facts.calls.ledger import Ledger
 from clawtrace.facts.calls.walk import Walked
 from clawtrace.facts.calls.walk import walk as walk_run
 from clawtrace.facts.spans.span import Span
@@ -26,7 +27,14 @@ def span(parent: int | None, kind: str = "other", **fields: Any) -> Span:
 
 
 def walk(spans: list[Span]) -> Walked:
-    return walk_run(spans, [one.parent_sid for one in spans])
+    return walk_run(spans, [one.parent_sid for one in spans], Ledger(spans))
+
+
+def calls(spans: list[Span]) -> list[int | None]:
+    """The call of each span, as the tree alone shows it."""
+    ledger = Ledger(spans)
+    walk_run(spans, [one.parent_sid for one in spans], ledger)
+    return ledger.group
 
 
 def ancestors(parents: list[int | None], node: int) -> list[int]:
@@ -84,7 +92,7 @@ class TestTree:
 
 class TestModelCalls:
     def groups(self, *rows: Span) -> list[int | None]:
-        return walk(list(rows)).group
+        return calls(list(rows))
 
     def test_a_wrapper_without_id_is_the_call_inside(self) -> None:
         one, two = self.groups(span(None, "llm", scope="outer"), span(0, "llm", scope="inner", response_id="r1"))
@@ -129,23 +137,23 @@ class TestModelCalls:
 
 class TestToolCalls:
     def test_mcp_layers_are_one_call(self) -> None:
-        groups = walk(
+        groups = calls(
             [
                 span(None, "tool", tool_name="w", tool_call_id="c"),
                 span(0, "tool", scope="mcp", tool_name="w"),
                 span(1, "tool", tool_name="w"),
             ]
-        ).group
+        )
 
         assert len(set(groups)) == 1
 
     def test_the_same_tool_below_an_agent_is_a_call_of_its_own(self) -> None:
-        groups = walk([span(None, "tool", tool_name="t"), span(0, "agent"), span(1, "tool", tool_name="t")]).group
+        groups = calls([span(None, "tool", tool_name="t"), span(0, "agent"), span(1, "tool", tool_name="t")])
 
         assert groups[0] != groups[2]
 
     def test_siblings_of_one_name_are_two_calls(self) -> None:
-        groups = walk([span(None), span(0, "tool", tool_name="t"), span(0, "tool", tool_name="t", start=2)]).group
+        groups = calls([span(None), span(0, "tool", tool_name="t"), span(0, "tool", tool_name="t", start=2)])
 
         assert groups[1] != groups[2]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from clawtrace.report.console import Paper
 
-__all__ = ["print_explained"]
+__all__ = ["print_calls", "print_explained"]
 
 _LONG = 40
 """Characters of a value that are shown."""
@@ -31,6 +32,32 @@ def print_explained(spans: Sequence[Mapping[str, Any]], paper: Paper) -> None:
             paper.line((f"    {entry['column']:<{wide}}", "cyan"), (f" {value}", ""))
             lead = " " * (wide + 5)
             paper.paragraph(f"from {entry['rule']} [{entry['dialect']}]", first=lead, indent=lead, style="dim")
+
+
+def print_calls(spans: Sequence[Mapping[str, Any]], paper: Paper) -> None:
+    """Print which spans are one call, and by which rules; nothing where each call has one span."""
+    from clawtrace.facts.calls.rules import CALL_RULES
+
+    calls: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for span in spans:
+        if span["counted_in"] is not None:
+            calls[span["counted_in"]].append(span)
+    named: list[str] = []
+    for members in calls.values():
+        rules = list(dict.fromkeys(span["counted_by"] for span in members if span["counted_by"] is not None))
+        if not rules:
+            continue
+        which = ", ".join(f"`{span['name']}` {span['span_id']}" for span in members)
+        are = f"these {len(members)} spans are one call" if len(members) > 1 else "this span is a call of its own"
+        paper.paragraph(f"{are}: {_rules(rules)} ({which})", first="  ", indent="    ")
+        named += rules
+    for rule in dict.fromkeys(named):
+        paper.paragraph(f"{rule}: {CALL_RULES[rule].meaning}", first="  rule ", indent="    ", style="dim")
+
+
+def _rules(ids: Iterable[str]) -> str:
+    listed = ", ".join(f"`{one}`" for one in ids)
+    return f"rule{'s' if ',' in listed else ''} {listed}"
 
 
 def _shown(value: Any) -> str:

@@ -54,7 +54,7 @@ QUALIFY row_number() OVER (
 ) = 1
 """
 
-_VERSION = "14"
+_VERSION = "15"
 """Raised when the same raw rows give other facts for a reason outside of the dialect files."""
 
 
@@ -167,7 +167,8 @@ class Normaliser:
             run: Sequence[Span] = list(of_run)
             if parents:
                 run = [span._replace(parent_sid=parents.get(span.sid, span.parent_sid)) for span in run]
-            run = with_cached_input(with_layers(run, self._layers))
+            layered, layers = with_layers(run, self._layers)
+            run = with_cached_input(layered)
             messages: dict[tuple[int, str], Sequence[Part]] = {}
             while payload is not None and payload.sid <= run[-1].sid:
                 key = (payload.form, payload.direction, _digest(payload.text))
@@ -175,7 +176,7 @@ class Normaliser:
                     read[key] = shared.of(parse_messages(payload.form, payload.text, payload.direction))
                 messages[payload.sid, payload.direction] = read[key]
                 payload = next(payloads, None)
-            yield RunSpans.of(run, messages)
+            yield RunSpans.of(run, messages, layers)
 
     def _price(self, calls: Sequence[LlmCall]) -> None:
         """Set the model name, the cost and its source of each call; equal calls of one day are priced once."""

@@ -14,58 +14,29 @@ from collections.abc import Sequence
 from itertools import product
 
 from clawtrace.dialects.call_ids import canonical
+from clawtrace.facts.calls.ledger import Ledger
+from clawtrace.facts.calls.rules import DUPLICATE_INSTRUMENTATION
 from clawtrace.facts.calls.walk import Walked
 from clawtrace.facts.spans.span import REMOTE_PARENT, Span
 
-__all__ = ["join_twins"]
+__all__ = ["join_duplicates"]
 
 
-def join_twins(spans: Sequence[Span], walked: Walked) -> tuple[list[int | None], list[str | None], list[int | None]]:
-    """Return for each span its agent, role and group after joining the tool and agent spans of duplicate instrumentations."""
+def join_duplicates(spans: Sequence[Span], walked: Walked, ledger: Ledger) -> tuple[list[int | None], list[str | None]]:
+    """Join the tool spans of duplicate instrumentations; return for each span its agent and role after joining the agents."""
     agents = _inside_of_their_own(spans, walked)
     roles = [span.role for span in spans]
     for index in agents:
         roles[index] = "wrapper"
-    twice = _twice_told(spans, walked.group)
-    if not agents and not twice:
-        return walked.agent, roles, walked.group
-    calls = _Calls(spans, walked.group)
-    for twin, kept in _pairs(spans, walked.group) if twice else ():
-        if spans[twin].kind == "agent":
-            if twin not in agents and kept not in agents:
-                agents[twin] = kept
-                roles[twin] = "wrapper"
+    duplicated = _recorded_twice(spans, ledger.group)
+    for duplicate, kept in _pairs(spans, ledger.group) if duplicated else ():
+        if spans[duplicate].kind == "agent":
+            if duplicate not in agents and kept not in agents:
+                agents[duplicate] = kept
+                roles[duplicate] = "wrapper"
         else:
-            calls.join(walked.group[twin], walked.group[kept])
-    joined = [
-        calls.of(number) if span.kind == "tool" else number for span, number in zip(spans, walked.group, strict=True)
-    ]
-    return _activations(spans, walked.agent, agents) if agents else walked.agent, roles, joined
-
-
-class _Calls:
-    """The groups of tool spans while they are joined: two calls that one scope tells of are never one."""
-
-    def __init__(self, spans: Sequence[Span], group: Sequence[int | None]) -> None:
-        self._joined: dict[int, int] = {}
-        self._scopes: dict[int, set[str]] = defaultdict(set)
-        for span, number in zip(spans, group, strict=True):
-            if span.kind == "tool" and number is not None:
-                self._scopes[number].add(span.scope)
-
-    def of(self, number: int | None) -> int | None:
-        """Return the group that a group has become."""
-        while number is not None and number in self._joined:
-            number = self._joined[number]
-        return number
-
-    def join(self, twin: int | None, kept: int | None) -> None:
-        """Make `twin` a part of `kept`, unless a scope tells of both."""
-        old, new = self.of(twin), self.of(kept)
-        if old is None or new is None or self._scopes[old] & self._scopes[new]:
-            return
-        self._joined[old] = new
-        self._scopes[new] |= self._scopes[old]
+            ledger.merge(ledger.group[duplicate], ledger.group[kept], DUPLICATE_INSTRUMENTATION)
+    return _activations(spans, walked.agent, agents) if agents else walked.agent, roles
 
 
 def _inside_of_their_own(spans: Sequence[Span], walked: Walked) -> dict[int, int]:
@@ -109,7 +80,7 @@ def _requests_above(spans: Sequence[Span], walked: Walked) -> list[int]:
     return depths
 
 
-def _twice_told(spans: Sequence[Span], group: Sequence[int | None]) -> bool:
+def _recorded_twice(spans: Sequence[Span], group: Sequence[int | None]) -> bool:
     """Return whether two scopes tell of one model call."""
     if len({span.scope for span in spans if span.kind == "llm"}) < 2:
         return False

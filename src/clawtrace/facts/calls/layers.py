@@ -14,13 +14,16 @@ from fnmatch import fnmatchcase
 from itertools import islice
 
 from clawtrace.dialects.rules import LayerRule
+from clawtrace.facts.calls.rules import LAYER_OF_TOOL, SAME_EXCHANGE, CallRule
 from clawtrace.facts.spans.span import SimilarNames, Span
 
 __all__ = ["with_layers"]
 
 
-def with_layers(spans: Sequence[Span], layers: Callable[[str], Sequence[LayerRule]]) -> Sequence[Span]:
-    """Return the spans of one run, those that are layers of a tool call as tool spans below it.
+def with_layers(
+    spans: Sequence[Span], layers: Callable[[str], Sequence[LayerRule]]
+) -> tuple[Sequence[Span], dict[int, CallRule]]:
+    """Return the spans of one run, those that are layers of a tool call as tool spans below it, and these by `Span.sid`.
 
     Args:
         spans: in order of `Span.sid`.
@@ -28,14 +31,17 @@ def with_layers(spans: Sequence[Span], layers: Callable[[str], Sequence[LayerRul
     """
     rules = {dialect: found for dialect in {span.dialect for span in spans} if (found := layers(dialect))}
     if not rules:
-        return spans
+        return spans, {}
+    by: dict[int, CallRule] = {}
     changed: dict[int, Span] = {}
     for inner, outer in _exchanges(spans).items():
         changed[inner] = spans[inner]._replace(parent_sid=spans[outer].sid)
+        by[spans[inner].sid] = SAME_EXCHANGE
     for inner, outer in _held(spans, rules, changed.keys()).items():
         tool = spans[outer]
         changed[inner] = spans[inner]._replace(kind="tool", tool_name=tool.tool_name, parent_sid=tool.sid)
-    return [changed.get(index, span) for index, span in enumerate(spans)]
+        by[spans[inner].sid] = LAYER_OF_TOOL
+    return [changed.get(index, span) for index, span in enumerate(spans)], by
 
 
 def _held(spans: Sequence[Span], rules: dict[str, Sequence[LayerRule]], gone: Set[int]) -> dict[int, int]:

@@ -20,9 +20,19 @@ from operator import attrgetter
 
 from clawtrace.dialects.call_ids import id_kind
 from clawtrace.dialects.part import Part
+from clawtrace.facts.calls.ledger import Ledger
+from clawtrace.facts.calls.rules import (
+    FAILED_TOGETHER,
+    SAME_ANSWER,
+    SAME_ANSWER_AND_USAGE,
+    SAME_REQUESTED_TOOL_CALLS,
+    SAME_TIME,
+    SAME_USAGE,
+    CallRule,
+)
 from clawtrace.facts.spans.span import Span
 
-__all__ = ["joined_by_content"]
+__all__ = ["join_by_content"]
 
 _CANDIDATES = 32
 """Calls before and after another one, by their start, that are compared with it: more at once are not told apart."""
@@ -66,70 +76,53 @@ class _Call:
         self.answer = self.answer or "".join((part.text or "").strip() for part in said if part.type == "text")
 
 
-def joined_by_content(
-    spans: Sequence[Span], group: Sequence[int | None], messages: _Messages
-) -> tuple[list[int | None], bool]:
-    """Return for each span its group after joining the model calls that two scopes record, and whether any join is doubtful."""
-    calls = _Calls(spans, group, messages)
+def join_by_content(spans: Sequence[Span], ledger: Ledger, messages: _Messages) -> bool:
+    """Join the model calls that two scopes record; return whether any join is doubtful."""
+    calls = _Calls(spans, ledger, messages)
     pairs = list(combinations(sorted(calls.of_scope), 2))
     # What is sure goes first: it tells which scopes record the same program.
-    for rule in (_sure, _alike, _in_part):
+    for match in (_sure, _alike, _in_part):
         for one, other in pairs:
-            calls.join(one, other, rule)
-    joined = [number if span.kind != "llm" else calls.of(number) for span, number in zip(spans, group, strict=True)]
-    return joined, calls.doubtful
+            calls.join(one, other, match)
+    return calls.doubtful
 
 
 class _Calls:
     """The model calls of a run, by scope, while they are joined."""
 
-    def __init__(self, spans: Sequence[Span], group: Sequence[int | None], messages: _Messages) -> None:
+    def __init__(self, spans: Sequence[Span], ledger: Ledger, messages: _Messages) -> None:
         self.of_scope: dict[str, dict[int, _Call]] = defaultdict(dict)
-        """Its calls, in order of start, by their groups."""
+        """Its calls, in order of start, by their numbers."""
         self.doubtful = False
-        self._joined: dict[int, int] = {}
-        self._scopes: dict[int, set[str]] = defaultdict(set)
+        self._ledger = ledger
         several = len({span.scope for span in spans if span.kind == "llm"}) > 1
-        for span, number in zip(spans, group, strict=True) if several else ():
+        for span, number in zip(spans, ledger.group, strict=True) if several else ():
             if span.kind == "llm" and number is not None:
                 call = self.of_scope[span.scope].setdefault(number, _Call(number, span.start_ns))
                 call.add(span, messages.get((span.sid, "output"), ()))
-                self._scopes[number].add(span.scope)
 
-    def of(self, number: int | None) -> int | None:
-        """Return the group that a group has become."""
-        while number is not None and number in self._joined:
-            number = self._joined[number]
-        return number
-
-    def join(self, one: str, other: str, rule: _Rule) -> None:
-        """Join the calls that two scopes record, by a rule."""
+    def join(self, one: str, other: str, match: _Match) -> None:
+        """Join the calls that two scopes record, where they match."""
         mine, theirs = self._left(one, other), self._left(other, one)
         if mine and theirs:
             shared = len(mine) < len(self.of_scope[one]) or len(theirs) < len(self.of_scope[other])
-            certain, doubtful = rule(_asked_about(mine, theirs), _asked_about(theirs, mine), shared)
-            for first, second in (*certain, *doubtful):
-                self._make_one(first.group, second.group)
+            certain, doubtful = match(_asked_about(mine, theirs), _asked_about(theirs, mine), shared)
+            for first, second, rule in (*certain, *doubtful):
+                self._ledger.merge(first.group, second.group, rule)
             self.doubtful = self.doubtful or bool(doubtful)
 
     def _left(self, scope: str, other: str) -> list[_Call]:
         """Return the calls of a scope that the other one is not known to record."""
-        found = (
-            call
-            for number, call in self.of_scope[scope].items()
-            if other not in self._scopes[self.of(number) or number]
-        )
+        found = []
+        for number, call in self.of_scope[scope].items():
+            now = self._ledger.of(number)
+            if now is not None and other not in self._ledger.scopes(now):
+                found.append(call)
         return sorted(found, key=attrgetter("start_ns"))
 
-    def _make_one(self, number: int, twin: int) -> None:
-        old, new = self.of(number), self.of(twin)
-        if old is not None and new is not None and not self._scopes[old] & self._scopes[new]:
-            self._joined[old] = new
-            self._scopes[new] |= self._scopes[old]
 
-
-_Pairs = list[tuple[_Call, _Call]]
-_Rule = Callable[[Sequence[_Call], Sequence[_Call], bool], tuple[_Pairs, _Pairs]]
+_Pairs = list[tuple[_Call, _Call, CallRule]]
+_Match = Callable[[Sequence[_Call], Sequence[_Call], bool], tuple[_Pairs, _Pairs]]
 """From what two scopes recorded, and whether they share other calls, to the pairs that are one call, and those that may be."""
 
 
@@ -142,16 +135,16 @@ def _asked_about(calls: Sequence[_Call], others: Sequence[_Call]) -> list[_Call]
 
 def _sure(mine: Sequence[_Call], theirs: Sequence[_Call], shared: bool) -> tuple[_Pairs, _Pairs]:  # noqa: ARG001
     """Pair the calls that asked for the same tool calls, by id, and those with the same answer and the same tokens."""
-    sure = _pairs(mine, theirs, attrgetter("asked"), _may_be_one)
-    sure += _pairs(*_rest(mine, theirs, sure), _said_and_used, _may_be_one)
+    sure = _pairs(mine, theirs, attrgetter("asked"), _may_be_one, SAME_REQUESTED_TOOL_CALLS)
+    sure += _pairs(*_rest(mine, theirs, sure), _said_and_used, _may_be_one, SAME_ANSWER_AND_USAGE)
     return sure, []
 
 
 def _alike(mine: Sequence[_Call], theirs: Sequence[_Call], shared: bool) -> tuple[_Pairs, _Pairs]:
     """Pair the calls with the same tokens or the same answer, and failures: sure where the scopes record the same program."""
-    found = _pairs(mine, theirs, _used, _may_be_one)
-    found += _pairs(*_rest(mine, theirs, found), attrgetter("answer"), _no_other_tokens)
-    failures = _pairs(mine, theirs, attrgetter("failed"), _no_other_tokens)
+    found = _pairs(mine, theirs, _used, _may_be_one, SAME_USAGE)
+    found += _pairs(*_rest(mine, theirs, found), attrgetter("answer"), _no_other_tokens, SAME_ANSWER)
+    failures = _pairs(mine, theirs, attrgetter("failed"), _no_other_tokens, FAILED_TOGETHER)
     if not (shared or _all_of_one_side(mine, theirs, found)):
         return [], found
     certain, doubtful = _by_answer(found)
@@ -164,12 +157,12 @@ def _in_part(mine: Sequence[_Call], theirs: Sequence[_Call], shared: bool) -> tu
     Sure where all of one side are found, and both have as many or recorded some usage. Of scopes that record the same program, calls at one time whose usage alone differs may be one, too.
     """
     answered = [call for call in mine if not call.failed], [call for call in theirs if not call.failed]
-    found = _pairs(*answered, _any_key, _untold)
+    found = _pairs(*answered, _any_key, _untold, SAME_TIME)
     as_many = len(answered[0]) == len(answered[1])
     some_usage = not any(all(call.silent for call in side) for side in answered)
     if (as_many or some_usage) and _all_of_one_side(mine, theirs, found):
         return _by_answer(found)
-    return [], found + (_pairs(*_rest(*answered, found), _any_key, _no_other_answer) if shared else [])
+    return [], found + (_pairs(*_rest(*answered, found), _any_key, _no_other_answer, SAME_TIME) if shared else [])
 
 
 def _pairs(
@@ -177,6 +170,7 @@ def _pairs(
     theirs: Sequence[_Call],
     key: Callable[[_Call], object],
     alike: Callable[[_Call, _Call], bool],
+    rule: CallRule,
 ) -> _Pairs:
     """Return the pairs with the same key (that says anything) at overlapping times, the nearest in time first."""
     by_key: dict[object, list[_Call]] = defaultdict(list)
@@ -197,19 +191,19 @@ def _pairs(
     for *_, call, other in candidates:
         if id(call) not in taken and id(other) not in taken:
             taken |= {id(call), id(other)}
-            pairs.append((call, other))
+            pairs.append((call, other, rule))
     return pairs
 
 
 def _by_answer(pairs: _Pairs) -> tuple[_Pairs, _Pairs]:
     """Return the pairs of which both sides do not say different things, and those of which they do."""
-    differ = [_say_otherwise(*pair) for pair in pairs]
+    differ = [_say_otherwise(one, other) for one, other, _ in pairs]
     agreeing = [pair for pair, other in zip(pairs, differ, strict=True) if not other]
     return agreeing, [pair for pair, other in zip(pairs, differ, strict=True) if other]
 
 
 def _rest(mine: Sequence[_Call], theirs: Sequence[_Call], pairs: _Pairs) -> tuple[list[_Call], list[_Call]]:
-    taken = {id(call) for pair in pairs for call in pair}
+    taken = {id(call) for one, other, _ in pairs for call in (one, other)}
     return [call for call in mine if id(call) not in taken], [call for call in theirs if id(call) not in taken]
 
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 
 from clawtrace.dialects.part import Part
-from clawtrace.facts.calls.duplicate_instrumentations import join_twins
-from clawtrace.facts.calls.match_by_usage import joined_by_content
+from clawtrace.facts.calls.duplicate_instrumentations import join_duplicates
+from clawtrace.facts.calls.ledger import Ledger
+from clawtrace.facts.calls.match_by_usage import join_by_content
+from clawtrace.facts.calls.rules import CallRule
 from clawtrace.facts.calls.silent_agents import silent_agents, without_callers
-from clawtrace.facts.calls.stream_answers import with_answers
+from clawtrace.facts.calls.split_calls import split_calls
+from clawtrace.facts.calls.stream_answers import join_answers
 from clawtrace.facts.calls.walk import walk
-from clawtrace.facts.calls.wrappers import told_apart
 from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT, Span
 
 __all__ = ["RunSpans"]
@@ -38,6 +40,8 @@ class RunSpans:
     """Nearest enclosing tool span below that agent."""
     group: list[int | None]
     """A number that the llm (or tool) spans of one logical call share."""
+    rule: list[CallRule | None]
+    """Why a span is in a call with others, or is in one of its own (`Ledger.rule`)."""
     cause: list[bool]
     """The span failed, and the failure did not merely travel up from below."""
     cut: list[bool]
@@ -64,14 +68,21 @@ class RunSpans:
         self.kinds = dict(kinds)
 
     @classmethod
-    def of(cls, spans: Sequence[Span], messages: Mapping[tuple[int, str], Sequence[Part]]) -> RunSpans:
-        """Return the run whose distinct `spans` these are, in order of `Span.sid`."""
+    def of(
+        cls,
+        spans: Sequence[Span],
+        messages: Mapping[tuple[int, str], Sequence[Part]],
+        layers: Mapping[int, CallRule] | None = None,
+    ) -> RunSpans:
+        """Return the run whose distinct `spans` these are, in order of `Span.sid`; for `layers` see `with_layers`."""
         first = spans[0].sid
         parents = [None if span.parent_sid is None else span.parent_sid - first for span in spans]
-        walked = walk(spans, parents)
-        group, doubtful = joined_by_content(spans, told_apart(spans, walked), messages)
-        walked = walked._replace(group=with_answers(spans, group))
-        agent, role, group = join_twins(spans, walked)
+        ledger = Ledger(spans)
+        walked = walk(spans, parents, ledger, layers)
+        split_calls(spans, walked, ledger)
+        doubtful = join_by_content(spans, ledger, messages)
+        join_answers(spans, ledger)
+        agent, role = join_duplicates(spans, walked, ledger)
         silent = silent_agents(spans, agent, role)
         role = without_callers(spans, walked.root, _without_told_turns(spans, role), silent)
         spans = _named(spans, agent)
@@ -85,7 +96,8 @@ class RunSpans:
             root=walked.root,
             agent=agent,
             tool=walked.tool,
-            group=group,
+            group=ledger.group,
+            rule=ledger.rule,
             cause=walked.cause,
             cut=walked.cut,
             role=role,

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Sequence
 
+from clawtrace.facts.calls.ledger import Ledger
+from clawtrace.facts.calls.rules import STREAM_ANSWER
 from clawtrace.facts.spans.span import Span
 
-__all__ = ["with_answers"]
+__all__ = ["join_answers"]
 
 
-def with_answers(spans: Sequence[Span], group: Sequence[int | None]) -> list[int | None]:
-    """Return for each span its group, where each answer is in the call whose request it repeats."""
-    found = list(group)
+def join_answers(spans: Sequence[Span], ledger: Ledger) -> None:
+    """Make each answer a part of the call whose request it repeats."""
     if "answer" not in {span.role for span in spans}:
-        return found
+        return
     waiting: dict[tuple[object, ...], _Requests] = defaultdict(_Requests)
     for index, span in enumerate(spans):  # in order of start
         if span.kind != "llm":
@@ -27,8 +28,9 @@ def with_answers(spans: Sequence[Span], group: Sequence[int | None]) -> list[int
             if _asks(span):
                 waiting[_place(span)].add(index, span.input_digest)
         elif (request := waiting[_place(span)].take(span.input_digest)) is not None:
-            found[index] = group[request]
-    return found
+            call = ledger.group[request]
+            if call is not None:
+                ledger.join(index, call, STREAM_ANSWER)
 
 
 class _Requests:

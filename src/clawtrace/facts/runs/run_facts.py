@@ -22,7 +22,7 @@ __all__ = ["PLACED", "RunFacts", "columns", "in_order"]
 
 PLACED = {
     "sid": "bigint", "root_span_id": "text", "tree_enter": "bigint", "tree_leave": "bigint", "depth": "bigint",
-    "turn": "bigint", "counted_as": "text", "counted_in": "text", "input_tokens": "bigint",
+    "turn": "bigint", "counted_as": "text", "counted_in": "text", "counted_by": "text", "input_tokens": "bigint",
 }  # fmt: skip
 """What run facts say of each span, besides its row facts: columns of ``fact_placed``."""
 
@@ -93,7 +93,9 @@ class RunFacts:
                 "call" if role is None and call is not None and call.index == index else _counted_as(run, index, call)
                 for index, (role, call) in enumerate(zip(run.role, calls, strict=True))
             ],
-            [None if call is None else ids[call.index] for call in calls], [span.input_tokens for span in run.spans],
+            [None if call is None else ids[call.index] for call in calls],
+            [None if call is None or rule is None else rule.id for call, rule in zip(calls, run.rule, strict=True)],
+            [span.input_tokens for span in run.spans],
         )  # fmt: skip
 
     def llm_call_rows(self) -> Iterable[tuple[Any, ...]]:

@@ -9,32 +9,27 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
+from clawtrace.facts.calls.ledger import Ledger
+from clawtrace.facts.calls.rules import SEVERAL_ANSWERS
 from clawtrace.facts.calls.walk import Walked
 from clawtrace.facts.spans.span import Span
 
-__all__ = ["told_apart"]
+__all__ = ["split_calls"]
 
 
-def told_apart(spans: Sequence[Span], walked: Walked) -> list[int | None]:
-    """Return for each span its group, where no call has two answers from one scope at one level."""
+def split_calls(spans: Sequence[Span], walked: Walked, ledger: Ledger) -> None:
+    """Split calls of which one instrumentation recorded two answers at one level: each answer is a call."""
     members: dict[int, list[int]] = {}
-    for index, (span, number) in enumerate(zip(spans, walked.group, strict=True)):
+    for index, (span, number) in enumerate(zip(spans, ledger.group, strict=True)):
         if span.kind == "llm" and number is not None:
             members.setdefault(number, []).append(index)
     waiting = [of for of in members.values() if len(of) > 2]
-    if not waiting:
-        return walked.group
-    group = list(walked.group)
-    new = max(number for number in group if number is not None)
     while waiting:
         parts = _parts(spans, walked, waiting.pop())
         for part in parts[1:]:
-            new += 1
-            for index in part:
-                group[index] = new
+            ledger.split(part, SEVERAL_ANSWERS)
         if len(parts) > 1:
             waiting += [part for part in parts if len(part) > 2]
-    return group
 
 
 def _parts(spans: Sequence[Span], walked: Walked, members: list[int]) -> list[list[int]]:

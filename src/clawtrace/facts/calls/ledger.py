@@ -1,0 +1,97 @@
+"""The logical calls of a run: which spans are one model or tool call, and by which rule (spec: span-model.md §4).
+
+The ledger alone owns the groups. A pass over the spans submits "these are one call, by this rule" or "these are a call of
+their own, by this rule"; what it submits counts for every pass after it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from clawtrace.facts.calls.rules import CallRule
+from clawtrace.facts.spans.span import Span
+
+__all__ = ["Ledger"]
+
+
+class Ledger:
+    """The calls of one run. Spans are named by their index, calls by a number."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self._spans = spans
+        self.group: list[int | None] = [None] * len(spans)
+        """The call of each span; None for what is no model or tool call."""
+        self.rule: list[CallRule | None] = [None] * len(spans)
+        """Why a span is in a call with others, or is in one of its own."""
+        self._calls = 0
+        self._became: dict[int, int] = {}
+        """The calls that became a part of others."""
+        self._members: dict[int, list[int]] | None = None
+        self._scopes: dict[int, set[str]] = {}
+
+    def open(self, index: int) -> int:
+        """Begin a call with a span, and return its number."""
+        number = self.group[index] = self._calls
+        self._calls += 1
+        return number
+
+    def join(self, index: int, call: int, rule: CallRule) -> None:
+        """Make one span a part of a call."""
+        if self._members is not None:
+            self._leave(index)
+            self._members[call].append(index)
+            self._scopes.pop(call, None)
+        self.group[index] = call
+        self.rule[index] = rule
+
+    def merge(self, call: int | None, kept: int | None, rule: CallRule) -> None:
+        """Make one call a part of another, unless one instrumentation recorded both: then they are two."""
+        old, new = self.of(call), self.of(kept)
+        if old is None or new is None or not self.scopes(old).isdisjoint(self.scopes(new)):
+            return
+        members = self._of_calls()
+        for index in members[old]:
+            self.group[index] = new
+            self.rule[index] = self.rule[index] or rule
+        members[new] += members.pop(old)
+        self._scopes[new] |= self._scopes.pop(old)
+        self._became[old] = new
+
+    def split(self, indices: Iterable[int], rule: CallRule) -> None:
+        """Make some spans of a call a call of their own."""
+        number, self._calls = self._calls, self._calls + 1
+        for index in indices:
+            self.group[index] = number
+            self.rule[index] = rule
+        self._members = None
+        self._scopes.clear()
+
+    def of(self, call: int | None) -> int | None:
+        """Return the call that a call has become a part of; itself where it has not."""
+        while call is not None and call in self._became:
+            call = self._became[call]
+        return call
+
+    def scopes(self, call: int) -> set[str]:
+        """Return the instrumentation scopes whose model or tool spans are in a call."""
+        found = self._scopes.get(call)
+        if found is None:
+            spans = (self._spans[index] for index in self._of_calls()[call])
+            found = self._scopes[call] = {span.scope for span in spans if span.kind in ("llm", "tool")}
+        return found
+
+    def _of_calls(self) -> dict[int, list[int]]:
+        """Return the spans of each call; most runs need none of it."""
+        if self._members is None:
+            self._members = defaultdict(list)
+            for index, number in enumerate(self.group):
+                if number is not None:
+                    self._members[number].append(index)
+        return self._members
+
+    def _leave(self, index: int) -> None:
+        before = self.group[index]
+        if before is not None and self._members is not None:
+            self._members[before].remove(index)
+            self._scopes.pop(before, None)

@@ -1,0 +1,152 @@
+"""Calls that the tree shows: spans inside of each other, and spans that carry one id, of a model call or of a tool call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+from clawtrace.facts.calls.ledger import Ledger
+from clawtrace.facts.calls.rules import (
+    NESTED_MODEL_SPAN,
+    NESTED_TOOL_SPAN,
+    SAME_RESPONSE_ID,
+    SAME_TOOL_CALL_ID,
+    CallRule,
+)
+from clawtrace.facts.spans.span import Span
+
+__all__ = ["NestedCall", "NestedCalls", "ToolsAbove"]
+
+_Identity = str | tuple[str, str]
+"""What several spans of one call share: the id of a model's response, or the id and the name of a tool call."""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class NestedCall:
+    """A model or tool call as the spans that were visited so far show it."""
+
+    number: int
+    """In the ledger."""
+    identity: _Identity | None
+    scopes: set[str]
+    start_ns: int = 0
+    last_ns: int = 0
+    """When the first span of a tool call ran."""
+
+
+class NestedCalls:
+    """Finds the call of each model and tool span while the tree is walked.
+
+    Args:
+        spans: of the run.
+        ledger: what is found goes there.
+        layers: the tool spans that a rule of their own hung below a tool span, by `Span.sid`.
+    """
+
+    def __init__(self, spans: Sequence[Span], ledger: Ledger, layers: Mapping[int, CallRule]) -> None:
+        self._ledger = ledger
+        self._layers = layers
+        self._several = len({span.scope for span in spans}) > 1
+        """One scope alone records no call a second time."""
+        self._by_identity: dict[_Identity, list[NestedCall]] = {}
+        self._recorded: dict[tuple[_Identity, str], int] = {}
+        """How many calls of an identity, the first ones, a scope is known to have recorded."""
+
+    def model_call(self, index: int, span: Span, above: NestedCall | None) -> NestedCall:
+        """Return the call of a model span; `above` is that of its nearest ancestor among models, tools and agents, if a model's."""
+        identity, scope = span.response_id, span.scope
+        found = self._elsewhere(identity, scope)
+        if above is not None:
+            if identity is None or above.identity == identity:
+                return self._join(index, above, scope, NESTED_MODEL_SPAN)
+            if above.identity is None and found is None:
+                self._identify(above, identity)
+                return self._join(index, above, scope, NESTED_MODEL_SPAN)
+        return self._open(index, span, identity) if found is None else self._join(index, found, scope, SAME_RESPONSE_ID)
+
+    def tool_call(self, index: int, span: Span, above: NestedCall | None) -> NestedCall:
+        """Return the call of a tool span: that of the one above it, else the one that another scope recorded under its id and name."""
+        scope, name, call_id = span.scope, span.tool_name, span.tool_call_id
+        if above is not None:
+            return self._join(index, above, scope, self._layers.get(span.sid, NESTED_TOOL_SPAN))
+        identity = None if name is None or call_id is None else (call_id, name)
+        found = self._elsewhere(identity, scope)
+        if found is not None and found.start_ns <= span.last_ns and span.start_ns <= found.last_ns:
+            return self._join(index, found, scope, SAME_TOOL_CALL_ID)
+        return self._open(index, span, identity)
+
+    def _open(self, index: int, span: Span, identity: _Identity | None) -> NestedCall:
+        call = NestedCall(self._ledger.open(index), None, {span.scope}, span.start_ns, span.last_ns)
+        if identity is not None:
+            self._identify(call, identity)
+        return call
+
+    def _join(self, index: int, call: NestedCall, scope: str, rule: CallRule) -> NestedCall:
+        self._ledger.join(index, call.number, rule)
+        call.scopes.add(scope)
+        return call
+
+    def _identify(self, call: NestedCall, identity: _Identity) -> None:
+        call.identity = identity
+        if self._several:
+            self._by_identity.setdefault(identity, []).append(call)
+
+    def _elsewhere(self, identity: _Identity | None, scope: str) -> NestedCall | None:
+        """Return the call of this identity that another scope recorded and this one did not yet.
+
+        One instrumentation records a call once (its nested spans are found by nesting). So a model server
+        that answers every request with one and the same id is still counted call by call.
+        """
+        if identity is None or not self._several:
+            return None
+        calls, place = self._by_identity.get(identity, ()), self._recorded.get((identity, scope), 0)
+        while place < len(calls) and scope in calls[place].scopes:
+            place += 1
+        self._recorded[identity, scope] = place
+        return calls[place] if place < len(calls) else None
+
+
+class ToolsAbove:
+    """The tool spans that were entered and not left. Those below one agent are known by the outermost of them (`top`)."""
+
+    def __init__(self) -> None:
+        self._named: dict[tuple[int, str], dict[str | None, list[tuple[int, NestedCall]]]] = {}
+        """By name, then by the scope that wrote an id (None: there is no id), with their depths."""
+        self._ids: dict[tuple[int, str], list[tuple[int, NestedCall]]] = {}
+        self._tops: dict[int, int] = {}
+        """By the spans that were entered."""
+
+    def enter(self, index: int, top: int, span: Span, depth: int, group: NestedCall) -> None:
+        """Take note of a span below which others are."""
+        self._tops[index] = top
+        for entries in self._places(top, span):
+            entries.append((depth, group))
+
+    def leave(self, index: int, span: Span) -> None:
+        """Forget a span, where it was entered: it is the last one."""
+        top = self._tops.pop(index, None)
+        for entries in self._places(top, span) if top is not None else ():
+            entries.pop()
+
+    def nearest(self, top: int, span: Span) -> NestedCall | None:
+        """Return the call of the nearest span above that has the name or the id of `span`.
+
+        Two ids that one instrumentation writes are two calls: a tool that was called again while it ran, by a model of its
+        own.
+        """
+        scope, name, call_id = span.scope, span.tool_name, span.tool_call_id
+        found: list[tuple[int, NestedCall]] = []
+        if name is not None:
+            by_scope = self._named.get((top, name), {})
+            found = [of[-1] for told_by, of in by_scope.items() if of and (call_id is None or told_by != scope)]
+        if call_id is not None:
+            found += self._ids.get((top, call_id), ())[-1:]
+        return max(found, key=itemgetter(0))[1] if found else None
+
+    def _places(self, top: int, span: Span) -> Iterator[list[tuple[int, NestedCall]]]:
+        if span.tool_name is not None:
+            scope = None if span.tool_call_id is None else span.scope
+            yield self._named.setdefault((top, span.tool_name), {}).setdefault(scope, [])
+        if span.tool_call_id is not None:
+            yield self._ids.setdefault((top, span.tool_call_id), [])

@@ -1,0 +1,106 @@
+"""The rules by which spans are one logical call, or not one (spec: span-model.md §4).
+
+A rule is declared here once; the pass that applies it names it in the ledger. `spans.counted_by` holds its id, and
+``docs/reference/call-rules.md`` is made of these texts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["CALL_RULES", "CallRule"]
+
+
+class CallRule(NamedTuple):
+    """Why a span is part of a call together with others, or why it is not."""
+
+    id: str
+    """Stable: reports and questions compare it."""
+    meaning: str
+    """One sentence."""
+    source: str
+    """Where the rule comes from."""
+
+
+_SPEC = "span-model.md §4"
+
+CALL_RULES: dict[str, CallRule] = {}
+"""Every rule, by id, in the order in which they are applied."""
+
+
+def _rule(id: str, meaning: str, source: str = _SPEC) -> CallRule:
+    CALL_RULES[id] = CallRule(id, meaning, source)
+    return CALL_RULES[id]
+
+
+SAME_EXCHANGE = _rule(
+    "same-exchange",
+    "Two tool spans carry the id of one request on a wire, and the one ran wholly inside of the time of the other: they are "
+    "the two sides of it.",
+    "semconv: JSON-RPC `jsonrpc.request.id`, MCP `mcp.session.id`",
+)
+LAYER_OF_TOOL = _rule(
+    "layer-of-tool",
+    "The dialect says that a span of this name is a layer of a tool call (a shell that the tool started, for example), and it "
+    "ran inside of the time of one.",
+    "the key `layers` of dialects",
+)
+NESTED_MODEL_SPAN = _rule(
+    "nested-model-span",
+    "A model span inside of another one, with no agent or tool span between them, is the same call, unless each has a response "
+    "id of its own.",
+)
+SAME_RESPONSE_ID = _rule(
+    "same-response-id",
+    "Model spans of two instrumentations carry the same response id, `gen_ai.response.id`.",
+    "semconv: `gen_ai.response.id`",
+)
+NESTED_TOOL_SPAN = _rule(
+    "nested-tool-span",
+    "A tool span inside of another one of the same agent that has the same tool name or call id is the same call, unless one "
+    "instrumentation gives them two ids.",
+)
+SAME_TOOL_CALL_ID = _rule(
+    "same-tool-call-id",
+    "Tool spans of two instrumentations carry the same call id and tool name, and ran at the same time.",
+    "semconv: `gen_ai.tool.call.id`",
+)
+SEVERAL_ANSWERS = _rule(
+    "several-answers",
+    "Not one call: several model spans of one instrumentation at one level were answered, so each of them is a call, and the "
+    "span around them is none of its own.",
+)
+SAME_REQUESTED_TOOL_CALLS = _rule(
+    "same-requested-tool-calls",
+    "Model spans of two instrumentations ran at the same time and requested the same tool calls, by id.",
+)
+SAME_ANSWER_AND_USAGE = _rule(
+    "same-answer-and-usage",
+    "Model spans of two instrumentations ran at the same time and recorded the same answer and the same tokens.",
+)
+SAME_USAGE = _rule(
+    "same-usage",
+    "Model spans of two instrumentations ran at the same time and recorded the same tokens.",
+)
+SAME_ANSWER = _rule(
+    "same-answer",
+    "Model spans of two instrumentations ran at the same time and recorded the same answer, and no other tokens.",
+)
+FAILED_TOGETHER = _rule(
+    "failed-together",
+    "Model spans of two instrumentations that recorded other calls of this run both, too, failed at the same time.",
+)
+SAME_TIME = _rule(
+    "same-time",
+    "Model spans of two instrumentations ran at the same time, and one of the two recorded no usage that could differ.",
+)
+STREAM_ANSWER = _rule(
+    "stream-answer",
+    "The instrumentation writes the answer of a stream as a span of its own, after the span of the request that it repeats.",
+    "the role `answer` of dialects",
+)
+DUPLICATE_INSTRUMENTATION = _rule(
+    "duplicate-instrumentation",
+    "Two instrumentations recorded the same model calls, so tool spans of one name that ran at the same time, one of each, are "
+    "one call.",
+)

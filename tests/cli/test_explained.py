@@ -18,6 +18,19 @@ def test_text(invoke, recordings) -> None:
     assert any(line.startswith("chat gpt-4o") and line.endswith("pydantic-ai, counted as call") for line in lines)
 
 
+def test_spans_that_are_one_call_are_listed_with_their_rule(invoke, recordings) -> None:
+    """Two instrumentations record each model call; the rule is explained once."""
+    recording = recordings / "openai-sdk+official+openinference/cached_tokens"
+    text = " ".join(invoke("inspect", "--traces", recording, "--run-per-dir", "--explain").stdout.split())
+    (run,) = json.loads(invoke("inspect", "--traces", recording, "--run-per-dir", "--explain", "--json").stdout)["runs"]
+    joined = [span for span in run["explained"] if span["counted_by"] is not None]
+
+    assert {span["counted_by"] for span in joined} == {"nested-model-span"}
+    assert text.count("these 2 spans are one call: rule `nested-model-span`") == len(joined) > 0
+    assert text.count("rule nested-model-span: A model span inside of another one") == 1
+    assert all(span["span_id"] in text for span in joined)
+
+
 def test_json(invoke, recordings) -> None:
     """Every span of the run, in the order of its tree, under a key of its own; without the flag there is none."""
     flags = ("inspect", "--traces", recordings / "pydantic-ai/one_tool", "--run-per-dir", "--json")

@@ -78,21 +78,9 @@ def planned() -> tuple[Plan, dict[str, Decision], float]:
 
 
 def cpu() -> float:
-    """Return the seconds of CPU of this process, of its children that have ended, and of those that live (with theirs)."""
+    """Return the seconds of CPU of this process and of its children that have ended."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used) + sum(map(_used_by, _children()))
-
-
-def _children() -> list[str]:
-    return [pid for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
-
-
-def _used_by(pid: str) -> float:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def resident_mb() -> float:

@@ -1,40 +1,36 @@
 """A tiny process that starts one command and knows when its last descendant has ended.
 
-One for each command, so that runs never see each other's orphans, forked from a server (`serve`) that is a ``python -I -S
--E`` of its own, standard library only. On Linux it is the child subreaper of everything that the command starts: a process
-that detaches (``setsid``, double fork) becomes its child and is waited for, or ended. Elsewhere the command's
-process group is all that can be known.
+One for each command, so that runs never see each other's orphans: a ``python -I -S`` of its own, standard library only. On
+Linux it is the child subreaper of everything that the command starts: a process that detaches (``setsid``, double fork)
+becomes its child and is waited for, or ended. Elsewhere the command's process group is all that can be known.
 
-The first line on file descriptor 0 of a supervisor is the order (`clawtrace.runners.process.ProcessSpec`, marshalled, as hex digits); a
-later line ``stop``, or the end of that stream, ends the command. File descriptor 1 carries one line per event, likewise.
-Both ends are one interpreter. Waiting is by SIGCHLD and by the control stream, never by polling.
+It shares a socket with whoever started it. The first line that it reads there is the order
+(`clawtrace.runners.process.ProcessSpec`, marshalled, as hex digits); a later line ``stop``, or the end of the stream, ends
+the command. It writes one line per event, likewise. Both ends are one interpreter. The command inherits the standard
+streams. Waiting is by SIGCHLD and by the socket, never by polling.
 """
 
 # ruff: noqa: PTH123, PTH208, SIM105
-# pathlib, json and typing would each add pages, whose tables every fork copies.
+# Every run pays for what is imported here: pathlib, json, typing or subprocess would cost it milliseconds each.
 
 from __future__ import annotations
 
 import errno
-import gc
 import marshal
 import os
 import select
-import signal
-import socket
-import subprocess
 import sys
 import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import signal
     from typing import Any
+else:
+    import _signal as signal  # without the enumerations of `signal`, which take 3 ms of CPU to build
 
-CONTROL = 0
-REPORT = 1
-STREAMS = 3
-"""Descriptors that a request to the server can bring beside those two."""
+CHANNEL = 3
+"""The descriptor of the socket; it is not the command's."""
 PR_SET_CHILD_SUBREAPER = 36
 STUCK_SECONDS = 10.0
 """How long a process may survive SIGKILL (uninterruptible sleep) before it is reported instead of waited for."""
@@ -43,27 +39,22 @@ LINUX = sys.platform.startswith("linux")
 
 def say(event: str, **facts: Any) -> None:
     """Write one event; a reader that has gone is no reason to stop ending processes."""
-    say_to(REPORT, event, **facts)
-
-
-def say_to(fd: int, event: str, **facts: Any) -> None:
-    """Write one event to a descriptor."""
     try:
-        os.write(fd, marshal.dumps({"event": event, **facts}).hex().encode() + b"\n")
+        os.write(CHANNEL, marshal.dumps({"event": event, **facts}).hex().encode() + b"\n")
     except OSError:
         pass
 
 
-def prctl() -> Callable[..., int] | None:
-    """Return the system's ``prctl``; None where there is none."""
+def adopt_orphans() -> bool:
+    """Make every orphan among the descendants of this process its child; return whether the system can."""
     if not LINUX:
-        return None
+        return False
     try:
         import ctypes
 
-        return ctypes.CDLL(None, use_errno=True).prctl
+        return bool(ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     except (ImportError, OSError, AttributeError):
-        return None
+        return False
 
 
 def descendants() -> dict[int, str]:
@@ -97,49 +88,29 @@ def command_line(pid: int) -> str:
         return str(pid)
 
 
-def open_streams(order: dict[str, Any]) -> list[int]:
-    """Open what will be the command's standard input, output and error."""
-    fds = []
-    for name, flags in (
-        ("stdin", os.O_RDONLY),
-        ("stdout", os.O_WRONLY | os.O_CREAT | os.O_APPEND),
-        ("stderr", os.O_WRONLY | os.O_CREAT | os.O_APPEND),
-    ):
-        target = order[name]
-        if isinstance(target, int):
-            fds.append(order["streams"][target])
-        else:
-            fds.append(os.open(target, flags, 0o644))
-    return fds
-
-
-def start(order: dict[str, Any]) -> subprocess.Popen[bytes]:
-    """Execute the command; return its process.
+def start(order: dict[str, Any]) -> int:
+    """Execute the command; return its process id.
 
     Raises:
         OSError: the folder or the program could not be used; ``filename`` says which.
     """
-    streams = open_streams(order)
     step = "cwd"
     try:
         os.chdir(order["cwd"])
         step = "program"
-        stdin, stdout, stderr = streams
-        return subprocess.Popen(
+        os.environ["PATH"] = order["env"].get("PATH", os.defpath)  # where the program is looked for
+        return os.posix_spawnp(
+            order["argv"][0],
             order["argv"],
-            env=order["env"],
-            start_new_session=order["own_group"],
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
+            order["env"],
+            setsid=order["own_group"],
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # Python ignores them
         )
     except (OSError, ValueError) as error:
         code = getattr(error, "errno", None) or errno.EINVAL
         raise OSError(code, os.strerror(code), step) from error
     finally:
         os.chdir("/")
-        for fd in streams:
-            os.close(fd)
 
 
 class Watch:
@@ -161,11 +132,11 @@ class Watch:
     def run(self, wakeup: int) -> None:
         """Wait for the end of everything, ending what outlives its limits."""
         self.reap()
-        watched = [wakeup, CONTROL]
+        watched = [wakeup, CHANNEL]
         while not self.over():
             ready, _, _ = select.select(watched, [], [], self.timeout())
-            if CONTROL in ready:
-                os.read(CONTROL, 4096)
+            if CHANNEL in ready:
+                os.read(CHANNEL, 4096)
                 watched = [wakeup]
                 self.end_all("stopped")
             if wakeup in ready:
@@ -270,7 +241,7 @@ def read_order() -> dict[str, Any]:
     """Read the order, one line; ``stop`` may already be behind it."""
     data = b""
     while b"\n" not in data:
-        chunk = os.read(CONTROL, 65536)
+        chunk = os.read(CHANNEL, 65536)
         if not chunk:
             os._exit(0)
         data += chunk
@@ -280,78 +251,34 @@ def read_order() -> dict[str, Any]:
     return dict(marshal.loads(bytes.fromhex(line.decode())))
 
 
-def serve() -> None:
-    """Fork a supervisor for each request on file descriptor 0, until whoever sends them has gone.
-
-    A request is one byte (``s``: in a session of its own) with the descriptors that become the supervisor's 0 and 1, and
-    those of its command's streams. It is answered by one byte when the supervisor is there, or told that it broke.
-    """
-    # A function, because a command would inherit that the signal is ignored.
-    signal.signal(signal.SIGINT, lambda *_: None)
-    signal.signal(signal.SIGCHLD, forget_ended)
-    call = prctl()
-    requests = socket.socket(fileno=os.dup(CONTROL))
-    requests.send(b".")
-    gc.freeze()  # a collection in a fork would copy every page that the server's objects lie on
-    while True:
-        request, fds, _, _ = socket.recv_fds(requests, 1, 2 + STREAMS)
-        if not request:
-            os._exit(0)
-        try:
-            pid = os.fork()
-        except OSError as error:
-            say_to(fds[1], "broken", reason=f"no process could be started: {error.strerror}")
-            pid = -1
-        if pid == 0:
-            requests.close()
-            supervise(request, fds, call)
-        for fd in fds:
-            os.close(fd)
-        requests.send(b".")
-
-
-def forget_ended(*_: object) -> None:
-    """Collect the supervisors that have ended: their CPU time then counts as the server's."""
+def main(channel: int) -> None:
+    """Obey the order that comes over a socket, and end this process."""
     try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        pass
-
-
-def supervise(request: bytes, fds: list[int], call: Callable[..., int] | None) -> None:
-    """Obey one order, and end this process."""
-    try:
-        if request == b"s":
-            os.setsid()
-        for number, fd in enumerate(fds[:2]):
-            os.dup2(fd, number)
-            os.close(fd)
-        adopts = call is not None and call(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
-        obey(fds[2:], adopts)
+        if channel != CHANNEL:
+            os.dup2(channel, CHANNEL)
+            os.close(channel)
+        os.set_inheritable(CHANNEL, False)
+        # A function, because a command would inherit that the signal is ignored. Until here it was blocked.
+        signal.signal(signal.SIGINT, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        obey(read_order())
     except Exception as error:
         say("broken", reason=f"{type(error).__name__}: {error}")
     os._exit(0)
 
 
-def obey(streams: list[int], adopts: bool) -> None:
-    """Run one command to the end of its last descendant.
-
-    Args:
-        streams: descriptors that its order may name by their places.
-        adopts: whether every orphan among the descendants becomes a child of this process.
-    """
-    order = read_order()
-    order["streams"] = streams
+def obey(order: dict[str, Any]) -> None:
+    """Run one command to the end of its last descendant."""
+    adopts = adopt_orphans()
     wakeup_r, wakeup_w = os.pipe()
     os.set_blocking(wakeup_w, False)
     signal.set_wakeup_fd(wakeup_w, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     try:
         started_ns = time.time_ns()
-        process = start(order)
+        pid = start(order)
     except OSError as error:
-        say("not_started", errno=error.errno, reason=error.strerror, step=str(error.filename or "start"))
+        say("not_started", errno=error.errno, reason=error.strerror, step=str(error.filename))
         return
-    say("started", ns=started_ns, pid=process.pid)
-    Watch(order, process.pid, adopts).run(wakeup_r)
+    say("started", ns=started_ns, pid=pid)
+    Watch(order, pid, adopts).run(wakeup_r)

@@ -10,15 +10,28 @@ import contextlib
 import errno
 import marshal
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import IO, Any
+from pathlib import Path
+from typing import Any
 
 from clawtrace.errors import RunnerError
 from clawtrace.runners.base import StopSignal
-from clawtrace.runners.fork_server import new_supervisor
 
 __all__ = ["ProcessEnd", "ProcessSpec", "supervise"]
+
+_SUPERVISOR = "import sys; sys.path.append(sys.argv[1]); import _supervisor; _supervisor.main(int(sys.argv[2]))"
+"""Imported, not run as a file: its compiled form is then kept."""
+_STREAMS = {
+    "stdin": os.O_RDONLY,
+    "stdout": os.O_WRONLY | os.O_CREAT | os.O_APPEND,
+    "stderr": os.O_WRONLY | os.O_CREAT | os.O_APPEND,
+}
+"""The command's standard streams and how their paths are opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,60 +92,77 @@ def supervise(spec: ProcessSpec, stop: StopSignal) -> ProcessEnd:
         raise RunnerError(
             f"`{spec.argv[0]}` cannot be given a text that holds a NUL character; give the message on stdin"
         )
-    streams, fds = _streams(spec)
-    order_fd, report_fd = new_supervisor(fds, new_session=spec.own_group)
-    with os.fdopen(report_fd, "rb") as report, _closed_anyway(os.fdopen(order_fd, "wb")) as control:
-        _send(control, _message(asdict(spec) | streams))
-        unsubscribe = stop.subscribe(lambda: _send(control, "stop\n"))
-        events = {event.pop("event"): event for event in map(_read, report)}
+    channel, theirs = socket.socketpair()
+    with channel:
+        with theirs:
+            supervisor = _started(spec, theirs.fileno())
+        _send(channel, _message(spec))
+        unsubscribe = stop.subscribe(lambda: _send(channel, b"stop\n"))
+        with channel.makefile("rb") as report:
+            events = {event.pop("event"): event for event in map(_read, report)}
         unsubscribe()
+    supervisor.wait()
     return _end(spec, events)
 
 
-@contextlib.contextmanager
-def _closed_anyway(control: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Close the stream, whether or not the supervisor is there to read what is left in it."""
-    try:
-        yield control
-    finally:
-        with contextlib.suppress(OSError):
-            control.close()
+def _started(spec: ProcessSpec, channel: int) -> subprocess.Popen[bytes]:
+    """Start the supervisor of a command, with the command's streams and its own end of a socket.
 
-
-def _streams(spec: ProcessSpec) -> tuple[dict[str, str | int], list[int]]:
-    """Return the path or the place of each of the command's streams, and the descriptors at those places.
-
-    A descriptor that is closed reads and writes nothing.
+    Raises:
+        RunnerError: a stream could not be opened, or no process be started.
     """
-    streams: dict[str, str | int] = {}
-    fds: list[int] = []
-    for name in ("stdin", "stdout", "stderr"):
-        stream = getattr(spec, name)
-        if isinstance(stream, int):
-            try:
-                os.fstat(stream)
-            except OSError:
-                stream = os.devnull
-            else:
-                fds.append(stream)
-                stream = len(fds) - 1
-        streams[name] = stream
-    return streams, fds
+    with contextlib.ExitStack() as after:
+        stdin, stdout, stderr = (_stream(spec, name, flags, after) for name, flags in _STREAMS.items())
+        # A supervisor that is not ready yet would die of Ctrl-C: it takes the signal as soon as it is.
+        unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        after.callback(signal.pthread_sigmask, signal.SIG_SETMASK, unblocked)
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _SUPERVISOR, str(Path(__file__).parent), str(channel)],
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=[channel],
+                start_new_session=spec.own_group,
+                cwd="/",
+            )
+        except OSError as error:
+            raise RunnerError(f"no process could be started that supervises the command: {error}") from error
 
 
-def _message(order: dict[str, Any]) -> str:
-    plain = {name: dict(value) if isinstance(value, Mapping) else value for name, value in order.items()}
-    return marshal.dumps(plain | {"argv": list(order["argv"])}).hex() + "\n"
+def _stream(spec: ProcessSpec, name: str, flags: int, after: contextlib.ExitStack) -> int:
+    """Return the descriptor of one of the command's streams; one that is closed reads and writes nothing.
+
+    Raises:
+        RunnerError: it could not be opened.
+    """
+    stream: str | int = getattr(spec, name)
+    if isinstance(stream, int):
+        try:
+            os.fstat(stream)
+        except OSError:
+            return subprocess.DEVNULL
+        return stream
+    try:
+        fd = os.open(stream, flags, 0o644)
+    except OSError as error:
+        raise RunnerError(f"`{spec.argv[0]}` could not be started: {error.strerror} ({stream})") from error
+    after.callback(os.close, fd)
+    return fd
+
+
+def _message(spec: ProcessSpec) -> bytes:
+    order = asdict(spec) | {"argv": list(spec.argv), "env": dict(spec.env)}
+    return marshal.dumps(order).hex().encode() + b"\n"
 
 
 def _read(line: bytes) -> dict[str, Any]:
     return dict(marshal.loads(bytes.fromhex(line.decode())))
 
 
-def _send(control: IO[bytes], line: str) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        control.write(line.encode())
-        control.flush()
+def _send(channel: socket.socket, line: bytes) -> None:
+    with contextlib.suppress(OSError):  # the supervisor has gone
+        channel.sendall(line)
 
 
 def _end(spec: ProcessSpec, events: dict[str, dict[str, Any]]) -> ProcessEnd:
@@ -162,8 +192,6 @@ def _not_started(spec: ProcessSpec, failure: dict[str, Any]) -> str:
     program, reason = spec.argv[0], failure["reason"]
     if failure["step"] == "cwd":
         return f"the working folder {spec.cwd!r} cannot be entered: {reason}"
-    if failure["step"] != "program":
-        return f"`{program}` could not be started: {reason} ({failure['step']})"
     if failure["errno"] == errno.ENOENT and os.sep not in program:
         path = spec.env.get("PATH", os.defpath)
         return f"the program `{program}` is not on PATH ({path}): install it, or give its full path"

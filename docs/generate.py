@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 REFERENCE = "docs/reference"
 SCHEMAS = "configs/schemas"
-PARSED_DIALECTS = "src/clawtrace/dialects/parsed.json"
 NOTE = "<!-- Written by docs/generate.py; change the code and run `make docs`. -->\n"
 
 
@@ -202,14 +201,6 @@ def schemas() -> Iterator[tuple[str, str]]:
         yield f"{SCHEMAS}/{name}", json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
-def parsed_dialects() -> str:
-    """Return the built-in dialect files as `clawtrace` reads them at start."""
-    from clawtrace.dialects._parsed import rendered
-    from clawtrace.dialects.load import BUILTIN
-
-    return rendered(sorted(BUILTIN.glob("*.yaml")))
-
-
 def pages() -> Iterator[tuple[str, str]]:
     """Yield every generated file: its path below the checkout, and its text."""
     yield from assertion_pages(NOTE)
@@ -218,7 +209,6 @@ def pages() -> Iterator[tuple[str, str]]:
     yield f"{REFERENCE}/dialect-words.md", dialect_words()
     yield f"{REFERENCE}/relations.md", relations()
     yield f"{REFERENCE}/call-rules.md", call_rules()
-    yield PARSED_DIALECTS, parsed_dialects()
     yield from schemas()
 
 

@@ -45,6 +45,14 @@ class TestLoading:
             assert dialect.file.source
             assert dialect.file.about
 
+    def test_what_is_known_without_the_whole_file_is_what_the_file_says(self) -> None:
+        """Built-in files are checked when a span is theirs; detection and records are read before."""
+        for dialect in load_dialects():
+            assert dialect.detect == dialect.file.detect
+            assert {fact: dialect.records(fact) for fact in RECORDABLE} == {
+                fact: dialect.file.records.get(fact, False) for fact in RECORDABLE
+            }
+
     def test_a_projects_own_folder(self, tmp_path: Path) -> None:
         write(tmp_path, "mine", MINE)
         mine = load_dialects([tmp_path])[0]

@@ -13,10 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, Protocol
 
-from clawtrace.dialects._parsed import read_yaml
 from clawtrace.dialects.load import Dialect
 from clawtrace.dialects.rules import COLUMN_TYPES, Condition, MessageRule, Rule
 from clawtrace.dialects.schema import DialectFile
+from clawtrace.support.yaml_reading import read_yaml
 
 __all__ = ["ROW_FACT_COLUMNS", "Compiler", "Seen", "macros", "with_parents"]
 

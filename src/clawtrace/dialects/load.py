@@ -16,10 +16,10 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from clawtrace.dialects._parsed import read_foreign_yaml, remembered
 from clawtrace.dialects.rules import RECORDABLE
 from clawtrace.dialects.schema import Detect, DialectFile
 from clawtrace.errors import ConfigError, ConfigProblem
+from clawtrace.support.yaml_reading import read_foreign_yaml, read_yaml
 
 __all__ = ["BUILTIN", "Dialect", "load_dialects"]
 
@@ -120,7 +120,6 @@ def _files(folder: Path) -> list[Path]:
 def _load(folders: tuple[str, ...], states: tuple[tuple[str, int, int], ...]) -> tuple[Dialect, ...]:
     """Load the dialects; `states` of a project's own files are only told so that an edited one is read again."""
     del states
-    known = remembered()
     sources: dict[str, _Source] = {}
     problems: list[ConfigProblem] = []
     for folder in (BUILTIN, *map(Path, folders)):
@@ -128,7 +127,7 @@ def _load(folders: tuple[str, ...], states: tuple[tuple[str, int, int], ...]) ->
             problems.append(ConfigProblem(_shown(folder), 0, 0, "is not a folder of dialect files."))
         for path in _files(folder):
             try:
-                source = _read(path, known if folder is BUILTIN else {})
+                source = _read(path, checked=folder is BUILTIN)
             except OSError as error:
                 problems.append(ConfigProblem(_shown(path), 0, 0, f"cannot be read: {error.strerror}"))
                 continue
@@ -147,14 +146,13 @@ def _load(folders: tuple[str, ...], states: tuple[tuple[str, int, int], ...]) ->
     return tuple(sorted(found, key=lambda dialect: (-dialect.detect.priority, dialect.name)))
 
 
-def _read(path: Path, known: Mapping[str, Any]) -> _Source:
-    """Return one file; it is checked unless what it says is `known` by its digest."""
+def _read(path: Path, *, checked: bool) -> _Source:
+    """Return one file; unless the tests have `checked` it, it is checked now."""
     data = path.read_bytes()
-    digest = hashlib.sha256(data).hexdigest()
-    if digest in known:
-        return _Source(path, data, known[digest])
+    if checked:
+        return _Source(path, data, read_yaml(data))
     source = _Source(path, data, read_foreign_yaml(data))
-    source.words  # noqa: B018 - checked now
+    source.words  # noqa: B018
     return source
 
 

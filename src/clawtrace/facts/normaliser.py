@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.dialects import Dialect
-from clawtrace.dialects._parsed import read_yaml
 from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler, Seen
 from clawtrace.dialects.messages import parse_messages
 from clawtrace.dialects.part import Part
@@ -29,6 +28,7 @@ from clawtrace.facts.spans.span_rows import read_spans, take_payloads
 from clawtrace.facts.tools.tool_calls import ExecutionWords
 from clawtrace.model.model_names import bare_model_name
 from clawtrace.store.api import FactSide
+from clawtrace.support.yaml_reading import read_yaml
 
 if TYPE_CHECKING:
     from clawtrace.dialects.rules import LayerRule, ShellRule

@@ -14,14 +14,12 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
-import yaml
-
 from clawtrace.runners.base import Protocol, TelemetryTarget
+from clawtrace.support.yaml_reading import read_yaml
 
 __all__ = ["Removed", "Table", "Variable", "is_removed", "merge_value", "switch_names", "table", "telemetry_variables"]
 
 _TABLE = Path(__file__).with_name("telemetry_env.yaml")
-_LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN = "/-._~"
 """Characters that parsers of pairs and of URLs leave alone; everything else is percent-encoded."""
 
@@ -65,7 +63,7 @@ class Table:
 @cache
 def table() -> Table:
     """Read the table."""
-    data: dict[str, Any] = yaml.load(_TABLE.read_bytes(), Loader=_LOADER)
+    data: dict[str, Any] = read_yaml(_TABLE.read_bytes())
     return Table(
         groups=data["groups"],
         variables=tuple(Variable(**entry) for entry in data["variables"]),

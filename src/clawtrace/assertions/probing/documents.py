@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from clawtrace.support.yaml_size import check_size
-
 __all__ = ["Found", "fields_of", "headings", "lookup", "same", "yaml_value"]
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -40,10 +38,10 @@ def yaml_value(text: str) -> Any:
     """
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    from clawtrace.support.yaml_reading import read_foreign_yaml
+
     try:
-        check_size(yaml.parse(text, loader))
-        return yaml.load(text, loader)
+        return read_foreign_yaml(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ValueError(f"is no YAML: {' '.join(str(error).split())[:200]}") from None
 

@@ -208,7 +208,6 @@ def main() -> None:
     import signal
 
     collect_seldom()
-    _without_pydantic_plugins()
 
     signal.signal(signal.SIGTERM, _terminate)
     _open_standard_streams()
@@ -236,19 +235,6 @@ def _open_standard_streams() -> None:
             os.set_inheritable(number, True)
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "r" if name == "stdin" else "w", closefd=False))  # noqa: SIM115
-
-
-def _without_pydantic_plugins() -> None:
-    """Keep pydantic from reading what every installed distribution registers: no model of this program has a plugin.
-
-    That is 5 ms where eighty distributions are installed, and grows with them. pydantic's own switch, the variable
-    PYDANTIC_DISABLE_PLUGINS, would be inherited by the agents that this process starts.
-    """
-    from types import ModuleType
-
-    loader = ModuleType("pydantic.plugin._loader")
-    loader.get_plugins = lambda: ()  # type: ignore[attr-defined]
-    sys.modules.setdefault(loader.__name__, loader)
 
 
 def _leave(end: SystemExit) -> None:

@@ -17,6 +17,7 @@ from assertion_pages import assertion_pages, table
 
 if TYPE_CHECKING:
     import click
+    from pydantic.fields import FieldInfo
 
     from clawtrace.dialects import Dialect
     from clawtrace.dialects.schema import EventRule, JoinPair
@@ -80,9 +81,12 @@ def subcommands(name: str, command: click.Command, context: click.Context) -> It
 
 
 def recorded(dialect: Dialect, fact: str) -> str:
-    """Return yes, no, or the setting that makes an instrumentation record a fact."""
-    records = dialect.records(fact)
-    return records if isinstance(records, str) else "yes" if records else "no"
+    """Return yes, no, or the setting that makes an instrumentation record a fact; also by log events where these differ."""
+    spans, logs = (
+        records if isinstance(records, str) else "yes" if records else "no"
+        for records in (dialect.records(fact, "spans"), dialect.records(fact, "logs"))
+    )
+    return spans if spans == logs else f"{spans}; by log events alone: {logs}"
 
 
 def dialects() -> Iterator[tuple[str, str]]:
@@ -176,21 +180,31 @@ def dialect_words() -> str:
         "## Columns\n\n" + ", ".join(f"`{name}`" for name in rules.COLUMN_TYPES) + ".\n",
         "## Facts of `records`\n\n" + ", ".join(f"`{name}`" for name in rules.RECORDABLE) + ".\n",
     ]
-    models = [schema.DialectFile, schema.Detect, rules.Condition, rules.Rule, rules.KindRule, rules.RoleRule]
-    models += [
-        rules.EmitRule,
-        rules.Errors,
-        rules.MessageRule,
-        rules.OrphanRule,
-        rules.ShellRule,
-        schema.EventRule,
-        schema.JoinPair,
-    ]
+    models = [
+        schema.DialectFile, rules.SpanTests, schema.Detect, rules.Condition, rules.Rule, rules.KindRule, rules.RoleRule,
+        rules.EmitRule, rules.LayerRule, rules.Errors, rules.MessageRule, rules.OrphanRule, rules.ShellRule,
+        schema.ExecutionsRule, schema.Recorded, schema.EventRule, schema.JoinPair,
+    ]  # fmt: skip
     for model in models:
         docs = attribute_docs(model)
-        rows = [(f"`{name.rstrip('_')}`", docs.get(name, "")) for name in model.model_fields]
-        parts.append(f"## {model.__name__}\n\n{inspect.getdoc(model)}\n\n{table(('word', 'meaning'), rows)}")
+        more = {schema.DialectFile: "inherited", rules.SpanTests: "with a log record"}.get(model)
+        rows = [
+            (f"`{name.rstrip('_')}`", *([policy(field)] if more else []), docs.get(name, ""))
+            for name, field in model.model_fields.items()
+            if model is rules.SpanTests or name not in rules.SPAN_TESTS
+        ]
+        words = table(("word", *([more] if more else []), "meaning"), rows)
+        parts.append(f"## {model.__name__}\n\n{inspect.getdoc(model)}\n\n{words}")
     return "\n".join(parts)
+
+
+def policy(field: FieldInfo) -> str:
+    """Return how a word is merged with that of an extended dialect, or the test of a span with that of its records."""
+    from enum import Enum
+
+    from clawtrace.dialects.schema import Merge
+
+    return str(next((word for word in field.metadata if isinstance(word, Enum)), Merge.INSTEAD).value)
 
 
 def schemas() -> Iterator[tuple[str, str]]:

@@ -62,6 +62,33 @@ class TestLoading:
         assert mine.file.columns["input_tokens"], "what it does not say comes from what it extends"
         assert (mine.records("cost"), mine.records("tool_calls")) == (True, True)
 
+    def test_words_are_inherited_as_they_declare(self, tmp_path: Path) -> None:
+        """Rules go before the inherited, mappings over them key by key, and what is said stands instead, be it no."""
+        base = MINE + "sdk: yes\nby_time: [handoff]\nrefusals: [nay]\ntool_failed: {always: true}\nversions: [1]\n"
+        child = (
+            MINE.replace("dialect: mine", "dialect: yours")
+            .replace("otel-genai", "mine")
+            .replace("tool_name", "tool_result")
+        )
+        write(tmp_path, "mine", base)
+        write(tmp_path, "silent", child)
+        write(tmp_path, "yours", child.replace("yours", "loud") + "sdk: no\nby_time: []\nrefusals: [never]\n")
+        files = {dialect.name: dialect.file for dialect in load_dialects([tmp_path])}
+        silent, loud = files["yours"], files["loud"]
+
+        assert (silent.sdk, silent.by_time, silent.refusals[:1]) == (True, ["handoff"], ["nay"])
+        assert (loud.sdk, loud.by_time, loud.refusals[:2]) == (False, [], ["never", "nay"])
+        assert silent.tool_failed == Condition(always=True)
+        assert {"tool_name", "tool_result", "input_tokens"} <= silent.columns.keys()
+        assert (files["mine"].versions, silent.versions) == ([1], [])
+
+    def test_spans_and_logs_may_record_different_facts(self, tmp_path: Path) -> None:
+        write(tmp_path, "mine", MINE.replace("{cost: yes}", "{cost: yes, errors: {spans: yes, logs: SETTING=1}}"))
+        mine = load_dialects([tmp_path])[0]
+
+        assert (mine.records("errors"), mine.records("errors", "logs")) == (True, "SETTING=1")
+        assert (mine.records("cost", "logs"), mine.records("tool_calls", "logs")) == (True, True)
+
     @pytest.mark.parametrize(
         ("text", "says"),
         [
@@ -78,8 +105,10 @@ class TestLoading:
             (MINE.replace('[{scope: "mine.*"}]', "[{key: a}]"), "exactly one of"),
             (MINE.replace('[{scope: "mine.*"}]', "[{present: parent.a}]"), "by the span alone"),
             (MINE.replace('[{scope: "mine.*"}]', "[{present: a, json: $.b}]"), "`json` goes with `key`"),
-            (MINE.replace("[my.tool]", "[{key: a, plus: [$.b]}]"), "`plus` goes with `json`"),
-            (MINE.replace("[my.tool]", "[{const: '1', minus: [b]}]"), "`minus` goes with `key`"),
+            (MINE.replace("[my.tool]", "[{span: name, plus: [b]}]"), "`plus` and `minus` go with `key`"),
+            (MINE.replace("[my.tool]", "[{const: '1', minus: [b]}]"), "`plus` and `minus` go with `key`"),
+            (MINE + "by_time: [spawn]\n", "by_time"),
+            (MINE + "rollup: cumulative\n", "rollup"),
         ],
     )
     def test_mistakes_name_the_file(self, tmp_path: Path, text: str, says: str) -> None:

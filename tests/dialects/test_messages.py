@@ -29,7 +29,7 @@ OUTPUTS = {
             {"role": "assistant", "parts": [{"text": ""}]},
         ]
     ),
-    "genai_half": json.dumps(
+    "genai_streamed": json.dumps(
         [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": CALL}]}]
     ),
     "indexed": json.dumps(

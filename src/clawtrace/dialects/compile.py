@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from clawtrace.dialects.load import Dialect
-from clawtrace.dialects.rules import COLUMN_TYPES, Condition, MessageRule, Rule
+from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS, Condition, MessageRule, Rule
 from clawtrace.dialects.schema import DialectFile
 from clawtrace.support.yaml_reading import read_yaml
 
@@ -34,9 +34,8 @@ _PARENT_COLUMNS = {"span.name": "parent_name", "span.scope": "parent_scope"}
 _PARENT_MAP = "parent_attributes"
 
 ROW_FACT_COLUMNS = (
-    "dialect", "kind", "role", "emits", *COLUMN_TYPES, "failed", "tool_failed", "tool_blocked", "tool_unknown", "excludes_cache",
-    "excludes_reasoning", "sdk", "order_in_run", "agents_side_by_side", "rollup_cumulative", "rollup_own", "error_message",
-    "error_type", "unread", "input_format", "input_payload", "output_format", "output_payload",
+    "dialect", "kind", "role", "emits", *COLUMN_TYPES, "failed", *SPAN_TESTS, "error_message", "error_type", "unread",
+    "input_format", "input_payload", "output_format", "output_payload",
 )  # fmt: skip
 """The columns of `Compiler.row_facts`, after ``sid``."""
 
@@ -255,10 +254,10 @@ class Compiler:
             value = self.rule(rule, kind == "list")
             if value is not None and kind in ("integer", "decimal"):
                 value = self._number(kind, value)
-                if rule.plus:
-                    value = self._sum(rule, kind, value)
+                for place in rule.plus:
+                    value = f"({value} + coalesce({self._part(rule, kind, place)}, 0))"
                 if rule.minus:
-                    parts = (self._number(kind, self._attribute(key) or "NULL") for key in rule.minus)
+                    parts = (self._part(rule, kind, place) for place in rule.minus)
                     value = f"nullif(greatest({value} - {' - '.join(parts)}, -1), -1)"
                 if rule.scale is not None:
                     value = f"({value} * {rule.scale!r})"
@@ -268,13 +267,11 @@ class Compiler:
             return {"integer": "NULL::BIGINT", "decimal": "NULL::DOUBLE"}.get(kind, "NULL::VARCHAR")
         return f"coalesce({', '.join(values)})" if len(values) > 1 else values[0]
 
-    def _sum(self, rule: Rule, kind: str, value: str) -> str:
-        """Return SQL for a number and those at the other paths of its text: NULL where the first is."""
-        text = self._place(rule)
-        parts = (
-            self._number(kind, self._m("json_text", value=text or "NULL", path=_quote(path))) for path in rule.plus
-        )
-        return f"({value} + {' + '.join(f'coalesce({part}, 0)' for part in parts)})"
+    def _part(self, rule: Rule, kind: str, place: str) -> str:
+        """Return SQL for a number that is added to or subtracted from a rule's: at a path of its text, or of an attribute."""
+        if not place.startswith("$"):
+            return self._number(kind, self._attribute(place) or "NULL")
+        return self._number(kind, self._m("json_text", value=self._place(rule) or "NULL", path=_quote(place)))
 
     # Texts ------------------------------------------------------------------------------------
 
@@ -321,16 +318,7 @@ class Compiler:
         parts |= {name: self.column(name, words.columns.get(name, [])) for name in COLUMN_TYPES}
         parts |= {
             "failed": self._maybe(errors.when if errors else None),
-            "tool_failed": self._maybe(words.tool_failed),
-            "tool_blocked": self._maybe(words.tool_blocked),
-            "tool_unknown": self._maybe(words.tool_unknown),
-            "excludes_cache": self._maybe(words.excludes_cache),
-            "excludes_reasoning": self._maybe(words.excludes_reasoning),
-            "sdk": "TRUE" if words.sdk else "FALSE",
-            "order_in_run": "TRUE" if words.order_in_run else "FALSE",
-            "agents_side_by_side": "TRUE" if words.agents_side_by_side else "FALSE",
-            "rollup_cumulative": "TRUE" if words.rollup_cumulative else "FALSE",
-            "rollup_own": "TRUE" if words.rollup_own else "FALSE",
+            **{name: self._maybe(getattr(words, name)) for name in SPAN_TESTS},
             "error_message": self.column("error_message", errors.message if errors else []),
             "error_type": self.column("error_type", errors.type if errors else []),
         }

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.dialects.compile import Compiler, Seen, with_parents
 from clawtrace.dialects.load import Dialect
-from clawtrace.dialects.rules import COLUMN_TYPES, Condition, MessageRule, Rule
+from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS, Condition, MessageRule, Rule
 
 __all__ = ["Explainer", "Filled", "condition_words", "rule_words"]
 
@@ -104,7 +104,7 @@ class Explainer:
             for column, rules in (("error_message", file.errors.message), ("error_type", file.errors.type)):
                 told = self._column(column, rules, self._owner("errors"))
                 questions.append(told._replace(value=f"CASE WHEN {failed} THEN {told.value} END"))
-        for column in ("tool_failed", "tool_blocked", "excludes_cache", "excludes_reasoning"):
+        for column in SPAN_TESTS:
             test = getattr(file, column)
             if test is not None:
                 questions.append(self._flag(column, test, self._owner(column)))

@@ -10,14 +10,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from clawtrace.dialects.rules import RECORDABLE
-from clawtrace.dialects.schema import Detect, DialectFile
+from clawtrace.dialects.schema import Detect, DialectFile, Merge, Recorded
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.yaml_reading import read_foreign_yaml, read_yaml
 
@@ -60,7 +59,8 @@ class _Source:
         return self.words.detect if self._checked else Detect.model_validate(self._said["detect"])
 
     @property
-    def records(self) -> Mapping[str, bool | str]:
+    def records(self) -> Mapping[str, Any]:
+        """Per fact what is recorded: a plain value, or one for spans and one for logs (`Recorded`, or its mapping)."""
         return self.words.records if self._checked else self._said.get("records", {})
 
 
@@ -87,10 +87,13 @@ class Dialect:
         """How its spans are recognised: known without the rest of `file`, since every span is held against it."""
         return self._source.detect
 
-    def records(self, fact: str) -> bool | str:
+    def records(self, fact: str, by: Literal["spans", "logs"] = "spans") -> bool | str:
         """Return whether `fact` (one of `RECORDABLE`) can be recorded: yes, no, or the setting that makes it so."""
-        inherited = self._base.records(fact) if self._base is not None else False
-        return self._source.records.get(fact, inherited)
+        said = self._source.records.get(fact)
+        if said is None:
+            return self._base.records(fact, by) if self._base is not None else False
+        found: bool | str = said if isinstance(said, bool | str) else getattr(Recorded.model_validate(said), by)
+        return found
 
 
 def load_dialects(folders: Sequence[Path] = ()) -> tuple[Dialect, ...]:
@@ -209,34 +212,15 @@ def _shown(path: Path) -> str:
 
 
 def _merge(words: DialectFile, inherited: DialectFile) -> DialectFile:
-    """Return `words` with what they do not say taken from `inherited`; rules of the former come first."""
-    return words.model_copy(
-        update={
-            "kind": [*words.kind, *inherited.kind],
-            "roles": [*words.roles, *inherited.roles],
-            "emit": [*words.emit, *inherited.emit],
-            "layers": [*words.layers, *inherited.layers],
-            "columns": {**inherited.columns, **words.columns},
-            "errors": words.errors or inherited.errors,
-            "tool_failed": words.tool_failed or inherited.tool_failed,
-            "tool_blocked": words.tool_blocked or inherited.tool_blocked,
-            "tool_unknown": words.tool_unknown or inherited.tool_unknown,
-            "excludes_cache": words.excludes_cache or inherited.excludes_cache,
-            "excludes_reasoning": words.excludes_reasoning or inherited.excludes_reasoning,
-            "agents_side_by_side": words.agents_side_by_side or inherited.agents_side_by_side,
-            "rollup_cumulative": words.rollup_cumulative or inherited.rollup_cumulative,
-            "rollup_own": words.rollup_own or inherited.rollup_own,
-            "order_in_run": words.order_in_run or inherited.order_in_run,
-            "settle_ms": words.settle_ms or inherited.settle_ms,
-            "executions": [*words.executions, *inherited.executions],
-            "refusals": [*words.refusals, *inherited.refusals],
-            "shell": [*words.shell, *inherited.shell],
-            "messages": [*words.messages, *inherited.messages],
-            "events": words.events or inherited.events,
-            "unlogged": words.unlogged or inherited.unlogged,
-            "main_agent": words.main_agent or inherited.main_agent,
-            "model_of_agent": words.model_of_agent or inherited.model_of_agent,
-            "parent_not_exported": [*words.parent_not_exported, *inherited.parent_not_exported],
-            "records": {**{fact: inherited.records.get(fact, False) for fact in RECORDABLE}, **words.records},
-        }
-    )
+    """Return `words` with what they do not say taken from `inherited`, as each word declares (`Merge`)."""
+    merged: dict[str, Any] = {}
+    for name, field in DialectFile.model_fields.items():
+        policy = next((word for word in field.metadata if isinstance(word, Merge)), Merge.INSTEAD)
+        own, above = getattr(words, name), getattr(inherited, name)
+        if policy is Merge.BEFORE:
+            merged[name] = [*own, *above]
+        elif policy is Merge.OVER:
+            merged[name] = {**above, **own}
+        elif policy is Merge.INSTEAD and name not in words.model_fields_set:
+            merged[name] = above
+    return words.model_copy(update=merged)

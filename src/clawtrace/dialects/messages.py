@@ -73,7 +73,7 @@ def _genai_chunks(payload: str, direction: str) -> Iterator[Message]:
     yield role, [one for one in pieces if one[0] != "text" or one[3]]
 
 
-def _genai_half(payload: str, direction: str) -> Iterator[Message]:
+def _genai_streamed(payload: str, direction: str) -> Iterator[Message]:
     """The arguments of a streamed call are lost, and `{}` stands in their place: so no `{}` is believed."""
     for role, pieces in _genai_parts(payload, direction):
         yield role, [one._replace(text=None) if one.type == "tool_call" and one.text == "{}" else one for one in pieces]
@@ -269,7 +269,7 @@ def _langchain_message(entry: Any) -> dict[str, Any]:
 FORMATS: dict[str, Callable[[str, str], Iterator[Message]]] = {
     "genai_parts": _genai_parts,
     "genai_chunks": _genai_chunks,
-    "genai_half": _genai_half,
+    "genai_streamed": _genai_streamed,
     "indexed": _indexed,
     "openinference": _openinference,
     "events": _events,

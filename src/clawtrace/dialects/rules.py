@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -10,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 __all__ = [
     "COLUMN_TYPES",
     "RECORDABLE",
+    "SPAN_TESTS",
     "WORDS",
     "Condition",
     "EmitRule",
@@ -24,6 +26,8 @@ __all__ = [
     "RuleOrKey",
     "ShellRule",
     "SpanKindWord",
+    "SpanTests",
+    "Told",
 ]
 
 COLUMN_TYPES: dict[str, Literal["text", "integer", "decimal", "list"]] = {
@@ -195,9 +199,11 @@ class Rule(_Words):
     scale: float | None = None
     """What a number is multiplied by: 0.001 where the attribute counts milliseconds and the column seconds."""
     plus: list[str] = []
-    """JSON paths inside of the same text: the numbers there, as far as there are any, are added to the one at `json`."""
+    """Places of numbers that are added to it, as far as there are any: a JSON path (``$.a``) inside of the same text, or an
+    attribute key."""
     minus: list[str] = []
-    """Attribute keys of numbers that are taken from it (a total, of which a part is wanted); nothing where one is not there."""
+    """Places, as in `plus`, of numbers that are subtracted from it (of a total the rest is wanted); without one of them the
+    rule yields nothing."""
     when: Condition | None = None
     """The rule yields nothing where this does not hold."""
 
@@ -206,10 +212,8 @@ class Rule(_Words):
         places = [self.key is not None, self.span is not None, self.resource is not None, self.const is not None]
         if sum(places) != 1:
             raise ValueError("a rule is exactly one of `key`, `span`, `resource`, `const`")
-        if self.plus and self.json_ is None:
-            raise ValueError("`plus` goes with `json`")
-        if self.minus and self.key is None:
-            raise ValueError("`minus` goes with `key`")
+        if (self.plus or self.minus) and self.key is None:
+            raise ValueError("`plus` and `minus` go with `key`")
         return self
 
 
@@ -218,6 +222,38 @@ def _rule(value: Any) -> Any:
 
 
 RuleOrKey = Annotated[Rule, BeforeValidator(_rule)]
+
+
+class Told(Enum):
+    """How a test that a log record answers changes the answer of the span that the record was joined to."""
+
+    ANY = "holds where the span or a record says so"
+    ALL = "holds where the span and all records say so"
+    SPAN = "is the span's own"
+
+
+class SpanTests(_Words):
+    """What is tested on each span, or log record, beside its columns."""
+
+    # The only list of them: a new one is a field here, what reads it (each is a column of `fact_rows`), and the dialects.
+
+    tool_failed: Annotated[Condition | None, Told.ANY] = None
+    """A tool call failed although the span's status does not say so."""
+    tool_blocked: Annotated[Condition | None, Told.ANY] = None
+    """A tool call was denied before it ran."""
+    tool_unknown: Annotated[Condition | None, Told.ALL] = None
+    """What is recorded of a tool call does not tell whether it failed."""
+    excludes_cache: Annotated[Condition | None, Told.SPAN] = None
+    """Input tokens are recorded without the cached ones."""
+    excludes_reasoning: Annotated[Condition | None, Told.SPAN] = None
+    """Output tokens are recorded without the reasoning ones."""
+
+
+SPAN_TESTS: dict[str, Told] = {
+    name: next(word for word in field.metadata if isinstance(word, Told))
+    for name, field in SpanTests.model_fields.items()
+}
+"""The tests of `SpanTests` by name."""
 
 
 class KindRule(_Words):
@@ -273,12 +309,19 @@ class MessageRule(_Words):
 
     direction: Literal["input", "output", "both"]
     format: Literal[
-        "genai_parts", "genai_chunks", "genai_half", "indexed", "openinference", "events", "event_list", "blob", "ai_sdk",
+        "genai_parts", "genai_chunks", "genai_streamed", "indexed", "openinference", "events", "event_list", "blob", "ai_sdk",
         "langchain", "haystack_history", "crewai_history",
     ]  # fmt: skip
+    """How they are written. `genai_parts`: OpenTelemetry's messages; `genai_chunks`: the same, each a piece of one streamed
+    answer; `genai_streamed`: the same, of an instrumentation that loses the arguments of streamed tool calls and records `{}`,
+    which says nothing therefore; `indexed`, `openinference`: one attribute a part, with the place in its key; `events`: span
+    events; `event_list`: such events as a JSON list; `blob`: any JSON, or text; the others: those of one framework."""
     key: str | None = None
+    """Attribute key of the messages, or of `event` where that is given."""
     event: str | None = None
+    """Read `key` from the first event of this name that has it."""
     prefix: str | None = None
+    """What the keys of `indexed` and `openinference` start with."""
     when: Condition | None = None
     """The rule finds nothing where this does not hold."""
 

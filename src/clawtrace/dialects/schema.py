@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from enum import Enum
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
@@ -22,9 +23,10 @@ from clawtrace.dialects.rules import (
     RuleOrKey,
     ShellRule,
     SpanKindWord,
+    SpanTests,
 )
 
-__all__ = ["Detect", "DialectFile", "EventRule", "ExecutionsRule", "JoinPair", "JoinPart"]
+__all__ = ["Detect", "DialectFile", "EventRule", "ExecutionsRule", "JoinPair", "JoinPart", "Merge", "Recorded"]
 
 
 class _Words(BaseModel):
@@ -40,7 +42,7 @@ class JoinPair(_Words):
     capture: str | None = None
     """Regular expression on the record's text; its first group is compared."""
     ahead: int = 0
-    """By how much the record's number is ahead of the other."""
+    """Where both are numbers of one sequence: by how much the record's is the larger. An exact order, where times tell less."""
 
 
 JoinPart = Literal["span", "only_in_trace", "parent", "inside", "around", "latest"] | str | JoinPair
@@ -50,7 +52,7 @@ span above it; ``latest``, of those that are equal otherwise the span is the las
 whether it says that it failed or not; the name of a column that both fill alike; or a pair of attributes."""
 
 
-class EventRule(_Words):
+class EventRule(SpanTests, _Words):
     """What a log record tells: a row of a kind, or facts of a span.
 
     Inside of it `key` means the record's attribute, ``log.body`` its body, ``log.event`` its name and body as one JSON
@@ -74,11 +76,6 @@ class EventRule(_Words):
     """Attribute with its duration; the record is written at the end."""
     columns: dict[str, list[RuleOrKey]] = {}
     errors: Errors | None = None
-    tool_failed: Condition | None = None
-    tool_blocked: Condition | None = None
-    tool_unknown: Condition | None = None
-    excludes_cache: Condition | None = None
-    excludes_reasoning: Condition | None = None
     messages: list[MessageRule] = []
 
     @model_validator(mode="after")
@@ -123,82 +120,92 @@ class ExecutionsRule(_Words):
     """Globs of instrumentation scopes for which the rule holds."""
 
 
-class DialectFile(_Words):
-    """One dialect file as written; `extends` is resolved by the loader."""
+class Recorded(_Words):
+    """Whether a fact is recorded, where spans and log events differ: yes, no, or the setting that makes it recorded."""
 
-    dialect: str
+    spans: bool | str
+    """By spans."""
+    logs: bool | str
+    """By log events alone."""
+
+
+class Merge(Enum):
+    """What becomes of a word that the extended dialect says, too."""
+
+    OWN = "never inherited"
+    INSTEAD = "instead of the inherited"
+    BEFORE = "before the inherited rules"
+    OVER = "over the inherited, key by key"
+
+
+class DialectFile(SpanTests, _Words):
+    """One dialect file as written; `extends` is resolved by the loader. The words of `SpanTests` belong to it, too."""
+
+    # The only declaration of a word: name, type, how it is inherited (`Merge`; `INSTEAD` where nothing is said) and meaning.
+    # A new one is a field here, what reads it (`RunSpans.words`), and the dialects that say it.
+
+    dialect: Annotated[str, Merge.OWN]
     """Its name; a project's own file of the same name replaces a built-in one."""
-    title: str
+    title: Annotated[str, Merge.OWN]
     """The instrumentation, as people call it."""
-    source: str
+    source: Annotated[str, Merge.OWN]
     """Where the facts come from."""
-    about: str
+    about: Annotated[str, Merge.OWN]
     """What is particular about its spans, in a sentence or two."""
-    extends: str | None = None
+    extends: Annotated[str | None, Merge.OWN] = None
     """The dialect whose words hold where this file says nothing."""
-    versions: list[str | float] = []
+    versions: Annotated[list[str | float], Merge.OWN] = []
     """Versions of the instrumentation that were seen in recordings."""
-    detect: Detect
+    detect: Annotated[Detect, Merge.OWN]
     """How its spans are recognised."""
-    kind: list[KindRule] = []
-    """What kind a span is: the first rule that holds; own rules go before inherited ones."""
-    roles: list[RoleRule] = []
+    kind: Annotated[list[KindRule], Merge.BEFORE] = []
+    """What kind a span is: the first rule that holds."""
+    roles: Annotated[list[RoleRule], Merge.BEFORE] = []
     """A part that a span plays besides its kind: the first rule that holds."""
-    emit: list[EmitRule] = []
+    emit: Annotated[list[EmitRule], Merge.BEFORE] = []
     """What a span stands for besides itself: the first rule that holds."""
-    layers: list[LayerRule] = []
+    layers: Annotated[list[LayerRule], Merge.BEFORE] = []
     """Spans that are layers of the tool call in whose time they ran."""
-    columns: dict[str, list[RuleOrKey]] = {}
+    columns: Annotated[dict[str, list[RuleOrKey]], Merge.OVER] = {}
     """For each column where its value may stand: the first rule that yields one. An attribute key alone is a rule."""
     errors: Errors | None = None
     """When a span failed, and where it says why."""
-    tool_failed: Condition | None = None
-    """A tool call failed although the span's status does not say so."""
-    tool_blocked: Condition | None = None
-    """A tool call was denied before it ran."""
-    tool_unknown: Condition | None = None
-    """What is recorded of a tool call does not tell whether it failed."""
-    excludes_cache: Condition | None = None
-    """Input tokens are recorded without the cached ones."""
-    excludes_reasoning: Condition | None = None
-    """Output tokens are recorded without the reasoning ones."""
-    executions: list[ExecutionsRule] = []
-    """Whether a span is written for every tool execution; own rules go before inherited ones, and none that fits: not known.
-    A word alone (``spans``, ``none``) holds for every scope."""
-    refusals: list[str] = []
+    executions: Annotated[list[ExecutionsRule], Merge.BEFORE] = []
+    """Whether a span is written for every tool execution; none that fits: not known. A word alone (``spans``, ``none``) holds
+    for every scope."""
+    refusals: Annotated[list[str], Merge.BEFORE] = []
     """What the framework answers to a call for which it runs no tool (it has none of that name, or the arguments do not fit):
     regular expressions that fit the result's text from its beginning; `{tool}` stands for the name that was called."""
-    agents_side_by_side: bool = False
-    """An agent that was called as a tool is no descendant of the tool span: the span whose time holds it called it."""
-    rollup_cumulative: bool = False
-    """Roll-up totals may include those of earlier ones: several in one run cannot be added."""
-    rollup_own: bool = False
-    """Roll-up totals are of an agent's own model calls, without those of agents inside of it: all in a run are added."""
-    messages: list[MessageRule] = []
+    by_time: list[Literal["handoff", "tool"]] = []
+    """Delegations (`agents.via`) that no span names, so that only times tell them. ``handoff``: it goes to the next activation
+    beside or below its own agent. ``tool``: an agent that was called as a tool hangs below no span of its caller, which is
+    the agent in the time of whose tool span it ran."""
+    rollup: Literal["all", "own", "running"] = "all"
+    """What roll-up totals (columns `rollup_*`) sum up. ``all``: the agent's model calls and those of agents inside of it, so
+    that the topmost are added. ``own``: the agent's only, so that all in a run are added. ``running``: possibly those of
+    earlier ones, too, so that several in one run cannot be added."""
+    messages: Annotated[list[MessageRule], Merge.BEFORE] = []
     """Where messages stand: the first rule of a direction that finds any."""
     events: list[EventRule] = []
-    """What its log records tell, in this order; a dialect that has any does not take those that it extends."""
+    """What its log records tell, in this order."""
+    event_name: Annotated[list[str], Merge.BEFORE] = []
+    """Attributes of a log record that hold the event's name, where neither the record nor ``event.name`` tells it."""
     spans_apart: bool = False
     """Its spans are switched on apart from its logs: where none was received, its log events name spans that were never
     exported. Else a span that an event names and that was not received was lost."""
-    unlogged: list[str] = []
-    """Recordable facts that log events alone tell in part only."""
     main_agent: str | None = None
-    """Name of the outermost agent, which no span names; where it has no span at all, a conversation is its work."""
-    model_of_agent: bool = False
-    """A model call that names no model used the one that its agent's span names."""
-    parent_not_exported: list[OrphanOrName] = []
+    """Name of the outermost agent, which no span names; where it has no span at all, a conversation is its work. A model call
+    that names no model used the one that its agent's span names."""
+    parent_not_exported: Annotated[list[OrphanOrName], Merge.BEFORE] = []
     """Spans whose parent this instrumentation never exports: a glob of their names, or an `OrphanRule`."""
     settle_ms: int | None = Field(default=None, ge=0)
     """Silence that closes a run of an agent that already runs, in milliseconds, where its exporter sends more rarely than most."""
-    shell: list[ShellRule] = []
+    shell: Annotated[list[ShellRule], Merge.BEFORE] = []
     """Which tools run shell commands; the first rule whose tool and command fit counts."""
-    order_in_run: bool = False
-    """A handoff that does not name its target goes to the next activation beside or below its own agent."""
     sdk: bool = False
-    """The model SDK's own spans: they win over an instrumentation's where both tell of one call."""
-    records: dict[str, bool | str] = {}
-    """Per recordable fact: yes, no, or the setting that makes it recorded."""
+    """The model SDK's own spans: of several that tell of one call they come first, wherever they hang."""
+    records: Annotated[dict[str, bool | str | Recorded], Merge.OVER] = {}
+    """Per recordable fact: yes, no, or the setting that makes it recorded; or both for `spans` and `logs` (`Recorded`)."""
 
     @field_validator("refusals")
     @classmethod
@@ -218,7 +225,7 @@ class DialectFile(_Words):
     @model_validator(mode="after")
     def _known_words(self) -> DialectFile:
         unknown = [name for name in self.columns if name not in COLUMN_TYPES]
-        unknown += [name for name in (*self.records, *self.unlogged) if name not in RECORDABLE]
+        unknown += [name for name in self.records if name not in RECORDABLE]
         if unknown:
             raise ValueError(f"unknown columns or records: {', '.join(unknown)}")
         return self

@@ -16,7 +16,7 @@ from clawtrace.dialects import Dialect
 from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler, Seen
 from clawtrace.dialects.messages import parse_messages
 from clawtrace.dialects.part import Part
-from clawtrace.dialects.rules import COLUMN_TYPES
+from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS
 from clawtrace.facts.calls.cached_input import with_cached_input
 from clawtrace.facts.calls.layers import with_layers
 from clawtrace.facts.calls.run_spans import RunSpans
@@ -176,7 +176,7 @@ class Normaliser:
                     read[key] = shared.of(parse_messages(payload.form, payload.text, payload.direction))
                 messages[payload.sid, payload.direction] = read[key]
                 payload = next(payloads, None)
-            yield RunSpans.of(run, messages, layers)
+            yield RunSpans.of(run, messages, layers, self.dialects)
 
     def _price(self, calls: Sequence[LlmCall]) -> None:
         """Set the model name, the cost and its source of each call; equal calls of one day are priced once."""
@@ -225,8 +225,7 @@ class Normaliser:
 
     def records(self, span: Span, fact: str) -> bool | str:
         """Return whether the instrumentation that wrote a span records a fact (`Dialect.records`)."""
-        dialect = self.dialects[span.dialect]
-        return dialect.records(fact) if span.source == "otlp" or fact not in dialect.file.unlogged else False
+        return self.dialects[span.dialect].records(fact, "logs" if span.source == "log" else "spans")
 
 
 def _digest(payload: str) -> bytes:
@@ -236,12 +235,9 @@ def _digest(payload: str) -> bytes:
 def _no_row_facts() -> str:
     """Return a SELECT without rows that has the columns of row facts: a batch of runs without any span."""
     types = {"integer": "BIGINT", "decimal": "DOUBLE"}
-    flags = {
-        "failed", "tool_failed", "tool_blocked", "tool_unknown", "excludes_cache", "excludes_reasoning", "sdk", "order_in_run",
-        "agents_side_by_side", "rollup_cumulative", "rollup_own",
-    }  # fmt: skip
+    tests = {"failed", *SPAN_TESTS}
     columns = ", ".join(
-        f"NULL::{'BOOLEAN' if name in flags else types.get(COLUMN_TYPES.get(name, 'text'), 'VARCHAR')} AS {name}"
+        f"NULL::{'BOOLEAN' if name in tests else types.get(COLUMN_TYPES.get(name, 'text'), 'VARCHAR')} AS {name}"
         for name in ROW_FACT_COLUMNS
     )
     return f"SELECT NULL::BIGINT AS sid, {columns} WHERE FALSE"

@@ -106,7 +106,7 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         failed, attempts = int(run.cause[index]), 1
         end_ns = best.last_ns if run.role[index] == "answer" else best.end_ns
     else:
-        members = sorted(members, key=lambda n: (spans[n].failed, not spans[n].sdk, -run.depth[n], n))
+        members = sorted(members, key=lambda n: (spans[n].failed, not run.words(n).sdk, -run.depth[n], n))
         index = members[0]
         ranked = [spans[n] for n in members]
         best, told = ranked[0], merged(ranked)

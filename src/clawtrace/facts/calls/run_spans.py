@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from operator import itemgetter
 
+from clawtrace.dialects import Dialect
 from clawtrace.dialects.part import Part
+from clawtrace.dialects.schema import DialectFile
 from clawtrace.facts.calls.duplicate_instrumentations import join_duplicates
 from clawtrace.facts.calls.ledger import Ledger
 from clawtrace.facts.calls.match_by_usage import join_by_content
@@ -30,6 +32,8 @@ class RunSpans:
     spans: Sequence[Span]
     messages: Mapping[tuple[int, str], Sequence[Part]]
     """Parts of the messages of a span, by (`Span.sid`, ``input`` or ``output``)."""
+    dialects: Mapping[str, Dialect]
+    """By name, those that read the spans among them."""
     enter: list[int]
     leave: list[int]
     depth: list[int]
@@ -72,7 +76,8 @@ class RunSpans:
         cls,
         spans: Sequence[Span],
         messages: Mapping[tuple[int, str], Sequence[Part]],
-        layers: Mapping[int, CallRule] | None = None,
+        layers: Mapping[int, CallRule] | None,
+        dialects: Mapping[str, Dialect],
     ) -> RunSpans:
         """Return the run whose distinct `spans` these are, in order of `Span.sid`; for `layers` see `with_layers`."""
         first = spans[0].sid
@@ -90,6 +95,7 @@ class RunSpans:
             run_no=spans[0].run_no,
             spans=spans,
             messages=messages,
+            dialects=dialects,
             enter=walked.enter,
             leave=walked.leave,
             depth=walked.depth,
@@ -105,6 +111,10 @@ class RunSpans:
             doubtful=doubtful,
             silent=silent,
         )
+
+    def words(self, index: int) -> DialectFile:
+        """Return what the dialect that read a span says, with what it inherits."""
+        return self.dialects[self.spans[index].dialect].file
 
     def said(self, index: int, direction: str) -> Sequence[Part]:
         """Return the parts of the messages of a span."""

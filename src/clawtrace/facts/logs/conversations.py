@@ -106,16 +106,15 @@ def name_agents(run: RunRows, dialects: Mapping[str, Dialect]) -> list[Row]:
     """Name the outermost agents that have no name, and the models of calls that tell none; return the rows that changed."""
     changed = []
     for row in run.rows:
-        words = dialects[row.dialect].file
-        above = None
-        if row.kind == "agent" and words.main_agent is not None and row.column("agent_name") is None:
-            if run.nearest("agent", row.parent) is None:
-                row.columns["agent_name"] = words.main_agent
-                changed.append(row)
-        elif row.kind == "llm" and words.model_of_agent:
-            above = run.nearest("agent", row.parent)
-        told = row.column("request_model") or row.column("response_model")
-        if above is not None and told is None and above.column("request_model") is not None:
-            row.columns["request_model"] = above.column("request_model")
+        main = dialects[row.dialect].file.main_agent
+        if main is None:
+            continue
+        if row.kind == "agent" and row.column("agent_name") is None and run.nearest("agent", row.parent) is None:
+            row.columns["agent_name"] = main
             changed.append(row)
+        elif row.kind == "llm" and row.column("request_model") is None and row.column("response_model") is None:
+            above = run.nearest("agent", row.parent)
+            if above is not None and above.column("request_model") is not None:
+                row.columns["request_model"] = above.column("request_model")
+                changed.append(row)
     return changed

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.dialects import Dialect
 from clawtrace.dialects.compile import Compiler, Seen
-from clawtrace.dialects.rules import COLUMN_TYPES, KindRule
+from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS, KindRule, Told
 from clawtrace.dialects.schema import Detect, DialectFile, EventRule, JoinPair
 from clawtrace.facts.logs.conversations import adopt, name_agents
 from clawtrace.facts.logs.join import join_records, separate_attempts
@@ -27,7 +27,8 @@ _ANY_LOGS = "SELECT 1 FROM otel_logs WHERE run_no IN (SELECT run_no FROM fact_ru
 _ALWAYS = ("session_id", "agent_id", "agent_name", "owner_agent", "request_model", "response_model", "attempts")
 """Columns that are asked of every row."""
 
-_FLAGS = ("failed", "tool_failed", "tool_blocked")
+_ANY = ("failed", *(name for name, told in SPAN_TESTS.items() if told is Told.ANY))
+_ALL = tuple(name for name, told in SPAN_TESTS.items() if told is Told.ALL)
 
 _PAYLOADS = ("input_format", "input_payload", "output_format", "output_payload")
 
@@ -50,12 +51,8 @@ class _Readable(NamedTuple):
     @classmethod
     def of(cls, dialect: Dialect, rule: EventRule) -> _Readable:
         words = rule.model_dump(
-            include={
-                "roles", "columns", "errors", "tool_failed", "tool_blocked", "tool_unknown", "excludes_cache", "excludes_reasoning",
-                "messages",
-            },
-            by_alias=True,
-        )  # fmt: skip
+            include={"roles", "columns", "errors", "messages", *SPAN_TESTS}, by_alias=True, exclude_unset=True
+        )
         file = dialect.file
         return cls(
             dialect.name,
@@ -77,7 +74,7 @@ def complete_rows(
         at_hand: the dialects of the batch's spans.
         sql: reads a file of this room's SQL.
     """
-    told = any(dialects[name].file.main_agent or dialects[name].file.model_of_agent for name in at_hand)
+    told = any(dialects[name].file.main_agent for name in at_hand)
     rules = _load_records(store, dialects, sql) if store.script(_ANY_LOGS) else []
     if not rules and not told:
         return Completed({}, {})
@@ -227,7 +224,7 @@ class _Batch:
             rows[run_no] = [self._row(*span) for _, *span in of_run]
         for run_no, of_run_rows in sorted(rows.items()):
             told = (self._dialects[row.dialect].file for row in of_run_rows)
-            if run_no in with_records or any(words.main_agent or words.model_of_agent for words in told):
+            if run_no in with_records or any(words.main_agent for words in told):
                 yield run_no, RunRows(of_run_rows)
 
     def _row(
@@ -284,7 +281,8 @@ class _Batch:
                     "end_ns": ("bigint", [row.end_ns for _, row in agents]),
                 },
             )
-            self._store.script(self._sql("conversation_agents"))
+            tests = ", ".join(f"false AS {name}" for name in ("failed", *SPAN_TESTS))
+            self._store.script(self._sql("conversation_agents").format(tests=tests))
 
     def _fill(self, joined: Sequence[tuple[int, Record, bool]]) -> None:
         """Let rows take what the records that were joined to them tell."""
@@ -312,13 +310,13 @@ class _Batch:
             for side, before in (("b", True), ("f", False))
         ]
         taken = [f"{name} = coalesce(x.b_{name}, fact_rows.{name}, x.f_{name})" for name in sorted(names)]
-        flags = [f"{name} = fact_rows.{name} OR x.{name}" for name in _FLAGS]
-        flags.append("tool_unknown = fact_rows.tool_unknown AND x.tool_unknown")
+        tested = [f"bool_or(f.{name}) AS {name}" for name in _ANY] + [f"bool_and(f.{name}) AS {name}" for name in _ALL]
+        tests = [f"{name} = fact_rows.{name} OR x.{name}" for name in _ANY]
+        tests += [f"{name} = fact_rows.{name} AND x.{name}" for name in _ALL]
         self._store.script(
-            f"CREATE OR REPLACE TEMP TABLE fact_filled AS SELECT j.sid AS sid, {', '.join(first)}{',' if first else ''}"
-            f" {', '.join(f'bool_or(f.{name}) AS {name}' for name in _FLAGS)}, bool_and(f.tool_unknown) AS tool_unknown"
+            f"CREATE OR REPLACE TEMP TABLE fact_filled AS SELECT j.sid AS sid, {', '.join([*first, *tested])}"
             " FROM fact_log_joined AS j JOIN fact_log_rows AS f ON f.sid = j.record AND f.rule = j.rule GROUP BY j.sid;"
-            f"UPDATE fact_rows SET {', '.join([*taken, *flags])} FROM fact_filled AS x WHERE fact_rows.sid = x.sid;"
+            f"UPDATE fact_rows SET {', '.join([*taken, *tests])} FROM fact_filled AS x WHERE fact_rows.sid = x.sid;"
             "UPDATE fact_rows SET error = CASE WHEN failed OR (kind = 'tool' AND tool_failed)"
             " THEN coalesce(error_message, error_type, 'error') END WHERE sid IN (SELECT sid FROM fact_filled)"
         )

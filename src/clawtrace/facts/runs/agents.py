@@ -58,7 +58,7 @@ def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Acti
             rows.append(Activation(index, numbers[index], None if by is None else numbers.get(by), "spawn"))
             continue
         from_whom = above if source is None else source
-        callers = calling.of(index) if from_whom is None and span.agents_side_by_side else set()
+        callers = calling.of(index) if from_whom is None and "tool" in run.words(index).by_time else set()
         # Tools of several agents at once: it was called, and nothing tells by whom.
         if len(callers) == 1:
             (from_whom,) = callers
@@ -175,7 +175,7 @@ class _Sought:
         run, span = self._run, self._run.spans[handoff]
         if span.handoff_to is not None:
             first = self._next(("", span.handoff_to), span.start_ns, None)
-        elif not span.order_in_run or giver is None:
+        elif giver is None or "handoff" not in run.words(handoff).by_time:
             return None
         else:
             beside, below = (run.agent[giver], run.tool[giver]), (giver, None)

@@ -251,14 +251,14 @@ def _rollup(run: RunSpans, contradicted: Set[int]) -> dict[str, Any]:
         for index in run.kinds.get(kind, ())
         if run.spans[index].rollup_input_tokens is not None
     ]
-    whole = [index for index in stated if not run.spans[index].rollup_own]
+    whole = [index for index in stated if run.words(index).rollup != "own"]
     is_inside = run.inside(whole)
-    own = [index for index in stated if run.spans[index].rollup_own and not is_inside(index)]
+    own = [index for index in stated if run.words(index).rollup == "own" and not is_inside(index)]
     found = [*run.topmost(whole), *own]
     if not contradicted.isdisjoint(found):
         return {}
     top = [run.spans[index] for index in found]
-    if len(top) > 1 and any(span.rollup_cumulative for span in top):
+    if len(top) > 1 and any(run.words(index).rollup == "running" for index in found):
         return {}
     if own and not _all_state(run, top):
         return {}

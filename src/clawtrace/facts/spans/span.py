@@ -116,20 +116,11 @@ class Span(NamedTuple):
     pseudo_tools: str | None = None
     """JSON list of names that are declared as final answers and are no tools."""
     rollup_llm_calls: int | None = None
-    rollup_cumulative: bool = False
-    """The roll-up may include those before it."""
-    rollup_own: bool = False
-    """The roll-up leaves out what agents inside of it used."""
     failed: bool = False
     tool_failed: bool = False
     tool_blocked: bool = False
     tool_unknown: bool = False
     """What is recorded of the tool call does not tell whether it failed."""
-    sdk: bool = False
-    order_in_run: bool = False
-    """A handoff that names no target goes to the next activation."""
-    agents_side_by_side: bool = False
-    """An agent called as a tool hangs beside its caller: the tool span whose time holds it called it."""
     unread: str | None = None
     """Names of numeric columns whose attribute is there and is no such number."""
     input_format: str | None = None

@@ -7,6 +7,5 @@ FROM fact_new_agents AS n
 JOIN fact_runs AS u ON u.run_no = n.run_no;
 
 INSERT INTO fact_rows BY NAME
-SELECT sid, dialect, 'agent' AS kind, agent_name, session_id, false AS failed, false AS tool_failed, false AS tool_blocked,
-       false AS tool_unknown, false AS sdk, false AS order_in_run
+SELECT sid, dialect, 'agent' AS kind, agent_name, session_id, {tests}
 FROM fact_new_agents;

@@ -109,11 +109,11 @@ def _contradicts(run: RunSpans, index: int, agents: Sequence[int], tools: Sequen
     of them; believed is what cannot be twice as much.
     """
     span, said = run.spans[index], run.said(index, "output")
-    stated = span.rollup_llm_calls
+    stated, running = span.rollup_llm_calls, run.words(index).rollup == "running"
     if stated is None or not agents:
         return False
     if not said:
-        return span.rollup_cumulative
+        return running
     answers = len({part.message_no for part in said if part.role == "assistant"})
     known = set(agents)
     elsewhere = [agent for agent in agents if run.agent[agent] in known]
@@ -122,7 +122,7 @@ def _contradicts(run: RunSpans, index: int, agents: Sequence[int], tools: Sequen
         return stated != answers
     if not tools:
         least = answers + len(elsewhere)
-        return stated < least or (span.rollup_cumulative and stated >= 2 * least)
+        return stated < least or (running and stated >= 2 * least)
     ran = {agent: {run.group[tool] for tool in tools if run.agent[tool] == agent} for agent in elsewhere}
     return any(len(groups) > 1 for groups in ran.values()) or stated != answers + sum(
         1 + len(groups) for groups in ran.values()

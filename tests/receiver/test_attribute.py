@@ -9,6 +9,7 @@ import pytest
 from memory_sink import MemorySink
 from otlp_messages import RUN, logs, metrics, number, record, span, traces
 
+from clawtrace.dialects.session_keys import SESSION_KEYS
 from clawtrace.receiver.attribution.attribute import Attribution
 from clawtrace.receiver.intake import Intake
 from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor
@@ -26,7 +27,7 @@ class Desk:
         self.sink = MemorySink()
         self.attribution = Attribution(self.sink.run_no, **known)
         redactor = Redactor(RedactionSettings(enabled=False))
-        self.intake = Intake(self.attribution, redactor, run_key=run_key)
+        self.intake = Intake(self.attribution, redactor, run_key=run_key, session_keys=SESSION_KEYS)
 
     def send(self, message, *, header="", path="", signal="traces"):
         request = Request(signal, "grpc", message.SerializeToString(), False, 1, header_run=header, path_run=path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from clawtrace.dialects.session_keys import SESSION_KEYS
 from clawtrace.receiver.attribution import claims
 from clawtrace.receiver.attribution.claims import NO_CLAIM, RUN_ID, Claim, ClaimReader
 
@@ -11,7 +12,7 @@ from clawtrace.receiver.attribution.claims import NO_CLAIM, RUN_ID, Claim, Claim
 @pytest.mark.parametrize("run_key", [None, "my.run"])
 def test_attributes_that_say_nothing_are_no_claim(run_key):
     """Neither those of others nor empty ones."""
-    reader = ClaimReader(run_key)
+    reader = ClaimReader(run_key, SESSION_KEYS)
 
     for nothing in ({}, {"service.name": "agent"}, {"session.id": "", RUN_ID: "", "my.run": ""}):
         assert reader.of_resource(nothing) == NO_CLAIM
@@ -20,7 +21,7 @@ def test_attributes_that_say_nothing_are_no_claim(run_key):
 
 def test_the_item_speaks_beside_its_resource():
     """It has a run of its own, its session comes after the resource's, and its run key goes before the resource's."""
-    reader = ClaimReader("my.run")
+    reader = ClaimReader("my.run", SESSION_KEYS)
     base = reader.of_resource({RUN_ID: "r1", "session.id": "s1", "my.run": "k1"})
 
     assert base == Claim(resource="r1", sessions=("s1",), key="k1")
@@ -33,13 +34,13 @@ def test_the_item_speaks_beside_its_resource():
 def test_a_run_key_is_read_only_where_the_project_names_one():
     assert ClaimReader().of_item(NO_CLAIM, {"my.run": "k"}) == NO_CLAIM
     assert "my.run" in ClaimReader("my.run").keys
-    assert {RUN_ID, "session.id", "gen_ai.conversation.id"} <= ClaimReader().keys
+    assert {RUN_ID, "session.id", "gen_ai.conversation.id"} <= ClaimReader(None, SESSION_KEYS).keys
 
 
 def test_equal_claims_are_one_object_and_few_are_kept(monkeypatch):
     """Whatever is sent, memory stays bounded."""
     monkeypatch.setattr(claims, "_CACHE_LIMIT", 5)
-    reader = ClaimReader()
+    reader = ClaimReader(None, SESSION_KEYS)
     first = reader.of_item(NO_CLAIM, {"session.id": "s"})
 
     assert reader.of_item(NO_CLAIM, {"session.id": "s"}) is first

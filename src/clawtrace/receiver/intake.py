@@ -53,10 +53,16 @@ class Intake:
     """Gathers what the next commit writes; used by one thread."""
 
     def __init__(
-        self, attribution: Attribution, redactor: Redactor, *, run_key: str | None = None, span_window: int = 262_144
+        self,
+        attribution: Attribution,
+        redactor: Redactor,
+        *,
+        run_key: str | None = None,
+        session_keys: Sequence[str] = (),
+        span_window: int = 262_144,
     ) -> None:
         self._attribution = attribution
-        self._decoder = RequestDecoder(redactor, ClaimReader(run_key))
+        self._decoder = RequestDecoder(redactor, ClaimReader(run_key, session_keys))
         self._span_window = SpanWindow(span_window)
         self._request_window = RequestWindow()
         # Numbers keep growing over restarts without asking the store: microseconds pass faster than requests come.

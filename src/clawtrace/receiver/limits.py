@@ -73,6 +73,8 @@ class ReceiverSettings:
     """Traces whose run is remembered; announced ones are always."""
     run_key: str | None = None
     """Attribute that carries the run id in foreign data (rule 8)."""
+    session_keys: tuple[str, ...] = ()
+    """Attributes that hold a session or conversation id (rule 7)."""
     redaction: RedactionSettings = field(default_factory=RedactionSettings)
     tee: TeeSettings | None = None
     """Where everything received is also forwarded; None forwards nothing."""

@@ -89,7 +89,13 @@ class Receiver:
 
     def _make_writer(self, sink: RawSink, redactor: Redactor) -> Writer:
         settings = self.settings
-        intake = Intake(self._attribution, redactor, run_key=settings.run_key, span_window=settings.span_window)
+        intake = Intake(
+            self._attribution,
+            redactor,
+            run_key=settings.run_key,
+            session_keys=settings.session_keys,
+            span_window=settings.span_window,
+        )
         return Writer(
             sink,
             intake,

@@ -101,6 +101,7 @@ class Session(SessionQuestions):
         return self._receiver
 
     def _new_receiver(self) -> Receiver:
+        from clawtrace.dialects.session_keys import SESSION_KEYS
         from clawtrace.receiver.limits import ReceiverSettings
         from clawtrace.receiver.receiver import Receiver
 
@@ -111,6 +112,7 @@ class Session(SessionQuestions):
             http_port=said.http_port,
             token=said.auth_token,
             run_key=said.run_key,
+            session_keys=SESSION_KEYS,
             redaction=said.redaction,
             tee=said.tee,
             **said.limits._asdict(),

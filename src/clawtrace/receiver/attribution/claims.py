@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["NO_CLAIM", "RUN_ID", "SESSION_KEYS", "Claim", "ClaimReader"]
+__all__ = ["NO_CLAIM", "RUN_ID", "Claim", "ClaimReader"]
 
 RUN_ID = "clawtrace.run_id"
 """Resource and span attribute that names the run (rules 1 and 2)."""
-
-SESSION_KEYS = (
-    "gen_ai.conversation.id",
-    "session.id",
-    "conversation.id",
-    "langfuse.session.id",
-    "traceloop.association.properties.session_id",
-)
-"""Attributes that hold a session or conversation id (rule 7)."""
 
 _CACHE_LIMIT = 10_000
 
@@ -41,11 +32,17 @@ NO_CLAIM = Claim()
 
 
 class ClaimReader:
-    """Reads claims from attributes; equal claims are one object."""
+    """Reads claims from attributes; equal claims are one object.
 
-    def __init__(self, run_key: str | None = None) -> None:
+    Args:
+        run_key: attribute that names the run in foreign data (rule 8).
+        session_keys: attributes that hold a session or conversation id (rule 7).
+    """
+
+    def __init__(self, run_key: str | None = None, session_keys: Sequence[str] = ()) -> None:
         self._run_key = run_key
-        self.keys = frozenset({RUN_ID, *SESSION_KEYS, *([run_key] if run_key else [])})
+        self._session_keys = session_keys
+        self.keys = frozenset({RUN_ID, *session_keys, *([run_key] if run_key else [])})
         """Attributes that matter here; others need not be shown."""
         self._known: dict[Claim, Claim] = {}
 
@@ -63,7 +60,7 @@ class ClaimReader:
         return attributes.get(self._run_key, "") if self._run_key else ""
 
     def _sessions(self, attributes: Mapping[str, str]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(attributes[key] for key in SESSION_KEYS if attributes.get(key)))
+        return tuple(dict.fromkeys(attributes[key] for key in self._session_keys if attributes.get(key)))
 
     def _one(self, claim: Claim) -> Claim:
         if len(self._known) > _CACHE_LIMIT:

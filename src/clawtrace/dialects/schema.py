@@ -180,6 +180,11 @@ class DialectFile(SpanTests, _Words):
     """Delegations (`agents.via`) that no span names, so that only times tell them. ``handoff``: it goes to the next activation
     beside or below its own agent. ``tool``: an agent that was called as a tool hangs below no span of its caller, which is
     the agent in the time of whose tool span it ran."""
+    handoff_tools: Annotated[list[str], Merge.BEFORE] = []
+    """Names of tools by which a model hands over to another agent: regular expressions of the whole name, whose first group is
+    the agent's name, with `_` for what is neither letter nor digit."""
+    finish_reasons: Annotated[dict[str, bool], Merge.OVER] = {}
+    """Whether a model call that ended for this reason, in lower case, asked for a tool; any other reason does not tell."""
     rollup: Literal["all", "own", "running"] = "all"
     """What roll-up totals (columns `rollup_*`) sum up. ``all``: the agent's model calls and those of agents inside of it, so
     that the topmost are added. ``own``: the agent's only, so that all in a run are added. ``running``: possibly those of
@@ -207,7 +212,7 @@ class DialectFile(SpanTests, _Words):
     records: Annotated[dict[str, bool | str | Recorded], Merge.OVER] = {}
     """Per recordable fact: yes, no, or the setting that makes it recorded; or both for `spans` and `logs` (`Recorded`)."""
 
-    @field_validator("refusals")
+    @field_validator("refusals", "handoff_tools")
     @classmethod
     def _expressions(cls, value: list[str]) -> list[str]:
         for expression in value:

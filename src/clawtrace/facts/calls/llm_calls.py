@@ -20,7 +20,6 @@ _NO_CALLS = frozenset(("accounting",))
 
 _ROUNDED_USD = 1e-4
 """Instrumentations round what they record."""
-_ASKS_FOR_TOOLS = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -47,6 +46,8 @@ class LlmCall:
     reasoning_tokens: int | None
     recorded_cost_usd: float | None
     finish_reason: str | None
+    asks: bool | None
+    """Whether its finish reason says that it asked for a tool (`finish_reasons` of its dialect); None where it does not tell."""
     outcome: Literal["ok", "error"]
     error: str | None
     """Words of the failure, where the outcome is ``error``."""
@@ -71,11 +72,6 @@ class LlmCall:
         if recorded is None or estimated is None or abs(recorded - estimated) < _ROUNDED_USD:
             return False
         return recorded > 1.5 * estimated or (recorded < 0.5 * estimated and self.cache_read_tokens is not None)
-
-    @property
-    def says_it_asks(self) -> bool:
-        """Whether its finish reason tells that it asked for a tool."""
-        return (self.finish_reason or "").lower() in _ASKS_FOR_TOOLS
 
     @property
     def named_model(self) -> str | None:
@@ -138,6 +134,7 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         told.reasoning_tokens,
         told.cost_usd,
         told.finish_reason,
+        None if told.finish_reason is None else run.words(index).finish_reasons.get(told.finish_reason.lower()),
         "ok" if answered else "error",
         None if answered else error or "the span never ended",
         failed,

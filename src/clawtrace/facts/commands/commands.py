@@ -98,7 +98,7 @@ def _whole(number: int, call: ToolCall, rule: ShellRule, text: str | None) -> Co
 
 
 def _printed(told: Any, result: str | None) -> str | None:
-    """Return what a shell printed: the text of a result that is an envelope of texts (MCP, OpenClaw), else all of it."""
+    """Return what a shell printed: the text of a result that is an envelope of texts (as in MCP), else all of it."""
     parts = told.get("content") if isinstance(told, dict) else told
     if not isinstance(parts, list) or not parts:
         return result

@@ -89,8 +89,11 @@ def _load_records(
     names = sorted({name for dialect in telling for rule in dialect.file.events for name in rule.log})
     if not names:
         return []
-    listed = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
-    store.script(sql("logs").format(names=listed, detection=Compiler().log_detection(telling)))
+    listed = ", ".join(map(_quoted, names))
+    keys = dict.fromkeys(key for dialect in telling for key in dialect.file.event_name)
+    event_names = "".join(f", nullif(\"LogAttributes\"[{_quoted(key)}], '')" for key in keys)
+    detection = Compiler().log_detection(telling)
+    store.script(sql("logs").format(names=listed, event_names=event_names, detection=detection))
     seen: dict[str, dict[str, set[str]]] = {}
     for dialect, place, key in store.script(sql("logs_seen")):
         seen.setdefault(dialect, {"name": set(), "span": set(), "resource": set()})[place].add(key)
@@ -101,7 +104,7 @@ def _load_records(
         for rule in dialects[name].file.events:
             if not found["name"] & set(rule.log):
                 continue
-            where = ", ".join("'" + name.replace("'", "''") + "'" for name in rule.log)
+            where = ", ".join(map(_quoted, rule.log))
             when = compiler.condition(rule.when) if rule.when is not None else "TRUE"
             source = f'(SELECT * FROM fact_log_raw WHERE "SpanName" IN ({where}) AND {when})'
             parts.append(
@@ -248,8 +251,7 @@ class _Batch:
 
     def _attributes(self, table: str) -> str:
         """Return SQL for the list of the attributes that joins read."""
-        quoted = ("'" + key.replace("'", "''") + "'" for key in self._keys)
-        texts = ", ".join(f"nullif({table}.\"SpanAttributes\"[{key}], '')" for key in quoted)
+        texts = ", ".join(f"nullif({table}.\"SpanAttributes\"[{_quoted(key)}], '')" for key in self._keys)
         return f"[{texts}]::VARCHAR[]"
 
     def _insert(self, made: Sequence[Row], agents: Sequence[tuple[int, Row]]) -> None:
@@ -339,6 +341,10 @@ class _Batch:
             " request_model = coalesce(fact_rows.request_model, x.request_model),"
             " attempts = coalesce(x.attempts, fact_rows.attempts) FROM fact_found AS x WHERE fact_rows.sid = x.sid"
         )
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _first_told(name: str, before: bool) -> str:

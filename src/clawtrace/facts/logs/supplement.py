@@ -1,8 +1,8 @@
 """What a transcript tells of spans that were received: it fills what they do not tell, and never counts beside them.
 
-A transcript shares no id with the spans of some agents (OpenClaw exports neither session nor call ids). So whole turns
-are compared: one and the same turn asks the same models in the same order, calls the same tools between, and its model
-calls ran at the same time. Where several fit, or only a part, nothing is filled.
+A transcript may share no id with the spans of its agent, neither of a session nor of a call. So whole turns are compared:
+one and the same turn asks the same models in the same order, calls the same tools between, and its model calls ran at the
+same time. Where several fit, or only a part, nothing is filled.
 """
 
 from __future__ import annotations

@@ -266,7 +266,7 @@ def _unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> l
     after = _After(run, tools)
     found = []
     for call in last.values():
-        asked = call.group in tools.asking or call.says_it_asks
+        asked = call.group in tools.asking or call.asks is True
         several = run.role[call.index] == "turn"
         if call.outcome == "ok" and asked and not several and not after.followed(call):
             found.append(call)

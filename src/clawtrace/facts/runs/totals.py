@@ -17,9 +17,6 @@ from clawtrace.facts.tools.tool_calls import ToolCalls
 
 __all__ = ["exact_cost", "totals"]
 
-_ASKS_NOTHING = frozenset(("stop", "end_turn", "length", "max_tokens", "stop_sequence"))
-"""Finish reasons of a model call that asked for no tool."""
-
 _LARGEST = 2**62 - 1
 """The largest sum that is kept: two of them still are a number of 64 bits."""
 
@@ -231,13 +228,13 @@ def _tells(run: RunSpans, call: LlmCall) -> bool:
     if call.voice is None:
         return False
     asked = [part.name for part in run.said(call.voice, "output") if part.type == "tool_call"]
-    return None not in asked and (bool(asked) or not call.says_it_asks)
+    return None not in asked and (bool(asked) or call.asks is not True)
 
 
 def _may_ask(run: RunSpans, call: LlmCall) -> bool:
     if call.voice is not None:
         return any(part.type == "tool_call" for part in run.said(call.voice, "output")) or not _tells(run, call)
-    return (call.finish_reason or "").lower() not in _ASKS_NOTHING
+    return call.asks is not False
 
 
 def _rollup(run: RunSpans, contradicted: Set[int]) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 -- Log records that a dialect's events name, as rows that the rules for spans can read: an event's name is its attribute
 -- `event.name` (`otel.event.name` where an exporter had no place for the record's own) before the record's own, and where
--- there is none of them the one that OpenClaw writes. A record that was delivered twice counts once.
+-- there is none of them the attribute that a dialect says. A record that was delivered twice counts once.
 CREATE OR REPLACE TEMP TABLE fact_log_raw AS
 WITH named AS (
     SELECT *, coalesce(
                nullif("LogAttributes"['event.name'], ''), nullif("LogAttributes"['otel.event.name'], ''),
-               nullif("EventName", ''), nullif("LogAttributes"['openclaw.event'], '')
+               nullif("EventName", ''){event_names}
            ) AS event_name
     FROM otel_logs
     WHERE run_no IN (SELECT run_no FROM fact_runs)

@@ -195,8 +195,7 @@ def went_unseen(
     none of these later requests of the agent the messages were captured, or they carry results that do not say whose they
     are; or when a model call says that it asked for a tool, its words were not captured, and nothing followed.
     """
-    asking = (call for call in models if call.finish_reason is not None and call.says_it_asks)
-    silent = [call for call in asking if call.outcome == "ok" and not _says_what(run, call)]
+    silent = [call for call in models if call.asks and call.outcome == "ok" and not _says_what(run, call)]
     if not silent and not requested:
         return False
     calls: dict[int | None, list[int]] = defaultdict(list)

@@ -18,9 +18,6 @@ from clawtrace.facts.tools.tool_call import Execution
 
 __all__ = ["Request", "answered_by_handoffs", "match", "match_nameless", "requests", "transfers"]
 
-_TRANSFER = re.compile("(?:transfer|handoff|hand_off)_(?:back_)?to_(.+)", re.IGNORECASE)
-"""What frameworks call the tool by which a model hands over: behind it the name of the agent."""
-
 
 class Request(NamedTuple):
     """A tool call that a model asked for."""
@@ -324,10 +321,17 @@ def answered_by_handoffs(run: RunSpans, waiting: Sequence[Request]) -> set[int]:
 def transfers(run: RunSpans, waiting: Sequence[Request]) -> dict[int, int]:
     """Return by request number the activation that it handed to, where nothing but the request tells of a handoff.
 
-    The request names the agent (`transfer_to_billing_agent`), and that agent is the next one at work in the trace, not
+    The request names the agent (`handoff_tools` of the dialects), and that agent is the next one at work in the trace, not
     inside of the one that asked.
     """
-    named = [(request, found.group(1)) for request in waiting if (found := _TRANSFER.fullmatch(request.name))]
+    dialects = {span.dialect for span in run.spans} if waiting else ()
+    forms = {form for name in dialects for form in run.dialects[name].file.handoff_tools}
+    named = [
+        (request, found.group(1))
+        for request in waiting
+        for form in forms
+        if (found := re.fullmatch(form, request.name))
+    ]
     if not named:
         return {}
     agents: dict[str, list[tuple[int, int]]] = defaultdict(list)

@@ -258,8 +258,8 @@ class TestCaseProblems:
         files.case("a")
 
         assert files.problems() == [
-            "configs/suites/main.yaml:4:1: `case_selections` is not a known key; known are `schema_version`, `suite_id`, "
-            "`title`, `models`, `case_selection`, `thresholds`, `quarantine_tags`, `openclaw`, `metadata`. Did you mean `case_selection`?"
+            "configs/suites/main.yaml:4:1: `case_selections` is not a known key; known are `openclaw`, `schema_version`, "
+            "`suite_id`, `title`, `models`, `case_selection`, `thresholds`, `quarantine_tags`, `metadata`. Did you mean `case_selection`?"
         ]
 
     def test_a_key_of_the_project_file_is_sent_there(self, files):

@@ -1,7 +1,7 @@
 """Tools that hand over to another agent: what was asked for by name, and is a delegation and no tool call.
 
-Frameworks give the model a tool such as `transfer_to_agent` for it. A question about that name is answered by a count of
-zero, which misleads without a word about the handoff.
+Frameworks give the model a tool for it. A question about that name is answered by a count of zero, which misleads without
+a word about the handoff.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def profile_fingerprint(profile: RunProfile) -> str:
     settings = {
         "runner_defaults": profile.runner_defaults,
         "model_overrides": profile.model_overrides,
-        "openclaw": None if profile.openclaw is None else profile.openclaw.model_dump(mode="json"),
+        **profile.program_settings,
     }
     canonical = json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
     return hashlib.sha256(canonical.encode()).hexdigest()

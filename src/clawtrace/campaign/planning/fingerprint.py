@@ -69,12 +69,12 @@ def _told(messages: Sequence[Message]) -> list[list[str | None]]:
 
 
 def _agent(agent: LoadedAgent | None) -> dict[str, Any] | None:
-    """Return what of an agent can change a run: its id, what the CLI is told of it, its files with their modes."""
+    """Return what of an agent can change a run: its id, what its program is told of it, its files with their modes."""
     if agent is None:
         return None
     return {
         "agent_id": agent.config.agent_id,
-        "openclaw": agent.config.openclaw.model_dump(mode="json"),
+        **agent.config.program_settings,
         "workspace": _workspace(agent.workspace).digest,
         "placeholders": [placeholder(name) for name in STANDARD_FILES],
     }

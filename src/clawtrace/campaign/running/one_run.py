@@ -361,7 +361,7 @@ def _request(planned: PlannedRun, context: RunContext, folder: Path, values: Run
 
 
 def _expected_artifact(context: ContextSection, values: RunValues) -> str | None:
-    named = context.openclaw.expected_artifact if context.openclaw else None
+    named = context.expected_artifact
     return None if named is None else render(named, values.value)
 
 

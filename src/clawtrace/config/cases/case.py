@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from clawtrace.config.base import ConfigModel, Metadata, SchemaVersion, Slug
 from clawtrace.config.cases.expectations import Expectations, Rubric
+from clawtrace.config.openclaw import TaskContext
 
 __all__ = [
     "CaseConfig",
@@ -16,7 +17,6 @@ __all__ = [
     "LlmProbeContext",
     "MessageConfig",
     "MessageSource",
-    "OpenClawContext",
     "RunnerSection",
 ]
 
@@ -66,29 +66,13 @@ class LlmProbeContext(ConfigModel):
         return tools
 
 
-class OpenClawContext(ConfigModel):
-    """What clawtrace is told about an OpenClaw agent's task; the agent is not told."""
-
-    expected_artifact: str | None = Field(default=None, min_length=1)
-    """The file that the run should leave, relative to the workspace; always kept as an artifact, and missed aloud."""
-
-    @field_validator("expected_artifact")
-    @classmethod
-    def _inside(cls, path: str | None) -> str | None:
-        if path is not None and (path.startswith("/") or ".." in path.split("/")):
-            raise ValueError(f"must be a path inside the workspace, found {path!r}")
-        return path
-
-
-class ContextSection(ConfigModel):
+class ContextSection(TaskContext):
     """Whatever else the agent is given: free keys, besides those of two runners."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
     llm_probe: LlmProbeContext | None = None
     """For the runner `llm_probe`."""
-    openclaw: OpenClawContext | None = None
-    """About the task of an OpenClaw agent."""
 
 
 class InputSection(ConfigModel):

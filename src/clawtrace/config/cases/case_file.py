@@ -18,6 +18,7 @@ from clawtrace.config.cases.notations import NOTATIONS, PRECONDITIONS
 from clawtrace.config.files.document import Document, KeyPath, read_document
 from clawtrace.config.files.problems import Place, in_document, sound_part, validated
 from clawtrace.config.files.template_check import misplaced_templates, template_problems
+from clawtrace.config.openclaw import PLANNED_RUNNER
 from clawtrace.config.suites.agent_file import LoadedAgent
 from clawtrace.config.suites.suite import ModelConfig, RunProfile
 from clawtrace.errors import ConfigError, ConfigProblem
@@ -192,7 +193,7 @@ def _runner(config: CaseConfig, document: Document, problems: list[ConfigProblem
     if found is None:
         valid = " or ".join(f"`{name}`" for name in known)
         message = f"found {config.runner.type!r}, valid is {valid}"
-        if config.runner.type in ("llm_probe", "openclaw"):
+        if config.runner.type in ("llm_probe", PLANNED_RUNNER):
             message = f"the runner {config.runner.type!r} is not supported yet, valid is {valid}"
         problems.append(document.problem(("runner", "type"), message, did_you_mean(config.runner.type, known)))
     return found

@@ -24,7 +24,7 @@ from clawtrace.config.suites.profile_files import (
 )
 from clawtrace.config.suites.selection import may_be_selected, select_cases
 from clawtrace.config.suites.suite import RunProfile, SuiteConfig
-from clawtrace.config.suites.without_effect import idle_profile_keys, unset_variables
+from clawtrace.config.suites.without_effect import idle_keys, unset_variables
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
 from clawtrace.support.did_you_mean import did_you_mean
 
@@ -135,7 +135,7 @@ def load_suite(
         warnings=(
             *odd,
             *_warnings(config, profile),
-            *(map(str, idle_profile_keys(*profile)) if profile else ()),
+            *(map(str, idle_keys(*profile)) if profile else ()),
             *_odd(document, config, agents, cases, env),
             *_unjudged(cases, judging),
         ),

@@ -21,7 +21,7 @@ from clawtrace.config.suites.evaluation_profile import EvaluationProfile
 from clawtrace.config.suites.profile_files import load_evaluation_profile, read_identified
 from clawtrace.config.suites.selection import select_cases, tags_in
 from clawtrace.config.suites.suite import ModelConfig, RunProfile, SuiteConfig
-from clawtrace.config.suites.without_effect import idle_profile_keys, unset_variables
+from clawtrace.config.suites.without_effect import idle_keys, unset_variables
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.did_you_mean import did_you_mean
 
@@ -157,7 +157,7 @@ class _Check:
         read = read_identified(RunProfile, found, "run_profile_id", self._problems)
         if read is not None:
             self._problems += profile_problems(*read)
-            self._warnings += idle_profile_keys(*read)
+            self._warnings += idle_keys(*read)
             self._profiles.append(read)
 
     def _read_evaluation_profile(self, found: Found) -> None:
@@ -217,13 +217,8 @@ class _Check:
         self._say(loaded.warnings)
 
     def _check_agents(self, suites: Sequence[_Suite]) -> None:
-        used = {
-            assignment.agent_id
-            for suite in suites
-            if suite.config.openclaw is not None
-            for assignment in suite.config.openclaw.agent_assignments
-        }
-        used |= {profile.openclaw.agent_id for _, profile in self._profiles if profile.openclaw is not None}
+        used = {assignment.agent_id for suite in suites for assignment in suite.config.assignments}
+        used |= {profile.default_agent for _, profile in self._profiles if profile.default_agent is not None}
         folder = self._configs / "agents"
         for home in sorted(path for path in folder.glob("*") if path.is_dir()):
             file = with_either_suffix(home / "agent")

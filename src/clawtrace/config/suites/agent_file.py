@@ -10,10 +10,11 @@ from pathlib import Path
 from clawtrace.config.files.document import Document, KeyPath, display, read_document
 from clawtrace.config.files.places import with_either_suffix
 from clawtrace.config.files.problems import in_document, validated
+from clawtrace.config.openclaw import AgentAssignment
 from clawtrace.config.suites.agent import AgentConfig
 from clawtrace.config.suites.selection import is_selected
-from clawtrace.config.suites.suite import AgentAssignment, RunProfile, SuiteConfig
-from clawtrace.config.suites.without_effect import idle_agent_keys
+from clawtrace.config.suites.suite import RunProfile, SuiteConfig
+from clawtrace.config.suites.without_effect import idle_keys
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.did_you_mean import did_you_mean
 
@@ -49,7 +50,7 @@ class Agents:
             if is_selected(case_id, assignment.case_selection, partial(set, tags))
         ]
         for index, name, _ in matching[1:]:
-            where: KeyPath = ("openclaw", "agent_assignments")
+            where: KeyPath = SuiteConfig.assignments_at
             first = self.suite.locate((*where, matching[0][0]))[0]
             message = f"`{name}` selects the case `{case_id}`, which `{matching[0][1]}` (line {first}) selects as well"
             problems.append(self.suite.problem((*where, index), message, "A case has one agent."))
@@ -90,15 +91,14 @@ def load_agents(
             loaded[name] = load_agent(name, folder, source, where, problems)
         return loaded[name]
 
-    assignments = config.openclaw.agent_assignments if config.openclaw else []
     assigned = []
-    for index, assignment in enumerate(assignments):
-        where: KeyPath = ("openclaw", "agent_assignments", index)
+    for index, assignment in enumerate(config.assignments):
+        where: KeyPath = (*SuiteConfig.assignments_at, index)
         problems += _unknown_cases(assignment, document, (*where, "case_selection"), known_cases)
         assigned.append((assignment, agent(assignment.agent_id, document, (*where, "agent_id"))))
     default = None
-    if profile is not None and profile[1].openclaw is not None:
-        default = agent(profile[1].openclaw.agent_id, profile[0], ("openclaw", "agent_id"))
+    if profile is not None and profile[1].default_agent is not None:
+        default = agent(profile[1].default_agent, profile[0], RunProfile.default_agent_at)
     return Agents(tuple(assigned), default, document)
 
 
@@ -142,4 +142,4 @@ def load_agent(
         return None
     if config is None:
         return None
-    return LoadedAgent(config, workspace.absolute(), tuple(idle_agent_keys(document, config)))
+    return LoadedAgent(config, workspace.absolute(), tuple(idle_keys(document, config)))

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from clawtrace.config.case_selection import CaseSelection
 from clawtrace.config.files.broken_file import tags_of_broken
 from clawtrace.config.files.document import Document, display, read_document
-from clawtrace.config.suites.suite import CaseSelection
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.did_you_mean import did_you_mean
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator
 
 from clawtrace.config.base import ConfigModel, Metadata, SchemaVersion, Slug
+from clawtrace.config.case_selection import CaseSelection
+from clawtrace.config.openclaw import ProfileAgent, SuiteAgents
 
 __all__ = [
-    "AgentAssignment",
-    "CaseSelection",
     "ExecutionPolicy",
     "ModelConfig",
-    "OpenClawRunProfile",
     "RunProfile",
     "SuiteConfig",
-    "SuiteOpenClaw",
     "Thresholds",
 ]
 
@@ -32,19 +30,6 @@ class ModelConfig(ConfigModel):
     """A label for people."""
     requested_model: str | None = None
     """What the agent is told to use, for example `openai/gpt-4o-mini`; by default the `model_id`."""
-
-
-class CaseSelection(ConfigModel):
-    """Which cases belong to the suite."""
-
-    include_case_ids: list[Slug] = Field(default_factory=list)
-    """Always in, in this order; exclusions do not remove them."""
-    exclude_case_ids: list[Slug] = Field(default_factory=list)
-    """Out, unless listed above."""
-    include_tags: list[str] = Field(default_factory=list)
-    """Cases with at least one of these tags are in; without any inclusion, all cases are."""
-    exclude_tags: list[str] = Field(default_factory=list)
-    """Cases with one of these tags are out, unless their id is included."""
 
 
 class Thresholds(ConfigModel):
@@ -70,33 +55,7 @@ class Thresholds(ConfigModel):
         return models
 
 
-class AgentAssignment(ConfigModel):
-    """The cases that one agent is for."""
-
-    agent_id: Slug
-    """The agent's folder below `configs/agents`."""
-    case_selection: CaseSelection
-    """Which of the suite's cases: as above, and something must be included."""
-
-    @field_validator("case_selection")
-    @classmethod
-    def _includes(cls, selection: CaseSelection) -> CaseSelection:
-        if not selection.include_case_ids and not selection.include_tags:
-            raise ValueError(
-                "an assignment needs `include_case_ids` or `include_tags`; the agent of all other cases is "
-                "`openclaw.agent_id` of the run profile"
-            )
-        return selection
-
-
-class SuiteOpenClaw(ConfigModel):
-    """Which agent is for which case."""
-
-    agent_assignments: list[AgentAssignment] = Field(default_factory=list)
-    """A case that none of them selects has the run profile's agent; one that two select is an error."""
-
-
-class SuiteConfig(ConfigModel):
+class SuiteConfig(SuiteAgents):
     """The file `configs/suites/<suite_id>.yaml`."""
 
     schema_version: SchemaVersion
@@ -113,8 +72,6 @@ class SuiteConfig(ConfigModel):
     """Least pass rates of the suite, over all its runs with a model."""
     quarantine_tags: list[str] = Field(default_factory=list)
     """Cases with one of these tags are run and reported, and decide nothing: no exit code, no threshold, no stop."""
-    openclaw: SuiteOpenClaw | None = None
-    """Which agent is for which case."""
     metadata: Metadata = Field(default_factory=dict)
     """Arbitrary keys and values, shown in reports."""
 
@@ -152,20 +109,7 @@ class ExecutionPolicy(ConfigModel):
     """Start nothing new after the first run whose agent could not be run at all."""
 
 
-class OpenClawRunProfile(ConfigModel):
-    """The agent of cases that no assignment selects, and how the OpenClaw CLI is run."""
-
-    agent_id: Slug
-    """The agent's folder below `configs/agents`."""
-    image: Annotated[str, Field(min_length=1)] | None
-    """OCI image of the OpenClaw CLI; null runs the CLI of this machine."""
-    timeout_seconds: int = Field(ge=1, le=86_400)
-    """Time limit of a run of the runner `openclaw`, in seconds."""
-    docker_cli: str = Field(default="docker", min_length=1)
-    """The program that runs containers, for example `podman`."""
-
-
-class RunProfile(ConfigModel):
+class RunProfile(ProfileAgent):
     """The file `configs/run_profiles/<run_profile_id>.yaml`."""
 
     schema_version: SchemaVersion
@@ -180,5 +124,3 @@ class RunProfile(ConfigModel):
     """Runner settings by `model_id`, over `runner_defaults`; a case's own settings go before both."""
     execution_policy: ExecutionPolicy = ExecutionPolicy.model_construct()
     """How the runs are scheduled."""
-    openclaw: OpenClawRunProfile | None = None
-    """The agent of cases that no assignment selects, and how the OpenClaw CLI is run."""

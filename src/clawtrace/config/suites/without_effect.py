@@ -10,24 +10,13 @@ from clawtrace.config.suites.suite import RunProfile
 from clawtrace.errors import ConfigProblem
 from clawtrace.runners.base import RunnerSettings
 
-__all__ = ["idle_agent_keys", "idle_profile_keys", "unset_variables"]
-
-_NO_RUNNER = "has no effect in this version: there is no runner `openclaw` yet"
-_OF_THE_RUNNER = ("image", "timeout_seconds", "docker_cli")
+__all__ = ["idle_keys", "unset_variables"]
 
 
-def idle_profile_keys(document: Document, profile: RunProfile) -> Iterator[ConfigProblem]:
-    """Yield the keys of a run profile's `openclaw` that nothing reads."""
-    if profile.openclaw is not None:
-        for name in _OF_THE_RUNNER:
-            if name in profile.openclaw.model_fields_set:
-                yield document.problem(("openclaw", name), _NO_RUNNER, key=True)
-
-
-def idle_agent_keys(document: Document, agent: AgentConfig) -> Iterator[ConfigProblem]:
-    """Yield the keys of an agent's `openclaw`, none of which anything reads."""
-    for name in agent.openclaw.model_fields_set:
-        yield document.problem(("openclaw", name), _NO_RUNNER, key=True)
+def idle_keys(document: Document, config: RunProfile | AgentConfig) -> Iterator[ConfigProblem]:
+    """Yield the keys of a run profile or an agent that nothing reads."""
+    for path, why in config.idle_keys().items():
+        yield document.problem(path, why, key=True)
 
 
 def unset_variables(settings: RunnerSettings, env: Mapping[str, str]) -> list[str]:

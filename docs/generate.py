@@ -55,6 +55,18 @@ def call_rules() -> str:
     )
 
 
+def unknown_facts() -> str:
+    """Return the page of the reasons why a total is unknown."""
+    from clawtrace.facts.runs.unknown_totals import UNKNOWN_REASONS
+
+    rows = [(f"`{code}`", meaning) for code, meaning in UNKNOWN_REASONS.items()]
+    return (
+        f"# Unknown facts\n\n{NOTE}\nA total that cannot be known is NULL, never 0. The relation "
+        "[`unknown_facts`](relations.md#unknown_facts) has a row for each, with one of these reason codes, and "
+        f"`clawtrace inspect --explain` prints them.\n\n{table(('reason', 'meaning'), rows)}"
+    )
+
+
 def commands() -> str:
     """Return the page of the commands: their help, as the terminal shows it."""
     from clawtrace.cli.main import cli
@@ -223,6 +235,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield f"{REFERENCE}/dialect-words.md", dialect_words()
     yield f"{REFERENCE}/relations.md", relations()
     yield f"{REFERENCE}/call-rules.md", call_rules()
+    yield f"{REFERENCE}/unknown-facts.md", unknown_facts()
     yield from schemas()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from clawtrace.report.console import Paper
 
-__all__ = ["print_calls", "print_explained"]
+__all__ = ["print_calls", "print_explained", "print_unknown"]
 
 _LONG = 40
 """Characters of a value that are shown."""
@@ -53,6 +53,24 @@ def print_calls(spans: Sequence[Mapping[str, Any]], paper: Paper) -> None:
         named += rules
     for rule in dict.fromkeys(named):
         paper.paragraph(f"{rule}: {CALL_RULES[rule].meaning}", first="  rule ", indent="    ", style="dim")
+
+
+def print_unknown(facts: Sequence[Mapping[str, Any]], paper: Paper) -> None:
+    """Print why totals are unknown: one line for those of one reason, then what the reasons mean."""
+    from clawtrace.facts.runs.unknown_totals import UNKNOWN_REASONS
+
+    alike: dict[tuple[Any, ...], list[str]] = defaultdict(list)
+    for one in facts:
+        why = tuple(one[name] for name in ("reason", "lacking", "of_calls", "dialect", "span_id"))
+        alike[why].append(one["fact"].removeprefix("run_totals."))
+    for (reason, lacking, of_calls, dialect, span_id), totals in alike.items():
+        calls = "" if lacking is None else f"{lacking} of {of_calls} calls {'has' if lacking == 1 else 'have'} none, "
+        where = "" if dialect is None else f" (dialect `{dialect}`, first span {span_id})"
+        paper.paragraph(
+            f"{', '.join(totals)} unknown: {calls}reason `{reason}`{where}", first="  ", indent="    ", style="yellow"
+        )
+    for reason in dict.fromkeys(one["reason"] for one in facts):
+        paper.paragraph(f"{reason}: {UNKNOWN_REASONS[reason]}", first="  reason ", indent="    ", style="dim")
 
 
 def _rules(ids: Iterable[str]) -> str:

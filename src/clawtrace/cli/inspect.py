@@ -36,7 +36,7 @@ def command(source: Source, wanted: tuple[str, ...], explain: bool, as_json: boo
 
     Unknown is shown as `?`, and as null in JSON (`clawtrace.inspect/1`), never as 0. With `--explain` each span names the
     dialect that read it, and each of its columns the rule and attribute it came from (in JSON under `explained`); spans that
-    are one call are listed with the rule that made them one (`counted_by`).
+    are one call are listed with the rule that made them one (`counted_by`), and unknown totals with the reason (`unknown`).
 
     The exit code is 3 where no run has a span: there was nothing to show.
     """
@@ -71,8 +71,9 @@ def _print_runs(runs: Sequence[Mapping[str, Any]], trees: Mapping[str, Sequence[
             paper.line()
         print_run(run, trees[run["run_id"]], paper)
         if explain:
-            from clawtrace.cli._explained import print_calls, print_explained
+            from clawtrace.cli._explained import print_calls, print_explained, print_unknown
 
+            print_unknown(run["unknown"], paper)
             print_calls(run["explained"], paper)
             print_explained(run["explained"], paper)
 

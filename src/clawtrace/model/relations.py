@@ -268,6 +268,19 @@ last_end_ns i End of the last of them.
 """,
     ),
     (
+        "unknown_facts",
+        "One row for each unknown total of a run, with the reason; the reason codes are on the page of unknown facts.",
+        """
+run_id t The run.
+fact t The total, such as run_totals.input_tokens.
+reason t Reason code, such as not-recorded.
+lacking i How many calls lack the fact; NULL where no single calls do.
+of_calls i Of how many calls.
+span_id t The first span that lacks it; NULL where none is named.
+dialect t The dialect of that span.
+""",
+    ),
+    (
         "attributes",
         "One row for each attribute of a span, its resource or its events, as text.",
         """

@@ -12,7 +12,8 @@ from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.commands.commands import Command, commands, unsplit
 from clawtrace.facts.runs.agents import Activation, activations
 from clawtrace.facts.runs.failures import Failure, failures
-from clawtrace.facts.runs.totals import totals
+from clawtrace.facts.runs.totals import states_uncounted_usage, totals
+from clawtrace.facts.runs.unknown_totals import Unknown, unknown_totals
 from clawtrace.facts.spans.span import Span
 from clawtrace.facts.tools.tool_call import Execution, ToolCall
 from clawtrace.facts.tools.tool_calls import ExecutionsOf, ToolCalls, background_calls, tool_calls
@@ -56,12 +57,17 @@ class RunFacts:
         self.failures: list[Failure] = failures(spans, self.models, self.tools.calls, self.tools.told.agents)
         self.totals: dict[str, Any] = {}
         """The row of `run_totals` without its id."""
+        self.unknown: list[Unknown] = []
+        """Why totals are unknown."""
         self.unsplit_commands = 0
         """How many commands could not be split; known with `command_rows`."""
 
     def sum_up(self, records: Callable[[Span, str], bool | str]) -> None:
         """Set `totals`, once prices are known; `records` says what a dialect can record (`Dialect.records`)."""
         self.totals = totals(self.spans, self.models, self.tools, self.agents, self.failures, records)
+        self.unknown = unknown_totals(
+            self.spans, self.models, self.tools.calls, self.totals, records, states_uncounted_usage(self.spans)
+        )
 
     def rows(self, shells: Callable[[str, str], Sequence[ShellRule]]) -> dict[str, Iterable[tuple[Any, ...]]]:
         """Return the rows of every relation but `runs`, `spans` and `messages`; for `shells` see `commands`."""
@@ -73,6 +79,7 @@ class RunFacts:
             "errors": self.error_rows(),
             "run_totals": [in_order("run_totals", {"run_id": self.run_id, **self.totals})],
             "run_tools": self.tool_rows(),
+            "unknown_facts": self.unknown_rows(),
             "background_tool_calls": self.tool_call_rows(self.background, 1 + len(self.tools.calls)),
             "background_commands": self.background_command_rows(shells),
         }
@@ -139,6 +146,13 @@ class RunFacts:
         return (
             (self.run_id, spans[f.index].span_id, f.name, f.kind, f.message, f.recovered) for f in self.failures
         )  # fmt: skip
+
+    def unknown_rows(self) -> Iterable[tuple[Any, ...]]:
+        """Return the rows of `unknown_facts`."""
+        for one in self.unknown:
+            span = None if one.at is None else self.spans.spans[one.at]
+            where = (None, None) if span is None else (span.span_id, span.dialect)
+            yield (self.run_id, f"run_totals.{one.total}", one.reason, one.lacking, one.of, *where)
 
     def tool_rows(self) -> Iterable[tuple[Any, ...]]:
         """Return the rows of `run_tools`."""

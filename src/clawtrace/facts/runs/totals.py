@@ -15,7 +15,7 @@ from clawtrace.facts.runs.failures import Failure
 from clawtrace.facts.spans.span import NO_TIME, Span
 from clawtrace.facts.tools.tool_calls import ToolCalls
 
-__all__ = ["exact_cost", "totals"]
+__all__ = ["exact_cost", "states_uncounted_usage", "totals"]
 
 _LARGEST = 2**62 - 1
 """The largest sum that is kept: two of them still are a number of 64 bits."""
@@ -74,7 +74,7 @@ def totals(
         **_errors(run, failed, models, tools, knows_tools, records),
         "agents": len(agents) if "agent" in run.kinds else None,
     }
-    if models and (run.doubtful or _untold(run)):
+    if models and (run.doubtful or states_uncounted_usage(run)):
         row |= dict.fromkeys(("llm_calls", "input_tokens", "output_tokens", "cost_high"))
     return {name: _storable(name, value) for name, value in row.items()}
 
@@ -94,7 +94,7 @@ def _storable(name: str, value: Any) -> Any:
     return _LARGEST if name.endswith("_low") else None
 
 
-def _untold(run: RunSpans) -> bool:
+def states_uncounted_usage(run: RunSpans) -> bool:
     """Return whether a span states usage of which no model call tells: an agent around none, a step where none is near.
 
     Such calls were made and are not recorded, beside others that are.

@@ -8,6 +8,7 @@ DELETE FROM messages WHERE run_id IN (SELECT run_id FROM fact_runs);
 DELETE FROM errors WHERE run_id IN (SELECT run_id FROM fact_runs);
 DELETE FROM run_totals WHERE run_id IN (SELECT run_id FROM fact_runs);
 DELETE FROM run_tools WHERE run_id IN (SELECT run_id FROM fact_runs);
+DELETE FROM unknown_facts WHERE run_id IN (SELECT run_id FROM fact_runs);
 DELETE FROM background_tool_calls WHERE run_id IN (SELECT run_id FROM fact_runs);
 DELETE FROM background_commands WHERE run_id IN (SELECT run_id FROM fact_runs);
 DELETE FROM runs WHERE run_id IN (SELECT run_id FROM fact_runs);

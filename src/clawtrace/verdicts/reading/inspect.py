@@ -97,6 +97,13 @@ GROUP BY p.run_id, p.kind, p.counted_as
 ORDER BY p.run_id, p.kind, p.counted_as
 """
 
+_UNKNOWN = """
+SELECT u.run_id AS run_id, u.fact AS fact, u.reason AS reason, u.lacking AS lacking, u.of_calls AS of_calls,
+       u.span_id AS span_id, u.dialect AS dialect
+FROM unknown_facts AS u JOIN selected_runs AS s ON s.run_id = u.run_id
+ORDER BY u.run_id, u.fact
+"""
+
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 
 
@@ -108,7 +115,7 @@ def inspect_runs(store: QueryableStore, run_ids: Sequence[str]) -> dict[str, Any
         for name, sql in (
             ("runs", _RUNS), ("spans", _SPANS), ("dialects", _DIALECTS), ("llm_calls", _LLM_CALLS),
             ("tool_calls", _TOOL_CALLS), ("agents", _AGENTS), ("errors", _ERRORS), ("totals", _TOTALS),
-            ("counted", _COUNTED),
+            ("counted", _COUNTED), ("unknown", _UNKNOWN),
         )
     }  # fmt: skip
     return {"schema": SCHEMA, "runs": [_run(run_id, by_run) for run_id in run_ids]}
@@ -146,6 +153,7 @@ def _run(run_id: str, by_run: dict[str, dict[str, list[dict[str, Any]]]]) -> dic
         **_agents(facts["agents"], totals),
         "errors": facts["errors"] if totals is not None and totals["errors"] is not None else None,
         "totals": _totals(totals),
+        "unknown": facts["unknown"],
         "reconciliation": _reconciliation(facts["counted"], len(facts["llm_calls"]), facts["tool_calls"], totals or {}),
     }
 

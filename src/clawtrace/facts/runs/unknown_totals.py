@@ -1,0 +1,148 @@
+"""Why a total of a run is unknown: the relation `unknown_facts`, one reason for each total that is NULL.
+
+The reasons follow the conditions under which `totals` leaves a value out; which instrumentation could have recorded it is
+what its dialect says (`records`; spec: span-model.md §5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from clawtrace.facts.calls.llm_calls import LlmCall
+from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.spans.span import Span
+from clawtrace.facts.tools.tool_call import ToolCall
+
+__all__ = ["UNKNOWN_REASONS", "Unknown", "unknown_totals"]
+
+UNKNOWN_REASONS: dict[str, str] = {
+    "not-recorded": "The instrumentation that wrote the spans records no such fact.",
+    "needs-setting": "The instrumentation records it only with a setting that was off.",
+    "missing": "The instrumentation can record it, and these spans do not have it.",
+    "no-call": "No model call of the run was recorded, and no span states a total that could be used.",
+    "one-call-or-two": "Two instrumentations recorded model calls that may be one call or two.",
+    "usage-without-call": "A span states usage of model calls that were not recorded.",
+    "whole-turn": "A span stands for a whole turn; the model calls in it were not recorded one by one.",
+    "no-price": "No price is known for the model of a call.",
+    "outcome-unknown": "Nothing says how a tool call that is over has ended.",
+    "no-time": "The clocks of the spans contradict each other, or a log gives instants only.",
+    "too-large": "The sum is larger than a column can hold.",
+}
+"""Every reason code, with what it means."""
+
+_USAGE = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+_RECORDED_AS = {
+    "input_tokens": "tokens", "output_tokens": "tokens", "cache_read_tokens": "cached_tokens",
+    "cache_write_tokens": "cached_tokens", "reasoning_tokens": "reasoning_tokens", "failed_llm_attempts": "failed_attempts",
+    "tool_calls": "tool_calls", "errors": "errors", "unrecovered_errors": "errors", "agents": "agents",
+}  # fmt: skip
+"""Totals, and what dialects call the fact (`RECORDABLE`)."""
+
+
+class Unknown(NamedTuple):
+    """Why one total is unknown."""
+
+    total: str
+    reason: str
+    """One of `UNKNOWN_REASONS`."""
+    lacking: int | None = None
+    """How many calls lack the fact."""
+    of: int | None = None
+    """Of how many."""
+    at: int | None = None
+    """The first span that lacks it."""
+
+
+class _Run(NamedTuple):
+    """What reasons are read from."""
+
+    spans: RunSpans
+    models: Sequence[LlmCall]
+    tools: Sequence[ToolCall]
+    records: Callable[[Span, str], bool | str]
+    uncounted_usage: bool
+
+    def lacking(self, total: str, indices: Sequence[int], of: int) -> Unknown:
+        """Return the reason for a fact that some of so many calls lack, by what the dialect of the first says."""
+        recorded = self.records(self.spans.spans[indices[0]], _RECORDED_AS[total])
+        reason = "missing" if recorded is True else "needs-setting" if isinstance(recorded, str) else "not-recorded"
+        return Unknown(total, reason, len(indices), of, indices[0])
+
+    def not_recorded(self, total: str, kinds: Sequence[str]) -> Unknown:
+        """Return the reason for a fact of which no span tells: what the dialects of such spans, else of all, can record."""
+        of_kind = [index for kind in kinds for index in self.spans.kinds.get(kind, ())]
+        found = of_kind or [index for index, span in enumerate(self.spans.spans) if span.kind != "infra"] or [0]
+        return self.lacking(total, found, len(found))._replace(lacking=None, of=None)
+
+
+def unknown_totals(
+    spans: RunSpans,
+    models: Sequence[LlmCall],
+    tools: Sequence[ToolCall],
+    row: Mapping[str, Any],
+    records: Callable[[Span, str], bool | str],
+    uncounted_usage: bool,
+) -> list[Unknown]:
+    """Return a reason for each unknown total.
+
+    Args:
+        spans: of the run.
+        models: its model calls, priced.
+        tools: its tool calls.
+        row: the totals.
+        records: whether the instrumentation that wrote a span records a fact (`Dialect.records`).
+        uncounted_usage: whether a span states usage of calls that were not recorded.
+    """
+    run = _Run(spans, models, tools, records, uncounted_usage)
+    return [_reason(run, name) for name, value in row.items() if value is None]
+
+
+def _reason(run: _Run, total: str) -> Unknown:
+    if total in ("first_start_ns", "last_end_ns", "busy_ns"):
+        return Unknown(total, "no-time")
+    if total == "agents":
+        return run.not_recorded(total, ("llm", "tool"))
+    if total == "tool_calls":
+        return run.not_recorded(total, ("agent", "llm"))
+    if total in ("errors", "unrecovered_errors"):
+        return _errors(run, total)
+    if total == "failed_llm_attempts":
+        return _no_call(run, total) or run.not_recorded(total, ("llm",))
+    return _no_call(run, total) or _of_usage(run, total)
+
+
+def _no_call(run: _Run, total: str) -> Unknown | None:
+    return None if run.models else Unknown(total, "no-call")
+
+
+def _of_usage(run: _Run, total: str) -> Unknown:
+    """Return why a sum over model calls, or their number, is unknown."""
+    used = [call for call in run.models if call.has_usage]
+    if total in _USAGE:
+        without = [call.index for call in used if getattr(call, total) is None]
+        if without:
+            return run.lacking(total, without, len(used))
+    if total == "cost_high":
+        unpriced = [call for call in used if call.cost_usd is None]
+        silent = [call.index for call in unpriced if call.input_tokens is None or call.output_tokens is None]
+        if silent:
+            return run.lacking("input_tokens", silent, len(used))._replace(total=total)
+        if unpriced:
+            return Unknown(total, "no-price", len(unpriced), len(used), unpriced[0].index)
+    turn = next((index for index, role in enumerate(run.spans.role) if role == "turn"), None)
+    if run.spans.doubtful:
+        return Unknown(total, "one-call-or-two")
+    if run.uncounted_usage:
+        return Unknown(total, "usage-without-call")
+    if turn is not None:
+        return Unknown(total, "whole-turn", at=turn)
+    return run.not_recorded(total, ("llm",)) if not used and total in _USAGE else Unknown(total, "too-large")
+
+
+def _errors(run: _Run, total: str) -> Unknown:
+    over = [call for call in run.tools if call.executed]
+    unknown = [call for call in over if call.outcome == "unknown"]
+    if unknown:
+        return Unknown(total, "outcome-unknown", len(unknown), len(over), unknown[0].index)
+    return run.not_recorded(total, ("agent", "tool", "llm"))

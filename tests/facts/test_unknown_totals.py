@@ -1,0 +1,94 @@
+"""Every total that is unknown has a reason, and no other one (the relation `unknown_facts`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import Lab, S, agent, chat, tool
+
+from clawtrace.facts.runs.unknown_totals import UNKNOWN_REASONS
+from clawtrace.model.query import Query
+from clawtrace.model.relations import RELATIONS
+from clawtrace.receiver.recordings.recording import Grouping
+from clawtrace.session.session import Session
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+TOTALS = [column.name for column in RELATIONS["run_totals"].columns if column.name != "run_id"]
+NO_TOKENS = {"gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None}
+
+
+def reasons(lab: Lab) -> dict[str, tuple[Any, ...]]:
+    """By total: reason, how many calls lack it, of how many."""
+    rows = lab.rows("SELECT fact, reason, lacking, of_calls FROM unknown_facts")
+    return {fact.removeprefix("run_totals."): tuple(rest) for fact, *rest in rows}
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Iterator[Session]:
+    with Session.open() as session:
+        session.load_recordings([RECORDINGS], Grouping.run_per_dir())
+        yield session
+
+
+def test_each_unknown_total_of_every_recording_has_one_reason(recorded: Session) -> None:
+    recorded.inspect()
+    store = recorded._store
+    totals = store.ask(Query(f"SELECT run_id, {', '.join(TOTALS)} FROM run_totals")).rows
+    unknown = {
+        (run_id, f"run_totals.{name}")
+        for run_id, *values in totals
+        for name, value in zip(TOTALS, values, strict=True)
+        if value is None
+    }
+    rows = store.ask(Query("SELECT run_id, fact, reason FROM unknown_facts")).rows
+
+    assert len(unknown) > 100
+    assert sorted((run_id, fact) for run_id, fact, _ in rows) == sorted(unknown)
+    assert {reason for *_, reason in rows} <= set(UNKNOWN_REASONS)
+
+
+def test_calls_without_usage_are_counted(lab: Lab) -> None:
+    """Of two calls one has no tokens: the instrumentation can record them."""
+    lab.put(agent("a"), chat("m", "a"), chat("n", "a", at=10, **NO_TOKENS))
+
+    assert reasons(lab)["input_tokens"] == ("missing", 1, 2)
+    assert reasons(lab)["cost_high"] == ("missing", 1, 2)
+    assert lab.rows("SELECT span_id FROM unknown_facts WHERE fact = 'run_totals.input_tokens'") == [
+        ("6e".rjust(16, "0"),)
+    ]
+
+
+def test_a_model_without_a_price(lab: Lab) -> None:
+    unheard = {"gen_ai.request.model": "unheard-of", "gen_ai.response.model": "unheard-of"}
+    lab.put(agent("a"), chat("m", "a", **unheard))
+
+    assert reasons(lab)["cost_high"] == ("no-price", 1, 1)
+    assert "input_tokens" not in reasons(lab)
+
+
+def test_no_model_call(lab: Lab) -> None:
+    lab.put(agent("a"), tool("t", "a", at=1))
+
+    assert {reasons(lab)[name] for name in ("llm_calls", "input_tokens", "cost_high")} == {("no-call", None, None)}
+
+
+def test_calls_that_may_be_one_or_two(lab: Lab) -> None:
+    """The same tokens at the same time, of scopes that share no other call and leave one more."""
+    one = [chat("m", at=0), chat("n", at=20)]
+    two = [chat("o", at=0), chat("p", at=40)]
+    for span in one:
+        span.scope = "one"
+    for span in two:
+        span.scope = "two"
+    lab.put(*one, *two)
+
+    assert reasons(lab)["llm_calls"] == ("one-call-or-two", None, None)
+
+
+def test_a_root_that_ended_before_it_started(lab: Lab) -> None:
+    lab.put(S("a", "", 50, 10, "work"), chat("m", "a", at=51))
+
+    assert reasons(lab)["last_end_ns"] == ("no-time", None, None)

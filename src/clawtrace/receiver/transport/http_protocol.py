@@ -1,4 +1,8 @@
-"""Connections that speak HTTP/1.1: uvicorn's protocol, taught to say what state a connection is in."""
+"""Connections that speak HTTP/1.1: uvicorn's protocol, taught to say what state a connection is in.
+
+uvicorn may change the class that this one extends: pyproject.toml allows no version that was not tested
+(`tests/project/test_next_releases.py`).
+"""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import pytest
 from clawtrace.dialects import load_dialects
 from clawtrace.dialects.compile import Compiler, Seen
 from clawtrace.dialects.rules import COLUMN_TYPES, RECORDABLE, Condition, Rule
+from clawtrace.dialects.schema import Recorded
 from clawtrace.errors import ConfigError
 
 
@@ -49,9 +50,10 @@ class TestLoading:
         """Built-in files are checked when a span is theirs; detection and records are read before."""
         for dialect in load_dialects():
             assert dialect.detect == dialect.file.detect
-            assert {fact: dialect.records(fact) for fact in RECORDABLE} == {
-                fact: dialect.file.records.get(fact, False) for fact in RECORDABLE
-            }
+            for fact in RECORDABLE:
+                said = dialect.file.records[fact]
+                spans, logs = (said.spans, said.logs) if isinstance(said, Recorded) else (said, said)
+                assert (dialect.records(fact), dialect.records(fact, "logs")) == (spans, logs)
 
     def test_a_projects_own_folder(self, tmp_path: Path) -> None:
         write(tmp_path, "mine", MINE)

@@ -14,6 +14,7 @@ from opentelemetry.proto.common.v1 import common_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 from otlp_messages import any_value, as_json, attributes, logs, metrics, number, record, span, traces
 
+from clawtrace.dialects.session_keys import SESSION_KEYS
 from clawtrace.receiver.attribution.claims import Claim, ClaimReader
 from clawtrace.receiver.decode.decode_json import JsonDecoder
 from clawtrace.receiver.decode.decode_protobuf import ProtobufDecoder
@@ -23,7 +24,7 @@ from clawtrace.receiver.redaction.redact import Redactor
 
 
 def from_protobuf(message, signal="traces") -> Decoded:
-    decoder = ProtobufDecoder(Redactor(environ={}), ClaimReader())
+    decoder = ProtobufDecoder(Redactor(environ={}), ClaimReader(None, SESSION_KEYS))
     data = message if isinstance(message, bytes) else message.SerializeToString()
     if signal == "traces":
         (decoded,) = decoder.spans([data], suspect=False)
@@ -36,7 +37,7 @@ def from_protobuf(message, signal="traces") -> Decoded:
 
 def from_json(document, signal="traces") -> Decoded:
     data = document if isinstance(document, bytes) else json.dumps(document).encode()
-    decoder = JsonDecoder(Redactor(environ={}), ClaimReader())
+    decoder = JsonDecoder(Redactor(environ={}), ClaimReader(None, SESSION_KEYS))
     return decoder.decode(signal, decoder.parse(data), data, suspect=False)
 
 
@@ -44,7 +45,9 @@ def from_regular_json(document) -> Decoded | None:
     """Decode as the receiver does first; None where the receiver goes on to what `from_json` does."""
     data = document if isinstance(document, bytes) else json.dumps(document).encode()
     try:
-        (decoded,) = JsonDecoder(Redactor(environ={}), ClaimReader()).regular_spans([data], suspect=False)
+        (decoded,) = JsonDecoder(Redactor(environ={}), ClaimReader(None, SESSION_KEYS)).regular_spans(
+            [data], suspect=False
+        )
     except BadPayloadError:
         return None
     return decoded if isinstance(decoded, Decoded) else None

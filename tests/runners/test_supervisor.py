@@ -90,7 +90,8 @@ def test_open_descriptors_become_streams(tmp_path: Path) -> None:
         number = out.fileno()
 
     assert (tmp_path / "out").read_text() == "hello\n"
-    assert run("echo hello", number).exit_code == 0
+    assert run("echo hello", number).exit_code == 0  # the lowest free number: the next one that is opened would get it
+    assert run("echo hello >&2; exit 3", number).exit_code == 3
 
 
 @pytest.mark.parametrize(

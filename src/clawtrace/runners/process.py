@@ -92,10 +92,16 @@ def supervise(spec: ProcessSpec, stop: StopSignal) -> ProcessEnd:
         raise RunnerError(
             f"`{spec.argv[0]}` cannot be given a text that holds a NUL character; give the message on stdin"
         )
-    channel, theirs = socket.socketpair()
+    with contextlib.ExitStack() as ours:
+        # Numbers first: what is opened could get the number of a stream that is closed.
+        names = sorted(_STREAMS, key=lambda name: not isinstance(getattr(spec, name), int))
+        streams = {name: _stream(spec, name, _STREAMS[name], ours) for name in names}
+        channel, theirs = socket.socketpair()
+        with contextlib.ExitStack() as failed, theirs:
+            failed.callback(channel.close)
+            supervisor = _started(spec, streams, theirs.fileno())
+            failed.pop_all()
     with channel:
-        with theirs:
-            supervisor = _started(spec, theirs.fileno())
         _send(channel, _message(spec))
         unsubscribe = stop.subscribe(lambda: _send(channel, b"stop\n"))
         with channel.makefile("rb") as report:
@@ -105,23 +111,22 @@ def supervise(spec: ProcessSpec, stop: StopSignal) -> ProcessEnd:
     return _end(spec, events)
 
 
-def _started(spec: ProcessSpec, channel: int) -> subprocess.Popen[bytes]:
+def _started(spec: ProcessSpec, streams: Mapping[str, int], channel: int) -> subprocess.Popen[bytes]:
     """Start the supervisor of a command, with the command's streams and its own end of a socket.
 
     Raises:
-        RunnerError: a stream could not be opened, or no process be started.
+        RunnerError: no process could be started.
     """
     with contextlib.ExitStack() as after:
-        stdin, stdout, stderr = (_stream(spec, name, flags, after) for name, flags in _STREAMS.items())
         # A supervisor that is not ready yet would die of Ctrl-C: it takes the signal as soon as it is.
         unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         after.callback(signal.pthread_sigmask, signal.SIG_SETMASK, unblocked)
         try:
             return subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _SUPERVISOR, str(Path(__file__).parent), str(channel)],
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
+                stdin=streams["stdin"],
+                stdout=streams["stdout"],
+                stderr=streams["stderr"],
                 pass_fds=[channel],
                 start_new_session=spec.own_group,
                 cwd="/",

@@ -193,7 +193,7 @@ def dialect_words() -> str:
         "## Facts of `records`\n\n" + ", ".join(f"`{name}`" for name in rules.RECORDABLE) + ".\n",
     ]
     models = [
-        schema.DialectFile, rules.SpanTests, schema.Detect, rules.Condition, rules.Rule, rules.KindRule, rules.RoleRule,
+        schema.DialectFile, rules.SpanTests, schema.Detect, rules.Condition, rules.ColumnRule, rules.KindRule, rules.RoleRule,
         rules.EmitRule, rules.LayerRule, rules.Errors, rules.MessageRule, rules.OrphanRule, rules.ShellRule,
         schema.ExecutionsRule, schema.Recorded, schema.EventRule, schema.JoinPair,
     ]  # fmt: skip

@@ -38,24 +38,32 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from clawtrace._scripted_model.script import Failure, Script, Step, ToolCall, Usage, When, load_script
+from clawtrace._scripted_model.script import (
+    Script,
+    ScriptedFailure,
+    ScriptedStep,
+    ScriptedToolCall,
+    Usage,
+    When,
+    load_script,
+)
 from clawtrace._scripted_model.server import Exchange, ScriptedModel
 from clawtrace.errors import ClawtraceError
 
 __all__ = [
     "Exchange",
-    "Failure",
     "Script",
+    "ScriptedFailure",
     "ScriptedModel",
-    "Step",
-    "ToolCall",
+    "ScriptedStep",
+    "ScriptedToolCall",
     "Usage",
     "When",
     "load_script",
     "scripted_model",
 ]
 
-Steps = Sequence[Step | Mapping[str, Any]]
+Steps = Sequence[ScriptedStep | Mapping[str, Any]]
 
 
 @contextmanager

@@ -66,7 +66,7 @@ EXPECTED = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4)
 
 def search_calls(expected, calls):
     return [
-        call_order.Call(frozenset(i for i, name in enumerate(expected) if name == tool), start, end)
+        call_order.TimedCall(frozenset(i for i, name in enumerate(expected) if name == tool), start, end)
         for tool, start, end in spans(calls)
     ]
 
@@ -116,7 +116,8 @@ def test_competing_patterns_are_shared_out_as_well_as_possible(names, wanted):
 def test_patterns_that_meet_several_expectations_are_searched_exactly(names, data):
     """With names that meet several expectations, order and linearisation still agree with brute force."""
     calls = [
-        call_order.Call(items, *data.draw(st.sampled_from([(0, 2), (1, 4), (3, 5), (4, 9), (6, 7)]))) for items in names
+        call_order.TimedCall(items, *data.draw(st.sampled_from([(0, 2), (1, 4), (3, 5), (4, 9), (6, 7)])))
+        for items in names
     ]
     orders = [
         order
@@ -141,9 +142,9 @@ def longest_prefix(order):
 def test_a_search_beyond_its_limit_is_given_up(monkeypatch):
     """Beyond `STEP_LIMIT` states there is an error, never a guess; the assertion then answers unknown."""
     monkeypatch.setattr(call_order, "STEP_LIMIT", 3)
-    calls = [call_order.Call(frozenset({0, 1, 2, 3}), start, 100 + start) for start in range(8)]
+    calls = [call_order.TimedCall(frozenset({0, 1, 2, 3}), start, 100 + start) for start in range(8)]
     with pytest.raises(call_order.SearchLimitError):
-        call_order.reach([*calls, call_order.Call(frozenset(), 0, 1000)], 9)
+        call_order.reach([*calls, call_order.TimedCall(frozenset(), 0, 1000)], 9)
     tools = [{"name": "a", "start_ns": start, "end_ns": 100 + start} for start in range(6)]
     store = DuckFacts()
     store.load(rows_of("r", {"tools": [tools[0], {"name": "b", "start_ns": 0, "end_ns": 2}, *tools[1:]]}))

@@ -9,7 +9,7 @@ import pytest
 
 from clawtrace.dialects import load_dialects
 from clawtrace.dialects.compile import Compiler, Seen
-from clawtrace.dialects.rules import COLUMN_TYPES, RECORDABLE, Condition, Rule
+from clawtrace.dialects.rules import COLUMN_TYPES, RECORDABLE, ColumnRule, Condition
 from clawtrace.dialects.schema import Recorded
 from clawtrace.errors import ConfigError
 
@@ -137,11 +137,11 @@ class TestCompiling:
         """What no span carries costs nothing: neither planning nor a look-up."""
         compiler = Compiler(seen=Seen(frozenset({"a"}), frozenset(), frozenset()))
 
-        assert compiler.rule(Rule(key="b")) is None
+        assert compiler.rule(ColumnRule(key="b")) is None
         assert compiler.condition(Condition(present="b")) == "FALSE"
         assert compiler.condition(Condition.model_validate({"not": {"present": "b"}})) == "TRUE"
         assert compiler.condition(Condition.model_validate({"all": [{"present": "a"}, {"present": "b"}]})) == "FALSE"
-        assert compiler.column("input_tokens", [Rule(key="b")]) == "NULL::BIGINT"
+        assert compiler.column("input_tokens", [ColumnRule(key="b")]) == "NULL::BIGINT"
 
     def test_quotes_in_rules_are_text(self) -> None:
         sql = Compiler().condition(Condition.model_validate({"key": "k'); DROP TABLE runs; --", "in": ["it's"]}))

@@ -21,7 +21,7 @@ from clawtrace.receiver.decode.decode import RequestDecoder
 from clawtrace.receiver.intake import Intake
 from clawtrace.receiver.payload import BadPayloadError, Decoded
 from clawtrace.receiver.redaction.redact import Redactor
-from clawtrace.receiver.request import Answer, Request
+from clawtrace.receiver.request import Request, RequestAnswer
 
 SECRET = "ghp_" + "a1B2" * 9
 _ODD_JSON = json.dumps(as_json(traces(span("odd", attributes={"k": "TEXT"})))).replace("TEXT", "\\ud800")
@@ -192,7 +192,13 @@ class TestAFault:
         answers = intake.add_all(requests)
         taken = intake.take()
 
-        assert [type(answer) for answer in answers] == [Answer, Answer, kind, Answer, Answer]
+        assert [type(answer) for answer in answers] == [
+            RequestAnswer,
+            RequestAnswer,
+            kind,
+            RequestAnswer,
+            RequestAnswer,
+        ]
         found = {(row["service"], sink.id_of(row["run_no"]), row["arrival_ns"]) for row in rows(taken.spans)}
         assert found == {(f"s{place}", f"r{place % 3}", 1 + place) for place in (0, 1, 3, 4)}
         assert len(taken.spans) == sum(1 + place % 7 for place in (0, 1, 3, 4))
@@ -215,7 +221,7 @@ class TestAFault:
         self._check(intake, sink, requests, StoreError)
         refuses = False
 
-        assert isinstance(intake.add(requests[self.MIDDLE]), Answer)
+        assert isinstance(intake.add(requests[self.MIDDLE]), RequestAnswer)
         assert {sink.id_of(row["run_no"]) for row in rows(intake.take().spans)} == {"unlucky"}
 
     def test_an_error_of_our_own(self, monkeypatch):

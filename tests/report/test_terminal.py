@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clawtrace.report.base import CampaignReport, LeftOut
-from clawtrace.report.console import Column, PlainPaper, RichPaper, display_width, paper_for
+from clawtrace.report.console import PlainPaper, RichPaper, TableColumn, display_width, paper_for
 from clawtrace.report.terminal import print_campaign
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -190,7 +190,7 @@ def test_wide_characters_keep_columns_aligned() -> None:
     """East Asian names count two columns a character."""
     stream = io.StringIO()
     PlainPaper(stream).table(
-        [Column("case"), Column("n", "right")], [[("天気", ""), ("1", "")], [("abcdef", ""), ("22", "")]]
+        [TableColumn("case"), TableColumn("n", "right")], [[("天気", ""), ("1", "")], [("abcdef", ""), ("22", "")]]
     )
 
     assert [display_width(line) for line in stream.getvalue().splitlines()] == [10, 10, 10]
@@ -201,7 +201,7 @@ def terminal(width: int, columns: list[str], rows: list[list[str]]) -> list[str]
     from rich.console import Console
 
     stream = io.StringIO()
-    titles = [Column(name.removeprefix("#"), "right" if name.startswith("#") else "left") for name in columns]
+    titles = [TableColumn(name.removeprefix("#"), "right" if name.startswith("#") else "left") for name in columns]
     RichPaper(Console(file=stream, force_terminal=True, color_system=None, width=width)).table(
         titles, [[(cell, "") for cell in row] for row in rows]
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clawtrace._capture.scopes import Scope
+    from clawtrace._capture.scopes import CaptureScope
 
 __all__ = ["NOTHING_STARTED", "lacking", "notes"]
 
@@ -18,7 +18,7 @@ NOTHING_STARTED = (
 _SHOWN = 5
 
 
-def lacking(scope: Scope | None, sampled: Sequence[str], failed: Sequence[str]) -> str | None:
+def lacking(scope: CaptureScope | None, sampled: Sequence[str], failed: Sequence[str]) -> str | None:
     """Return which spans are or may be missing, in sentences; None when nothing is known to be.
 
     Args:
@@ -44,7 +44,7 @@ def lacking(scope: Scope | None, sampled: Sequence[str], failed: Sequence[str]) 
     return " ".join(said) or None
 
 
-def notes(scope: Scope | None) -> list[str]:
+def notes(scope: CaptureScope | None) -> list[str]:
     """Return what a reader of a failure should know about the spans of this process, one sentence each."""
     said = []
     if scope is not None and scope.strays:

@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.sdk.trace import ReadableSpan, Span
 
-__all__ = ["Scope", "current_scope", "span_ended", "span_started"]
+__all__ = ["CaptureScope", "current_scope", "span_ended", "span_started"]
 
-_CURRENT: ContextVar[Scope | None] = ContextVar("clawtrace-capture", default=None)
+_CURRENT: ContextVar[CaptureScope | None] = ContextVar("clawtrace-capture", default=None)
 _KEY = otel_context.create_key("clawtrace-capture")
 
 # A garbage collection may end spans at any point of this very code, so the lock lets its own thread in again.
 _lock = threading.RLock()
-_open: tuple[Scope, ...] = ()
+_open: tuple[CaptureScope, ...] = ()
 """Captures that take spans, in the order in which they began; replaced whole, so that it can be read without the lock."""
-_homes: WeakValueDictionary[int, Scope] = WeakValueDictionary()
+_homes: WeakValueDictionary[int, CaptureScope] = WeakValueDictionary()
 """The capture in which a trace began, by trace id, also after its end."""
 
 
-_inherited: tuple[Scope, ...] = ()
+_inherited: tuple[CaptureScope, ...] = ()
 """Captures of the process that this one was forked from; its memory is out of reach."""
 
 
@@ -50,12 +50,12 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-class Scope:
+class CaptureScope:
     """The spans of one capture, as the SDK's hooks see them."""
 
-    def __init__(self, parent: Scope | None) -> None:
+    def __init__(self, parent: CaptureScope | None) -> None:
         """Make a scope that takes nothing yet; what it takes its `parent` takes too."""
-        self.chain: tuple[Scope, ...] = (*(parent.chain if parent else ()), self)
+        self.chain: tuple[CaptureScope, ...] = (*(parent.chain if parent else ()), self)
         """Captures that take what this one takes, the outermost first."""
         self.strays = 0
         """Spans taken although their context named no capture."""
@@ -136,13 +136,13 @@ class Scope:
             self._ended.append(span)
 
     @staticmethod
-    def _enter(scope: Scope | None) -> None:
+    def _enter(scope: CaptureScope | None) -> None:
         """Name `scope` in the current context, for good: the block's end may be in another context than its beginning."""
         _CURRENT.set(scope)
         otel_context.attach(otel_context.set_value(_KEY, scope))
 
 
-def current_scope() -> Scope | None:
+def current_scope() -> CaptureScope | None:
     """Return the open capture that the current context names."""
     return _named_by((_CURRENT.get(), otel_context.get_value(_KEY)))
 
@@ -192,15 +192,15 @@ def _take_stray(span: Span, trace_id: int) -> None:
             scope.unclear += 1
 
 
-def _named_by(claims: Iterable[object]) -> Scope | None:
+def _named_by(claims: Iterable[object]) -> CaptureScope | None:
     """Return the open capture that the first claim names, or one inside of it that a later claim names."""
-    found: Scope | None = None
+    found: CaptureScope | None = None
     for claim in claims:
-        scope = _nearest_open(claim) if isinstance(claim, Scope) else None
+        scope = _nearest_open(claim) if isinstance(claim, CaptureScope) else None
         if scope is not None and (found is None or found in scope.chain):
             found = scope
     return found
 
 
-def _nearest_open(scope: Scope) -> Scope | None:
+def _nearest_open(scope: CaptureScope) -> CaptureScope | None:
     return next((one for one in reversed(scope.chain) if one.is_open), None)

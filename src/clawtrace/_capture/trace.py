@@ -39,7 +39,7 @@ from clawtrace.session.session import Session
 from clawtrace.store.duckdb import MEMORY
 
 if TYPE_CHECKING:
-    from clawtrace._capture.scopes import Scope
+    from clawtrace._capture.scopes import CaptureScope
 
 __all__ = ["Trace", "capture"]
 
@@ -101,7 +101,7 @@ class Trace:
         """What holds for receiving, closing and pricing: the project's, but for what `capture` was given."""
         self._switches, self._store = switches, store
         self._providers = providers
-        self._scope: Scope | None = None
+        self._scope: CaptureScope | None = None
         self._session: Session | None = None
         self._closed = False
         self._left: float | None = None
@@ -141,7 +141,7 @@ class Trace:
         if around := sdk.current_span_ids():
             trace_id, span_id = injected(self._record, around)
             self._record = self._record._replace(trace_id=trace_id, parent_span_id=span_id)
-        self._scope = scopes.Scope(scopes.current_scope())
+        self._scope = scopes.CaptureScope(scopes.current_scope())
         weakref.finalize(self, self._scope.end)
         self._scope.begin()
 

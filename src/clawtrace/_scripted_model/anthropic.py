@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from clawtrace._scripted_model.script import Asked, Failure
+from clawtrace._scripted_model.script import ModelRequest, ScriptedFailure
 from clawtrace._scripted_model.wire import Event, Reply, compact, pieces, text_of
 
 __all__ = ["error", "read", "stream", "whole"]
@@ -13,19 +13,19 @@ __all__ = ["error", "read", "stream", "whole"]
 _STOP = {"tool_calls": "tool_use", "stop": "end_turn", "length": "max_tokens"}
 
 
-def error(failure: Failure) -> dict[str, Any]:
+def error(failure: ScriptedFailure) -> dict[str, Any]:
     """Return the body of an HTTP error."""
     return {"type": "error", "error": {"type": failure.type, "message": failure.message}}
 
 
-def read(path: str, body: dict[str, Any]) -> Asked:
+def read(path: str, body: dict[str, Any]) -> ModelRequest:
     """Return the request apart from its protocol."""
     messages = body.get("messages") or []
     users = [text for m in messages if m.get("role") == "user" and (text := text_of(m.get("content")))]
     last = messages[-1] if messages else {}
     content = last.get("content")
     results = isinstance(content, list) and any(part.get("type") == "tool_result" for part in content)
-    return Asked(
+    return ModelRequest(
         api="anthropic",
         path=path,
         body=body,

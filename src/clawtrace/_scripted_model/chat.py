@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from clawtrace._scripted_model.script import Asked
+from clawtrace._scripted_model.script import ModelRequest
 from clawtrace._scripted_model.wire import Event, Reply, compact, pieces, text_of
 from clawtrace._scripted_model.wire import openai_error as error
 
 __all__ = ["error", "read", "stream", "whole"]
 
 
-def read(path: str, body: dict[str, Any]) -> Asked:
+def read(path: str, body: dict[str, Any]) -> ModelRequest:
     """Return the request apart from its protocol."""
     messages = body.get("messages") or []
     users = [text_of(m.get("content")) for m in messages if m.get("role") == "user"]
     systems = [text_of(m.get("content")) for m in messages if m.get("role") in ("system", "developer")]
-    return Asked(
+    return ModelRequest(
         api="chat",
         path=path,
         body=body,

@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from clawtrace._scripted_model.script import Asked
+from clawtrace._scripted_model.script import ModelRequest
 from clawtrace._scripted_model.wire import Event, Reply, compact, pieces, text_of
 from clawtrace._scripted_model.wire import openai_error as error
 
 __all__ = ["error", "read", "stream", "whole"]
 
 
-def read(path: str, body: dict[str, Any]) -> Asked:
+def read(path: str, body: dict[str, Any]) -> ModelRequest:
     """Return the request apart from its protocol."""
     given = body.get("input") or []
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given
     users = [text_of(item.get("content")) for item in items if item.get("role") == "user"]
     systems = [text_of(item.get("content")) for item in items if item.get("role") in ("system", "developer")]
     last = items[-1] if items else {}
-    return Asked(
+    return ModelRequest(
         api="responses",
         path=path,
         body=body,

@@ -12,7 +12,17 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from clawtrace.errors import ConfigError, ConfigProblem
 
-__all__ = ["Asked", "Failure", "Play", "Script", "Step", "ToolCall", "Usage", "When", "load_script"]
+__all__ = [
+    "ModelRequest",
+    "Play",
+    "Script",
+    "ScriptedFailure",
+    "ScriptedStep",
+    "ScriptedToolCall",
+    "Usage",
+    "When",
+    "load_script",
+]
 
 Api = Literal["chat", "responses", "anthropic"]
 
@@ -21,7 +31,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
-class ToolCall(_Part):
+class ScriptedToolCall(_Part):
     """A tool call that the model asks for."""
 
     name: str
@@ -47,7 +57,7 @@ class Usage(_Part):
     """Output tokens that were reasoning."""
 
 
-class Failure(_Part):
+class ScriptedFailure(_Part):
     """An HTTP error in place of a reply."""
 
     status: int = Field(default=500, ge=400, le=599)
@@ -88,7 +98,7 @@ class When(_Part):
                 raise ValueError(f"{value!r} is not a regular expression: {error}") from None
         return value
 
-    def holds(self, asked: Asked) -> bool:
+    def holds(self, asked: ModelRequest) -> bool:
         """Return whether `asked` meets every condition."""
         return (
             (self.model is None or re.fullmatch(self.model, asked.model) is not None)
@@ -101,7 +111,7 @@ class When(_Part):
         )
 
 
-class Step(_Part):
+class ScriptedStep(_Part):
     """One thing that the model says."""
 
     when: When = Field(default_factory=When)
@@ -110,7 +120,7 @@ class Step(_Part):
     """Assistant text."""
     reasoning: str | None = None
     """Reasoning text."""
-    tool_calls: tuple[ToolCall, ...] = ()
+    tool_calls: tuple[ScriptedToolCall, ...] = ()
     """Tool calls asked for, more than one in parallel."""
     usage: Usage = Field(default_factory=Usage)
     """Token counts that the reply reports."""
@@ -122,7 +132,7 @@ class Step(_Part):
     """Time before the answer, milliseconds."""
     repeat: bool = False
     """Whether this step answers again and again."""
-    error: Failure | None = None
+    error: ScriptedFailure | None = None
     """An HTTP error in place of a reply."""
 
 
@@ -131,9 +141,9 @@ class Script(_Part):
 
     description: str = ""
     """A sentence for the reader."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ScriptedStep, ...] = ()
     """Steps in order; the first unused one whose `when` holds answers."""
-    default: Step | None = None
+    default: ScriptedStep | None = None
     """The answer when no step is left; by default HTTP 400 `script_exhausted`, which no client retries."""
 
 
@@ -155,7 +165,7 @@ def load_script(source: Path) -> Script:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ModelRequest:
     """A request, seen apart from its protocol."""
 
     api: Api
@@ -182,7 +192,7 @@ class Play:
     _ids: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def answer(self, asked: Asked) -> tuple[int | None, Step]:
+    def answer(self, asked: ModelRequest) -> tuple[int | None, ScriptedStep]:
         """Return the number of the step that answers (None for the default) and the step."""
         with self._lock:
             for number, step in enumerate(self.script.steps):
@@ -190,8 +200,10 @@ class Play:
                     if not step.repeat:
                         self._used.add(number)
                     return number, step
-        exhausted = Failure(status=400, type="script_exhausted", message="the script has no step for this request")
-        return None, self.script.default or Step(error=exhausted)
+        exhausted = ScriptedFailure(
+            status=400, type="script_exhausted", message="the script has no step for this request"
+        )
+        return None, self.script.default or ScriptedStep(error=exhausted)
 
     def new_id(self, prefix: str) -> str:
         """Return the next id with `prefix`: deterministic, unique for this play."""

@@ -13,7 +13,7 @@ from typing import IO, Any, cast
 from urllib.parse import urlsplit
 
 from clawtrace._scripted_model import anthropic, chat, responses
-from clawtrace._scripted_model.script import Asked, Play, Script, Step
+from clawtrace._scripted_model.script import ModelRequest, Play, Script, ScriptedStep
 from clawtrace._scripted_model.wire import Event, Reply, Wire
 
 __all__ = ["Exchange", "ScriptedModel"]
@@ -102,7 +102,7 @@ class ScriptedModel:
             self._log_file.close()
 
     def record(
-        self, asked: Asked, number: int | None, step: Step, reply: Reply | None, headers: dict[str, str]
+        self, asked: ModelRequest, number: int | None, step: ScriptedStep, reply: Reply | None, headers: dict[str, str]
     ) -> None:
         """Add one exchange to the log."""
         with self._lock:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from clawtrace._scripted_model.script import Asked, Failure, Step, Usage
+from clawtrace._scripted_model.script import ModelRequest, ScriptedFailure, ScriptedStep, Usage
 
 __all__ = ["Event", "Reply", "Wire", "openai_error", "pieces", "text_of"]
 
@@ -19,7 +19,7 @@ Event = tuple[str | None, dict[str, Any] | str]
 class Reply:
     """What the model says to one request, apart from any protocol."""
 
-    step: Step
+    step: ScriptedStep
     calls: tuple[tuple[str, str, dict[str, Any]], ...]
     """Tool calls as (id, name, arguments)."""
     model: str
@@ -43,7 +43,7 @@ class Reply:
 class Wire(Protocol):
     """One protocol: a module of this package."""
 
-    def read(self, path: str, body: dict[str, Any]) -> Asked:
+    def read(self, path: str, body: dict[str, Any]) -> ModelRequest:
         """Return the request apart from its protocol."""
         ...
 
@@ -55,7 +55,7 @@ class Wire(Protocol):
         """Yield the events of a streamed reply."""
         ...
 
-    def error(self, failure: Failure) -> dict[str, Any]:
+    def error(self, failure: ScriptedFailure) -> dict[str, Any]:
         """Return the body of an HTTP error."""
         ...
 
@@ -82,6 +82,6 @@ def compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def openai_error(failure: Failure) -> dict[str, Any]:
+def openai_error(failure: ScriptedFailure) -> dict[str, Any]:
     """Return an error body in OpenAI's form."""
     return {"error": {"message": failure.message, "type": failure.type, "code": failure.type, "param": None}}

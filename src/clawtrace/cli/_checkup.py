@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.session.session import Session
 
-__all__ = ["Finding", "checkup"]
+__all__ = ["CheckupFinding", "checkup"]
 
 _SECONDS = 10.0
 _LEAST_FREE = 1 << 30
@@ -32,7 +32,7 @@ _HANDLED = ("OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME")
 """Variables of the user's own that agents keep: they are merged, or harmless."""
 
 
-class Finding(NamedTuple):
+class CheckupFinding(NamedTuple):
     """One thing that was looked at."""
 
     check: str
@@ -44,7 +44,7 @@ class Finding(NamedTuple):
     """What to do; empty where nothing is to be done."""
 
 
-def checkup(start: Path, env: Mapping[str, str]) -> Iterator[Finding]:
+def checkup(start: Path, env: Mapping[str, str]) -> Iterator[CheckupFinding]:
     """Yield what is found, in the order in which it is looked at.
 
     Args:
@@ -61,32 +61,34 @@ def checkup(start: Path, env: Mapping[str, str]) -> Iterator[Finding]:
     yield from _shell(env)
 
 
-def _versions() -> Finding:
+def _versions() -> CheckupFinding:
     from importlib import metadata
 
     found = [f"Python {platform.python_version()}", *(f"{name} {metadata.version(name)}" for name in _LIBRARIES)]
-    return Finding("versions", "ok", f"{', '.join(found)} on {platform.system()} {platform.machine()}.")
+    return CheckupFinding("versions", "ok", f"{', '.join(found)} on {platform.system()} {platform.machine()}.")
 
 
-def _project(start: Path, env: Mapping[str, str]) -> tuple[Project | None, Finding]:
+def _project(start: Path, env: Mapping[str, str]) -> tuple[Project | None, CheckupFinding]:
     from clawtrace.config.files.document import display
     from clawtrace.config.projects.project_file import load_project
 
     try:
         project = load_project(start, env)
     except ClawtraceError as error:
-        return None, Finding("project", "problem", str(error), "`clawtrace validate` shows the problems of all files.")
+        return None, CheckupFinding(
+            "project", "problem", str(error), "`clawtrace validate` shows the problems of all files."
+        )
     if project.path is None:
-        return project, Finding(
+        return project, CheckupFinding(
             "project", "ok", "There is no clawtrace.yaml here or above: defaults hold.", "`clawtrace init` writes one."
         )
-    return project, Finding("project", "ok", f"{display(project.path)} is valid.")
+    return project, CheckupFinding("project", "ok", f"{display(project.path)} is valid.")
 
 
 # The receiver -----------------------------------------------------------------------------------
 
 
-def _receiver(project: Project) -> Iterator[Finding]:
+def _receiver(project: Project) -> Iterator[CheckupFinding]:
     """Start the project's receiver beside a store in memory, and send it a span over each protocol."""
     from clawtrace.config.projects.session_settings import session_settings
     from clawtrace.session.session import Session
@@ -95,7 +97,7 @@ def _receiver(project: Project) -> Iterator[Finding]:
     try:
         session = Session.open(receive=True, settings=settings)
     except ClawtraceError as error:
-        yield Finding(
+        yield CheckupFinding(
             "receiver", "problem", str(error), "The ports are `receiver: {grpc_port, http_port}` in clawtrace.yaml."
         )
         return
@@ -103,12 +105,12 @@ def _receiver(project: Project) -> Iterator[Finding]:
         points = session.endpoints
         chosen = "free ports, new ones each time" if settings.grpc_port == settings.http_port == 0 else "the project's"
         said = f"It listens on {points.grpc} (announced for gRPC) and {points.http} (for HTTP), {chosen}."
-        yield Finding("receiver", "ok", said)
+        yield CheckupFinding("receiver", "ok", said)
         for name, send in _SENDERS.items():
             yield _sent(name, send, session)
 
 
-def _sent(name: str, send: Callable[[Session, str], None], session: Session) -> Finding:
+def _sent(name: str, send: Callable[[Session, str], None], session: Session) -> CheckupFinding:
     """Send one span, close its run, and look whether it is there, in its run."""
     from clawtrace.model.run import RunRecord
 
@@ -120,13 +122,15 @@ def _sent(name: str, send: Callable[[Session, str], None], session: Session) -> 
         send(session, run_id)
     except Exception as error:  # whatever a client, a proxy or the system raises is what is asked for
         advice = "A firewall or a security program may stand between programs of this machine."
-        return Finding(name, "problem", f"A span could not be sent: {type(error).__name__}: {error}", advice)
+        return CheckupFinding(name, "problem", f"A span could not be sent: {type(error).__name__}: {error}", advice)
     spent = (time.perf_counter() - began) * 1000
     session.close_run(record, processes_gone=True, end_run=True)
     (facts,) = session.inspect([run_id])["runs"]
     if facts["spans"] != 1 or facts["tool_calls"] is None or len(facts["tool_calls"]) != 1:
-        return Finding(name, "problem", f"A span was accepted, and {facts['spans']} are in its run as it was sent.")
-    return Finding(name, "ok", f"A span was accepted after {spent:.0f} ms, and is in its run.")
+        return CheckupFinding(
+            name, "problem", f"A span was accepted, and {facts['spans']} are in its run as it was sent."
+        )
+    return CheckupFinding(name, "ok", f"A span was accepted after {spent:.0f} ms, and is in its run.")
 
 
 def _message(run_id: str) -> dict[str, Any]:
@@ -213,7 +217,7 @@ _SENDERS: Mapping[str, Callable[[Session, str], None]] = {
 # Files ------------------------------------------------------------------------------------------
 
 
-def _stores(project: Project) -> Iterator[Finding]:
+def _stores(project: Project) -> Iterator[CheckupFinding]:
     """Yield who holds the project's stores, and the owner files of processes that are gone."""
     from clawtrace.config.files.document import display
     from clawtrace.store.owner import command_of, owner_file, read_owner
@@ -224,7 +228,7 @@ def _stores(project: Project) -> Iterator[Finding]:
             continue
         owner = read_owner(store)
         if owner is None:
-            yield Finding(
+            yield CheckupFinding(
                 "stores",
                 "warning",
                 f"{display(owner_file(store))} was left by a process that was killed.",
@@ -234,10 +238,10 @@ def _stores(project: Project) -> Iterator[Finding]:
             who = (
                 f"process {owner.pid} (`{command_of(owner.pid)}`)" if command_of(owner.pid) else f"process {owner.pid}"
             )
-            yield Finding("stores", "ok", f"{display(store)} is held by {who}; `query` and `inspect` ask it.")
+            yield CheckupFinding("stores", "ok", f"{display(store)} is held by {who}; `query` and `inspect` ask it.")
 
 
-def _outputs(project: Project) -> Finding:
+def _outputs(project: Project) -> CheckupFinding:
     from clawtrace.config.files.document import display
 
     folder = project.outputs
@@ -245,18 +249,20 @@ def _outputs(project: Project) -> Finding:
         folder = folder.parent
     if not os.access(folder, os.W_OK):
         advice = "Make it writable, or set `outputs` in clawtrace.yaml, or give --out."
-        return Finding("outputs", "problem", f"Results cannot be written: {display(folder)} is not writable.", advice)
+        return CheckupFinding(
+            "outputs", "problem", f"Results cannot be written: {display(folder)} is not writable.", advice
+        )
     free = shutil.disk_usage(folder).free
     said = f"{display(project.outputs)} has {free / (1 << 30):.1f} GiB free."
     if free < _LEAST_FREE:
-        return Finding("outputs", "warning", said, "A store that cannot grow loses runs: make room.")
-    return Finding("outputs", "ok", said)
+        return CheckupFinding("outputs", "warning", said, "A store that cannot grow loses runs: make room.")
+    return CheckupFinding("outputs", "ok", said)
 
 
 # The shell --------------------------------------------------------------------------------------
 
 
-def _shell(env: Mapping[str, str]) -> Iterator[Finding]:
+def _shell(env: Mapping[str, str]) -> Iterator[CheckupFinding]:
     """Yield variables that change what agents export, or where to."""
     from clawtrace.runners.telemetry_env import is_removed, table
 
@@ -265,9 +271,9 @@ def _shell(env: Mapping[str, str]) -> Iterator[Finding]:
     for name in found:
         if is_removed(name) or name in ours:
             what = "is taken away from agents" if is_removed(name) and name not in ours else "is replaced for agents"
-            yield Finding("shell", "ok", f"{name} is set in this shell; it {what}.")
+            yield CheckupFinding("shell", "ok", f"{name} is set in this shell; it {what}.")
         else:
-            yield Finding(
+            yield CheckupFinding(
                 "shell",
                 "warning",
                 f"{name} is set in this shell: `clawtrace run` hands it to the command, `clawtrace eval` does not.",
@@ -275,11 +281,11 @@ def _shell(env: Mapping[str, str]) -> Iterator[Finding]:
             )
     proxies = [name for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY") if env.get(name) or env.get(name.lower())]
     if proxies:
-        yield Finding(
+        yield CheckupFinding(
             "shell",
             "ok",
             f"{', '.join(proxies)} is set; agents get NO_PROXY for the loopback addresses, so that spans come here "
             "directly.",
         )
     if not found and not proxies:
-        yield Finding("shell", "ok", "No variable of this shell changes what agents export.")
+        yield CheckupFinding("shell", "ok", "No variable of this shell changes what agents export.")

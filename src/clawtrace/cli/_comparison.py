@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from clawtrace.report.console import Column, Paper, Segment
+from clawtrace.report.console import Paper, Segment, TableColumn
 from clawtrace.report.figures import UNKNOWN, count, dollars, duration
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _print_table(found: Comparison, paper: Paper, *, verbose: bool) -> None:
         for test in case.measures:
             if verbose or test.verdict != "no evidence":
                 rows.append(_row([*head, _WORDS[test.measure], *_measure_cells(test)], test.reason))
-    paper.table([Column(title, "right" if title in right else "left") for title in titles], rows)
+    paper.table([TableColumn(title, "right" if title in right else "left") for title in titles], rows)
 
 
 def _row(cells: list[str], reason: str = "") -> list[Segment]:

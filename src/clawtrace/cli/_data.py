@@ -32,11 +32,11 @@ def stdout_paper() -> Paper:
 
 def print_table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a table of texts and numbers; NULL is an empty cell, truth values are `true` and `false`, numbers stand to the right."""
-    from clawtrace.report.console import Column
+    from clawtrace.report.console import TableColumn
 
     data = [list(row) for row in rows]
     numeric = [_is_numeric(row[i] for row in data) for i in range(len(titles))]
-    columns = [Column(title, "right" if right else "left") for title, right in zip(titles, numeric, strict=True)]
+    columns = [TableColumn(title, "right" if right else "left") for title, right in zip(titles, numeric, strict=True)]
     stdout_paper().table(columns, [[(_text(cell), "") for cell in row] for row in data])
 
 

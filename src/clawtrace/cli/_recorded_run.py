@@ -10,7 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from clawtrace.campaign.comparing.observed import Observation
-    from clawtrace.cli._source import Source
+    from clawtrace.cli._source import TraceSource
     from clawtrace.session.session import Session
     from clawtrace.verdicts.reading.remote import HeldStore
 
@@ -67,7 +67,7 @@ def holding(asked: Session | HeldStore, run_id: str, found: Sequence[Observation
     return [one for one, verdict in zip(found, result.verdicts, strict=True) if verdict.status is Status.PASS]
 
 
-def files_of(source: Source, run_id: str, known: Sequence[str]) -> list[Path]:
+def files_of(source: TraceSource, run_id: str, known: Sequence[str]) -> list[Path]:
     """Return the files or folders that hold this run and no other.
 
     Raises:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from clawtrace.cli._progress import working
-from clawtrace.cli._source import Recordings, Source, load_recordings
+from clawtrace.cli._source import Recordings, TraceSource, load_recordings
 from clawtrace.errors import ClawtraceError, ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class _Again(NamedTuple):
         return "not rerun" if self.again is None else "differs" if self.differs else "the same"
 
 
-def rerun(where: str, source: Source, *, as_json: bool) -> int:
+def rerun(where: str, source: TraceSource, *, as_json: bool) -> int:
     """Rerun the verdicts that `FILE[#ID]` names, print what came, and return the exit code.
 
     Raises:
@@ -132,7 +132,7 @@ def _chosen(results: Mapping[str, Any], path: Path, wanted: str | None) -> list[
 
 
 @contextmanager
-def _opened(results: Mapping[str, Any], folder: Path, source: Source, shown: Progress) -> Iterator[Session]:
+def _opened(results: Mapping[str, Any], folder: Path, source: TraceSource, shown: Progress) -> Iterator[Session]:
     """Open the store or the recordings that the results name, or those that are given."""
     from clawtrace.session.session import Session
 
@@ -154,11 +154,11 @@ def _opened(results: Mapping[str, Any], folder: Path, source: Source, shown: Pro
         yield session
 
 
-def _given(source: Source) -> bool:
+def _given(source: TraceSource) -> bool:
     return bool(source.recordings) or source.store is not None
 
 
-def _place(origin: Mapping[str, Any], folder: Path) -> Source:
+def _place(origin: Mapping[str, Any], folder: Path) -> TraceSource:
     def here(paths: Sequence[str]) -> tuple[Path, ...]:
         return tuple(Path(os.path.normpath(folder / path)) for path in paths)
 
@@ -168,7 +168,7 @@ def _place(origin: Mapping[str, Any], folder: Path) -> Source:
                 f"the recording {str(path)!r} of these results is not there: --traces says where it is now."
             )
     recordings = Recordings(here(origin["traces"]), origin["runs_by"], origin["one_run"], here(origin["logs"]))
-    return Source(recordings, None if origin["store"] is None else here([origin["store"]])[0])
+    return TraceSource(recordings, None if origin["store"] is None else here([origin["store"]])[0])
 
 
 def _settings(origin: Mapping[str, Any] | None, folder: Path) -> SessionSettings:
@@ -281,7 +281,7 @@ def _table(title: str, answer: Answer, paper: Paper) -> None:
     print_table(answer.columns, answer.rows)
 
 
-def _command(results: Mapping[str, Any], folder: Path, source: Source) -> str:
+def _command(results: Mapping[str, Any], folder: Path, source: TraceSource) -> str:
     """Return the command that takes the SQL."""
     recordings, store = _place(results["source"], folder) if results["source"] and not _given(source) else source
     if store is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Recordings",
-    "Source",
+    "TraceSource",
     "chosen_runs",
     "existing_store",
     "load_recordings",
@@ -81,7 +81,7 @@ class Recordings(NamedTuple):
         }[self.mode]()
 
 
-class Source(NamedTuple):
+class TraceSource(NamedTuple):
     """Recordings or a store."""
 
     recordings: Recordings
@@ -225,7 +225,7 @@ def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
         if recordings and store is not None:
             given = "--traces" if recordings.paths else "--log"
             raise click.UsageError(f"{given} and --store are two sources; give one of them.")
-        return function(source=Source(recordings, store), **rest)
+        return function(source=TraceSource(recordings, store), **rest)
 
     option = click.option(
         "--store", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A span store (DuckDB file)."

@@ -66,7 +66,7 @@ def command(first: str, second: str, stores: tuple[Path, ...], one_run: bool, as
 
 def _run(name: str, store: Path | None, one_run: bool) -> tuple[dict[str, Any], Sequence[SpanNode]]:
     """Return the facts and the tree of the one run that `name` means."""
-    from clawtrace.cli._source import Recordings, Source
+    from clawtrace.cli._source import Recordings, TraceSource
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.errors import UsageError
 
@@ -74,7 +74,7 @@ def _run(name: str, store: Path | None, one_run: bool) -> tuple[dict[str, Any], 
     if not recorded and store is None and load_project(Path.cwd(), os.environ).store is None:
         raise UsageError(f"{name!r} is no file; if it is the id of a run, say with --store which store holds it.")
     recordings = Recordings((Path(name),) if recorded else (), "one" if one_run and recorded else "rules")
-    with Source(recordings, None if recorded else store).opened() as (asked, known):
+    with TraceSource(recordings, None if recorded else store).opened() as (asked, known):
         if recorded and len(known) != 1:
             some = f": {', '.join(known[:3])}{', …' if len(known) > 3 else ''}" if known else ""
             raise UsageError(f"{name!r} holds {len(known)} runs{some}; name a recording of one, or give --one-run.")
@@ -90,7 +90,7 @@ def _run(name: str, store: Path | None, one_run: bool) -> tuple[dict[str, Any], 
 
 
 def _print(found: Difference, paper: Paper) -> None:
-    from clawtrace.report.console import Column
+    from clawtrace.report.console import TableColumn
 
     for word, side in (("first ", found.first), ("second", found.second)):
         named = side.run_id if side.name == side.run_id else f"{side.name} ({side.run_id})"
@@ -105,7 +105,15 @@ def _print(found: Difference, paper: Paper) -> None:
         sign = "" if figure.difference is None or figure.difference <= 0 else "+"
         change = _text(figure.name, figure.difference, sign) if figure.difference else ""
         rows.append([(_word(figure.name), ""), *((t, "") for t in texts), (change, "")])
-    paper.table([Column(""), Column("first", "right"), Column("second", "right"), Column("change", "right")], rows)
+    paper.table(
+        [
+            TableColumn(""),
+            TableColumn("first", "right"),
+            TableColumn("second", "right"),
+            TableColumn("change", "right"),
+        ],
+        rows,
+    )
     for word, numbers in (("tools", found.tools), ("models", found.models), ("agents", found.agents)):
         _print_numbers(word, numbers, paper)
     unknown = [_word(figure.name) for figure in found.figures if figure not in known]

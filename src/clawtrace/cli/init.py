@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from clawtrace.cli._source import Source, source_options
+from clawtrace.cli._source import TraceSource, source_options
 from clawtrace.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def command(
     no_trial: bool,
     yes: bool,
     from_run: str | None,
-    source: Source,
+    source: TraceSource,
 ) -> int:
     """Write clawtrace.yaml, a suite and a case, with assertions that hold of what the agent did.
 
@@ -151,7 +151,7 @@ class _Recorded(NamedTuple):
     """The files that hold this run and no other; empty where there are none, or a command takes their place."""
 
 
-def _recorded(source: Source, run_id: str | None, *, with_command: bool) -> _Recorded:
+def _recorded(source: TraceSource, run_id: str | None, *, with_command: bool) -> _Recorded:
     from clawtrace.campaign.comparing.observed import observations
     from clawtrace.cli._recorded_run import files_of, first_message, holding, the_run
 

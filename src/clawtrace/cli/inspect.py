@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawtrace.cli._data import json_option
-from clawtrace.cli._source import Source, chosen_runs, source_options
+from clawtrace.cli._source import TraceSource, chosen_runs, source_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ __all__ = ["command", "print_run"]
 @click.option("--run-id", "wanted", multiple=True, help="Only this run. Repeatable.")
 @click.option("--explain", is_flag=True, help="Also show, span by span, which rule filled each column.")
 @json_option
-def command(source: Source, wanted: tuple[str, ...], explain: bool, as_json: bool) -> None:
+def command(source: TraceSource, wanted: tuple[str, ...], explain: bool, as_json: bool) -> None:
     """Show the normalised facts of each run: its spans as a tree with tokens, cost and time, and its totals.
 
     TRACES are recordings, as with `--traces`: files, folders, or - for standard input.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawtrace.cli._data import json_option
-from clawtrace.cli._source import Source, source_options
+from clawtrace.cli._source import TraceSource, source_options
 
 if TYPE_CHECKING:
     from clawtrace.facts.scopes.scopes import Scope
@@ -41,7 +41,7 @@ __all__ = ["command"]
 def command(
     sql: str | None,
     verdict: str | None,
-    source: Source,
+    source: TraceSource,
     agent: str | None,
     turn: str | None,
     form: str | None,
@@ -94,7 +94,7 @@ def _checked(flag: str, kind: Any, written: Any) -> Any:
         raise click.UsageError(f"{flag}: {error.errors()[0]['msg']}") from error
 
 
-def _answered(sql: str, source: Source, scope: Scope | None) -> Answer:
+def _answered(sql: str, source: TraceSource, scope: Scope | None) -> Answer:
     from clawtrace.errors import QueryError
     from clawtrace.session.session import Session
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawtrace.cli._data import json_option
-from clawtrace.cli._source import Recordings, Source
+from clawtrace.cli._source import Recordings, TraceSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -59,7 +59,7 @@ def list_runs(store: Path | None, unattributed: bool, as_json: bool) -> None:
     """List the runs of a store. A trace that named no run is listed under its trace id."""
     from clawtrace.cli._data import print_json, print_table
 
-    with Source(Recordings((), "rules"), store).opened() as (asked, _):
+    with TraceSource(Recordings((), "rules"), store).opened() as (asked, _):
         rows = [row for row in asked.query(_LIST).dicts() if row["unattributed"] or not unattributed]
     if as_json:
         print_json(rows)
@@ -114,7 +114,7 @@ def show(run_id: str, store: Path | None, as_json: bool) -> None:
     from clawtrace.cli._data import print_json, stdout_paper
     from clawtrace.cli.inspect import print_run
 
-    with Source(Recordings((), "rules"), store).opened() as (asked, known):
+    with TraceSource(Recordings((), "rules"), store).opened() as (asked, known):
         _check("run", [run_id], known)
         facts, trees = asked.inspect_with_trees([run_id])
     if as_json:

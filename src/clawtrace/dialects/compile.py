@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from clawtrace.dialects.load import Dialect
-from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS, Condition, MessageRule, Rule
+from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS, ColumnRule, Condition, MessageRule
 from clawtrace.dialects.schema import DialectFile
 from clawtrace.support.yaml_reading import read_yaml
 
@@ -181,7 +181,7 @@ class Compiler:
         return self._atom("has_prefix", map=_SPAN, prefix=_quote(prefix)) if known else "FALSE"
 
     def _comparison(self, key: str, test: Condition) -> str:
-        value = self._place(Rule(key=key, event=test.event))
+        value = self._place(ColumnRule(key=key, event=test.event))
         if value is None:
             return "FALSE"
         if test.json_ is not None:
@@ -209,7 +209,7 @@ class Compiler:
 
     # Rules ------------------------------------------------------------------------------------
 
-    def rule(self, rule: Rule, as_list: bool = False) -> str | None:
+    def rule(self, rule: ColumnRule, as_list: bool = False) -> str | None:
         """Return SQL for the text that one rule yields, NULL when it yields none; None when it cannot yield any."""
         text = self._place(rule)
         if text is None:
@@ -231,7 +231,7 @@ class Compiler:
             text = f"(CASE WHEN {test} THEN {text} END)"
         return text
 
-    def _place(self, rule: Rule) -> str | None:
+    def _place(self, rule: ColumnRule) -> str | None:
         seen = self._seen
         if rule.const is not None:
             return _quote(rule.const)
@@ -246,7 +246,7 @@ class Compiler:
         known = seen is None or rule.event in seen.events
         return self._atom("event_attribute", event=_quote(rule.event), key=_quote(rule.key)) if known else None
 
-    def column(self, name: str, rules: list[Rule]) -> str:
+    def column(self, name: str, rules: list[ColumnRule]) -> str:
         """Return SQL for a column: the first rule that yields a value of the column's type."""
         kind = COLUMN_TYPES.get(name, "text")
         values = []
@@ -267,7 +267,7 @@ class Compiler:
             return {"integer": "NULL::BIGINT", "decimal": "NULL::DOUBLE"}.get(kind, "NULL::VARCHAR")
         return f"coalesce({', '.join(values)})" if len(values) > 1 else values[0]
 
-    def _part(self, rule: Rule, kind: str, place: str) -> str:
+    def _part(self, rule: ColumnRule, kind: str, place: str) -> str:
         """Return SQL for a number that is added to or subtracted from a rule's: at a path of its text, or of an attribute."""
         if not place.startswith("$"):
             return self._number(kind, self._attribute(place) or "NULL")
@@ -328,7 +328,7 @@ class Compiler:
             parts[f"{direction}_format"], parts[f"{direction}_payload"] = self._messages(rules)
         return parts
 
-    def _unread(self, parts: Mapping[str, str], columns: Mapping[str, Sequence[Rule]]) -> str:
+    def _unread(self, parts: Mapping[str, str], columns: Mapping[str, Sequence[ColumnRule]]) -> str:
         """Return SQL for the names of numeric columns whose attribute is there and is no such number, NULL for none."""
         cases: dict[str, str] = {}
         for name, kind in COLUMN_TYPES.items():
@@ -384,5 +384,5 @@ class Compiler:
             known = self._seen is None or any(name.startswith("gen_ai.") for name in self._seen.events)
             return (self._atom("has_message_events") if known else "FALSE"), self._m("events_json")
         assert rule.key is not None
-        text = self._place(Rule(key=rule.key, event=rule.event))
+        text = self._place(ColumnRule(key=rule.key, event=rule.event))
         return (f"({text} IS NOT NULL)" if text else "FALSE"), text

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.dialects.compile import Compiler, Seen, with_parents
 from clawtrace.dialects.load import Dialect
-from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS, Condition, MessageRule, Rule
+from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS, ColumnRule, Condition, MessageRule
 
 __all__ = ["Explainer", "Filled", "condition_words", "rule_words"]
 
@@ -88,7 +88,7 @@ class Explainer:
             if (rules := self._dialect.file.columns.get(column))
         ]
 
-    def _column(self, column: str, rules: Sequence[Rule], owner: str) -> _Question:
+    def _column(self, column: str, rules: Sequence[ColumnRule], owner: str) -> _Question:
         values = [self._compiler.column(column, [rule]) for rule in rules]
         words = [(rule_words(rule), owner) for rule in rules]
         return _Question(
@@ -154,7 +154,7 @@ def _first(tests: Any) -> str:
     return f"CASE {cases} END"
 
 
-def rule_words(rule: Rule) -> str:
+def rule_words(rule: ColumnRule) -> str:
     """Return where a rule looks, in words: ``gen_ai.usage.input_tokens``, ``event gen_ai.choice: message $[0].text``."""
     if rule.const is not None:
         place = f"always {rule.const!r}"

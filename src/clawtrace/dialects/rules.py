@@ -13,6 +13,7 @@ __all__ = [
     "RECORDABLE",
     "SPAN_TESTS",
     "WORDS",
+    "ColumnRule",
     "Condition",
     "EmitRule",
     "Errors",
@@ -22,7 +23,6 @@ __all__ = [
     "OrphanOrName",
     "OrphanRule",
     "RoleRule",
-    "Rule",
     "RuleOrKey",
     "ShellRule",
     "SpanKindWord",
@@ -173,7 +173,7 @@ class Condition(_Words):
             yield self.same_as.key
 
 
-class Rule(_Words):
+class ColumnRule(_Words):
     """Where a column's text may stand; the first rule of a column that yields text wins."""
 
     key: str | None = None
@@ -208,7 +208,7 @@ class Rule(_Words):
     """The rule yields nothing where this does not hold."""
 
     @model_validator(mode="after")
-    def _one_place(self) -> Rule:
+    def _one_place(self) -> ColumnRule:
         places = [self.key is not None, self.span is not None, self.resource is not None, self.const is not None]
         if sum(places) != 1:
             raise ValueError("a rule is exactly one of `key`, `span`, `resource`, `const`")
@@ -221,7 +221,7 @@ def _rule(value: Any) -> Any:
     return {"key": value} if isinstance(value, str) else value
 
 
-RuleOrKey = Annotated[Rule, BeforeValidator(_rule)]
+RuleOrKey = Annotated[ColumnRule, BeforeValidator(_rule)]
 
 
 class Told(Enum):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from clawtrace.logs.model import LoggedRun, LoggedSpan
 from clawtrace.logs.times import nanoseconds
 
-__all__ = ["OUTCOME", "USAGE", "Conversation", "Outcome", "as_text", "texts"]
+__all__ = ["OUTCOME", "USAGE", "LoggedConversation", "Outcome", "as_text", "texts"]
 
 Outcome = Literal["ok", "error", "blocked", "unknown"]
 
@@ -31,7 +31,7 @@ _STARTED = 0x8000
 """Parts of a line from here on are agents that its tool calls started."""
 
 
-class Conversation:
+class LoggedConversation:
     """One agent's part of a transcript.
 
     Times are those of the lines; what came later is later, also within one millisecond.

@@ -8,14 +8,14 @@ from collections import deque
 
 from clawtrace.receiver.request import Request
 
-__all__ = ["Budget", "Inbox"]
+__all__ = ["ByteBudget", "Inbox"]
 
 _GATHER_SECONDS = (0.005, 0.025)
 """How long the next group waits for more requests while none comes, and at most. A commit costs milliseconds however
 few spans it has; senders that were just answered soon send again, and one that sends alone never waits."""
 
 
-class Budget:
+class ByteBudget:
     """Bytes that may be held at the same time, by bodies still arriving and requests not yet committed."""
 
     def __init__(self, limit: int) -> None:

@@ -19,7 +19,7 @@ from clawtrace.receiver.decode.decode import RequestDecoder
 from clawtrace.receiver.dedupe import RequestWindow, SpanWindow
 from clawtrace.receiver.payload import Decoded
 from clawtrace.receiver.redaction.redact import Redactor
-from clawtrace.receiver.request import Answer, Outcome, Request
+from clawtrace.receiver.request import Request, RequestAnswer, RequestOutcome
 
 __all__ = ["Intake", "Note", "Taken"]
 
@@ -74,7 +74,7 @@ class Intake:
     def __len__(self) -> int:
         return sum(len(batch) - len(dropped) for batch, dropped in self._parts.items())
 
-    def add(self, request: Request) -> Answer:
+    def add(self, request: Request) -> RequestAnswer:
         """Add one request to the batch; see `add_all`.
 
         Returns:
@@ -89,14 +89,14 @@ class Intake:
             raise answer
         return answer
 
-    def add_all(self, requests: Sequence[Request]) -> list[Answer | Exception]:
+    def add_all(self, requests: Sequence[Request]) -> list[RequestAnswer | Exception]:
         """Add requests to the batch, in their order; their `runs` are filled in.
 
         Returns:
             Of each what its sender is told once the batch is committed, or why nothing of it is in the batch: a
             `BadPayloadError` where it will never be accepted, a `StoreError` where a new run could not be registered.
         """
-        answers: list[Answer | Exception] = []
+        answers: list[RequestAnswer | Exception] = []
         for request, decoded in zip(requests, self._decoder.decode(requests), strict=True):
             if isinstance(decoded, Exception):
                 answers.append(decoded)
@@ -142,7 +142,7 @@ class Intake:
 
     # --------------------------------------------------------------------------------------------------------------
 
-    def _enter(self, request: Request, decoded: Decoded, batch: SpanBatch | LogBatch, start: int) -> Answer:
+    def _enter(self, request: Request, decoded: Decoded, batch: SpanBatch | LogBatch, start: int) -> RequestAnswer:
         """Give the rows of a request, that begin at `start`, to their runs, and drop those that came before."""
         count = len(decoded.claims)
         traces = batch.trace_id[start : start + count]
@@ -171,7 +171,7 @@ class Intake:
         if request.signal != "metrics":
             request.runs = tuple(run for run in {**counts.accepted, **counts.duplicates} if run != NO_RUN)
             request.outside = counts.accepted.get(NO_RUN, 0)
-        return Answer(Outcome.ACCEPTED, sum(decoded.rejected.values()), _told(decoded.rejected))
+        return RequestAnswer(RequestOutcome.ACCEPTED, sum(decoded.rejected.values()), _told(decoded.rejected))
 
     def _leave_out(self, request: Request, decoded: Decoded, batch: SpanBatch | LogBatch, start: int) -> None:
         """Have the rows of a request not written; those of others may stand before and behind them."""

@@ -16,7 +16,7 @@ from clawtrace.receiver.attribution.counters import Counters, Tally
 from clawtrace.receiver.intake import Intake
 from clawtrace.receiver.limits import Endpoints, ReceiverSettings, is_loopback
 from clawtrace.receiver.redaction.redact import Redactor
-from clawtrace.receiver.request import Answer, Request
+from clawtrace.receiver.request import Request, RequestAnswer
 from clawtrace.receiver.transport.admission import Desk
 from clawtrace.receiver.transport.grpc_server import GrpcServer
 from clawtrace.receiver.transport.ports import Ports
@@ -202,7 +202,7 @@ class Receiver:
         """Return the number of a run, registering it when it is new."""
         return self._attribution.number(run_id)
 
-    def take(self, run_id: str, body: bytes) -> Answer:
+    def take(self, run_id: str, body: bytes) -> RequestAnswer:
         """Take in spans of this process, through the same queue, decoder and redaction as any other.
 
         Args:
@@ -215,10 +215,10 @@ class Receiver:
         Raises:
             ReceiverError: it cannot be queued: the receiver is stopping, or the body is larger than the queue.
         """
-        answers: list[Answer] = []
+        answers: list[RequestAnswer] = []
         answered = threading.Event()
 
-        def answer(told: Answer) -> None:
+        def answer(told: RequestAnswer) -> None:
             answers.append(told)
             answered.set()
 

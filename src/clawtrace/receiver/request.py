@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple
 from clawtrace.receiver.attribution.connections import Connection
 from clawtrace.receiver.payload import Signal
 
-__all__ = ["Answer", "Outcome", "Protocol", "Request"]
+__all__ = ["Protocol", "Request", "RequestAnswer", "RequestOutcome"]
 
 Protocol = Literal["grpc", "http/protobuf", "http/json", "file", "sdk"]
 
 
-class Outcome(Enum):
+class RequestOutcome(Enum):
     """What happened to a request; each protocol has its own words for it."""
 
     ACCEPTED = "accepted"
@@ -28,10 +28,10 @@ class Outcome(Enum):
     """clawtrace itself failed on it."""
 
 
-class Answer(NamedTuple):
+class RequestAnswer(NamedTuple):
     """What the sender is told."""
 
-    outcome: Outcome
+    outcome: RequestOutcome
     rejected: int = 0
     """Items of an accepted request that will never be accepted."""
     message: str = ""
@@ -54,7 +54,7 @@ class Request:
     path_run: str = ""
     """Run id of the path ``/run/<id>/v1/…``."""
     connection: Connection | None = None
-    answer: Callable[[Answer], None] = field(default=lambda _: None)
+    answer: Callable[[RequestAnswer], None] = field(default=lambda _: None)
     """Called once, from the writer's thread, when everything that was accepted is durable."""
     runs: tuple[int, ...] = ()
     """Runs that it brought spans or log records of, as first seen; filled in when it is decoded."""

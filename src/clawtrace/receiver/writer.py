@@ -15,17 +15,17 @@ from clawtrace.model.raw import RawSink, Receipt
 from clawtrace.receiver.attribution.attribute import NO_RUN
 from clawtrace.receiver.attribution.connections import Changes, Connections
 from clawtrace.receiver.attribution.counters import Counters
-from clawtrace.receiver.inbox import Budget, Inbox
+from clawtrace.receiver.inbox import ByteBudget, Inbox
 from clawtrace.receiver.intake import Intake, Note, Taken
 from clawtrace.receiver.payload import BadPayloadError
-from clawtrace.receiver.request import Answer, Outcome, Request
+from clawtrace.receiver.request import Request, RequestAnswer, RequestOutcome
 from clawtrace.support.collector import collector_paused
 
 __all__ = ["Writer"]
 
 _LOG = logging.getLogger("clawtrace.receiver")
 
-_FOR_GOOD = (Outcome.ACCEPTED, Outcome.BROKEN)
+_FOR_GOOD = (RequestOutcome.ACCEPTED, RequestOutcome.BROKEN)
 """OTLP that its sender will not send again."""
 _IDLE_SECONDS = 2.0
 
@@ -47,7 +47,7 @@ class Writer:
         queue_bytes: int,
         group_bytes: int,
     ) -> None:
-        self.budget = Budget(queue_bytes)
+        self.budget = ByteBudget(queue_bytes)
         self._sink = sink
         self._intake = intake
         self._counters = counters
@@ -140,24 +140,28 @@ class Writer:
         # Whoever is answered may send again at once, and finds the room that the request took.
         self.budget.give(sum(len(request.body) for request in requests))
         for request, answer in answers:
-            if answer.outcome is Outcome.ACCEPTED and request.connection is not None:
+            if answer.outcome is RequestOutcome.ACCEPTED and request.connection is not None:
                 self._connections.carried(request.connection, request.runs)
-            told = Answer(Outcome.REFUSED, 0, failure) if failure and answer.outcome is Outcome.ACCEPTED else answer
+            told = (
+                RequestAnswer(RequestOutcome.REFUSED, 0, failure)
+                if failure and answer.outcome is RequestOutcome.ACCEPTED
+                else answer
+            )
             _tell(request.answer, told)
             if told.outcome in _FOR_GOOD and request.port:
                 self.forward(request)
 
-    def _answer(self, request: Request, problem: Exception) -> Answer:
+    def _answer(self, request: Request, problem: Exception) -> RequestAnswer:
         """Return the answer to a request of which nothing is committed."""
         if isinstance(problem, BadPayloadError):
             self.lost(request, str(problem))
-            return Answer(Outcome.BAD, message=str(problem))
+            return RequestAnswer(RequestOutcome.BAD, message=str(problem))
         if isinstance(problem, StoreError):
-            return Answer(Outcome.REFUSED, message=str(problem))
+            return RequestAnswer(RequestOutcome.REFUSED, message=str(problem))
         about = "a %s request of %d bytes could not be processed"
         _LOG.error(about, request.signal, len(request.body), exc_info=problem)
         self.lost(request, "clawtrace failed on it")
-        return Answer(Outcome.BROKEN, message="clawtrace failed on this request; its log says more")
+        return RequestAnswer(RequestOutcome.BROKEN, message="clawtrace failed on this request; its log says more")
 
     def _commit(self, taken: Taken, refusals: list[Note]) -> str:
         """Commit and return why it failed; empty when it did not."""
@@ -192,7 +196,7 @@ class Writer:
                 self.refused(refusal, note.port)
 
 
-def _tell(answer: Callable[[Answer], None], told: Answer) -> None:
+def _tell(answer: Callable[[RequestAnswer], None], told: RequestAnswer) -> None:
     """Hand an answer over; a server that is already gone is no reason to stop."""
     try:
         answer(told)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult
 from clawtrace.report.base import CampaignReport, cases_of
-from clawtrace.report.console import Column, Paper, Segment
+from clawtrace.report.console import Paper, Segment, TableColumn
 from clawtrace.report.figures import UNKNOWN, count
 from clawtrace.verdicts.gating.pass_rate import PassRate, assertion_rates, rate_of_runs
 
@@ -61,8 +61,13 @@ def print_repetitions(results: Sequence[RunResult], paper: Paper) -> None:
     if not repeated:
         return
     models = any(model_id is not None for _, model_id in repeated)
-    columns = [Column("case"), *[Column("model")] * models, Column("passed", "right"), Column("rate (95 %)")]
-    columns += [Column("all of k pass", "right"), Column("stability")]
+    columns = [
+        TableColumn("case"),
+        *[TableColumn("model")] * models,
+        TableColumn("passed", "right"),
+        TableColumn("rate (95 %)"),
+    ]
+    columns += [TableColumn("all of k pass", "right"), TableColumn("stability")]
     rows, notes = [], []
     for (case_id, model_id), runs in repeated.items():
         rate = rate_of_runs(runs)

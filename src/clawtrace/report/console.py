@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
-    "Column",
     "Paper",
     "PlainPaper",
     "RichPaper",
     "Segment",
+    "TableColumn",
     "clean",
     "cut",
     "display_width",
@@ -48,7 +48,7 @@ _LEAST_WIDTH = 12
 """What a column of texts keeps of a word that is longer, in a table that has to be narrowed."""
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """One column of a table."""
 
     title: str
@@ -66,7 +66,7 @@ class Paper(ABC):
         """Write one line."""
 
     @abstractmethod
-    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Segment]]) -> None:
+    def table(self, columns: Sequence[TableColumn], rows: Sequence[Sequence[Segment]]) -> None:
         """Write a table: one segment a cell."""
 
     def paragraph(
@@ -116,7 +116,7 @@ class PlainPaper(Paper):
         text = clean("".join(text for text, _ in segments)).rstrip()
         self._stream.write((text.translate(_ASCII) if self._ascii else text) + "\n")
 
-    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Segment]]) -> None:
+    def table(self, columns: Sequence[TableColumn], rows: Sequence[Sequence[Segment]]) -> None:
         """Write a table with two spaces between columns."""
         cells = [[column.title for column in columns], *([clean(text) for text, _ in row] for row in rows)]
         widths = [max(display_width(row[i]) for row in cells) for i in range(len(columns))]
@@ -139,7 +139,7 @@ class RichPaper(Paper):
         text = Text.assemble(*((clean(text), style) for text, style in segments))
         self._console.print(text, soft_wrap=True)
 
-    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Segment]]) -> None:
+    def table(self, columns: Sequence[TableColumn], rows: Sequence[Sequence[Segment]]) -> None:
         """Write a table that fits the terminal's width; where none can, the rows with one column a line."""
         from rich import box
         from rich.table import Table
@@ -206,7 +206,7 @@ def cut(text: str, width: int) -> str:
     return kept + "…"
 
 
-def _narrowed(cells: Sequence[Sequence[str]], columns: Sequence[Column], room: int) -> list[int] | None:
+def _narrowed(cells: Sequence[Sequence[str]], columns: Sequence[TableColumn], room: int) -> list[int] | None:
     """Return widths of columns that fit into `room`; None where there are none.
 
     Figures keep their width. Of the texts the widest gives way first: at its white space, then also within words.

@@ -17,7 +17,7 @@ from clawtrace.report.struct import Struct
 if TYPE_CHECKING:
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
-__all__ = ["Difference", "Figure", "Number", "RunSide", "Step", "TreeStep", "difference_of"]
+__all__ = ["Difference", "Figure", "Number", "RunSide", "ToolStep", "TreeStep", "difference_of"]
 
 Item = TypeVar("Item")
 Change = Literal["same", "removed", "added"]
@@ -74,7 +74,7 @@ class Number(Struct):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step(Struct):
+class ToolStep(Struct):
     """A tool call in the order of starts."""
 
     change: Change
@@ -121,7 +121,7 @@ class Difference(Struct):
     """Answered calls of each model; null when a run's instrumentation cannot tell."""
     agents: list[Number] | None
     """Activations of each agent; null when a run's instrumentation cannot tell."""
-    tool_order: list[Step] | None
+    tool_order: list[ToolStep] | None
     """The tool calls of both runs, aligned in the order of their starts; null like `tools`."""
     tree: list[TreeStep]
     """The spans of both runs."""
@@ -157,7 +157,7 @@ def difference_of(
         tool_order=None
         if tools[0] is None or tools[1] is None
         else [
-            Step(change=change, name=old or new or "")
+            ToolStep(change=change, name=old or new or "")
             for change, old, new in _changes(tools[0], tools[1], tools[0], tools[1])
         ],
         tree=list(_tree(*trees)),

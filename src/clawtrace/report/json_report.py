@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -16,15 +16,15 @@ from clawtrace.report.results import (
     DecidedBy,
     EvidenceSpan,
     NotRun,
+    ReceivedTrace,
     RepeatedAssertion,
+    ReportedScope,
     Results,
+    ResultsSource,
     Run,
-    Scope,
-    Source,
     Suite,
     SuiteThreshold,
     Totals,
-    Trace,
 )
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.pass_rate import PassRate, assertion_rates, outcome_of, rate_of_runs
@@ -53,7 +53,7 @@ def results_of(report: CampaignReport) -> Results:
         suite_id=report.suite_id,
         suite=Suite(**report.suite._asdict()) if report.suite else None,
         started_at=_utc(report.started_at),
-        source=Source(**report.source.relative_to(report.folder)) if report.source else None,
+        source=ResultsSource(**report.source.relative_to(report.folder)) if report.source else None,
         exit_code=int(report.exit_code),  # type: ignore[arg-type]
         totals=_totals(report.results),
         cases=_Cases(report),
@@ -120,7 +120,7 @@ def _run(result: RunResult) -> Run:
         quarantined=result.quarantined,
         run_status=result.run_status,  # type: ignore[arg-type]
         error=result.error,
-        trace=Trace(
+        trace=ReceivedTrace(
             complete=result.complete,
             incomplete_because=list(result.incomplete_because),
             closed_by=result.closed_by,
@@ -148,7 +148,7 @@ def assertion_of(verdict: Verdict) -> AssertionResult:
         message=verdict.message,
         description=verdict.description,
         dimensions=list(verdict.dimensions),
-        scope=Scope(agent=verdict.scope.get("agent"), turn=verdict.scope.get("turn")) if verdict.scope else None,  # type: ignore[arg-type]
+        scope=_scope(verdict.scope),
         known_failure=verdict.known_failure,
         expected=verdict.expected,
         actual=verdict.actual,
@@ -163,6 +163,10 @@ def assertion_of(verdict: Verdict) -> AssertionResult:
         asked_run=verdict.asked_run or None,
         duration_ms=round(verdict.duration_ms, 3),
     )
+
+
+def _scope(written: Mapping[str, Any]) -> ReportedScope | None:
+    return ReportedScope(agent=written.get("agent"), turn=written.get("turn")) if written else None
 
 
 def _evidence(item: Evidence) -> EvidenceSpan:

@@ -18,15 +18,15 @@ __all__ = [
     "DecidedBy",
     "EvidenceSpan",
     "NotRun",
+    "ReceivedTrace",
     "RepeatedAssertion",
+    "ReportedScope",
     "Results",
+    "ResultsSource",
     "Run",
-    "Scope",
-    "Source",
     "Suite",
     "SuiteThreshold",
     "Totals",
-    "Trace",
 ]
 
 StatusWord = Literal["pass", "fail", "warn", "skip", "inconclusive", "error"]
@@ -49,7 +49,7 @@ class EvidenceSpan(Struct):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scope(Struct):
+class ReportedScope(Struct):
     """The part of a run that a question was narrowed down to."""
 
     agent: str | None
@@ -96,7 +96,7 @@ class AssertionResult(Struct):
     """The author's own words about the assertion; empty when none were given."""
     dimensions: list[str]
     """What the answer counts towards in the run's scores."""
-    scope: Scope | None
+    scope: ReportedScope | None
     """What the question was narrowed down to; null for the whole run."""
     known_failure: bool
     """Whether it failed as expected (`expect: fail`); its status is then `warn`."""
@@ -128,7 +128,7 @@ class AssertionResult(Struct):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trace(Struct):
+class ReceivedTrace(Struct):
     """What was received of a run."""
 
     complete: bool | None
@@ -167,7 +167,7 @@ class Run(Struct):
     """How the agent's process ended; null for recorded input."""
     error: str
     """What broke before or while the agent ran; empty when nothing did."""
-    trace: Trace
+    trace: ReceivedTrace
     """What was received."""
     final_score: float | None
     """A judge's score from 0 to 10; null where no judge was asked (this version asks none)."""
@@ -340,7 +340,7 @@ class Suite(Struct):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source(Struct):
+class ResultsSource(Struct):
     """Where the runs are, so that a verdict can be rerun. Paths are relative to the folder of this file."""
 
     store: str | None
@@ -373,7 +373,7 @@ class Results(Struct):
     """What its author says of it; null like `suite_id`."""
     started_at: str
     """When the evaluation began, ISO 8601 in UTC."""
-    source: Source | None
+    source: ResultsSource | None
     """Where the runs are; null where they were not kept."""
     exit_code: Literal[0, 1, 2, 3, 4]
     """0 passed, 1 failed, 2 usage, 3 undecided, 4 broken."""

@@ -11,7 +11,7 @@ from clawtrace.model.verdict import RunResult, Status
 from clawtrace.report._repeated_text import print_datasets, print_repetitions, print_thresholds
 from clawtrace.report._verdict_text import STATUS_STYLE, print_verdicts, title_of
 from clawtrace.report.base import CampaignReport, LeftOut, status_of
-from clawtrace.report.console import Column, Paper, Segment
+from clawtrace.report.console import Paper, Segment, TableColumn
 from clawtrace.report.figures import UNKNOWN, cost_of, count, duration, tokens_of
 
 __all__ = ["print_campaign", "print_runs", "print_scores", "print_summary", "print_verdicts"]
@@ -63,9 +63,9 @@ def print_runs(results: Sequence[RunResult], paper: Paper) -> None:
     """Print one row a run; the columns `model` and `rep` appear where they tell something."""
     models = any(result.model_id is not None for result in results)
     repeated = any(result.repetition != 1 for result in results)
-    columns = [Column("case"), Column("status")]
-    columns[1:1] = [Column("model")] * models + [Column("rep", "right")] * repeated
-    columns += [Column(title, "right") for title in ("spans", "calls", "tokens", "cost", "time")]
+    columns = [TableColumn("case"), TableColumn("status")]
+    columns[1:1] = [TableColumn("model")] * models + [TableColumn("rep", "right")] * repeated
+    columns += [TableColumn(title, "right") for title in ("spans", "calls", "tokens", "cost", "time")]
     rows = []
     for result in results:
         status = status_of(result)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from clawtrace.support.whole_file import whole_file
 
-__all__ = ["MAX_BYTES", "MAX_FILES", "MAX_FILE_BYTES", "Artifact", "collect_artifacts"]
+__all__ = ["MAX_BYTES", "MAX_FILES", "MAX_FILE_BYTES", "ArtifactFile", "collect_artifacts"]
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 """A larger file is listed and not kept."""
@@ -32,7 +32,7 @@ _TYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Artifact:
+class ArtifactFile:
     """One file that a run created or changed."""
 
     path: str
@@ -53,7 +53,7 @@ def collect_artifacts(
     folder: Path,
     globs: Sequence[str] | None = None,
     expected: str | None = None,
-) -> tuple[list[Artifact], list[str]]:
+) -> tuple[list[ArtifactFile], list[str]]:
     """Copy the files that a run created or changed into `folder`, each under the SHA-256 of its content.
 
     Args:
@@ -89,7 +89,7 @@ def _fits(path: Sequence[str], glob: Sequence[str]) -> bool:
     return bool(path) and fnmatch.fnmatchcase(path[0], glob[0]) and _fits(path[1:], glob[1:])
 
 
-def _kept(workspace: Path, paths: Iterable[str], folder: Path) -> list[Artifact]:
+def _kept(workspace: Path, paths: Iterable[str], folder: Path) -> list[ArtifactFile]:
     found, total = [], 0
     for path in paths:
         content = _content(workspace / path)
@@ -103,7 +103,7 @@ def _kept(workspace: Path, paths: Iterable[str], folder: Path) -> list[Artifact]
         if data is not None:
             total += size
             _write(folder / digest, data)
-        found.append(Artifact(path, digest, size, _media_type(path), why))
+        found.append(ArtifactFile(path, digest, size, _media_type(path), why))
     return found
 
 

@@ -17,14 +17,14 @@ from typing import Any, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from clawtrace._discover import subclasses_in
-from clawtrace.runners.artifacts import Artifact
+from clawtrace.runners.artifacts import ArtifactFile
 from clawtrace.support.attribute_docs import Documented
 
 __all__ = [
     "ALREADY_RAN",
     "OUTLIVED",
     "AgentFiles",
-    "Inputs",
+    "AgentInputs",
     "InputsRequest",
     "Message",
     "Protocol",
@@ -135,7 +135,7 @@ class InputsRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class AgentInputs:
     """Everything beside its settings that can change what an agent does, as digests."""
 
     digests: Mapping[str, Any]
@@ -222,7 +222,7 @@ class RunOutcome:
     """OTLP files that are the run's spans, when no agent was started."""
     stored: StoredSpans | None = None
     """The stored run whose spans are this run's, when no agent was started."""
-    artifacts: tuple[Artifact, ...] = ()
+    artifacts: tuple[ArtifactFile, ...] = ()
     """Files that the run created or changed, and what is kept of them."""
     turns_started_ns: tuple[int, ...] = ()
     """When the command of each turn that was sent was started."""
@@ -311,10 +311,10 @@ class Runner(ABC):
         del settings, case_dir, env
         return None
 
-    def inputs(self, request: InputsRequest) -> Inputs:
+    def inputs(self, request: InputsRequest) -> AgentInputs:
         """Return what beside the settings can change the agent; a runner that cannot know says so."""
         del request
-        return Inputs({}, f"the runner `{self.type_name}` cannot tell what its agent depends on")
+        return AgentInputs({}, f"the runner `{self.type_name}` cannot tell what its agent depends on")
 
     @abstractmethod
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:

@@ -12,7 +12,7 @@ from pathlib import Path
 from clawtrace.errors import RunnerError
 from clawtrace.runners.artifacts import collect_artifacts
 from clawtrace.runners.base import (
-    Inputs,
+    AgentInputs,
     InputsRequest,
     Message,
     Runner,
@@ -81,7 +81,7 @@ class CommandRunner(Runner):
             return f"the program `{program}` {where}: install it, or give its full path"
         return None
 
-    def inputs(self, request: InputsRequest) -> Inputs:
+    def inputs(self, request: InputsRequest) -> AgentInputs:
         """Return the program, the case's folder, the files it depends on, and the caller's variables that it gets."""
         assert isinstance(request.settings, CommandSettings)
         return command_inputs(request, request.settings)

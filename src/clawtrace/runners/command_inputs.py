@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clawtrace.runners.base import ALREADY_RAN, Inputs, InputsRequest
+from clawtrace.runners.base import ALREADY_RAN, AgentInputs, InputsRequest
 from clawtrace.runners.content import MAX_FILES, ProjectListing, Tree, file_digest, files_below, tree
 from clawtrace.runners.declared_inputs import (
     PACKAGE,
@@ -32,14 +32,14 @@ __all__ = ["command_inputs", "forget_project_digests", "unmatched_inputs"]
 _MODULE = re.compile(r"-m\s*([A-Za-z_]\w*)")
 
 
-def command_inputs(request: InputsRequest, settings: CommandSettings) -> Inputs:
+def command_inputs(request: InputsRequest, settings: CommandSettings) -> AgentInputs:
     """Return the program, the case's folder, the files that the agent depends on, and the variables passed to it.
 
     What code a program loads beside the files that its command names, only its author knows: it is known where `inputs` says it.
     """
     own = files_below(request.case_dir, request.judging, _listing(request.project_root))
     if own is None:
-        return Inputs({}, f"the case's folder holds more than {MAX_FILES} files")
+        return AgentInputs({}, f"the case's folder holds more than {MAX_FILES} files")
     program = _program(settings, request.case_dir, request.env)
     passed = _passed(settings, request.env)
     named = named_by(settings, request, passed | settings.env)
@@ -68,7 +68,7 @@ def command_inputs(request: InputsRequest, settings: CommandSettings) -> Inputs:
         trees["the files of `inputs`"] = tree(request.case_dir, declared or ())
     files = {name: one.files for name, one in trees.items()}
     files |= {"a file that the command names": named.files, "a folder that the command names": named.folders}
-    return Inputs(
+    return AgentInputs(
         digests
         | {name: one.digest for name, one in trees.items()}
         | {"a file that the command names": named.files, "a folder that the command names": named.folders},

@@ -10,7 +10,7 @@ from pydantic import Field, StrictStr, model_validator
 
 from clawtrace.errors import RunnerError
 from clawtrace.runners.base import (
-    Inputs,
+    AgentInputs,
     InputsRequest,
     Runner,
     RunnerSettings,
@@ -74,7 +74,7 @@ class ReplayRunner(Runner):
         if settings.store is not None and not (case_dir / settings.store).is_file():
             yield ("store",), f"the store {settings.store!r} does not exist beside the case file"
 
-    def inputs(self, request: InputsRequest) -> Inputs:
+    def inputs(self, request: InputsRequest) -> AgentInputs:
         """Return the recordings, or the store, by content."""
         assert isinstance(request.settings, ReplaySettings)
         files: dict[str, str] = {}
@@ -82,7 +82,7 @@ class ReplayRunner(Runner):
             path = request.case_dir / name
             below = [file for file in path.rglob("*") if not file.is_dir()] if path.is_dir() else [path]
             files |= tree(request.case_dir, below).files
-        return Inputs({"the recordings": files}, files={"the recordings": files})
+        return AgentInputs({"the recordings": files}, files={"the recordings": files})
 
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
         """Return the recordings of this run."""

@@ -13,14 +13,23 @@ from pathlib import Path
 from clawtrace.errors import RunnerError
 from clawtrace.runners.base import AgentFiles
 
-__all__ = ["STANDARD_FILES", "Entry", "Snapshot", "changes", "digests", "fresh_workspace", "placeholder", "snapshot"]
+__all__ = [
+    "STANDARD_FILES",
+    "Snapshot",
+    "WorkspaceEntry",
+    "changes",
+    "digests",
+    "fresh_workspace",
+    "placeholder",
+    "snapshot",
+]
 
 STANDARD_FILES = ("AGENTS.md", "IDENTITY.md", "SOUL.md", "TOOLS.md", "USER.md")
 """Files that every agent's workspace has; those it lacks are placeholders."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class WorkspaceEntry:
     """One path of a workspace."""
 
     kind: str
@@ -32,7 +41,7 @@ class Entry:
     size: int
 
 
-Snapshot = Mapping[str, Entry]
+Snapshot = Mapping[str, WorkspaceEntry]
 """Paths relative to the workspace, with forward slashes."""
 
 
@@ -126,15 +135,15 @@ def _paths(root: Path) -> Iterator[Path]:
                 yield path
 
 
-def _entry(path: Path) -> Entry:
+def _entry(path: Path) -> WorkspaceEntry:
     try:
         found = path.lstat()
         if stat.S_ISLNK(found.st_mode):
-            return Entry("link", 0, str(path.readlink()), 0)
+            return WorkspaceEntry("link", 0, str(path.readlink()), 0)
         mode = stat.S_IMODE(found.st_mode)
         if not stat.S_ISREG(found.st_mode):
-            return Entry("other", mode, "", 0)
+            return WorkspaceEntry("other", mode, "", 0)
         with path.open("rb") as stream:
-            return Entry("file", mode, hashlib.file_digest(stream, "sha256").hexdigest(), found.st_size)
+            return WorkspaceEntry("file", mode, hashlib.file_digest(stream, "sha256").hexdigest(), found.st_size)
     except OSError:
-        return Entry("other", 0, "", 0)
+        return WorkspaceEntry("other", 0, "", 0)

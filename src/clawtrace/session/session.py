@@ -204,10 +204,10 @@ class Session(SessionQuestions):
         Raises:
             ReceiverError: they could not be stored; the message says why.
         """
-        from clawtrace.receiver.request import Outcome
+        from clawtrace.receiver.request import RequestOutcome
 
         answer = self._taking().take(run_id, body)
-        if answer.outcome is not Outcome.ACCEPTED:
+        if answer.outcome is not RequestOutcome.ACCEPTED:
             raise ReceiverError(f"spans of this process could not be stored: {answer.message}")
 
     def arrived(self, run_id: str) -> int:

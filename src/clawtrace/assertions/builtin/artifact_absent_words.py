@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.counting.bounds import need_one_of
 from clawtrace.assertions.probe import Finding
-from clawtrace.assertions.probing.artifact import Artifact
+from clawtrace.assertions.probing.artifact import ArtifactProbe
 from clawtrace.assertions.probing.documents import lookup, yaml_value
 from clawtrace.assertions.probing.files import Text, is_unread, read_text
 from clawtrace.assertions.world import World
@@ -32,7 +32,7 @@ def _visible(words: tuple[str, ...] | None) -> tuple[str, ...] | None:
     return words
 
 
-class ArtifactAbsentWords(Artifact):
+class ArtifactAbsentWords(ArtifactProbe):
     """None of the words or phrases is in the file that the run left.
 
     A mail that promises "guaranteed" results breaks the law in some places. Words are compared whole and without regard

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from clawtrace.assertions.counting.bounds import need_one_of
 from clawtrace.assertions.probe import Finding
-from clawtrace.assertions.probing.artifact import Artifact
+from clawtrace.assertions.probing.artifact import ArtifactProbe
 from clawtrace.assertions.probing.documents import fields_of, headings, lookup
 from clawtrace.assertions.probing.files import Text, hidden, read_text
 from clawtrace.assertions.world import World
@@ -17,7 +17,7 @@ from clawtrace.assertions.world import World
 __all__ = ["ArtifactContains"]
 
 
-class ArtifactContains(Artifact):
+class ArtifactContains(ArtifactProbe):
     """The file that the run left has every section and every field asked for.
 
     A draft without its call to action is not done. `sections` are headings of Markdown, compared whole and without regard

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from clawtrace.assertions.probe import Finding
-from clawtrace.assertions.probing.artifact import Artifact
+from clawtrace.assertions.probing.artifact import ArtifactProbe
 from clawtrace.assertions.world import World
 
 __all__ = ["ArtifactExists"]
 
 
-class ArtifactExists(Artifact):
+class ArtifactExists(ArtifactProbe):
     """The run left the file `path`, created or changed by it.
 
     An agent that says "done" may have written nothing. A file that was there before the run and was not touched is stale

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from clawtrace.assertions.matching.answer_text import rouge_l
 from clawtrace.assertions.probe import Finding
-from clawtrace.assertions.probing.artifact import Artifact
+from clawtrace.assertions.probing.artifact import ArtifactProbe
 from clawtrace.assertions.probing.files import Text, read_text
 from clawtrace.assertions.world import World
 from clawtrace.errors import ClawtraceError
@@ -17,7 +17,7 @@ from clawtrace.errors import ClawtraceError
 __all__ = ["ArtifactMatchesGolden"]
 
 
-class ArtifactMatchesGolden(Artifact):
+class ArtifactMatchesGolden(ArtifactProbe):
     """The file that the run left is as similar to the golden file as asked.
 
     It finds the draft that lost half of its points. The measure is ROUGE-L F1: the longest common subsequence of words, over

@@ -10,10 +10,10 @@ from clawtrace.assertions.base import Outcome
 from clawtrace.assertions.commands.command_result import CommandResult
 from clawtrace.model.query import Scalar
 
-__all__ = ["ExitCode"]
+__all__ = ["CommandExitCode"]
 
 
-class ExitCode(CommandResult):
+class CommandExitCode(CommandResult):
     """The last command, or the commands that `of` names, ended with this exit code.
 
     It is the exit code of a command that the agent ran, not of the agent (`agent_exit_code`). The last command may hide
@@ -27,6 +27,7 @@ class ExitCode(CommandResult):
           of: {matching: "^make"}
     """
 
+    type_name = "exit_code"
     main_field = "value"
     requires = ("commands.exit_code",)
     what = "exit code"

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.probe import Finding
-from clawtrace.assertions.probing.artifact import Artifact
+from clawtrace.assertions.probing.artifact import ArtifactProbe
 from clawtrace.assertions.probing.documents import fields_of, lookup, same
 from clawtrace.assertions.probing.files import PathText, read_text
 from clawtrace.assertions.world import World
@@ -17,7 +17,7 @@ from clawtrace.assertions.world import World
 __all__ = ["StateFile"]
 
 
-class StateFile(Artifact):
+class StateFile(ArtifactProbe):
     """The state file that the run left has the status and the fields asked for.
 
     Agents keep their place in such files, and the next session believes them. It is a YAML or JSON mapping (or Markdown with

@@ -218,7 +218,7 @@ class ToolSequence(Assertion):
             return call_order.matched([(call.items, 1) for call in calls], self._goal)
         if self.order == "start_time":
             calls = [
-                call if call.start == -_FOREVER else call_order.Call(call.items, place, place + 1)
+                call if call.start == -_FOREVER else call_order.TimedCall(call.items, place, place + 1)
                 for place, call in enumerate(calls)
             ]
         if self.mode == "ordered":
@@ -226,16 +226,16 @@ class ToolSequence(Assertion):
         whole = len(calls) == len(details) and call_order.linearises(calls, self._goal)
         return self._goal if whole else 0
 
-    def _call(self, detail: Row, hopeful: bool) -> call_order.Call | None:
+    def _call(self, detail: Row, hopeful: bool) -> call_order.TimedCall | None:
         """Return a call for the search; None when it cannot be placed."""
         tool, start, end = detail["tool"], detail["start_ns"], detail["end_ns"]
         met = range(self._goal) if hopeful else ()
         items = frozenset(met if tool is None else (i for i, wanted in enumerate(self._listed) if wanted(tool)))
         if start is None and self.mode != "contains":
-            return call_order.Call(items, -_FOREVER, _FOREVER) if hopeful else None
+            return call_order.TimedCall(items, -_FOREVER, _FOREVER) if hopeful else None
         begins = start or 0
         ends = _FOREVER if end is None and hopeful else max(end or 0, begins + 1)
-        return call_order.Call(items, begins, ends)
+        return call_order.TimedCall(items, begins, ends)
 
     @staticmethod
     def _unclear(details: Sequence[Row]) -> str:

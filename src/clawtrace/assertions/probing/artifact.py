@@ -10,10 +10,10 @@ from clawtrace.assertions.probe import Finding, Probe, unknown_workspace
 from clawtrace.assertions.probing.files import PathText, Timestamp, located, stale_reason, wait_until
 from clawtrace.assertions.world import World
 
-__all__ = ["Artifact"]
+__all__ = ["ArtifactProbe"]
 
 
-class Artifact(Probe):
+class ArtifactProbe(Probe):
     """Base of the assertions about one file that a run leaves: a file from before the run satisfies none of them."""
 
     abstract = True

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-__all__ = ["Found", "fields_of", "headings", "lookup", "same", "yaml_value"]
+__all__ = ["FoundValue", "fields_of", "headings", "lookup", "same", "yaml_value"]
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
-class Found(NamedTuple):
+class FoundValue(NamedTuple):
     """A value that a path led to."""
 
     value: Any
@@ -56,10 +56,10 @@ def fields_of(text: str) -> Mapping[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def lookup(mapping: Mapping[str, Any], path: str) -> Found | None:
+def lookup(mapping: Mapping[str, Any], path: str) -> FoundValue | None:
     """Return the value of a key, written whole or as a dotted path into nested mappings and lists; None without one."""
     if path in mapping:
-        return Found(mapping[path])
+        return FoundValue(mapping[path])
     current: Any = mapping
     for step in path.split("."):
         if isinstance(current, Mapping) and step in current:
@@ -68,7 +68,7 @@ def lookup(mapping: Mapping[str, Any], path: str) -> Found | None:
             current = current[int(step)]
         else:
             return None
-    return Found(current)
+    return FoundValue(current)
 
 
 def same(wanted: Any, found: Any) -> bool:

@@ -29,7 +29,7 @@ _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _KILL, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000 | 1  # EPERM
 
 
-class Record(dict[str, Any]):
+class AttributeDict(dict[str, Any]):
     """A mapping whose values can also be read as attributes."""
 
     def __getattr__(self, name: str) -> Any:
@@ -106,7 +106,7 @@ def _called(hook: Any, order: dict[str, Any]) -> Any:
 
 def _record(value: Any) -> Any:
     if isinstance(value, dict):
-        return Record({key: _record(item) for key, item in value.items()})
+        return AttributeDict({key: _record(item) for key, item in value.items()})
     return [_record(item) for item in value] if isinstance(value, list) else value
 
 

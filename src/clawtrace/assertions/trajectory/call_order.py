@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["STEP_LIMIT", "Call", "SearchLimitError", "linearises", "matched", "reach"]
+__all__ = ["STEP_LIMIT", "SearchLimitError", "TimedCall", "linearises", "matched", "reach"]
 
 STEP_LIMIT = 200_000
 """How many states one search may visit; beyond it the answer is unknown, and said to be."""
@@ -20,7 +20,7 @@ class SearchLimitError(Exception):
     """The search visited `STEP_LIMIT` states without an answer."""
 
 
-class Call(NamedTuple):
+class TimedCall(NamedTuple):
     """One call as the search sees it."""
 
     items: frozenset[int]
@@ -30,7 +30,7 @@ class Call(NamedTuple):
     """After `start`."""
 
 
-def reach(calls: Iterable[Call], wanted: int) -> int:
+def reach(calls: Iterable[TimedCall], wanted: int) -> int:
     """Return how many of the expectations 0 .. `wanted` - 1, taken from the first, can be met in order.
 
     Where nothing overlaps a cut, all calls before it precede all calls after it; so each group of overlapping calls is
@@ -40,7 +40,7 @@ def reach(calls: Iterable[Call], wanted: int) -> int:
         SearchLimitError: too many overlapping calls of the same names.
     """
     met = 0
-    group: list[Call] = []
+    group: list[TimedCall] = []
     latest = float("-inf")
     for call in sorted(calls, key=lambda call: (call.start, call.end)):
         if group and call.start >= latest:
@@ -51,7 +51,7 @@ def reach(calls: Iterable[Call], wanted: int) -> int:
     return _furthest(group, met, wanted) if group else met
 
 
-def _furthest(group: Sequence[Call], first: int, wanted: int) -> int:
+def _furthest(group: Sequence[TimedCall], first: int, wanted: int) -> int:
     """Return the expectation that is reached when `first` is the next one and only `group` may be used."""
     if len(group) == 1:
         return first + 1 if first in group[0].items else first
@@ -78,7 +78,7 @@ def _furthest(group: Sequence[Call], first: int, wanted: int) -> int:
     return best
 
 
-def _continuations(group: Sequence[Call], place: int, latest: float, used: int) -> list[tuple[int, float, int]]:
+def _continuations(group: Sequence[TimedCall], place: int, latest: float, used: int) -> list[tuple[int, float, int]]:
     """Return the states after meeting expectation `place`, the most promising last."""
     free: dict[frozenset[int], int] = {}
     later: dict[tuple[frozenset[int], float, float], int] = {}
@@ -98,7 +98,7 @@ def _continuations(group: Sequence[Call], place: int, latest: float, used: int) 
     return states
 
 
-def linearises(calls: Sequence[Call], wanted: int) -> bool:
+def linearises(calls: Sequence[TimedCall], wanted: int) -> bool:
     """Return whether one order of all `calls` that respects "ended before started" meets the whole list.
 
     Among calls of one name that could come next, the one that ends first is as good as any: it is the one that holds
@@ -125,7 +125,7 @@ def linearises(calls: Sequence[Call], wanted: int) -> bool:
     return False
 
 
-def _next_calls(calls: Sequence[Call], used: int, place: int) -> list[int]:
+def _next_calls(calls: Sequence[TimedCall], used: int, place: int) -> list[int]:
     """Return, for each kind of name, the call that may come next and ends first."""
     open_calls = [number for number in range(len(calls)) if not used >> number & 1]
     ends = sorted(calls[number].end for number in open_calls)

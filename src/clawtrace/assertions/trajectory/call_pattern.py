@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["EMPTY", "Leaf", "Repeat", "Sequenced", "Shuffle", "Term", "any_order", "capacity", "is_over", "openings",
+__all__ = ["EMPTY", "Leaf", "Repetition", "Sequenced", "Shuffle", "Term", "any_order", "capacity", "is_over", "openings",
            "repeated", "sequence"]  # fmt: skip
 
 
@@ -37,7 +37,7 @@ class Shuffle:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class Repetition:
     """The part at least `least` and at most `most` times; `most` is None for no limit."""
 
     part: Term
@@ -45,7 +45,7 @@ class Repeat:
     most: int | None
 
 
-Term = Leaf | Sequenced | Shuffle | Repeat
+Term = Leaf | Sequenced | Shuffle | Repetition
 
 EMPTY = Sequenced(())
 """No call at all."""
@@ -74,7 +74,7 @@ def repeated(part: Term, least: int, most: int | None) -> Term:
         return EMPTY
     if (least, most) == (1, 1):
         return part
-    return Repeat(part, 0 if is_over(part) else least, most)
+    return Repetition(part, 0 if is_over(part) else least, most)
 
 
 @lru_cache(maxsize=65536)
@@ -82,7 +82,7 @@ def is_over(term: Term) -> bool:
     """Return whether no further call is needed."""
     if isinstance(term, Leaf):
         return False
-    if isinstance(term, Repeat):
+    if isinstance(term, Repetition):
         return term.least == 0 or is_over(term.part)
     return all(is_over(part) for part in term.parts)
 
@@ -93,7 +93,7 @@ def openings(term: Term) -> tuple[tuple[int, Term], ...]:
     if isinstance(term, Leaf):
         return ((term.item, EMPTY),)
     found: dict[tuple[int, Term], None] = {}
-    if isinstance(term, Repeat):
+    if isinstance(term, Repetition):
         most = None if term.most is None else term.most - 1
         rest = repeated(term.part, max(term.least - 1, 0), most)
         found = {(item, sequence((left, rest))): None for item, left in openings(term.part)}
@@ -114,7 +114,7 @@ def capacity(term: Term, fits: Callable[[int], bool]) -> float:
     """Return how many calls the term can take at most whose expectation `fits`; infinite where nothing limits it."""
     if isinstance(term, Leaf):
         return 1 if fits(term.item) else 0
-    if isinstance(term, Repeat):
+    if isinstance(term, Repetition):
         inside = capacity(term.part, fits)
         return 0 if inside == 0 else float("inf") if term.most is None else inside * term.most
     return sum(capacity(part, fits) for part in term.parts)

@@ -12,7 +12,7 @@ from clawtrace.assertions.base import Row
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.trajectory import call_pattern
 from clawtrace.assertions.trajectory.steps import ForbidBetween, RequireCall, Step, Then, bounded, named, pattern
-from clawtrace.assertions.trajectory.trajectory import Edit, Meaning, Placed, Rule, Trajectory
+from clawtrace.assertions.trajectory.trajectory import CallConstraint, Edit, Meaning, Placed, Trajectory
 
 __all__ = ["PartialOrder", "edit_words"]
 
@@ -59,13 +59,15 @@ class PartialOrder:
     def _items(self, *names: Matcher | None) -> Meaning:
         return frozenset(self._item(name) for name in names if name is not None)
 
-    def _rule(self, rule: ForbidBetween | RequireCall) -> Rule:
+    def _rule(self, rule: ForbidBetween | RequireCall) -> CallConstraint:
         if isinstance(rule, RequireCall):
             kind, anchor = ("before", rule.before) if rule.before is not None else ("after", rule.after)
-            return Rule("before" if kind == "before" else "after", self._items(rule.tool), closes=self._items(anchor))
+            return CallConstraint(
+                "before" if kind == "before" else "after", self._items(rule.tool), closes=self._items(anchor)
+            )
         opens = None if rule.after is None else self._items(rule.after)
         closes = None if rule.before is None else self._items(rule.before)
-        return Rule("between", self._items(*rule.tools), opens, closes)
+        return CallConstraint("between", self._items(*rule.tools), opens, closes)
 
     # What is asked ----------------------------------------------------------------------------
 
@@ -216,7 +218,7 @@ def _needed(term: call_pattern.Term, item: int) -> float:
     """Return how many calls of an expectation the term needs at least, any-order and repeated parts counted."""
     if isinstance(term, call_pattern.Leaf):
         return 1 if term.item == item else 0
-    if isinstance(term, call_pattern.Repeat):
+    if isinstance(term, call_pattern.Repetition):
         return term.least * _needed(term.part, item)
     return sum(_needed(part, item) for part in term.parts)
 

@@ -47,7 +47,7 @@ class Optional(_Part):
     """The part."""
 
 
-class Repeat(_Part):
+class RepeatStep(_Part):
     """A part that comes several times in a row."""
 
     repeat: Step
@@ -58,7 +58,7 @@ class Repeat(_Part):
     """How often at most; its tools are called nowhere else then."""
 
     @model_validator(mode="after")
-    def _check(self) -> Repeat:
+    def _check(self) -> RepeatStep:
         check_bounds(self.min, self.max, alone=False)  # where others stand beside it, `min: 0` lets it be absent
         return self
 
@@ -107,7 +107,7 @@ Step = Annotated[
     | Annotated[Then, Tag("a list of steps")]
     | Annotated[AnyOrder, Tag("the step any_order")]
     | Annotated[Optional, Tag("the step optional")]
-    | Annotated[Repeat, Tag("the step repeat")],
+    | Annotated[RepeatStep, Tag("the step repeat")],
     Discriminator(_form),
     BeforeValidator(_check_form),
 ]
@@ -182,14 +182,14 @@ def _parts(step: Any) -> Sequence[Step]:
         return step.root
     if isinstance(step, AnyOrder):
         return step.any_order
-    return (step.repeat if isinstance(step, Repeat) else step.optional,)
+    return (step.repeat if isinstance(step, RepeatStep) else step.optional,)
 
 
 def bounded(step: Step) -> Iterator[Matcher]:
     """Yield the tools that are called only where the steps say: those of `optional`, and of `repeat` with `max`."""
     if isinstance(step, Matcher):
         return
-    limits = isinstance(step, Optional) or (isinstance(step, Repeat) and step.max is not None)
+    limits = isinstance(step, Optional) or (isinstance(step, RepeatStep) and step.max is not None)
     for part in _parts(step):
         yield from (named if limits else bounded)(part)
 
@@ -203,7 +203,7 @@ def pattern(step: Step, item: Callable[[Matcher], int]) -> call_pattern.Term:
         return call_pattern.any_order(parts)
     if isinstance(step, Then):
         return call_pattern.sequence(parts)
-    least, most = (step.min, step.max) if isinstance(step, Repeat) else (0, 1)
+    least, most = (step.min, step.max) if isinstance(step, RepeatStep) else (0, 1)
     return call_pattern.repeated(parts[0], least, most)
 
 

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from clawtrace.assertions.trajectory import call_order
 from clawtrace.assertions.trajectory.call_pattern import Leaf, Sequenced, Term, is_over, openings
 
-__all__ = ["EDIT_LIMIT", "Edit", "Meaning", "Placed", "Rule", "Trajectory"]
+__all__ = ["EDIT_LIMIT", "CallConstraint", "Edit", "Meaning", "Placed", "Trajectory"]
 
 EDIT_LIMIT = 20_000
 """How many states the search for an edit script may visit; beyond it a simpler search finds one, if it can."""
@@ -39,7 +39,7 @@ class Placed(NamedTuple):
     """After `start`."""
 
 
-class Rule(NamedTuple):
+class CallConstraint(NamedTuple):
     """What may not happen between two calls, or must happen before or after one; a small automaton over the calls."""
 
     kind: Literal["between", "before", "after"]
@@ -113,7 +113,7 @@ class Trajectory:
     """What is asked of the calls."""
 
     pattern: Term
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[CallConstraint, ...] = ()
     strict: bool = False
     """Whether the pattern takes every call."""
     bounded: Meaning = frozenset()

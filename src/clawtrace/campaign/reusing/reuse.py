@@ -23,7 +23,7 @@ from clawtrace.campaign.reusing.input_files import EditedFiles, remember_files
 from clawtrace.config.cases.case_file import LoadedCase
 from clawtrace.config.files.places import case_files
 from clawtrace.config.project import ProjectConfig, RedactionSection
-from clawtrace.runners.base import OUTLIVED, Inputs, InputsRequest, Runner, RunnerSettings, runner_types
+from clawtrace.runners.base import OUTLIVED, AgentInputs, InputsRequest, Runner, RunnerSettings, runner_types
 from clawtrace.runners.content import file_digest
 
 __all__ = [
@@ -146,7 +146,7 @@ class _Fingerprints:
         self._runners: dict[str, Runner] = {name: cls() for name, cls in runner_types().items()}
         self._runs: dict[tuple[str, str | None], tuple[RunFingerprint, str]] = {}
         self._judging: dict[str, dict[str, str]] = {}
-        self._inputs: dict[str, tuple[RunnerSettings, Inputs]] = {}
+        self._inputs: dict[str, tuple[RunnerSettings, AgentInputs]] = {}
 
     def run(self, planned: PlannedRun) -> tuple[RunFingerprint, str]:
         """Return the fingerprint of a run, and why it may not cover all that can change its agent; empty where it does."""
@@ -166,7 +166,7 @@ class _Fingerprints:
         )
         return RunFingerprint(canonical_digest(parts), parts, files), inputs.unknown
 
-    def _inputs_of(self, planned: PlannedRun) -> Inputs:
+    def _inputs_of(self, planned: PlannedRun) -> AgentInputs:
         """Return what the runner's agent depends on, looked at once for all models with the same settings."""
         case = planned.case
         known = self._inputs.get(case.config.case_id)

@@ -51,7 +51,7 @@ from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import Runner, StopSignal, runner_types
 from clawtrace.verdicts.gating.gate import Gate
 
-__all__ = ["CampaignResult", "NotRun", "execute", "missing_runtimes", "refusals"]
+__all__ = ["CampaignResult", "UnfinishedRun", "execute", "missing_runtimes", "refusals"]
 
 _AHEAD = 16
 """Runs whose agents have ended that may wait for their verdicts while others start: those that wait are judged together."""
@@ -60,7 +60,7 @@ _GREW = "spans of this run arrived after it was judged; it was judged again"
 
 
 @dataclass(frozen=True, slots=True)
-class NotRun:
+class UnfinishedRun:
     """A planned run without a result."""
 
     run: PlannedRun
@@ -75,7 +75,7 @@ class CampaignResult:
     plan: Plan
     results: tuple[RunResult, ...]
     """In the order of the plan."""
-    not_run: tuple[NotRun, ...]
+    not_run: tuple[UnfinishedRun, ...]
     """In the order of the plan."""
     started_at: float
     """Seconds since the epoch."""
@@ -162,7 +162,7 @@ class _Execution:
         self._evaluations = evaluation_folder(plan)
         self._packer = Packer(plan.folder)
         self._results: dict[str, RunResult] = {}
-        self._not_run: dict[str, NotRun] = {}
+        self._not_run: dict[str, UnfinishedRun] = {}
         types = runner_types()
         used = {planned.case.config.runner.type for planned in plan.runs}
         runners: dict[str, Runner] = {name: types[name]() for name in used}
@@ -378,7 +378,7 @@ class _Execution:
         self._tell(RunFinished(planned, result))
 
     def _leave_out(self, planned: PlannedRun, reason: str) -> None:
-        self._not_run[planned.run_id] = NotRun(planned, reason)
+        self._not_run[planned.run_id] = UnfinishedRun(planned, reason)
         self._tell(RunNotRun(planned, reason))
 
     def _tell(self, event: CampaignEvent) -> None:

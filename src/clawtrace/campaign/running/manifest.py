@@ -13,10 +13,10 @@ from clawtrace.campaign.reusing.reuse import Decision
 from clawtrace.campaign.running.run_files import cleaned
 from clawtrace.config.cases.case_file import LoadedCase
 
-__all__ = ["Execution", "last_execution", "note_finished", "write_manifest"]
+__all__ = ["CampaignExecution", "last_execution", "note_finished", "write_manifest"]
 
 
-class Execution(NamedTuple):
+class CampaignExecution(NamedTuple):
     """The last carrying out of a campaign."""
 
     id: str
@@ -53,7 +53,7 @@ def write_manifest(
             "suite_id": suite.suite_id,
             **cleaned(labels, clean),
             "started_at": started_at,
-            "execution": Execution(plan.execution, finished=False)._asdict(),
+            "execution": CampaignExecution(plan.execution, finished=False)._asdict(),
             "runs": [{"run_id": stored.get(run.run_id, run.run_id), "folder": run.folder} for run in plan.runs],
         },
     )
@@ -63,14 +63,14 @@ def note_finished(plan: Plan) -> None:
     """Write down that a campaign came to its end, so that nothing is left to resume."""
     path = plan.folder / "manifest.json"
     data = json.loads(path.read_text(encoding="utf-8"))
-    write_json(path, {**data, "execution": Execution(plan.execution, finished=True)._asdict()})
+    write_json(path, {**data, "execution": CampaignExecution(plan.execution, finished=True)._asdict()})
 
 
-def last_execution(campaign: Path) -> Execution | None:
+def last_execution(campaign: Path) -> CampaignExecution | None:
     """Return how a campaign was carried out last; None where it never was, or its manifest does not say."""
     try:
         found = json.loads((campaign / "manifest.json").read_text(encoding="utf-8"))["execution"]
-        return Execution(str(found["id"]), found["finished"] is True)
+        return CampaignExecution(str(found["id"]), found["finished"] is True)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CampaignSession",
-    "Endpoints",
+    "HasEndpoints",
     "RunContext",
     "RunInterruptedError",
     "failed_result",
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-class Endpoints(Protocol):
+class HasEndpoints(Protocol):
     """Where the session's receiver listens."""
 
     @property
@@ -72,7 +72,7 @@ class CampaignSession(Protocol):
     """What a campaign needs of `clawtrace.session.session.Session`; several threads call it."""
 
     @property
-    def endpoints(self) -> Endpoints:
+    def endpoints(self) -> HasEndpoints:
         """Where agents export to."""
         ...
 

@@ -13,7 +13,7 @@ from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.problems import InvalidAssertionError
 from clawtrace.assertions.registry import parse_assertion
-from clawtrace.config.cases.notations import Entry, read_entries
+from clawtrace.config.cases.notations import WrittenAssertion, read_entries
 from clawtrace.config.files.document import Document, KeyPath
 from clawtrace.config.files.problems import Place
 from clawtrace.config.files.template_check import template_problems, texts
@@ -32,7 +32,7 @@ class AssertionList(NamedTuple):
 
     parsed: tuple[Assertion, ...]
     """As checked when the file was loaded: templates of a run hold samples, ``{{env.NAME}}`` its value."""
-    entries: tuple[Entry, ...]
+    entries: tuple[WrittenAssertion, ...]
     """As written, with their ids."""
     document: Document
 
@@ -94,7 +94,7 @@ def load_assertions(
     return AssertionList(tuple(parsed), tuple(entries), document)
 
 
-def _of_each_run(entry: Entry) -> Entry:
+def _of_each_run(entry: WrittenAssertion) -> WrittenAssertion:
     """Return an entry without a `run_id` that means the current run, whichever it is: that is its default."""
     named = entry.fields.get("run_id")
     if not isinstance(named, str) or not _CURRENT_RUN.fullmatch(named.strip()):
@@ -102,7 +102,7 @@ def _of_each_run(entry: Entry) -> Entry:
     return entry._replace(fields={name: value for name, value in entry.fields.items() if name != "run_id"})
 
 
-def _placed(entry: Entry, document: Document) -> Place:
+def _placed(entry: WrittenAssertion, document: Document) -> Place:
     return lambda path: (document, entry.place(path))
 
 
@@ -114,7 +114,9 @@ def _sample(values: RunValues, name: str) -> str:
         return "unknown"
 
 
-def _named(entries: Sequence[Entry], document: Document, problems: list[ConfigProblem]) -> list[Entry]:
+def _named(
+    entries: Sequence[WrittenAssertion], document: Document, problems: list[ConfigProblem]
+) -> list[WrittenAssertion]:
     """Return the entries with an id each: the given one, else the type, numbered from the second on."""
     taken: dict[str, KeyPath] = {}
     for entry in entries:
@@ -141,7 +143,7 @@ def _named(entries: Sequence[Entry], document: Document, problems: list[ConfigPr
 
 
 def _parse(
-    entry: Entry, value: Callable[[str], str], document: Document, problems: list[ConfigProblem]
+    entry: WrittenAssertion, value: Callable[[str], str], document: Document, problems: list[ConfigProblem]
 ) -> Assertion | None:
     """Return one entry, its templates filled in, as an assertion; None after adding what is wrong with it."""
     try:
@@ -153,7 +155,7 @@ def _parse(
         return None
 
 
-def _missing_files(entry: Entry, assertion: Assertion, document: Document) -> list[ConfigProblem]:
+def _missing_files(entry: WrittenAssertion, assertion: Assertion, document: Document) -> list[ConfigProblem]:
     """Return the files beside the case that an assertion names and that do not exist."""
     if not isinstance(assertion, Probe) or document.path is None:
         return []

@@ -12,7 +12,7 @@ from clawtrace.assertions.registry import all_types
 from clawtrace.config.cases.assertion_list import AssertionList, load_assertions
 from clawtrace.config.cases.case import CaseConfig, InputSection
 from clawtrace.config.cases.conversation import Conversation, load_conversation
-from clawtrace.config.cases.dataset import Row, load_rows
+from clawtrace.config.cases.dataset import DatasetRow, load_rows
 from clawtrace.config.cases.expectations import rubric_problems
 from clawtrace.config.cases.notations import NOTATIONS, PRECONDITIONS
 from clawtrace.config.files.document import Document, KeyPath, read_document
@@ -110,7 +110,7 @@ def _load(
     profile: tuple[Document, RunProfile] | None,
     env: Mapping[str, str],
     problems: list[ConfigProblem],
-    row: Row | None = None,
+    row: DatasetRow | None = None,
 ) -> LoadedCase | None:
     """Return the case in `path`, or None after adding every problem to `problems`."""
     before = len(problems)

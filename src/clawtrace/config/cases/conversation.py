@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clawtrace.config.cases.case import InputSection, MessageConfig
-from clawtrace.config.cases.dataset import Row
+from clawtrace.config.cases.dataset import DatasetRow
 from clawtrace.config.files.document import Document, KeyPath, read_document, unreadable
 from clawtrace.config.files.problems import Place, in_document, validated
 from clawtrace.config.files.template_check import template_problems
@@ -53,7 +53,7 @@ def load_conversation(
     document: Document,
     env: Mapping[str, str],
     problems: list[ConfigProblem],
-    row: Row | None = None,
+    row: DatasetRow | None = None,
 ) -> Conversation:
     """Return the messages, turns and attachments of a case, adding every problem to `problems`.
 
@@ -77,7 +77,7 @@ class _Reader:
     document: Document
     env: Mapping[str, str]
     problems: list[ConfigProblem]
-    row: Row | None
+    row: DatasetRow | None
 
     def messages(self, written: Sequence[MessageConfig], where: KeyPath, *, turns: bool = False) -> tuple[Message, ...]:
         found: list[Message] = []

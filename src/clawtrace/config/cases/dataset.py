@@ -17,7 +17,7 @@ from clawtrace.errors import ConfigProblem
 from clawtrace.runners.templates import escaped, names_in, replaced
 from clawtrace.support.did_you_mean import did_you_mean
 
-__all__ = ["Row", "load_rows"]
+__all__ = ["DatasetRow", "load_rows"]
 
 _ASKED = frozenset((*NOTATIONS, *PRECONDITIONS))
 _RENDERED = _ASKED | {"input", "runner"}
@@ -30,7 +30,7 @@ _PREFIX = "row."
 _ALONE = re.compile(r"\{\{[^{}]*\}\}")
 
 
-class Row(NamedTuple):
+class DatasetRow(NamedTuple):
     """One row of a dataset."""
 
     name: str
@@ -98,7 +98,7 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def load_rows(name: Any, document: Document, problems: list[ConfigProblem]) -> tuple[Path | None, list[Row]]:
+def load_rows(name: Any, document: Document, problems: list[ConfigProblem]) -> tuple[Path | None, list[DatasetRow]]:
     """Return the file and the rows of a case's `dataset`, adding every problem to `problems`.
 
     Args:
@@ -129,7 +129,7 @@ def load_rows(name: Any, document: Document, problems: list[ConfigProblem]) -> t
     return file, rows
 
 
-def _named(read: list[tuple[int, dict[str, Any]]], file: str, problems: list[ConfigProblem]) -> list[Row]:
+def _named(read: list[tuple[int, dict[str, Any]]], file: str, problems: list[ConfigProblem]) -> list[DatasetRow]:
     """Return the rows by their ids, which are given for all of them or for none."""
     taken: dict[str, int] = {}
     rows = []
@@ -142,7 +142,7 @@ def _named(read: list[tuple[int, dict[str, Any]]], file: str, problems: list[Con
             problems.append(problem_at(file, line, 1, f"the row {name!r} is there twice, first in line {taken[name]}"))
         else:
             taken[name] = line
-            rows.append(Row(name, fields, file, line))
+            rows.append(DatasetRow(name, fields, file, line))
     return rows
 
 

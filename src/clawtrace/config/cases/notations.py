@@ -21,7 +21,7 @@ from clawtrace.config.files.document import Document, KeyPath
 from clawtrace.errors import ConfigProblem
 from clawtrace.support.did_you_mean import did_you_mean
 
-__all__ = ["NOTATIONS", "PRECONDITIONS", "Entry", "read_entries"]
+__all__ = ["NOTATIONS", "PRECONDITIONS", "WrittenAssertion", "read_entries"]
 
 PRECONDITIONS = ("preconditions", "given")
 """The two keys of preconditions; their entries are in the long or the short notation."""
@@ -30,7 +30,7 @@ _SHARED = tuple(name for name in Assertion.model_fields if name != "id")
 """Fields that every assertion has, and that an entry in the check notation may hold beside its check."""
 
 
-class Entry(NamedTuple):
+class WrittenAssertion(NamedTuple):
     """One assertion as it was written."""
 
     fields: dict[str, Any]
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
 
 def read_entries(
     data: Mapping[str, Any], keys: tuple[str, ...], document: Document, problems: list[ConfigProblem]
-) -> list[Entry]:
+) -> list[WrittenAssertion]:
     """Return the assertions below `keys` of a file, in the order in which the file has them.
 
     An entry that cannot be read is left out after its problem was added to `problems`; that a list is no list is
@@ -69,14 +69,16 @@ def read_entries(
     return found
 
 
-def _entry(key: str, written: Any, path: KeyPath, document: Document, problems: list[ConfigProblem]) -> Entry | None:
+def _entry(
+    key: str, written: Any, path: KeyPath, document: Document, problems: list[ConfigProblem]
+) -> WrittenAssertion | None:
     notation = key
     if key in PRECONDITIONS:
         notation = "assertions" if isinstance(written, dict) and "type" in written else "assert"
     return NOTATIONS[notation](written, path, document, problems)
 
 
-def _long(written: Any, path: KeyPath, document: Document, problems: list[ConfigProblem]) -> Entry | None:
+def _long(written: Any, path: KeyPath, document: Document, problems: list[ConfigProblem]) -> WrittenAssertion | None:
     if not isinstance(written, dict):
         problems.append(document.problem(path, f"must be a mapping with a `type`, found {written!r}"))
         return None
@@ -87,10 +89,10 @@ def _long(written: Any, path: KeyPath, document: Document, problems: list[Config
         message = f"`type` is missing; `{next(iter(written))}: …` is the short notation, which stands under `assert:`"
         problems.append(document.problem(path, message))
         return None
-    return Entry(dict(written), path, {})
+    return WrittenAssertion(dict(written), path, {})
 
 
-def _short(written: Any, path: KeyPath, document: Document, problems: list[ConfigProblem]) -> Entry | None:
+def _short(written: Any, path: KeyPath, document: Document, problems: list[ConfigProblem]) -> WrittenAssertion | None:
     if isinstance(written, str):
         written = {written: None}
     if not isinstance(written, dict) or not written:
@@ -125,7 +127,7 @@ def _short(written: Any, path: KeyPath, document: Document, problems: list[Confi
         else:
             fields[field] = more
             places[field] = (*path, field)
-    return Entry(fields, path, places, inner)
+    return WrittenAssertion(fields, path, places, inner)
 
 
 def _no_main_field(cls: type[Assertion], value: Any) -> str:
@@ -136,7 +138,7 @@ def _no_main_field(cls: type[Assertion], value: Any) -> str:
     return f"`{cls.type_name}` takes {what}, found {value!r}"
 
 
-def _check(written: Any, path: KeyPath, document: Document, problems: list[ConfigProblem]) -> Entry | None:
+def _check(written: Any, path: KeyPath, document: Document, problems: list[ConfigProblem]) -> WrittenAssertion | None:
     before = len(problems)
     if not isinstance(written, dict):
         problems.append(
@@ -167,7 +169,7 @@ def _check(written: Any, path: KeyPath, document: Document, problems: list[Confi
     if len(problems) > before:
         return None
     shared = {key: value for key, value in written.items() if key in _SHARED}
-    return Entry(
+    return WrittenAssertion(
         fields | shared | {"id": check_id},
         path,
         places | {key: (*path, key) for key in shared} | {"id": (*path, "check_id")},
@@ -198,7 +200,7 @@ def _inner(
     return {"type": kind} | fields, places | {"type": (*path, form, "kind")}
 
 
-_Reader = Callable[[Any, KeyPath, Document, list[ConfigProblem]], Entry | None]
+_Reader = Callable[[Any, KeyPath, Document, list[ConfigProblem]], WrittenAssertion | None]
 
 NOTATIONS: Mapping[str, _Reader] = {"assertions": _long, "assert": _short, "deterministic_checks": _check}
 """The reader of each notation, by its key in the file."""

@@ -10,12 +10,12 @@ from clawtrace.config.files.document import display
 from clawtrace.errors import UsageError
 from clawtrace.support.did_you_mean import did_you_mean
 
-__all__ = ["SUFFIXES", "Found", "case_files", "configs_of", "find_project_file", "resolve", "with_either_suffix"]
+__all__ = ["SUFFIXES", "NamedFile", "case_files", "configs_of", "find_project_file", "resolve", "with_either_suffix"]
 
 SUFFIXES = (".yaml", ".yml")
 
 
-class Found(NamedTuple):
+class NamedFile(NamedTuple):
     """A configuration file that a flag named."""
 
     path: Path
@@ -50,7 +50,7 @@ def with_either_suffix(stem: Path) -> Path | None:
     return present[0] if present else None
 
 
-def resolve(value: str, folder: Path, kind: str) -> Found:
+def resolve(value: str, folder: Path, kind: str) -> NamedFile:
     """Return the file that the flag `value` names: a path, or an id below `folder`.
 
     A value with a separator, a leading dot or a YAML suffix is a path.
@@ -67,7 +67,7 @@ def resolve(value: str, folder: Path, kind: str) -> Found:
         path = Path(value)
         if not path.is_file():
             raise UsageError(f"the {kind} file {value!r} does not exist")
-        return Found(path.resolve(), by_id=False)
+        return NamedFile(path.resolve(), by_id=False)
     found = with_either_suffix(folder / value)
     if found is None:
         known = sorted(path.stem for path in folder.glob("*") if path.suffix in SUFFIXES) if folder.is_dir() else []
@@ -77,7 +77,7 @@ def resolve(value: str, folder: Path, kind: str) -> Found:
             hint += " `clawtrace init` writes a first suite." if kind == "suite" else ""
         where = f"there is no {kind} {value!r} in {display(folder)}"
         raise UsageError(f"{where} ({value}.yaml). {hint}".rstrip())
-    return Found(found, by_id=True)
+    return NamedFile(found, by_id=True)
 
 
 def configs_of(file: Path, kind_folder: str, fallback: Path) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clawtrace.config.cases.case_file import LoadedCase, load_cases, profile_problems
 from clawtrace.config.files.document import Document, KeyPath, display
-from clawtrace.config.files.places import Found, case_files, configs_of, resolve
+from clawtrace.config.files.places import NamedFile, case_files, configs_of, resolve
 from clawtrace.config.files.problems import in_reading_order
 from clawtrace.config.loading.assertions_file import LoadedAssertions, load_assertions_file
 from clawtrace.config.loading.permissions import hook_policy, hook_problems
@@ -154,7 +154,9 @@ def _odd(
     yield from _unsent(cases)
 
 
-def _flagged(flag: str, value: str | None, find: Callable[[str], Found], problems: list[ConfigProblem]) -> Found | None:
+def _flagged(
+    flag: str, value: str | None, find: Callable[[str], NamedFile], problems: list[ConfigProblem]
+) -> NamedFile | None:
     """Return the file that a flag names; a flag that names none is a problem like those of the files."""
     try:
         return find(value) if value is not None else None

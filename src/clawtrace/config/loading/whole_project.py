@@ -10,7 +10,7 @@ from typing import NamedTuple
 from clawtrace.assertions.world import HookPolicy
 from clawtrace.config.cases.case_file import LoadedCase, load_cases, profile_problems
 from clawtrace.config.files.document import Document, display, read_document
-from clawtrace.config.files.places import SUFFIXES, Found, case_files, with_either_suffix
+from clawtrace.config.files.places import SUFFIXES, NamedFile, case_files, with_either_suffix
 from clawtrace.config.files.problems import in_reading_order
 from clawtrace.config.loading.assertions_file import load_assertions_file
 from clawtrace.config.loading.permissions import hook_policy, hook_problems, refusal
@@ -109,7 +109,7 @@ class _Check:
             self._problems += error.problems
             return self._checked()
         keys = document.data.keys()
-        found = Found(path.resolve(), by_id=False)
+        found = NamedFile(path.resolve(), by_id=False)
         if "suite_id" in keys:
             self._suite_alone(path, evaluation_profile)
             return self._checked()
@@ -148,11 +148,11 @@ class _Check:
 
     def _read_profiles(self) -> None:
         for path in _in(self._configs / "run_profiles"):
-            self._read_run_profile(Found(path, by_id=True))
+            self._read_run_profile(NamedFile(path, by_id=True))
         for path in _in(self._configs / "evaluation_profiles"):
-            self._read_evaluation_profile(Found(path, by_id=True))
+            self._read_evaluation_profile(NamedFile(path, by_id=True))
 
-    def _read_run_profile(self, found: Found) -> None:
+    def _read_run_profile(self, found: NamedFile) -> None:
         self._files.append(display(found.path))
         read = read_identified(RunProfile, found, "run_profile_id", self._problems)
         if read is not None:
@@ -160,7 +160,7 @@ class _Check:
             self._warnings += idle_keys(*read)
             self._profiles.append(read)
 
-    def _read_evaluation_profile(self, found: Found) -> None:
+    def _read_evaluation_profile(self, found: NamedFile) -> None:
         self._files.append(display(found.path))
         said: list[str] = []
         profile = load_evaluation_profile(found, self._problems, said)
@@ -190,7 +190,7 @@ class _Check:
         suites = []
         for path in _in(self._configs / "suites"):
             self._files.append(display(path))
-            read = read_identified(SuiteConfig, Found(path, by_id=True), "suite_id", self._problems)
+            read = read_identified(SuiteConfig, NamedFile(path, by_id=True), "suite_id", self._problems)
             if read is None:
                 continue
             document, config = read

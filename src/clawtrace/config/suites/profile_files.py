@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from clawtrace.config.base import ConfigModel
 from clawtrace.config.files.document import Document, read_document
-from clawtrace.config.files.places import Found, resolve
+from clawtrace.config.files.places import NamedFile, resolve
 from clawtrace.config.files.problems import in_document, sound_part, validated
 from clawtrace.config.suites.evaluation_profile import EvaluationProfile, judge_problems, judge_warnings
 from clawtrace.errors import ConfigError, ConfigProblem
@@ -24,7 +24,7 @@ Model = TypeVar("Model", bound=ConfigModel)
 
 
 def read_identified(
-    model: type[Model], found: Found, id_field: str, problems: list[ConfigProblem]
+    model: type[Model], found: NamedFile, id_field: str, problems: list[ConfigProblem]
 ) -> tuple[Document, Model] | None:
     """Return a file as `model`, with its document; None after adding every problem to `problems`."""
     try:
@@ -42,7 +42,7 @@ def read_identified(
     return document, config
 
 
-def read_sound_part(model: type[Model], found: Found, id_field: str) -> tuple[Document, Model] | None:
+def read_sound_part(model: type[Model], found: NamedFile, id_field: str) -> tuple[Document, Model] | None:
     """Return a file that is wrong somewhere without its wrong keys; None where it cannot be read at all.
 
     So what its other keys refer to is checked in the same round.
@@ -55,7 +55,7 @@ def read_sound_part(model: type[Model], found: Found, id_field: str) -> tuple[Do
     return None if config is None else (document, config)
 
 
-def evaluation_profile_file(value: str, configs: Path) -> Found:
+def evaluation_profile_file(value: str, configs: Path) -> NamedFile:
     """Return the file that an evaluation profile's id or path names.
 
     Raises:
@@ -64,7 +64,7 @@ def evaluation_profile_file(value: str, configs: Path) -> Found:
     return resolve(value, configs / "evaluation_profiles", "evaluation profile")
 
 
-def run_profile_file(value: str, configs: Path) -> Found:
+def run_profile_file(value: str, configs: Path) -> NamedFile:
     """Return the file that a run profile's id or path names.
 
     Raises:
@@ -74,7 +74,7 @@ def run_profile_file(value: str, configs: Path) -> Found:
 
 
 def load_evaluation_profile(
-    found: Found, problems: list[ConfigProblem], warnings: list[str]
+    found: NamedFile, problems: list[ConfigProblem], warnings: list[str]
 ) -> EvaluationProfile | None:
     """Return an evaluation profile, or None after adding every problem to `problems`; what changes nothing is a warning."""
     read = read_identified(EvaluationProfile, found, "evaluation_profile_id", problems)

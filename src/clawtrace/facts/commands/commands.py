@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.dialects.rules import ShellRule
 from clawtrace.facts.calls.run_spans import RunSpans
-from clawtrace.facts.tools.tool_call import ToolCall
+from clawtrace.facts.tools.tool_call import ToolCallRow
 
 __all__ = ["Command", "commands", "unsplit"]
 
@@ -41,7 +41,7 @@ class Command(NamedTuple):
 
 
 def commands(
-    run: RunSpans, calls: Sequence[ToolCall], shells: Callable[[str, str], Sequence[ShellRule]], first: int = 1
+    run: RunSpans, calls: Sequence[ToolCallRow], shells: Callable[[str, str], Sequence[ShellRule]], first: int = 1
 ) -> list[Command]:
     """Return the commands that the tool calls of a run carried out.
 
@@ -68,7 +68,7 @@ def unsplit(found: Sequence[Command]) -> int:
     return sum(command.last_no is None and command.text is not None for command in found)
 
 
-def _of_call(number: int, call: ToolCall, rules: Sequence[ShellRule]) -> Iterator[Command]:
+def _of_call(number: int, call: ToolCallRow, rules: Sequence[ShellRule]) -> Iterator[Command]:
     """Yield what a shell was called with; the first rule whose command stands in the arguments counts."""
     given = _loads(call.arguments)
     named = ((rule, _text(_first(given, rule.command))) for rule in rules)
@@ -83,7 +83,7 @@ def _of_call(number: int, call: ToolCall, rules: Sequence[ShellRule]) -> Iterato
         yield _whole(number, call, rules[0], None)
 
 
-def _whole(number: int, call: ToolCall, rule: ShellRule, text: str | None) -> Command:
+def _whole(number: int, call: ToolCallRow, rule: ShellRule, text: str | None) -> Command:
     """Return the row of a whole command; a text of None was not captured."""
     told = _loads(call.result)
     stdout, stderr = _text(_first(told, rule.stdout)), _text(_first(told, rule.stderr))
@@ -106,7 +106,7 @@ def _printed(told: Any, result: str | None) -> str | None:
     return "\n".join(map(str, texts)) if all(isinstance(text, str) for text in texts) else result
 
 
-def _success(call: ToolCall, rule: ShellRule, code: int | None) -> bool | None:
+def _success(call: ToolCallRow, rule: ShellRule, code: int | None) -> bool | None:
     """Return whether the command of a call succeeded; an exit code 0 of a call that failed says neither."""
     if code is not None:
         return False if code else None if call.outcome == "error" else True

@@ -14,7 +14,7 @@ import threading
 from contextlib import suppress
 from functools import lru_cache
 
-from clawtrace.facts.commands.shell_text import MAX_BYTES, Part
+from clawtrace.facts.commands.shell_text import MAX_BYTES, CommandPart
 
 __all__ = ["split"]
 
@@ -24,7 +24,7 @@ _SERVE = "from clawtrace.facts.commands.shell_text import serve; serve()"
 
 
 @lru_cache(maxsize=4096)
-def split(text: str) -> tuple[Part, ...] | None:
+def split(text: str) -> tuple[CommandPart, ...] | None:
     """Return the commands in `text`, in order; None when it cannot be split (`clawtrace.facts.commands.shell_text.split`)."""
     return None if len(text) > MAX_BYTES else _CHILD.ask(text)
 
@@ -36,7 +36,7 @@ class _Child:
         self._turn = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def ask(self, text: str) -> tuple[Part, ...] | None:
+    def ask(self, text: str) -> tuple[CommandPart, ...] | None:
         """Return what the child says of a text; None when it ends or takes too long."""
         with self._turn:
             process = self._process or self._started()
@@ -51,7 +51,7 @@ class _Child:
                 self._give_up(process)
                 return None
         told = json.loads(line)
-        return None if told is None else tuple(Part._make((*rest, tuple(ends))) for *rest, ends in told)
+        return None if told is None else tuple(CommandPart._make((*rest, tuple(ends))) for *rest, ends in told)
 
     def _started(self) -> subprocess.Popen[bytes]:
         self._process = subprocess.Popen(

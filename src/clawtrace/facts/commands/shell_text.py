@@ -17,7 +17,7 @@ from clawtrace.facts.commands.shell_words import ELIDED, Carried, Word, carried,
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
-__all__ = ["MAX_BYTES", "Part", "split"]
+__all__ = ["MAX_BYTES", "CommandPart", "split"]
 
 MAX_BYTES = 100_000
 """Text beyond is not split. The worst text of this length takes half a second to parse."""
@@ -49,7 +49,7 @@ _BLOCKS = frozenset(("program", "subshell", "compound_statement"))
 _PROGRAMS = frozenset(("command", "declaration_command", "unset_command", "test_command"))
 
 
-class Part(NamedTuple):
+class CommandPart(NamedTuple):
     """One command in a text, in the order of the text; a carrier comes before what it carries."""
 
     text: str
@@ -81,7 +81,7 @@ def serve() -> None:
         sys.stdout.flush()
 
 
-def split(text: str) -> tuple[Part, ...] | None:
+def split(text: str) -> tuple[CommandPart, ...] | None:
     """Return the commands in `text`, in order; None when it cannot be split: it is no POSIX shell text, or too long.
 
     The grammar can end the process on texts that do not parse: `clawtrace.facts.commands.shell_split` asks a process of its own.
@@ -136,7 +136,7 @@ class _Splitter:
     """Collects the parts of one text; scripts inside of arguments are texts of their own."""
 
     def __init__(self) -> None:
-        self.parts: list[Part] = []
+        self.parts: list[CommandPart] = []
         self._source = b""
         self._depth = 0
         self._written = 0
@@ -301,7 +301,7 @@ class _Splitter:
         self._written += len(text)
         if self._written > _MAX_TEXT:
             raise _NotSplitError
-        self.parts.append(Part(text, name, True, len(self.parts), told))
+        self.parts.append(CommandPart(text, name, True, len(self.parts), told))
         return len(self.parts) - 1
 
     def _close(self, place: int) -> None:

@@ -6,14 +6,14 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from clawtrace.dialects import Dialect
-from clawtrace.facts.logs.rows import Row, RunRows
+from clawtrace.facts.logs.rows import JoinedRow, RunRows
 
 __all__ = ["adopt", "name_agents"]
 
 _NO_WORK = frozenset(("infra", "other"))
 
 
-def adopt(run: RunRows, dialects: Mapping[str, Dialect], new: int) -> tuple[list[Row], list[Row]]:
+def adopt(run: RunRows, dialects: Mapping[str, Dialect], new: int) -> tuple[list[JoinedRow], list[JoinedRow]]:
     """Hang rows that nothing is above of below an agent of their conversation (the column `session_id`).
 
     Below the agent whose id or name the row tells, else below the conversation's own agent, which is made where no span
@@ -22,10 +22,10 @@ def adopt(run: RunRows, dialects: Mapping[str, Dialect], new: int) -> tuple[list
     Returns:
         the agents that were made, numbered down from `new` (they are in the run), and the rows whose parent changed.
     """
-    mains: dict[tuple[str, str], list[Row]] = {}
-    named: dict[tuple[str, str, str], list[Row]] = {}
-    known: dict[tuple[str, str], Row] = {}
-    starters: dict[tuple[str, str], Row] = {}
+    mains: dict[tuple[str, str], list[JoinedRow]] = {}
+    named: dict[tuple[str, str, str], list[JoinedRow]] = {}
+    known: dict[tuple[str, str], JoinedRow] = {}
+    starters: dict[tuple[str, str], JoinedRow] = {}
     tops = []
     for row in sorted(run.rows, key=lambda row: (row.start_ns, row.sid)):
         main = dialects[row.dialect].file.main_agent
@@ -50,7 +50,7 @@ def adopt(run: RunRows, dialects: Mapping[str, Dialect], new: int) -> tuple[list
             and row.kind not in _NO_WORK
         ):
             tops.append((row, session, main))
-    own: dict[tuple[str, str], Row] = {}
+    own: dict[tuple[str, str], JoinedRow] = {}
     for row, session, main in tops:
         key = (row.dialect, session)
         row.parent = _told(row, session, named, known) or own.get(key) or _latest(row, mains.get(key, ()))
@@ -64,8 +64,11 @@ def adopt(run: RunRows, dialects: Mapping[str, Dialect], new: int) -> tuple[list
 
 
 def _told(
-    row: Row, session: str, named: Mapping[tuple[str, str, str], Sequence[Row]], known: Mapping[tuple[str, str], Row]
-) -> Row | None:
+    row: JoinedRow,
+    session: str,
+    named: Mapping[tuple[str, str, str], Sequence[JoinedRow]],
+    known: Mapping[tuple[str, str], JoinedRow],
+) -> JoinedRow | None:
     """Return the agent whose id, or name, the row tells; never one below the row."""
     if row.kind == "agent":
         return None
@@ -76,13 +79,13 @@ def _told(
     return None if found is None or _is_below(found, row) else found
 
 
-def _latest(row: Row, agents: Sequence[Row]) -> Row | None:
+def _latest(row: JoinedRow, agents: Sequence[JoinedRow]) -> JoinedRow | None:
     """Return the last of `agents`, which are in order of start, that started before the row; else the first."""
     place = bisect_right(agents, row.start_ns, key=lambda agent: agent.start_ns)
     return agents[max(place - 1, 0)] if agents else None
 
 
-def _is_below(row: Row | None, above: Row) -> bool:
+def _is_below(row: JoinedRow | None, above: JoinedRow) -> bool:
     seen: set[int] = set()
     while row is not None and row.sid not in seen:
         if row is above:
@@ -92,17 +95,17 @@ def _is_below(row: Row | None, above: Row) -> bool:
     return False
 
 
-def _agent(first: Row, session: str, main: str, starter: Row | None, sid: int) -> Row:
+def _agent(first: JoinedRow, session: str, main: str, starter: JoinedRow | None, sid: int) -> JoinedRow:
     """Return the agent of a conversation whose earliest row without a parent is `first`."""
     by_call = starter if starter is not None and not _is_below(starter, first) else None
     name = main if by_call is None else by_call.column("agent_name")
     columns = {"agent_name": name, "session_id": session}
-    return Row(
+    return JoinedRow(
         sid, first.dialect, "agent", False, (first.key[0], ""), None, first.start_ns, first.end_ns, columns, {}, parent=by_call
     )  # fmt: skip
 
 
-def name_agents(run: RunRows, dialects: Mapping[str, Dialect]) -> list[Row]:
+def name_agents(run: RunRows, dialects: Mapping[str, Dialect]) -> list[JoinedRow]:
     """Name the outermost agents that have no name, and the models of calls that tell none; return the rows that changed."""
     changed = []
     for row in run.rows:

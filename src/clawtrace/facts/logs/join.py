@@ -7,14 +7,14 @@ from collections import defaultdict, deque
 from collections.abc import Hashable, Mapping, Sequence
 
 from clawtrace.dialects.schema import EventRule, JoinPair, JoinPart
-from clawtrace.facts.logs.rows import Record, Row, RunRows, comparable
+from clawtrace.facts.logs.rows import EventRecord, JoinedRow, RunRows, comparable
 
 __all__ = ["join_records", "separate_attempts"]
 
 _STRUCTURE = frozenset(("span", "only_in_trace", "parent", "inside", "around"))
 
 
-def join_records(run: RunRows, rule: EventRule, records: Sequence[Record], new: int) -> list[Row]:
+def join_records(run: RunRows, rule: EventRule, records: Sequence[EventRecord], new: int) -> list[JoinedRow]:
     """Join the `records` of one rule to the rows of a run, each to one row and each row once.
 
     Returns:
@@ -33,7 +33,7 @@ def join_records(run: RunRows, rule: EventRule, records: Sequence[Record], new: 
     return rows
 
 
-def separate_attempts(rows: Sequence[Row]) -> list[Row]:
+def separate_attempts(rows: Sequence[JoinedRow]) -> list[JoinedRow]:
     """Let each failed model call tell of its own attempts only, where every attempt was written with its number.
 
     Returns:
@@ -54,11 +54,13 @@ def separate_attempts(rows: Sequence[Row]) -> list[Row]:
     return changed
 
 
-def _step(run: RunRows, rule: EventRule, step: Sequence[JoinPart], left: list[Record], taken: set[int]) -> list[Record]:
+def _step(
+    run: RunRows, rule: EventRule, step: Sequence[JoinPart], left: list[EventRecord], taken: set[int]
+) -> list[EventRecord]:
     """Join by one list of parts; return the records that found no row."""
     below = run.first_below(rule.is_) if "around" in step else {}
     alone = run.traces_of_one(rule.is_) if "only_in_trace" in step else {}
-    asking: dict[Hashable, list[Record]] = defaultdict(list)
+    asking: dict[Hashable, list[EventRecord]] = defaultdict(list)
     unjoined = []
     for record in left:
         key = _key_of_record(run, rule, step, record, below, alone)
@@ -66,7 +68,7 @@ def _step(run: RunRows, rule: EventRule, step: Sequence[JoinPart], left: list[Re
             unjoined.append(record)
         else:
             asking[key].append(record)
-    free: dict[Hashable, list[Row]] = defaultdict(list)
+    free: dict[Hashable, list[JoinedRow]] = defaultdict(list)
     if asking:
         for row in run.rows:
             if row.kind == rule.is_ and row.sid not in taken:
@@ -89,10 +91,12 @@ def _step(run: RunRows, rule: EventRule, step: Sequence[JoinPart], left: list[Re
     return unjoined
 
 
-def _latest(rule: EventRule, together: Sequence[Record], free: Sequence[Row], taken: set[int]) -> list[Record]:
+def _latest(
+    rule: EventRule, together: Sequence[EventRecord], free: Sequence[JoinedRow], taken: set[int]
+) -> list[EventRecord]:
     """Join each record to the last row that had ended when it was written; return the records that found none."""
     rows = sorted((row for row in free if row.end_ns is not None), key=lambda row: (row.end_ns, row.sid), reverse=True)
-    ended: list[Row] = []
+    ended: list[JoinedRow] = []
     unjoined = []
     for record in together:  # in order of time
         while rows and (rows[-1].end_ns or 0) <= record.at_ns:
@@ -114,15 +118,15 @@ class _Free:
         again: whether a row may be taken more than once.
     """
 
-    def __init__(self, rows: Sequence[Row], again: bool) -> None:
+    def __init__(self, rows: Sequence[JoinedRow], again: bool) -> None:
         self._again = again
         self._all = deque(enumerate(rows))
-        self._of_tokens: dict[int | None, deque[tuple[int, Row]]] = defaultdict(deque)
+        self._of_tokens: dict[int | None, deque[tuple[int, JoinedRow]]] = defaultdict(deque)
         for entry in self._all:
             self._of_tokens[entry[1].column("input_tokens")].append(entry)
         self._taken: set[int] = set()
 
-    def take(self, tokens: int | None) -> Row | None:
+    def take(self, tokens: int | None) -> JoinedRow | None:
         """Return the first row that may tell of these input tokens."""
         if tokens is None:
             first = self._first(self._all)
@@ -135,7 +139,7 @@ class _Free:
             self._taken.add(first[0])
         return first[1]
 
-    def _first(self, rows: deque[tuple[int, Row]]) -> tuple[int, Row] | None:
+    def _first(self, rows: deque[tuple[int, JoinedRow]]) -> tuple[int, JoinedRow] | None:
         while rows and rows[0][0] in self._taken:
             rows.popleft()
         return rows[0] if rows else None
@@ -145,8 +149,8 @@ def _key_of_record(
     run: RunRows,
     rule: EventRule,
     step: Sequence[JoinPart],
-    record: Record,
-    below: Mapping[int, Row],
+    record: EventRecord,
+    below: Mapping[int, JoinedRow],
     alone: Mapping[str, int],
 ) -> Hashable | None:
     parts: list[Hashable] = []
@@ -170,7 +174,7 @@ def _key_of_record(
     return None if None in parts else (*parts, *_agreement(step, record))
 
 
-def _key_of_row(step: Sequence[JoinPart], row: Row) -> Hashable | None:
+def _key_of_row(step: Sequence[JoinPart], row: JoinedRow) -> Hashable | None:
     parts: list[Hashable] = []
     for part in step:
         if isinstance(part, JoinPair):
@@ -188,7 +192,7 @@ def _key_of_row(step: Sequence[JoinPart], row: Row) -> Hashable | None:
     return None if None in parts else (*parts, *_agreement(step, row))
 
 
-def _agreement(step: Sequence[JoinPart], one: Record | Row) -> tuple[Hashable, ...]:
+def _agreement(step: Sequence[JoinPart], one: EventRecord | JoinedRow) -> tuple[Hashable, ...]:
     """What both sides agree on besides: which model calls failed, and who wrote it where no id of a span says so."""
     if "span" in step or "only_in_trace" in step:
         return ()
@@ -196,7 +200,7 @@ def _agreement(step: Sequence[JoinPart], one: Record | Row) -> tuple[Hashable, .
     return (failed,) if any(part in _STRUCTURE for part in step if isinstance(part, str)) else (failed, one.dialect)
 
 
-def _text(part: JoinPair, record: Record) -> str | None:
+def _text(part: JoinPair, record: EventRecord) -> str | None:
     text = record.attributes.get(part.log)
     if text is not None and part.capture is not None:
         found = re.search(part.capture, text)
@@ -206,13 +210,13 @@ def _text(part: JoinPair, record: Record) -> str | None:
     return text
 
 
-def _alone(rule: EventRule, record: Record, sid: int) -> Row:
+def _alone(rule: EventRule, record: EventRecord, sid: int) -> JoinedRow:
     lasted = record.attributes.get(rule.duration_ms) if rule.duration_ms is not None else None
     try:
         start_ns = record.at_ns - max(round(float(lasted or 0) * 1e6), 0)
     except (ValueError, OverflowError):
         start_ns = record.at_ns
-    return Row(
+    return JoinedRow(
         sid, record.dialect, record.kind, record.failed, ("", ""), record.named, max(start_ns, 0), record.at_ns,
         record.columns, record.attributes, record,
     )  # fmt: skip

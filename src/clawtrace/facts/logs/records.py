@@ -17,7 +17,7 @@ from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS, KindRule, Told
 from clawtrace.dialects.schema import Detect, DialectFile, EventRule, JoinPair
 from clawtrace.facts.logs.conversations import adopt, name_agents
 from clawtrace.facts.logs.join import join_records, separate_attempts
-from clawtrace.facts.logs.rows import Record, Row, RunRows
+from clawtrace.facts.logs.rows import EventRecord, JoinedRow, RunRows
 from clawtrace.store.api import FactSide
 
 __all__ = ["Completed", "complete_rows"]
@@ -142,12 +142,12 @@ class _Batch:
         records = self._records()
         lost: dict[int, dict[str, str]] = {}
         parents: dict[int, int] = {}
-        joined: list[tuple[int, Record, bool]] = []
-        made: list[Row] = []
-        agents: list[tuple[int, Row]] = []
-        changed: list[Row] = []
+        joined: list[tuple[int, EventRecord, bool]] = []
+        made: list[JoinedRow] = []
+        agents: list[tuple[int, JoinedRow]] = []
+        changed: list[JoinedRow] = []
         for run_no, run in self._runs(records):
-            of_run: list[Row] = []
+            of_run: list[JoinedRow] = []
             if unknown := self._lost(run_no, run, records):
                 lost[run_no] = unknown
             for number, (_, rule) in enumerate(self._rules):
@@ -171,7 +171,9 @@ class _Batch:
         numbers = dict(self._store.script(self._sql("renumber") + "SELECT old, sid FROM fact_numbers"))
         return Completed({numbers[below]: numbers[above] for below, above in parents.items()}, lost)
 
-    def _lost(self, run_no: int, run: RunRows, records: Mapping[tuple[int, int], Sequence[Record]]) -> dict[str, str]:
+    def _lost(
+        self, run_no: int, run: RunRows, records: Mapping[tuple[int, int], Sequence[EventRecord]]
+    ) -> dict[str, str]:
         """Return the ids of spans that events of a run name and that were not received, with the name of an event."""
         found: dict[str, str] = {}
         exported = {row.dialect for row in run.rows}
@@ -183,12 +185,12 @@ class _Batch:
                     found.setdefault(record.named[1], rule.log[0])
         return found
 
-    def _records(self) -> dict[tuple[int, int], list[Record]]:
+    def _records(self) -> dict[tuple[int, int], list[EventRecord]]:
         """Return the records by run and rule."""
         if not self._rules:
             return {}
         facts = ", ".join(f"f.{name}" for name in self._columns)
-        found: dict[tuple[int, int], list[Record]] = {}
+        found: dict[tuple[int, int], list[EventRecord]] = {}
         for (
             sid,
             rule,
@@ -206,14 +208,14 @@ class _Batch:
             f" {self._attributes('l')}, {facts} FROM fact_log_rows AS f JOIN fact_log_raw AS l ON l.sid = f.sid ORDER BY l.sid"
         ):
             named = (trace_id, span_id) if span_id else None
-            record = Record(
+            record = EventRecord(
                 sid, rule, run_no, dialect, kind, failed, named, trace_id, at_ns, dict(zip(self._columns, values, strict=True)),
                 dict(zip(self._keys, attributes, strict=True)),
             )  # fmt: skip
             found.setdefault((run_no, rule), []).append(record)
         return found
 
-    def _runs(self, records: Mapping[tuple[int, int], Sequence[Record]]) -> Iterator[tuple[int, RunRows]]:
+    def _runs(self, records: Mapping[tuple[int, int], Sequence[EventRecord]]) -> Iterator[tuple[int, RunRows]]:
         """Return the runs that have records, or spans of a dialect that says more than its spans; with their spans."""
         with_records = {run_no for run_no, _ in records}
         facts = ", ".join(f"f.{name}" for name in self._columns)
@@ -222,7 +224,7 @@ class _Batch:
             f" {self._attributes('t')}, {facts} FROM fact_keys AS k JOIN fact_rows AS f ON f.sid = k.sid"
             " JOIN otel_traces AS t ON t.rowid = k.row_id WHERE t.run_no IN (SELECT run_no FROM fact_runs) ORDER BY k.sid"
         )
-        rows: dict[int, list[Row]] = {run_no: [] for run_no in sorted(with_records)}
+        rows: dict[int, list[JoinedRow]] = {run_no: [] for run_no in sorted(with_records)}
         for run_no, of_run in groupby(spans, key=lambda span: span[0]):
             rows[run_no] = [self._row(*span) for _, *span in of_run]
         for run_no, of_run_rows in sorted(rows.items()):
@@ -243,8 +245,8 @@ class _Batch:
         end_ns: int | None,
         attributes: Sequence[str | None],
         *values: Any,
-    ) -> Row:
-        return Row(
+    ) -> JoinedRow:
+        return JoinedRow(
             sid, dialect, kind, failed, (trace_id, span_id), None if parent_span_id is None else (trace_id, parent_span_id),
             start_ns, end_ns, dict(zip(self._columns, values, strict=True)), dict(zip(self._keys, attributes, strict=True)),
         )  # fmt: skip
@@ -254,7 +256,7 @@ class _Batch:
         texts = ", ".join(f"nullif({table}.\"SpanAttributes\"[{_quoted(key)}], '')" for key in self._keys)
         return f"[{texts}]::VARCHAR[]"
 
-    def _insert(self, made: Sequence[Row], agents: Sequence[tuple[int, Row]]) -> None:
+    def _insert(self, made: Sequence[JoinedRow], agents: Sequence[tuple[int, JoinedRow]]) -> None:
         """Add the rows that are new."""
         if made:
             records = [row.record for row in made if row.record is not None]
@@ -286,7 +288,7 @@ class _Batch:
             tests = ", ".join(f"false AS {name}" for name in ("failed", *SPAN_TESTS))
             self._store.script(self._sql("conversation_agents").format(tests=tests))
 
-    def _fill(self, joined: Sequence[tuple[int, Record, bool]]) -> None:
+    def _fill(self, joined: Sequence[tuple[int, EventRecord, bool]]) -> None:
         """Let rows take what the records that were joined to them tell."""
         if not joined:
             return
@@ -323,7 +325,7 @@ class _Batch:
             " THEN coalesce(error_message, error_type, 'error') END WHERE sid IN (SELECT sid FROM fact_filled)"
         )
 
-    def _change(self, changed: Sequence[Row]) -> None:
+    def _change(self, changed: Sequence[JoinedRow]) -> None:
         """Write the names, models and attempts that were found."""
         if not changed:
             return

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Record", "Row", "RunRows", "comparable"]
+__all__ = ["EventRecord", "JoinedRow", "RunRows", "comparable"]
 
 SpanKey = tuple[str, str]
 """Trace and span id."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Record:
+class EventRecord:
     """What one event rule reads in one log record."""
 
     sid: int
@@ -35,7 +35,7 @@ class Record:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Row:
+class JoinedRow:
     """A span, or what log records tell of where no span does."""
 
     sid: int
@@ -50,12 +50,12 @@ class Row:
     end_ns: int | None
     columns: dict[str, Any]
     attributes: dict[str, str | None]
-    record: Record | None = None
+    record: EventRecord | None = None
     """The record that a new row was made of."""
-    before: list[Record] = field(default_factory=list)
+    before: list[EventRecord] = field(default_factory=list)
     """Joined records that go before what the span tells."""
-    fills: list[Record] = field(default_factory=list)
-    parent: Row | None = None
+    fills: list[EventRecord] = field(default_factory=list)
+    parent: JoinedRow | None = None
 
     def column(self, name: str) -> Any:
         """Return a fact, from the span or the records that were joined to it."""
@@ -71,12 +71,12 @@ class Row:
 class RunRows:
     """The rows of one run."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[JoinedRow]) -> None:
         self.rows = list(rows)
         self._by_key = {row.key: row for row in rows}
         for row in rows:
             row.parent = None if row.above is None else self._by_key.get(row.above)
-        self._nearest: dict[tuple[str, int], Row | None] = {}
+        self._nearest: dict[tuple[str, int], JoinedRow | None] = {}
 
     def traces_of_one(self, kind: str) -> dict[str, int]:
         """Return the traces that have exactly one span of a `kind`, with its number."""
@@ -86,11 +86,11 @@ class RunRows:
                 found.setdefault(row.key[0], []).append(row.sid)
         return {trace_id: sids[0] for trace_id, sids in found.items() if len(sids) == 1}
 
-    def received(self, key: SpanKey | None) -> Row | None:
+    def received(self, key: SpanKey | None) -> JoinedRow | None:
         """Return the span of this key."""
         return None if key is None else self._by_key.get(key)
 
-    def add(self, row: Row, parent: Row | None) -> None:
+    def add(self, row: JoinedRow, parent: JoinedRow | None) -> None:
         """Add a row that is new, below `parent`."""
         row.parent = parent
         self.rows.append(row)
@@ -99,11 +99,11 @@ class RunRows:
         """Forget what was worked out from parents that have changed since."""
         self._nearest.clear()
 
-    def nearest(self, kind: str, row: Row | None) -> Row | None:
+    def nearest(self, kind: str, row: JoinedRow | None) -> JoinedRow | None:
         """Return the nearest row of a `kind` at or above `row`."""
-        path: list[Row] = []
+        path: list[JoinedRow] = []
         seen: set[int] = set()
-        found: Row | None = None
+        found: JoinedRow | None = None
         while row is not None and row.sid not in seen:
             if row.kind == kind:
                 found = row
@@ -118,9 +118,9 @@ class RunRows:
             self._nearest[kind, passed.sid] = found
         return found
 
-    def first_below(self, kind: str) -> dict[int, Row]:
-        """Return for each row that has rows of a `kind` below it the first of them, by `Row.sid`."""
-        first: dict[int, Row] = {}
+    def first_below(self, kind: str) -> dict[int, JoinedRow]:
+        """Return for each row that has rows of a `kind` below it the first of them, by `JoinedRow.sid`."""
+        first: dict[int, JoinedRow] = {}
         for row in sorted(self.rows, key=lambda row: (row.start_ns, row.sid)):
             above = row.parent if row.kind == kind else None
             while above is not None and above.sid not in first:

@@ -17,7 +17,7 @@ from clawtrace.model.model_names import bare_model_name
 from clawtrace.model.query import Query
 from clawtrace.store.api import FactStore
 
-__all__ = ["Found", "same_calls"]
+__all__ = ["MatchedSpans", "same_calls"]
 
 _CALLS = """
 SELECT 'llm' AS kind, s.trace_id AS trace_id, c.span_id AS span_id, c.agent_span_id AS agent_span_id,
@@ -50,7 +50,7 @@ class _Call(NamedTuple):
     end_ns: int | None
 
 
-class Found(NamedTuple):
+class MatchedSpans(NamedTuple):
     """Which received span each span of a transcript tells of."""
 
     spans: list[tuple[LoggedSpan, str, str]]
@@ -69,7 +69,7 @@ class _Step:
     tools: list[Any] = field(default_factory=list)
 
 
-def same_calls(store: FactStore, run_id: str, logged: Sequence[LoggedSpan]) -> Found:
+def same_calls(store: FactStore, run_id: str, logged: Sequence[LoggedSpan]) -> MatchedSpans:
     """Return which spans of a run a transcript tells of; the run's facts are current."""
     store.select_runs([run_id])
     received: dict[tuple[str, str | None], list[_Step]] = defaultdict(list)
@@ -94,7 +94,7 @@ def same_calls(store: FactStore, run_id: str, logged: Sequence[LoggedSpan]) -> F
                 pairs[id(agents[turn])] = (agents[turn], trace_id, agent_span_id)
     calls = sum(span.kind in ("llm", "tool") for span in logged)
     found = sum(span.kind != "agent" for span, _, _ in pairs.values())
-    return Found(list(pairs.values()), found, calls - found)
+    return MatchedSpans(list(pairs.values()), found, calls - found)
 
 
 def _add(steps: list[_Step], call: Any, kind: str) -> None:

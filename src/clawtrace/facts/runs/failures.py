@@ -8,7 +8,7 @@ from typing import Any
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
-from clawtrace.facts.tools.tool_call import ToolCall
+from clawtrace.facts.tools.tool_call import ToolCallRow
 
 __all__ = ["Failure", "failures"]
 
@@ -29,14 +29,14 @@ class Failure:
 
 
 def failures(
-    run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall], told: Set[int] = frozenset()
+    run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCallRow], told: Set[int] = frozenset()
 ) -> list[Failure]:
     """Return the failures of a run, in order of start; `told`: see `ToolCalls.told`."""
     found = _of_spans(run, models, tools) + _of_conversations(tools, told)
     return sorted(found, key=lambda failure: (run.spans[failure.index].start_ns, failure.index))
 
 
-def _of_conversations(tools: Sequence[ToolCall], told: Set[int]) -> list[Failure]:
+def _of_conversations(tools: Sequence[ToolCallRow], told: Set[int]) -> list[Failure]:
     last = _last_starts((call.name, call) for call in tools)
     return [
         Failure(call.agent, call.name or "", "tool", call.result, last.get(call.name, -1) > call.start_ns)
@@ -45,7 +45,7 @@ def _of_conversations(tools: Sequence[ToolCall], told: Set[int]) -> list[Failure
     ]
 
 
-def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall]) -> list[Failure]:
+def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCallRow]) -> list[Failure]:
     failed = {index for index, cause in enumerate(run.cause) if cause}
     tool_spans = run.kinds.get("tool", ())
     failed.update(n for n in tool_spans if (span := run.spans[n]).tool_failed or span.tool_blocked)
@@ -90,7 +90,7 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
 
 
 def _last_starts(
-    calls: Iterable[tuple[Any, LlmCall | ToolCall]], outcomes: tuple[str | None, ...] = ("ok",)
+    calls: Iterable[tuple[Any, LlmCall | ToolCallRow]], outcomes: tuple[str | None, ...] = ("ok",)
 ) -> dict[Any, int]:
     """Return when the last call of each key that ended in one of `outcomes` started, in nanoseconds."""
     last: dict[Any, int] = {}

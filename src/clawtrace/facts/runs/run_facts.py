@@ -15,7 +15,7 @@ from clawtrace.facts.runs.failures import Failure, failures
 from clawtrace.facts.runs.totals import states_uncounted_usage, totals
 from clawtrace.facts.runs.unknown_totals import Unknown, unknown_totals
 from clawtrace.facts.spans.span import Span
-from clawtrace.facts.tools.tool_call import Execution, ToolCall
+from clawtrace.facts.tools.tool_call import Execution, ToolCallRow
 from clawtrace.facts.tools.tool_calls import ExecutionsOf, ToolCalls, background_calls, tool_calls
 from clawtrace.model.relations import RELATIONS
 
@@ -34,7 +34,7 @@ _OF_LLM_CALL: Callable[[LlmCall], tuple[Any, ...]] = attrgetter(
 )  # fmt: skip
 """Columns of `llm_calls` after those that name its spans."""
 
-_OF_TOOL_CALL: Callable[[ToolCall], tuple[Any, ...]] = attrgetter(
+_OF_TOOL_CALL: Callable[[ToolCallRow], tuple[Any, ...]] = attrgetter(
     "turn", "start_ns", "end_ns", "arguments", "result", "outcome", "error", "source"
 )
 """Columns of `tool_calls` after those that name it and its spans."""
@@ -52,7 +52,7 @@ class RunFacts:
         """Spans that log events name and that were not received: their ids with the name of an event."""
         self.models: list[LlmCall] = llm_calls(spans)
         self.tools: ToolCalls = tool_calls(spans, self.models, executions_of)
-        self.background: list[ToolCall] = background_calls(spans)
+        self.background: list[ToolCallRow] = background_calls(spans)
         self.agents: list[Activation] = activations(spans, self.tools.handed)
         self.failures: list[Failure] = failures(spans, self.models, self.tools.calls, self.tools.told.agents)
         self.totals: dict[str, Any] = {}
@@ -112,7 +112,7 @@ class RunFacts:
             agent = None if c.agent is None else spans[c.agent].span_id
             yield (self.run_id, number, spans[c.index].span_id, agent, *_OF_LLM_CALL(c))
 
-    def tool_call_rows(self, calls: Sequence[ToolCall] | None = None, first: int = 1) -> Iterable[tuple[Any, ...]]:
+    def tool_call_rows(self, calls: Sequence[ToolCallRow] | None = None, first: int = 1) -> Iterable[tuple[Any, ...]]:
         """Return the rows of `tool_calls`, or of other `calls` of which the first has that number."""
         spans = self.spans.spans
         for number, c in enumerate(self.tools.calls if calls is None else calls, first):
@@ -156,7 +156,7 @@ class RunFacts:
 
     def tool_rows(self) -> Iterable[tuple[Any, ...]]:
         """Return the rows of `run_tools`."""
-        kinds: dict[tuple[str, str | None], list[ToolCall]] = {}
+        kinds: dict[tuple[str, str | None], list[ToolCallRow]] = {}
         for call in self.tools.calls:
             if call.name is not None:
                 kinds.setdefault((call.name, call.outcome), []).append(call)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.span import Span
-from clawtrace.facts.tools.tool_call import ToolCall
+from clawtrace.facts.tools.tool_call import ToolCallRow
 
 __all__ = ["UNKNOWN_REASONS", "Unknown", "unknown_totals"]
 
@@ -59,7 +59,7 @@ class _Run(NamedTuple):
 
     spans: RunSpans
     models: Sequence[LlmCall]
-    tools: Sequence[ToolCall]
+    tools: Sequence[ToolCallRow]
     records: Callable[[Span, str], bool | str]
     uncounted_usage: bool
 
@@ -79,7 +79,7 @@ class _Run(NamedTuple):
 def unknown_totals(
     spans: RunSpans,
     models: Sequence[LlmCall],
-    tools: Sequence[ToolCall],
+    tools: Sequence[ToolCallRow],
     row: Mapping[str, Any],
     records: Callable[[Span, str], bool | str],
     uncounted_usage: bool,

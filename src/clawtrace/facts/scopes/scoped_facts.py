@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.dialects.rules import ShellRule
 from clawtrace.facts.runs.run_facts import RunFacts, columns
-from clawtrace.facts.scopes.scopes import IN, PERHAPS, Part, Scope, part_of
+from clawtrace.facts.scopes.scopes import IN, PERHAPS, Scope, ScopePart, part_of
 from clawtrace.facts.spans.span import Span
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.verdict import Evidence
@@ -77,7 +77,7 @@ class ScopedFacts:
 
         Args:
             facts: of the whole run, priced and summed up.
-            records: see `Part.narrowed`.
+            records: see `ScopePart.narrowed`.
             shells: see `RunFacts.rows`.
         """
         part = part_of(facts, self.scope)
@@ -95,7 +95,7 @@ class ScopedFacts:
 
     def _add(
         self,
-        part: Part,
+        part: ScopePart,
         least: int,
         records: Callable[[Span, str], bool | str],
         shells: Callable[[str, str], Sequence[ShellRule]],
@@ -139,12 +139,12 @@ def _load(store: FactStore, name: str, names: Sequence[str], rows: Sequence[tupl
     store.load(name, {column: ("text", of) for column, of in zip(names, values, strict=True)})
 
 
-def _marks(part: Part) -> tuple[Evidence, ...]:
+def _marks(part: ScopePart) -> tuple[Evidence, ...]:
     spans = [part.facts.spans.spans[index] for index in part.marks[:_NAMED]]
     return tuple(_evidence(span, f"agent {span.agent_name} begins here") for span in spans)
 
 
-def _doubtful(part: Part) -> tuple[Evidence, ...]:
+def _doubtful(part: ScopePart) -> tuple[Evidence, ...]:
     spans = [
         span
         for span, state in zip(part.facts.spans.spans, part.spans, strict=True)

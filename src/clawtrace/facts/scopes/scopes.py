@@ -18,7 +18,7 @@ from clawtrace.facts.runs.final_output import final_output
 from clawtrace.facts.runs.run_facts import RunFacts
 from clawtrace.facts.spans.span import Span
 
-__all__ = ["IN", "PERHAPS", "NameMatcher", "Part", "Scope", "part_of"]
+__all__ = ["IN", "PERHAPS", "NameMatcher", "Scope", "ScopePart", "part_of"]
 
 OUT, PERHAPS, IN = 0, 1, 2
 """Whether something belongs to a scope."""
@@ -63,7 +63,7 @@ class Scope(NamedTuple):
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Part:
+class ScopePart:
     """What of one run belongs to a scope. The lists say `IN`, `PERHAPS` or `OUT`, in the order of the facts."""
 
     facts: RunFacts
@@ -170,7 +170,7 @@ def _idle(span: Span) -> Span:
     )
 
 
-def part_of(facts: RunFacts, scope: Scope) -> Part:
+def part_of(facts: RunFacts, scope: Scope) -> ScopePart:
     """Return what of a run belongs to `scope`.
 
     Raises:
@@ -191,7 +191,7 @@ def part_of(facts: RunFacts, scope: Scope) -> Part:
         wanted.span(index) if group is None else calls.get(group, wanted.span(index))
         for index, group in enumerate(run.group)
     ]
-    part = Part(
+    part = ScopePart(
         facts,
         spans,
         models,
@@ -331,7 +331,7 @@ class _Wanted:
         whose = IN if self._scope.agent is None else self._states[activation.number]
         return min(whose, self._in_turn(self._run.turn[activation.index]))
 
-    def why_empty(self, part: Part) -> tuple[str, str]:
+    def why_empty(self, part: ScopePart) -> tuple[str, str]:
         """Return the unknown fact and a sentence for a run of which nothing is in the scope."""
         if self._scope.turn is not None and self._turn not in self._run.turn:
             if not self._turns:

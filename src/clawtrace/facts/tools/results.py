@@ -14,7 +14,7 @@ from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.span import same_tool
 from clawtrace.facts.tools.readers import Readers
-from clawtrace.facts.tools.tool_requests import Request
+from clawtrace.facts.tools.tool_requests import ToolRequest
 
 __all__ = ["Result", "results", "went_unseen"]
 
@@ -31,7 +31,7 @@ class Result(NamedTuple):
     """Whether a field of the result says that the tool failed; None where none says."""
 
 
-def results(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request]) -> dict[int, Result]:
+def results(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[ToolRequest]) -> dict[int, Result]:
     """Return by request number the result that the messages carry: a key says that the call was executed."""
     found = _by_id(run, asked)
     if any(request.call_id is None for request in asked):
@@ -44,7 +44,7 @@ def results(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request]) 
     return found
 
 
-def _by_id(run: RunSpans, asked: Sequence[Request]) -> dict[int, Result]:
+def _by_id(run: RunSpans, asked: Sequence[ToolRequest]) -> dict[int, Result]:
     """Return the results that name their call.
 
     The first model call that carries one answers, one of the same agent where there is one. Where an id was used again,
@@ -57,7 +57,7 @@ def _by_id(run: RunSpans, asked: Sequence[Request]) -> dict[int, Result]:
     if not asked_ns:
         return {}
     times = Counter(request.call_id for request in asked if request.call_id is not None)
-    once: dict[str | None, Request] = {
+    once: dict[str | None, ToolRequest] = {
         one.call_id: one for one in asked if one.call_id is not None and times[one.call_id] == 1
     }
     """Of these the first result that answers is all that is kept: a conversation sends each again with every call."""
@@ -88,7 +88,7 @@ def _by_id(run: RunSpans, asked: Sequence[Request]) -> dict[int, Result]:
     return found
 
 
-def _first_said(said: Sequence[tuple[int, Part]], request: Request, until: int | None) -> Part | None:
+def _first_said(said: Sequence[tuple[int, Part]], request: ToolRequest, until: int | None) -> Part | None:
     """Return the first result that was said after a request, and not after `until`, and that names no other tool."""
     for place in range(bisect_right(said, request.asked_ns, key=itemgetter(0)), len(said)):
         start_ns, part = said[place]
@@ -99,15 +99,15 @@ def _first_said(said: Sequence[tuple[int, Part]], request: Request, until: int |
     return None
 
 
-def _may_answer(part: Part, request: Request) -> bool:
+def _may_answer(part: Part, request: ToolRequest) -> bool:
     """Return whether a result names no other tool than a request."""
     return part.name is None or same_tool(part.name, request.name)
 
 
-def _by_name(run: RunSpans, asked: Sequence[Request]) -> dict[int, Result]:
+def _by_name(run: RunSpans, asked: Sequence[ToolRequest]) -> dict[int, Result]:
     """Return the results of requests without an id: the results of that name that the agent's next request adds, in order."""
     readers = Readers(run)
-    together: dict[tuple[int, str], list[Request]] = defaultdict(list)
+    together: dict[tuple[int, str], list[ToolRequest]] = defaultdict(list)
     for request in asked:
         if request.call_id is None:
             together[request.group, request.name].append(request)
@@ -118,7 +118,7 @@ def _by_name(run: RunSpans, asked: Sequence[Request]) -> dict[int, Result]:
     return found
 
 
-def _unnamed(run: RunSpans, asked: Sequence[Request], known: Set[str | None]) -> dict[int, Result]:
+def _unnamed(run: RunSpans, asked: Sequence[ToolRequest], known: Set[str | None]) -> dict[int, Result]:
     """Return results that name neither call nor tool, where the agent's next request adds as many as were asked for.
 
     Whose they are is not told: of several the text is unknown. An id that is none of the `known` ones, by which calls were
@@ -126,7 +126,7 @@ def _unnamed(run: RunSpans, asked: Sequence[Request], known: Set[str | None]) ->
     One of the same kind as the request's own names another call, whose request was not received.
     """
     readers = Readers(run)
-    together: dict[int, list[Request]] = defaultdict(list)
+    together: dict[int, list[ToolRequest]] = defaultdict(list)
     for request in asked:
         together[request.group].append(request)
     found: dict[int, Result] = {}
@@ -142,7 +142,7 @@ def _unnamed(run: RunSpans, asked: Sequence[Request], known: Set[str | None]) ->
 
 
 def _added(
-    run: RunSpans, readers: Readers, request: Request, name: str | None, known: Set[str | None] | None = None
+    run: RunSpans, readers: Readers, request: ToolRequest, name: str | None, known: Set[str | None] | None = None
 ) -> list[tuple[str | None, str | None]]:
     """Return id and text of the results without a known id, of a tool of this `name`, that the agent's next request adds."""
     after = readers.after(request.agent, request.asked_ns, request.group)
@@ -173,7 +173,7 @@ def _nameless(
     ]
 
 
-def _served(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request]) -> dict[int, Result]:
+def _served(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[ToolRequest]) -> dict[int, Result]:
     """Return the results of what the provider executed itself, which the same answer may carry."""
     voices = {call.group: call.voice for call in models}
     found: dict[int, Result] = {}
@@ -187,7 +187,7 @@ def _served(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request]) 
 
 
 def went_unseen(
-    run: RunSpans, models: Sequence[LlmCall], asked: Sequence[Request], requested: Sequence[Request]
+    run: RunSpans, models: Sequence[LlmCall], asked: Sequence[ToolRequest], requested: Sequence[ToolRequest]
 ) -> bool:
     """Return whether tools may have been executed where nothing would tell.
 

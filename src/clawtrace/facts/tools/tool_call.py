@@ -7,13 +7,13 @@ from typing import Literal
 
 from clawtrace.model.relations import NOT_EXECUTED
 
-__all__ = ["Execution", "Outcome", "ToolCall"]
+__all__ = ["Execution", "Outcome", "ToolCallRow"]
 
 Outcome = Literal["ok", "error", "blocked", "requested", "unexecuted", "unknown"]
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class ToolCall:
+class ToolCallRow:
     """One row of the relation `tool_calls`."""
 
     index: int | None
@@ -41,7 +41,7 @@ class ToolCall:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Execution(ToolCall):
+class Execution(ToolCallRow):
     """Tool spans that are one call, and the row itself where no request tells more. Its outcome is the worst of the layers."""
 
     index: int

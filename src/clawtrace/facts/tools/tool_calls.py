@@ -13,9 +13,9 @@ from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.span import Span, merged, same_tool
 from clawtrace.facts.tools.histories import Histories, ToldCall, histories
 from clawtrace.facts.tools.results import Result, results, went_unseen
-from clawtrace.facts.tools.tool_call import Execution, Outcome, ToolCall
+from clawtrace.facts.tools.tool_call import Execution, Outcome, ToolCallRow
 from clawtrace.facts.tools.tool_requests import (
-    Request,
+    ToolRequest,
     answered_by_handoffs,
     match,
     match_nameless,
@@ -27,7 +27,7 @@ __all__ = [
     "Execution",
     "ExecutionWords",
     "ExecutionsOf",
-    "ToolCall",
+    "ToolCallRow",
     "ToolCalls",
     "background_calls",
     "final_answers",
@@ -59,7 +59,7 @@ ExecutionsOf = Callable[[str, str], ExecutionWords]
 class ToolCalls(NamedTuple):
     """The tool calls of a run, and what they were made from."""
 
-    calls: list[ToolCall]
+    calls: list[ToolCallRow]
     """In order of start."""
     executions: list[Execution]
     asking: set[int]
@@ -115,7 +115,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     )
 
 
-def background_calls(run: RunSpans) -> list[ToolCall]:
+def background_calls(run: RunSpans) -> list[ToolCallRow]:
     """Return the tool calls in work that a timer started, in order of start; nothing that counts calls knows of them."""
     return [_execution(run, -1, [index]) for index in run.emitting if run.spans[index].emits == "background"]
 
@@ -174,7 +174,7 @@ def final_answers(spans: Sequence[Span]) -> set[str]:
     return names
 
 
-def _executed(execution: Execution, request: Request | None, results: dict[int, Result]) -> ToolCall:
+def _executed(execution: Execution, request: ToolRequest | None, results: dict[int, Result]) -> ToolCallRow:
     arguments, result = execution.arguments, execution.result
     if request is None and (arguments is None or not arguments.startswith('"')):
         return execution
@@ -188,7 +188,7 @@ def _executed(execution: Execution, request: Request | None, results: dict[int, 
         call_id = call_id or request.call_id
         # As the model called it; but what ran is the truth where it was another tool.
         name = request.name if name is None or same_tool(name, request.name) else name
-    return ToolCall(
+    return ToolCallRow(
         execution.index, call_id, name, execution.agent, execution.turn, execution.start_ns, execution.end_ns,
         _unwrapped(arguments), result, outcome, execution.error, execution.source, execution.exit_code,
         execution.command,
@@ -196,7 +196,7 @@ def _executed(execution: Execution, request: Request | None, results: dict[int, 
 
 
 def _answered(
-    run: RunSpans, waiting: Sequence[Request], told: Mapping[int, Result], executions_of: ExecutionsOf
+    run: RunSpans, waiting: Sequence[ToolRequest], told: Mapping[int, Result], executions_of: ExecutionsOf
 ) -> dict[int, Literal["unknown", "unexecuted"] | None]:
     """Return by number what became of requests that messages answer and no span executes.
 
@@ -226,8 +226,8 @@ def _answered(
 
 
 def _requested(
-    request: Request, told: Result | None, answered: Mapping[int, Literal["unknown", "unexecuted"] | None]
-) -> ToolCall:
+    request: ToolRequest, told: Result | None, answered: Mapping[int, Literal["unknown", "unexecuted"] | None]
+) -> ToolCallRow:
     outcome: Outcome | None = "requested"
     if told is not None:
         outcome = answered[request.number]
@@ -235,13 +235,13 @@ def _requested(
             outcome = "ok"  # no framework says so of what it refused to run
         elif told.failed and outcome == "unknown":
             outcome = "error"
-    return ToolCall(
+    return ToolCallRow(
         None, request.call_id, request.name, request.agent, request.turn, request.start_ns, None,
         _unwrapped(request.arguments), told and told.text, outcome, None, "message", None, None,
     )  # fmt: skip
 
 
-def _with_history(call: ToolCall, told: Histories) -> ToolCall:
+def _with_history(call: ToolCallRow, told: Histories) -> ToolCallRow:
     """Return an execution with the arguments and the result that a conversation tells, where nothing nearer does."""
     if call.call_id is None or call.call_id not in told.parts:
         return call
@@ -255,13 +255,13 @@ def _with_history(call: ToolCall, told: Histories) -> ToolCall:
     )
 
 
-def _told(one: ToldCall, run: RunSpans) -> ToolCall:
+def _told(one: ToldCall, run: RunSpans) -> ToolCallRow:
     asked, result = one.call, one.result
     outcome: Outcome = "requested"
     if result is not None:
         outcome = "unknown" if result.failed is None else "error" if result.failed else "ok"
         outcome = "unexecuted" if result.type == "tool_call_refused" else outcome
-    return ToolCall(
+    return ToolCallRow(
         None, asked.call_id, asked.name, one.agent, run.turn[one.agent], one.start_ns, None, _unwrapped(asked.text),
         result and result.text, outcome, None, "message", None, None,
     )  # fmt: skip

@@ -16,10 +16,10 @@ from clawtrace.facts.spans.span import SimilarNames
 from clawtrace.facts.tools.readers import Readers
 from clawtrace.facts.tools.tool_call import Execution
 
-__all__ = ["Request", "answered_by_handoffs", "match", "match_nameless", "requests", "transfers"]
+__all__ = ["ToolRequest", "answered_by_handoffs", "match", "match_nameless", "requests", "transfers"]
 
 
-class Request(NamedTuple):
+class ToolRequest(NamedTuple):
     """A tool call that a model asked for."""
 
     number: int
@@ -39,9 +39,9 @@ class Request(NamedTuple):
     """The provider executes it itself, and tells so by asking."""
 
 
-def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[Request]:
+def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[ToolRequest]:
     """Return what was asked for, once each: from one voice of each model call. An id may be used again for another call."""
-    found: list[Request] = []
+    found: list[ToolRequest] = []
     if not run.messages:
         return found
     for call in sorted(models, key=lambda call: (call.start_ns, call.group)):
@@ -51,7 +51,7 @@ def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[Request]:
             if part.type in ("tool_call", "server_tool_call") and part.name is not None:
                 start_ns = call.start_ns if call.end_ns is None else call.end_ns
                 found.append(
-                    Request(
+                    ToolRequest(
                         len(found), call.group, call.agent, call.turn, call.start_ns, start_ns, part.call_id, part.name, part.text,
                         part.type == "server_tool_call",
                     )
@@ -59,7 +59,7 @@ def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[Request]:
     return _with_later_ids(run, found) if any(request.call_id is None for request in found) else found
 
 
-def _with_later_ids(run: RunSpans, asked: Sequence[Request]) -> list[Request]:
+def _with_later_ids(run: RunSpans, asked: Sequence[ToolRequest]) -> list[ToolRequest]:
     """Return the requests, those without an id with the one that the agent's next request to a model repeats them with."""
     readers = Readers(run)
     found = list(asked)
@@ -78,7 +78,7 @@ def _with_later_ids(run: RunSpans, asked: Sequence[Request]) -> list[Request]:
     return found
 
 
-def match(asked: Sequence[Request], executions: Sequence[Execution]) -> dict[int, int]:
+def match(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dict[int, int]:
     """Return which request (by its position in `asked`) which execution (by position) carried out, each at most once."""
     if not asked or not executions:
         return {}
@@ -127,7 +127,7 @@ class _Running:
             kinds[_kind(execution.call_id)].append((execution.start_ns, execution.index, position))
         self._kinds = {kind: InOrder(entries) for kind, entries in kinds.items()}
 
-    def first_for(self, request: Request, taken: Container[int]) -> int | None:
+    def first_for(self, request: ToolRequest, taken: Container[int]) -> int | None:
         """Return the first that may be the request's, without those that are taken."""
         own = _kind(request.call_id)
         firsts = [
@@ -137,7 +137,7 @@ class _Running:
 
 
 def _paired(
-    asked: Sequence[Request], executions: Sequence[Execution], waiting: Sequence[int], running: Sequence[int]
+    asked: Sequence[ToolRequest], executions: Sequence[Execution], waiting: Sequence[int], running: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
     """Yield which requests and executions of one name belong together: not every request need have an execution."""
     same: dict[str | None, list[int]] = defaultdict(list)
@@ -162,7 +162,7 @@ def _paired(
 
 
 def match_nameless(
-    asked: Sequence[Request], executions: Sequence[Execution], matched: Mapping[int, int]
+    asked: Sequence[ToolRequest], executions: Sequence[Execution], matched: Mapping[int, int]
 ) -> dict[int, tuple[int, bool]]:
     """Return by position which execution without a name carried out which of the requests that are left.
 
@@ -200,7 +200,7 @@ def match_nameless(
 class _Left:
     """Some requests that nothing carried out yet, to be taken by executions that do not say of which tool they are."""
 
-    def __init__(self, asked: Sequence[Request], numbers: Sequence[int]) -> None:
+    def __init__(self, asked: Sequence[ToolRequest], numbers: Sequence[int]) -> None:
         kinds: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
         self._names: dict[tuple[str | None, int], set[str]] = defaultdict(set)
         """By the kind of their ids and when they were asked for."""
@@ -231,11 +231,11 @@ class _Left:
         return [kind for kind in self._kinds if kind is None or kind != own]
 
 
-def _may_be(request: Request, execution: Execution) -> bool:
+def _may_be(request: ToolRequest, execution: Execution) -> bool:
     return execution.start_ns >= request.asked_ns and not _differ(request, execution)
 
 
-def _by_id(asked: Sequence[Request], executions: Sequence[Execution]) -> dict[int, int]:
+def _by_id(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dict[int, int]:
     """Match by call id (an id `a|b` matches by the whole or its first part): pairs that are each other's best.
 
     The best execution of a request is the first one after it; the best request of an execution is the last one before it.
@@ -285,12 +285,12 @@ def _kind(call_id: str | None) -> str | None:
     return None if call_id is None else id_kind(call_id)
 
 
-def _differ(request: Request, execution: Execution) -> bool:
+def _differ(request: ToolRequest, execution: Execution) -> bool:
     """Return whether both have ids of one kind: not equal, so they are two calls."""
     return of_one_kind(request.call_id, execution.call_id)
 
 
-def answered_by_handoffs(run: RunSpans, waiting: Sequence[Request]) -> set[int]:
+def answered_by_handoffs(run: RunSpans, waiting: Sequence[ToolRequest]) -> set[int]:
     """Return the numbers of the requests that a handoff answered: a delegation, and no tool call.
 
     A handoff answers one request of the model call before it, of the same agent.
@@ -298,7 +298,7 @@ def answered_by_handoffs(run: RunSpans, waiting: Sequence[Request]) -> set[int]:
     handoffs = [index for index, role in enumerate(run.role) if role == "handoff"] if waiting else []
     if not handoffs:
         return set()
-    asked: dict[tuple[int | None, int], list[Request]] = defaultdict(list)
+    asked: dict[tuple[int | None, int], list[ToolRequest]] = defaultdict(list)
     times: dict[int | None, list[int]] = defaultdict(list)
     """When each agent asked for something, in order."""
     for request in sorted(waiting, key=lambda r: r.asked_ns):
@@ -318,7 +318,7 @@ def answered_by_handoffs(run: RunSpans, waiting: Sequence[Request]) -> set[int]:
     return gone
 
 
-def transfers(run: RunSpans, waiting: Sequence[Request]) -> dict[int, int]:
+def transfers(run: RunSpans, waiting: Sequence[ToolRequest]) -> dict[int, int]:
     """Return by request number the activation that it handed to, where nothing but the request tells of a handoff.
 
     The request names the agent (`handoff_tools` of the dialects), and that agent is the next one at work in the trace, not

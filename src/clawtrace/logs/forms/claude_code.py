@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clawtrace.logs.conversation import Conversation, as_text, texts
+from clawtrace.logs.conversation import LoggedConversation, as_text, texts
 from clawtrace.logs.form import JsonLines, Line
 from clawtrace.logs.model import LoggedRun, LoggedSpan, LogReading
 
@@ -99,7 +99,7 @@ class _Session:
     def __init__(self, run: LoggedRun, session: str, agent: str | None) -> None:
         self.run = run
         self._session = session
-        self._talk = Conversation(run, agent, session)
+        self._talk = LoggedConversation(run, agent, session)
         self._lines: dict[str, tuple[int, Mapping[str, Any]]] = {}
         """By their own ids: a session that was taken up again repeats lines."""
 

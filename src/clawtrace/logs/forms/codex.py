@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from clawtrace.logs.conversation import Conversation, Outcome, as_text, texts
+from clawtrace.logs.conversation import LoggedConversation, Outcome, as_text, texts
 from clawtrace.logs.form import JsonLines, Line, started_names
 from clawtrace.logs.model import LoggedRun, LogReading
 
@@ -80,7 +80,7 @@ class _Session:
 
     def __init__(self, run: LoggedRun, agent: str | None) -> None:
         self.run = run
-        self._talk = Conversation(run, agent, run.run_id)
+        self._talk = LoggedConversation(run, agent, run.run_id)
         self._model: str | None = None
         self._parts: list[dict[str, Any]] = []
         self._first = 0

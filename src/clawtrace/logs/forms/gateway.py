@@ -12,7 +12,7 @@ from clawtrace.logs.events import Event, Events
 from clawtrace.logs.form import Line, LogForm, json_object
 from clawtrace.logs.model import LogReading
 
-__all__ = ["Gateway"]
+__all__ = ["GatewayLog"]
 
 _KEY = re.compile(r"([A-Za-z_][\w.-]*)=")
 _QUOTED = {mark: re.compile(rf"{mark}((?:[^{mark}\\]|\\.)*){mark}(?=[,;]?(?:\s|$))") for mark in ('"', "'")}
@@ -62,7 +62,7 @@ _FREE = frozenset(
 """Words whose value others write. Without quotes nothing tells where it ends: the rest of the line belongs to it."""
 
 
-class Gateway(LogForm):
+class GatewayLog(LogForm):
     """Plain lines of an agent gateway."""
 
     name = "gateway"

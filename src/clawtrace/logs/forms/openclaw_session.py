@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from clawtrace.logs.conversation import Conversation, as_text, texts
+from clawtrace.logs.conversation import LoggedConversation, as_text, texts
 from clawtrace.logs.form import JsonLines, Line, started_names
 from clawtrace.logs.model import LoggedRun, LoggedSpan, LogReading
 from clawtrace.logs.times import nanoseconds
@@ -77,7 +77,7 @@ class SessionReader:
 
     def __init__(self, run: LoggedRun, agent: str | None) -> None:
         self.run = run
-        self._talk = Conversation(run, agent, run.run_id)
+        self._talk = LoggedConversation(run, agent, run.run_id)
         self._spawned: dict[str, LoggedSpan] = {}
         """The activation behind each session key that it spawned."""
 

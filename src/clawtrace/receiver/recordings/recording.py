@@ -21,7 +21,12 @@ from clawtrace.model.raw import RawSink
 from clawtrace.receiver.attribution.attribute import Attribution
 from clawtrace.receiver.intake import Intake
 from clawtrace.receiver.payload import BadPayloadError
-from clawtrace.receiver.recordings.recording_files import ForeignTraceError, NotOtlpError, Recorded, read_recording
+from clawtrace.receiver.recordings.recording_files import (
+    ForeignTraceError,
+    NotOtlpError,
+    RecordedRequest,
+    read_recording,
+)
 from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor
 from clawtrace.receiver.request import Request
 
@@ -305,7 +310,7 @@ class _Loader:
             with file.path.open("rb") as content:
                 yield content
 
-    def _add(self, name: str, recorded: Recorded, run_id: str | None) -> None:
+    def _add(self, name: str, recorded: RecordedRequest, run_id: str | None) -> None:
         request = Request(
             recorded.signal,
             "file",

@@ -20,7 +20,7 @@ from clawtrace.receiver.decode.foreign_traces import foreign_form, unwrapped
 from clawtrace.receiver.decode.sniff import JSON_KEYS, document_signals, protobuf_signal
 from clawtrace.receiver.payload import Signal
 
-__all__ = ["ForeignTraceError", "NotOtlpError", "Recorded", "read_recording"]
+__all__ = ["ForeignTraceError", "NotOtlpError", "RecordedRequest", "read_recording"]
 
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 _HEAD = 64 * 1024
@@ -43,7 +43,7 @@ class ForeignTraceError(NotOtlpError):
     """The content is traces in another form; the text names it and says what to do."""
 
 
-class Recorded(NamedTuple):
+class RecordedRequest(NamedTuple):
     """One request of a recording."""
 
     signal: Signal
@@ -70,7 +70,7 @@ class _Looker(io.RawIOBase):
         return len(data)
 
 
-def read_recording(name: str, content: IO[bytes]) -> Iterator[Recorded]:
+def read_recording(name: str, content: IO[bytes]) -> Iterator[RecordedRequest]:
     """Yield the requests of one recording.
 
     Args:
@@ -93,7 +93,7 @@ def read_recording(name: str, content: IO[bytes]) -> Iterator[Recorded]:
         raise InputError(f"`{name}`: the gzip stream is damaged or ends too early ({error})") from None
 
 
-def _requests(name: str, stream: io.BufferedReader[_Looker]) -> Iterator[Recorded]:
+def _requests(name: str, stream: io.BufferedReader[_Looker]) -> Iterator[RecordedRequest]:
     head = stream.peek(_HEAD)
     text = head.removeprefix(_BOM).lstrip()
     if not text and len(head) < _HEAD:
@@ -122,7 +122,7 @@ class _JsonReader:
         self._found = False
         """Whether a request was read."""
 
-    def read(self, stream: io.BufferedReader[_Looker]) -> Iterator[Recorded]:
+    def read(self, stream: io.BufferedReader[_Looker]) -> Iterator[RecordedRequest]:
         """Yield the requests."""
         read = 0
         for number, line in enumerate(stream, 1):
@@ -131,7 +131,7 @@ class _JsonReader:
             read += len(line)
             if read > _MANY_BYTES and _is_spans(line):
                 self._found = True
-                yield Recorded("traces", line, None, f"line {number}", is_json=True)
+                yield RecordedRequest("traces", line, None, f"line {number}", is_json=True)
                 continue
             try:
                 document = json.loads(line.removeprefix(_BOM).decode("utf-8", "replace"))
@@ -142,7 +142,7 @@ class _JsonReader:
                 return
             yield from self._recorded(document, line, number)
 
-    def _values(self, rest: bytes, first_line: int) -> Iterator[Recorded]:
+    def _values(self, rest: bytes, first_line: int) -> Iterator[RecordedRequest]:
         """Yield the requests of a text of JSON values; `first_line` is where it begins in the file."""
         text = rest.removeprefix(_BOM).decode("utf-8", "replace")
         decoder = json.JSONDecoder()
@@ -168,7 +168,7 @@ class _JsonReader:
         between = _BETWEEN.match(text, position)
         return between.end() if between else position
 
-    def _recorded(self, document: Any, body: bytes, line: int) -> Iterator[Recorded]:
+    def _recorded(self, document: Any, body: bytes, line: int) -> Iterator[RecordedRequest]:
         """Yield the requests of one object, which may be one of several signals."""
         document = unwrapped(document)
         signals = document_signals(document)
@@ -179,7 +179,7 @@ class _JsonReader:
             raise self._damage(f"line {line}: {foreign or f'this JSON has no {_KEYS}'}", self._found)
         self._found = True
         for signal in signals:
-            yield Recorded(signal, body, document, f"line {line}", is_json=True)
+            yield RecordedRequest(signal, body, document, f"line {line}", is_json=True)
 
     def _damage(self, problem: str, otlp: bool) -> Exception:
         """Return the error: damage where the file is OTLP, else the reason why it is none."""
@@ -199,10 +199,10 @@ def _is_spans(line: bytes) -> bool:
     return True
 
 
-def _protobuf_requests(name: str, data: bytes) -> Iterator[Recorded]:
+def _protobuf_requests(name: str, data: bytes) -> Iterator[RecordedRequest]:
     signal = protobuf_signal(data)
     if signal is not None:
-        yield Recorded(signal, data, None, "message 1", is_json=False)
+        yield RecordedRequest(signal, data, None, "message 1", is_json=False)
         return
     for length in (_varint_length, _four_byte_length):
         if _first_signal(data, length) is not None:
@@ -240,7 +240,7 @@ def _first_signal(data: bytes, length: Any) -> Signal | None:
     return protobuf_signal(data[start : start + size]) if 0 < size <= len(data) - start else None
 
 
-def _framed(name: str, data: bytes, length: Any) -> Iterator[Recorded]:
+def _framed(name: str, data: bytes, length: Any) -> Iterator[RecordedRequest]:
     """Yield the messages of a length-delimited stream."""
     position, number = 0, 0
     while position < len(data):
@@ -255,6 +255,6 @@ def _framed(name: str, data: bytes, length: Any) -> Iterator[Recorded]:
             raise InputError(f"`{name}` message {number} (byte {start}): {missing} of its {size} bytes are missing")
         signal = protobuf_signal(data[start:position])
         if signal is not None:
-            yield Recorded(signal, data[start:position], None, f"message {number}", is_json=False)
+            yield RecordedRequest(signal, data[start:position], None, f"message {number}", is_json=False)
         elif size:
             raise InputError(f"`{name}` message {number} (byte {start}) is no OTLP request with content")

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from clawtrace.receiver.payload import Signal
-from clawtrace.receiver.request import Answer
+from clawtrace.receiver.request import RequestAnswer
 
 __all__ = ["Code", "retry_info", "status_body", "success_body"]
 
@@ -51,7 +51,7 @@ def _bytes(field: int, value: bytes) -> bytes:
     return _varint(field << 3 | 2) + _varint(len(value)) + value if value else b""
 
 
-def success_body(signal: Signal, answer: Answer, *, as_json: bool) -> bytes:
+def success_body(signal: Signal, answer: RequestAnswer, *, as_json: bool) -> bytes:
     """Return the body of ``Export…ServiceResponse``: empty, or a partial success with the count and why."""
     if as_json:
         partial = {_REJECTED[signal]: str(answer.rejected), "errorMessage": answer.message}

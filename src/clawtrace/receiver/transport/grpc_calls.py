@@ -16,7 +16,7 @@ from typing import Any
 
 from clawtrace.receiver.transport.answers import Code
 
-__all__ = ["Call", "CallServer", "Reader"]
+__all__ = ["CallServer", "Reader", "UnaryCall"]
 
 _LOG = logging.getLogger("clawtrace.receiver")
 
@@ -31,10 +31,10 @@ The reason is empty where the message never came, or was too large, which gRPC i
 """
 
 
-class Call:
+class UnaryCall:
     """One call; whoever takes its message answers or refuses it, once, from any thread."""
 
-    def __init__(self, event: Any, ended: Callable[[Call], None]) -> None:
+    def __init__(self, event: Any, ended: Callable[[UnaryCall], None]) -> None:
         self._call = event.call
         self._ended = ended
         self.method: str = event.call_details.method.decode("utf-8", "replace")
@@ -100,18 +100,18 @@ class CallServer:
     """
 
     def __init__(
-        self, service: Callable[[Call], Reader | None], *, reading: int, options: Sequence[tuple[str, int]]
+        self, service: Callable[[UnaryCall], Reader | None], *, reading: int, options: Sequence[tuple[str, int]]
     ) -> None:
         from grpc._cython import cygrpc
 
         self._service = service
         self._free = reading
-        self._waiting: deque[tuple[Call, Reader]] = deque()
+        self._waiting: deque[tuple[UnaryCall, Reader]] = deque()
         self._events = cygrpc.CompletionQueue()
         self._server = cygrpc.Server(tuple(options), False)
         self._server.register_completion_queue(self._events)
         self._thread = threading.Thread(target=self._work, name="clawtrace-grpc", daemon=True)
-        self._open: set[Call] = set()
+        self._open: set[UnaryCall] = set()
         self._changed = threading.Condition()
         """Guards the calls that are neither answered nor refused."""
         self._stopped = threading.Event()
@@ -166,7 +166,7 @@ class CallServer:
         """Hand out a call, of which only the headers have come."""
         if not event.success:
             return  # the server is being shut down
-        call = Call(event, self._ended)
+        call = UnaryCall(event, self._ended)
         with self._changed:
             self._open.add(call)
         try:
@@ -184,7 +184,7 @@ class CallServer:
         finally:
             self._next_call()
 
-    def _read(self, call: Call, reader: Reader) -> None:
+    def _read(self, call: UnaryCall, reader: Reader) -> None:
         self._free -= 1
 
         def received(event: Any) -> None:
@@ -208,7 +208,7 @@ class CallServer:
 
         call.receive(received)
 
-    def _ended(self, call: Call) -> None:
+    def _ended(self, call: UnaryCall) -> None:
         with self._changed:
             self._open.discard(call)
             self._changed.notify_all()

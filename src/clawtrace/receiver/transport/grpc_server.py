@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from clawtrace.errors import ReceiverError
 from clawtrace.receiver.attribution.connections import Connection
 from clawtrace.receiver.payload import Signal
-from clawtrace.receiver.request import Answer, Outcome, Request
+from clawtrace.receiver.request import Request, RequestAnswer, RequestOutcome
 from clawtrace.receiver.transport.admission import NO_TOKEN, PRESSURE, STOPPING, Desk
 from clawtrace.receiver.transport.answers import Code, retry_info, status_body, success_body
-from clawtrace.receiver.transport.grpc_calls import Call, CallServer, Reader
+from clawtrace.receiver.transport.grpc_calls import CallServer, Reader, UnaryCall
 
 if TYPE_CHECKING:
     import grpc
@@ -85,7 +85,7 @@ class GrpcServer:
 
     # --------------------------------------------------------------------------------------------------------------
 
-    def _service(self, call: Call) -> Reader | None:
+    def _service(self, call: UnaryCall) -> Reader | None:
         """Return what takes the message of a call; None for methods that do not exist."""
         if call.method == _ORDER:
             return lambda body, _: call.answer(b"") if body is not None else None
@@ -95,7 +95,7 @@ class GrpcServer:
             return None
         return lambda body, problem: self._export(call, signal, body, problem)
 
-    def _export(self, call: Call, signal: Signal, body: bytes | None, problem: str) -> None:
+    def _export(self, call: UnaryCall, signal: Signal, body: bytes | None, problem: str) -> None:
         """Queue the request of an Export call, to be answered once its spans are durable."""
         desk, metadata = self._desk, call.metadata
         run = metadata.get("x-clawtrace-run-id", "")
@@ -114,13 +114,15 @@ class GrpcServer:
             self._turn_away(call, PRESSURE)
             return
 
-        def answer(told: Answer) -> None:
-            if told.outcome is Outcome.ACCEPTED:
+        def answer(told: RequestAnswer) -> None:
+            if told.outcome is RequestOutcome.ACCEPTED:
                 call.answer(success_body(signal, told, as_json=False))
-            elif told.outcome is Outcome.REFUSED:
+            elif told.outcome is RequestOutcome.REFUSED:
                 self._turn_away(call, told.message)
             else:
-                call.refuse(Code.INVALID_ARGUMENT if told.outcome is Outcome.BAD else Code.INTERNAL, told.message)
+                call.refuse(
+                    Code.INVALID_ARGUMENT if told.outcome is RequestOutcome.BAD else Code.INTERNAL, told.message
+                )
 
         request = Request(
             signal,
@@ -136,7 +138,7 @@ class GrpcServer:
         if not desk.writer.submit(request):
             self._turn_away(call, STOPPING)
 
-    def _turn_away(self, call: Call, message: str) -> None:
+    def _turn_away(self, call: UnaryCall, message: str) -> None:
         """End the call with UNAVAILABLE and the time to wait.
 
         The Python exporter reads its own trailer ``google.rpc.retryinfo-bin``, others the standard status details.

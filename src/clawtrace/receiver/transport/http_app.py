@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from clawtrace.receiver.attribution.connections import Connection
 from clawtrace.receiver.payload import Signal
-from clawtrace.receiver.request import Answer, Outcome, Protocol, Request
+from clawtrace.receiver.request import Protocol, Request, RequestAnswer, RequestOutcome
 from clawtrace.receiver.transport.admission import NO_TOKEN, STOPPING, Desk
 from clawtrace.receiver.transport.answers import Code, status_body, success_body
 from clawtrace.receiver.transport.http_body import (
@@ -73,10 +73,10 @@ class _Answers:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._told: deque[tuple[asyncio.Future[Answer], Answer]] = deque()
+        self._told: deque[tuple[asyncio.Future[RequestAnswer], RequestAnswer]] = deque()
         self._waking = False
 
-    def put(self, answered: asyncio.Future[Answer], told: Answer) -> None:
+    def put(self, answered: asyncio.Future[RequestAnswer], told: RequestAnswer) -> None:
         """Have a request answered; called in the writer's thread."""
         self._told.append((answered, told))
         if not self._waking:
@@ -170,8 +170,8 @@ class HttpApp:
     # -- the body --------------------------------------------------------------------------------------------------
 
     async def _queue(
-        self, envelope: _Envelope, headers: dict[str, str], receive: Receive, answered: asyncio.Future[Answer]
-    ) -> asyncio.Future[Answer]:
+        self, envelope: _Envelope, headers: dict[str, str], receive: Receive, answered: asyncio.Future[RequestAnswer]
+    ) -> asyncio.Future[RequestAnswer]:
         """Read the body and hand the request to the writer."""
         settings = self._desk.settings
         limit = settings.max_request_bytes
@@ -227,12 +227,12 @@ class HttpApp:
 
     # -- the answer ------------------------------------------------------------------------------------------------
 
-    async def _respond(self, send: Send, envelope: _Envelope, told: Answer) -> None:
-        if told.outcome is Outcome.BAD:
+    async def _respond(self, send: Send, envelope: _Envelope, told: RequestAnswer) -> None:
+        if told.outcome is RequestOutcome.BAD:
             raise _NoError(400, Code.INVALID_ARGUMENT, told.message)
-        if told.outcome is Outcome.REFUSED:
+        if told.outcome is RequestOutcome.REFUSED:
             raise _NoError(503, Code.UNAVAILABLE, told.message, retry=True)
-        if told.outcome is Outcome.BROKEN:
+        if told.outcome is RequestOutcome.BROKEN:
             raise _NoError(500, Code.INTERNAL, told.message)
         body = success_body(envelope.signal, told, as_json=envelope.as_json)
         await _send(send, 200, body, as_json=envelope.as_json)

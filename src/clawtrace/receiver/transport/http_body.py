@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from clawtrace.receiver.inbox import Budget
+from clawtrace.receiver.inbox import ByteBudget
 from clawtrace.receiver.transport.admission import PRESSURE
 
 __all__ = ["Body", "BodyError", "CutShortError", "PressureError", "Receive", "SlowBodyError", "TooLargeError"]
@@ -65,7 +65,7 @@ class _Gunzip:
 class Body:
     """Reads one body. The bytes it holds are reserved; `release` frees them unless the writer took them over."""
 
-    def __init__(self, receive: Receive, budget: Budget, *, limit: int, seconds: float, gzip: bool) -> None:
+    def __init__(self, receive: Receive, budget: ByteBudget, *, limit: int, seconds: float, gzip: bool) -> None:
         self._receive = receive
         self._budget = budget
         self._limit = limit

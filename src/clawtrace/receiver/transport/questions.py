@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from clawtrace.receiver.inbox import Budget
+from clawtrace.receiver.inbox import ByteBudget
 from clawtrace.receiver.transport.http_body import Body, BodyError, Receive, TooLargeError
 
 __all__ = ["QUESTIONS_PATH", "Questions"]
@@ -41,7 +41,7 @@ class Questions:
     def __init__(self, answer: Callable[[bytes], Reply], token: str) -> None:
         self._answer = answer
         self._token = token
-        self._bodies = Budget(_WAITING * _BODY_BYTES)
+        self._bodies = ByteBudget(_WAITING * _BODY_BYTES)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="clawtrace-questions")
         self._lock = threading.Lock()
         self._waiting = 0

@@ -23,7 +23,7 @@ from clawtrace.store.api import Columns, QueryableStore
 from clawtrace.verdicts.asking.evidence import EvidenceByRun, ShownSpans, evidence_query
 from clawtrace.verdicts.asking.question_text import question_text
 
-__all__ = ["OWN_VALUES", "Ask", "Asked", "Holding", "Inputs", "Texts", "Values", "ask"]
+__all__ = ["OWN_VALUES", "Ask", "Asked", "DecisionInputs", "Holding", "Texts", "Values", "ask"]
 
 Holding = tuple[bool | None, bool, str]
 """What weighs of an outcome: `Outcome.holds`, `final` and `missing`."""
@@ -47,7 +47,7 @@ class Values(NamedTuple):
     """Those of each run, by run id; None where nobody asks."""
 
 
-class Inputs(NamedTuple):
+class DecisionInputs(NamedTuple):
     """What a function that decided about a run was given besides the run's row."""
 
     rows: Sequence[Row]
@@ -87,7 +87,7 @@ class Asked:
     """Why a user's own SQL could not be asked of a run, by run id; its row has no outcome."""
     own_values: Mapping[str, Mapping[str, Collection[str]]] = field(default_factory=dict)
     """The values of each run, by run id, in each resolved relation, by name, where they are told apart."""
-    inputs: Mapping[int, Inputs] = field(default_factory=dict)
+    inputs: Mapping[int, DecisionInputs] = field(default_factory=dict)
     """What Python answered from, by row, where it did."""
 
     def run_ids(self) -> list[str]:
@@ -173,7 +173,7 @@ class Asked:
         return EvidenceByRun(run_ids, rows, None if rows is None else ShownSpans(self.store, run_ids, [rows]))
 
 
-_NOTHING = Inputs((), 0, ())
+_NOTHING = DecisionInputs((), 0, ())
 _NO_INPUTS: Mapping[str, Any] = MappingProxyType({"rows": [], "rows_in_all": 0, "beside": []})
 
 
@@ -260,7 +260,7 @@ def ask(
     return Asked(
         assertion, store, query, tuple(bound), answer, settled,
         *_decided(assertion, rows, found), own,
-        {row: Inputs(given.rows[:_SHOWN_ROWS], len(given.rows), given.beside) for row, given in found.given.items()},
+        {row: DecisionInputs(given.rows[:_SHOWN_ROWS], len(given.rows), given.beside) for row, given in found.given.items()},
     )  # fmt: skip
 
 
@@ -291,7 +291,7 @@ def _values(
 class Given(NamedTuple):
     """What functions decide from."""
 
-    given: Mapping[int, Inputs]
+    given: Mapping[int, DecisionInputs]
     """By row; with all the rows."""
     broken: Mapping[str, str]
     """Why a user's own SQL could not be asked of a run, by run id."""
@@ -317,7 +317,7 @@ def _given(
         beside = {run_id: assertion.beside(worlds.get(run_id) or World(run_id)) for run_id in ids}
     return Given(
         {
-            number: Inputs(some := details[row["run_id"]], len(some), beside.get(row["run_id"], ()))
+            number: DecisionInputs(some := details[row["run_id"]], len(some), beside.get(row["run_id"], ()))
             for number, row in rows.items()
         },
         {},
@@ -326,7 +326,7 @@ def _given(
 
 def _given_by_run(store: QueryableStore, sql: str, limits: ByRun, rows: Mapping[int, Row]) -> Given:
     """Return what a user's own SQL answers of each run, and why it could not be asked."""
-    given: dict[int, Inputs] = {}
+    given: dict[int, DecisionInputs] = {}
     broken: dict[str, str] = {}
     for number, row in rows.items():
         run_id = row["run_id"]
@@ -335,7 +335,7 @@ def _given_by_run(store: QueryableStore, sql: str, limits: ByRun, rows: Mapping[
         except QueryError as error:
             broken[run_id] = str(error)
         else:
-            given[number] = Inputs(answer.dicts(), len(answer), ())
+            given[number] = DecisionInputs(answer.dicts(), len(answer), ())
     return Given(given, broken)
 
 

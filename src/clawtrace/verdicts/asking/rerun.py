@@ -16,7 +16,7 @@ from clawtrace.errors import QueryError
 from clawtrace.model.query import Query
 from clawtrace.model.verdict import Verdict
 from clawtrace.store.api import Answer, QueryableStore
-from clawtrace.verdicts.asking.ask import Asked, Inputs, Texts
+from clawtrace.verdicts.asking.ask import Asked, DecisionInputs, Texts
 
 __all__ = ["Rerun", "StoredQuestion", "differences"]
 
@@ -82,7 +82,7 @@ class StoredQuestion:
         del worlds, known
         row = store.ask_user(self._decided_by.get("row_sql", self._sql)) if run_ids else Answer(("run_id",), [])
         settled = row.column("settled") if "settled" in row.columns else [True] * len(row)
-        given: dict[int, Inputs] = {}
+        given: dict[int, DecisionInputs] = {}
         broken: dict[str, str] = {}
         for number in (number for number, done in enumerate(settled) if not done):
             try:
@@ -110,18 +110,18 @@ class StoredQuestion:
         assert wide is None or isinstance(wide, Answer)
         return Rerun(verdict, row, self.rows, last.outcome(0) if len(row) else None, wide)
 
-    def _inputs(self, store: QueryableStore, assertion: Assertion) -> Inputs:
+    def _inputs(self, store: QueryableStore, assertion: Assertion) -> DecisionInputs:
         details = assertion.details()
         beside = self._decided_by.get("beside", ())
         if details is None:
-            return Inputs((), 0, beside)
+            return DecisionInputs((), 0, beside)
         limits = details.by_run
         self.rows = store.ask_user(
             self._sql,
             time_limit_s=None if limits is None else limits.time_limit_s,
             max_rows=None if limits is None else limits.max_rows,
         )
-        return Inputs(self.rows.dicts(), len(self.rows), beside)
+        return DecisionInputs(self.rows.dicts(), len(self.rows), beside)
 
     def _function(self, assertion: Assertion) -> Any:
         named, own = self._decided_by.get("function"), assertion.decide

@@ -19,7 +19,7 @@ from clawtrace.store.api import Answer
 from clawtrace.store.owner import Owner, read_owner
 from clawtrace.verdicts.reading.tree_view import SpanNode
 
-__all__ = ["Asked", "HeldStore", "answer_question"]
+__all__ = ["AskableStore", "HeldStore", "answer_question"]
 
 
 QUERY_SECONDS = 10.0
@@ -42,7 +42,7 @@ _FIELDS: dict[str, dict[str, type]] = {
 _LOG = logging.getLogger("clawtrace.verdicts")
 
 
-class Asked(Protocol):
+class AskableStore(Protocol):
     """What can be asked about a store, wherever it is."""
 
     def query(self, sql: str, *, time_limit_s: float | None = None, max_rows: int | None = None) -> Answer:
@@ -69,7 +69,7 @@ class Asked(Protocol):
 # The side that holds the store -----------------------------------------------------------------------------------
 
 
-def answer_question(store: Asked, body: bytes) -> tuple[int, bytes]:
+def answer_question(store: AskableStore, body: bytes) -> tuple[int, bytes]:
     """Answer one question; return the HTTP status and JSON. Nothing is raised."""
     try:
         answer = json.dumps(_answer(store, body), default=str).encode()
@@ -85,7 +85,7 @@ def answer_question(store: Asked, body: bytes) -> tuple[int, bytes]:
     return 200, answer
 
 
-def _answer(store: Asked, body: bytes) -> dict[str, Any]:
+def _answer(store: AskableStore, body: bytes) -> dict[str, Any]:
     question = _read(body)
     match question["ask"]:
         case "runs":
@@ -123,7 +123,7 @@ def _read(body: bytes) -> dict[str, Any]:
     return question
 
 
-def _rows(store: Asked, sql: str) -> dict[str, Any]:
+def _rows(store: AskableStore, sql: str) -> dict[str, Any]:
     answer = store.query(sql, time_limit_s=QUERY_SECONDS, max_rows=MAX_ROWS + 1)
     if len(answer.rows) > MAX_ROWS:
         raise QueryError(f"the answer has more than {MAX_ROWS} rows; {_LESS}")
@@ -158,7 +158,7 @@ class HeldStore:
         return store
 
     def query(self, sql: str) -> Answer:
-        """Answer a user's own SELECT; see `Asked`.
+        """Answer a user's own SELECT; see `AskableStore`.
 
         Raises:
             QueryError: the text is no single SELECT, the engine refuses it, or the answer exceeds a limit.
@@ -175,13 +175,13 @@ class HeldStore:
         return dict(self._ask({"ask": "inspect", "run_ids": list(run_ids), "trees": False})["facts"])
 
     def inspect_with_trees(self, run_ids: Sequence[str]) -> tuple[dict[str, Any], dict[str, list[SpanNode]]]:
-        """Return the facts of runs and their trees; see `Asked`."""
+        """Return the facts of runs and their trees; see `AskableStore`."""
         answer = self._ask({"ask": "inspect", "run_ids": list(run_ids), "trees": True})
         trees = {run_id: [SpanNode(**node) for node in nodes] for run_id, nodes in answer["trees"].items()}
         return answer["facts"], trees
 
     def explained(self, run_id: str) -> list[dict[str, Any]]:
-        """Return for each span of a run what filled its columns; see `Asked`."""
+        """Return for each span of a run what filled its columns; see `AskableStore`."""
         return list(self._ask({"ask": "explain", "run_id": run_id})["spans"])
 
     def close(self) -> None:

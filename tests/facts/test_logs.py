@@ -445,6 +445,33 @@ class TestCodex:
 
         assert lab.rows("SELECT name, outcome FROM tool_calls") == [("exec_command", "blocked")]
 
+    def test_a_call_whose_span_names_no_model_used_the_one_of_its_turn(self, lab: Lab) -> None:
+        """Without log events: the model stands on the span of the agent's turn only."""
+        own = {"scope": "codex", "service": "codex"}
+        lab.put(
+            S("t", at=0, to=9, name="session_task.turn", attrs={"model": "gpt-5", "conversation.id": "main"}, **own),
+            S("x", "t", 1, 8, name="try_run_turn", **own),
+            S("m", "x", 2, 5, name="handle_responses", attrs={"gen_ai.usage.input_tokens": 10}, **own),
+        )
+
+        assert lab.rows("SELECT model, input_tokens FROM llm_calls") == [("gpt-5", 10)]
+
+    def test_what_a_tool_event_knows_of_its_outcome_goes_before_what_its_span_does_not(self, lab: Lab) -> None:
+        """The span never tells whether the call failed; the event does, but for commands."""
+        own = {"scope": "codex", "service": "codex"}
+        for number, tool in enumerate(("view_image", "exec_command"), 1):
+            attrs = {"call_id": f"call_{number}", "codex.tool.phase": "dispatch", "tool_name": tool}
+            lab.put(S(tool[:1], at=number, to=number + 1, name="dispatch_tool_call", attrs=attrs, **own))
+        put_logs(
+            lab,
+            self.event("tool_result", 5, call_id="call_1", tool_name="view_image", success="true"),
+            self.event("tool_result", 6, call_id="call_2", tool_name="exec_command", success="true"),
+        )
+
+        assert lab.rows("SELECT name, outcome FROM tool_calls ORDER BY call_no") == [
+            ("view_image", "ok"), ("exec_command", "unknown"),
+        ]  # fmt: skip
+
     def test_a_spawned_conversation_is_the_work_of_the_agent_that_its_tool_call_names(self, lab: Lab) -> None:
         usage = {"input_token_count": "10", "output_token_count": "5"}
         put_logs(

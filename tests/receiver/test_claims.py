@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from otlp_messages import post, span, traces
 
 from clawtrace.dialects.session_keys import SESSION_KEYS
+from clawtrace.model.run import RunRecord
 from clawtrace.receiver.attribution import claims
 from clawtrace.receiver.attribution.claims import NO_CLAIM, RUN_ID, Claim, ClaimReader
+from clawtrace.session.session import Session
 
 
 @pytest.mark.parametrize("run_key", [None, "my.run"])
@@ -47,3 +50,14 @@ def test_equal_claims_are_one_object_and_few_are_kept(monkeypatch):
     for number in range(50):
         reader.of_item(NO_CLAIM, {"session.id": f"s{number}"})
     assert len(reader._known) <= 6
+
+
+@pytest.mark.parametrize("key", SESSION_KEYS)
+def test_a_session_tells_its_receiver_the_keys(key):
+    """A span whose attribute of an instrumentation names an announced session belongs to that run."""
+    with Session.open(receive=True) as session:
+        session.open_run(RunRecord("r1", "r1", session_ids=("s1",)))
+        body = traces(span("mine", attributes={key: "s1"})).SerializeToString()
+        post(session.endpoints.http, "/v1/traces", body)
+
+        assert session.query("SELECT run_id, name FROM spans").rows == [("r1", "mine")]

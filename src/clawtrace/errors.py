@@ -3,7 +3,7 @@
 ::
 
     ClawtraceError                 whatever clawtrace itself reports; exit code 4 unless said otherwise
-    ├── UsageError                 a flag or argument that cannot be meant; exit code 2
+    ├── UsageError                 an invalid flag or argument; exit code 2
     ├── ConfigError                one or more problems in configuration files; exit code 2
     ├── InputError                 a recording that was named and cannot be read; exit code 2
     ├── StoreError                 the span store cannot do what was asked
@@ -62,7 +62,7 @@ class ClawtraceError(Exception):
 
 
 class UsageError(ClawtraceError):
-    """A flag or argument that cannot be meant."""
+    """An invalid flag or argument."""
 
     exit_code = ExitCode.USAGE
 

@@ -25,7 +25,7 @@ def test_one_that_fails_hides_no_result(program, asked, tmp_path):
     assert ended.returncode == 4
     assert "The report 'nowhere/results.xml' cannot be written: File exists." in ended.stderr
     assert "FAIL" in ended.stdout
-    assert "exit 4: something broke" in ended.stdout
+    assert "exit 4: an error" in ended.stdout
     assert json.loads((tmp_path / "results.json").read_text())["exit_code"] == 1
 
 

@@ -448,7 +448,7 @@ class TestABrokenCase:
 
         (told,) = files.problems()
         assert told.startswith("configs/cases/b/test.yaml")
-        assert told.endswith(". Its tags cannot be read, so that the suite may select it.")
+        assert told.endswith(". Its tags cannot be read, so the suite might select it.")
 
     def test_a_selection_by_id_never_looks_at_others(self, files):
         """Nor at their tags."""

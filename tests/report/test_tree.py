@@ -47,7 +47,7 @@ def test_spans_that_are_no_calls_say_so(node) -> None:
     assert [line.split(None, 1)[1].rsplit("  ", 1)[0].strip() for line in lines] == [
         "llm (wraps the call)",
         "llm (accounts for a call)",
-        "llm (told twice)",
+        "llm (duplicate)",
         "llm",
     ]
 

@@ -317,7 +317,7 @@ class TestUnfinishedRun:
         found = verdict(self.lossy(lab), {"type": "tool_not_invoked", "tool": "rm"}, turn=2)
 
         assert (found.status, found.final) == (Status.INCONCLUSIVE, False)
-        assert "This could still change" in found.message
+        assert "More spans could change this" in found.message
 
     def test_never_is_open(self, lab: Lab) -> None:
         assert (

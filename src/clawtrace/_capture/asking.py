@@ -24,7 +24,7 @@ def as_assertion(asked: Any) -> Assertion:
     """Return what was asked as an assertion.
 
     Raises:
-        InvalidAssertionError: it cannot be meant as written.
+        InvalidAssertionError: it is invalid.
         UsageError: it is neither an assertion nor a mapping.
     """
     if isinstance(asked, Assertion):

@@ -252,7 +252,7 @@ class Trace:
 
         Raises:
             CheckFailedError: it did not pass, or what was received does not decide it.
-            InvalidAssertionError: the question cannot be meant as written.
+            InvalidAssertionError: the assertion is invalid.
         """
         __tracebackhide__ = True
         if isinstance(asked, str):

@@ -39,7 +39,7 @@ class AssertionProblem(NamedTuple):
 
 
 class InvalidAssertionError(ClawtraceError):
-    """An assertion cannot be meant as written; `problems` holds all that is wrong with it."""
+    """An assertion is invalid; `problems` holds all that is wrong with it."""
 
     exit_code = ExitCode.USAGE
 

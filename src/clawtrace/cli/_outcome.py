@@ -77,8 +77,8 @@ def gate_options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(["rate", "lower-bound"]),
             default="rate",
             show_default=True,
-            help="What of the repetitions is held against a least pass rate below 1: the rate that was seen, or the "
-            "lower end of its interval, which few runs cannot lift.",
+            help="Compare the pass rate of repetitions, or the lower end of its confidence interval, with "
+            "`min_pass_rate`.",
         ),
         click.option(
             "--gate-incomplete",

@@ -61,8 +61,8 @@ class _Answers(NamedTuple):
 @click.option(
     "--timeout", type=click.IntRange(1), default=_TIMEOUT, show_default=True, help="Time limit of a run, in s."
 )
-@click.option("--no-trial", is_flag=True, help="Do not run the command now; the case then asserts the least there is.")
-@click.option("-y", "--yes", is_flag=True, help="Ask nothing: take the defaults of what no flag says.")
+@click.option("--no-trial", is_flag=True, help="Do not run the command now; the case then gets a minimal assertion.")
+@click.option("-y", "--yes", is_flag=True, help="Do not prompt; use defaults.")
 @click.option("--from-run", metavar="RUN_ID", help="Take over what this run did, from --traces or --store.")
 @source_options
 def command(
@@ -334,7 +334,7 @@ def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
     if seen is not None:
         paper.paragraph(f"{_hold(seen.found)} of the run `{seen.run_id}`.")
     elif trial is None:
-        paper.paragraph("The command was not run; the case asserts the least there is.")
+        paper.paragraph("The command was not run; the case has a minimal assertion.")
     else:
         ended = _say_end(trial, paper)
         result = trial.result

@@ -199,7 +199,7 @@ def cli() -> None:
     """Judge AI agents by their OpenTelemetry traces.
 
     `clawtrace COMMAND --help` explains a command. Results go to standard output, everything else to standard error.
-    Exit codes: 0 passed, 1 something failed, 2 usage or configuration, 3 undecided, 4 something broke.
+    Exit codes: 0 passed, 1 something failed, 2 usage or configuration, 3 undecided, 4 an error.
     """
 
 

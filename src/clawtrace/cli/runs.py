@@ -46,7 +46,7 @@ def _store_option(function: Callable[..., Any]) -> Callable[..., Any]:
     epilog="Example: clawtrace runs list --store outputs/campaigns/smoke/default-0123456789ab/spans.duckdb",
 )
 def command() -> None:
-    """List, show, export and delete the runs of a span store, and adopt traces that named none."""
+    """List, show, export and delete the runs of a span store, and assign traces without a run to one."""
 
 
 @command.command(

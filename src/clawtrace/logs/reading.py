@@ -35,7 +35,7 @@ class LogFileError(InputError):
 
 @cache
 def forms() -> tuple[LogForm, ...]:
-    """Return the built-in forms, those that are told by less after the others."""
+    """Return the built-in forms, least specific forms last."""
     return tuple(
         sorted(
             (form() for form in subclasses_in(FORMS, LogForm)),  # type: ignore[type-abstract]

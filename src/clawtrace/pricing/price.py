@@ -95,7 +95,7 @@ class Pricing(NamedTuple):
             locate: Where a key stands, for error messages.
 
         Raises:
-            ConfigError: keys or prices that cannot be meant, all of them at once.
+            ConfigError: invalid keys or prices, all of them at once.
         """
         problems = _Problems(locate)
         exact: dict[str, PriceEntry] = {}

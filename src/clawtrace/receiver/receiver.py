@@ -64,7 +64,7 @@ class Receiver:
             idle: called, in the thread that commits, when nothing came for a while after something did.
 
         Raises:
-            ReceiverError: the redaction settings cannot be meant.
+            ReceiverError: the redaction settings are invalid.
         """
         self.settings = settings or ReceiverSettings()
         self._changes = Changes()

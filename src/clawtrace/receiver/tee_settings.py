@@ -36,7 +36,7 @@ def endpoint_problem(endpoint: str) -> str:
     if not known:
         return f"an http or https address of an OTLP/HTTP endpoint is needed, found {endpoint!r}"
     if url.username or url.password:
-        return "a password does not belong into the address; give the endpoint's key as a header"
+        return "do not put a password in the URL; give the endpoint's key as a header"
     if url.query or url.fragment:
         return f"the address of the endpoint has no `?` and no `#`, found {endpoint!r}"
     for signal in ("traces", "logs", "metrics"):

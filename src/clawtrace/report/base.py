@@ -189,11 +189,11 @@ def is_open(result: RunResult, verdict: Verdict) -> bool:
 def without_reasons(result: RunResult, verdict: Verdict) -> str:
     """Return a verdict's message without what the trace lacks, which a report says once for the run."""
     return (
-        verdict.message.replace(_what_is_open(result), " This could still change.")
+        verdict.message.replace(_what_is_open(result), " More spans could change this.")
         if is_open(result, verdict)
         else verdict.message
     )
 
 
 def _what_is_open(result: RunResult) -> str:
-    return " This could still change: " + " ".join(result.incomplete_because)
+    return " More spans could change this: " + " ".join(result.incomplete_because)

@@ -17,20 +17,20 @@ from clawtrace.report.figures import UNKNOWN, cost_of, count, duration, tokens_o
 __all__ = ["print_campaign", "print_runs", "print_scores", "print_summary", "print_verdicts"]
 
 _MEANING = {
-    ExitCode.PASSED: "everything that was asked was answered, and the answer was yes",
+    ExitCode.PASSED: "all assertions passed",
     ExitCode.FAILED: "something failed",
     ExitCode.USAGE: "nothing was judged",
-    ExitCode.UNDECIDED: "nothing failed, but not everything could be decided",
-    ExitCode.BROKEN: "something broke: agent, precondition, assertion, store or report",
+    ExitCode.UNDECIDED: "nothing failed, but something could not be judged",
+    ExitCode.BROKEN: "an error: agent, precondition, assertion, store or report",
 }
 _COUNTED = {
     Status.PASS: "passed",
     Status.FAIL: "failed",
-    Status.ERROR: "broke",
+    Status.ERROR: "with an error",
     Status.INCONCLUSIVE: "inconclusive",
     Status.SKIP: "skipped",
     Status.WARN: "warned",
-    None: "not asked anything",
+    None: "without assertions",
 }
 
 
@@ -168,14 +168,11 @@ def _meaning(report: CampaignReport) -> str:
     if report.exit_code is ExitCode.FAILED and report.gate.of_results(report.results) is not ExitCode.FAILED:
         return "the suite's pass rate is below its threshold"
     if report.exit_code is ExitCode.UNDECIDED and any(not run.quarantined for run in report.left_out):
-        return "nothing failed, but not everything was run"
+        return "nothing failed, but not every run was made"
     if report.exit_code is ExitCode.UNDECIDED and not any(result.verdicts for result in report.results):
         return "nothing was evaluated" + ("" if report.results else ": there was no run")
     if report.exit_code is ExitCode.PASSED and any(
         standing.status is not Status.PASS for result in report.results for standing in result.standings
     ):
-        return (
-            "nothing that counts stands against it; what did not pass is a warning, or was let pass by a flag or by "
-            "`min_pass_rate`"
-        )
+        return "no failure counts: what did not pass is a warning, or a flag or `min_pass_rate` lets it pass"
     return _MEANING[report.exit_code]

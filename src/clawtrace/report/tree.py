@@ -26,7 +26,7 @@ _SMALL_TREE = 20
 _SHOWN_DEPTH = 16
 """Levels that are drawn as indentation; deeper spans say their depth."""
 
-_NOT_COUNTED = {"wrapper": "wraps the call", "accounting": "accounts for a call", "duplicate": "told twice"}
+_NOT_COUNTED = {"wrapper": "wraps the call", "accounting": "accounts for a call", "duplicate": "duplicate"}
 
 
 @dataclass(slots=True)

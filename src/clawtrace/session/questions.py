@@ -246,7 +246,7 @@ class SessionQuestions:
 
         Raises:
             UsageError: the store knows no such run.
-            InvalidAssertionError: the assertion cannot be meant in this version.
+            InvalidAssertionError: the assertion is invalid in this version.
         """
         from clawtrace.assertions.registry import parse_assertion
         from clawtrace.facts.logs.stand_ins import stand_ins

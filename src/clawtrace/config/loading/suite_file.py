@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 
-_MAY_BE_SELECTED = "Its tags cannot be read, so that the suite may select it."
+_MAY_BE_SELECTED = "Its tags cannot be read, so the suite might select it."
 
 
 @dataclass(frozen=True, slots=True)

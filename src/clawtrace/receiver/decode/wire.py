@@ -1,4 +1,4 @@
-"""OTLP's messages seen through lenient glasses: every text is bytes, every attribute of an item stays one piece.
+"""Lenient protobuf classes of OTLP: every text is bytes, every attribute of an item stays one piece.
 
 The descriptors are opentelemetry-proto's own, changed in two ways before a private pool compiles them:
 

@@ -46,7 +46,7 @@ class Gate(NamedTuple):
     gate_incomplete: Literal["error", "warn"] = "error"
     """`warn`: inconclusive verdicts pass."""
     gate_on: GateOn = "rate"
-    """What of the repetitions is held against a least pass rate: the rate, or the lower end of its interval."""
+    """What is compared with `min_pass_rate`: the pass rate of the repetitions, or the lower end of its interval."""
 
     def of_verdict(self, verdict: Verdict | Standing) -> ExitCode:
         """Return the exit code that `verdict` alone asks for."""

@@ -272,7 +272,7 @@ class Judgement:
             message += f" `on_missing: {weight.status}` decides."
         if weight.could_change:
             why = " ".join(runs.because[place]) or "the run is not closed yet, more spans may come."
-            message = f"{message} This could still change: {why}"
+            message = f"{message} More spans could change this: {why}"
         if weight.answer is not None and self._known_failure is not None:
             message = f"{message} {self._known_failure.sentence(weight.answer)}"
         return self._made(

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from live_suite import HERE
 
+from clawtrace.dialects.session_keys import SESSION_KEYS
 from clawtrace.model.run import ClosedBy
 from clawtrace.receiver.close import wait_closed
 from clawtrace.receiver.limits import ReceiverSettings
@@ -172,7 +173,7 @@ def matrix(tmp_path_factory: pytest.TempPathFactory) -> Matrix:
         )
         waited[one.run_id] = time.monotonic() - began
 
-    with Receiver(store, ReceiverSettings(run_key="tenant.run"), environ={}) as receiver:
+    with Receiver(store, ReceiverSettings(run_key="tenant.run", session_keys=SESSION_KEYS), environ={}) as receiver:
         threads = [threading.Thread(target=run, args=(one, receiver)) for one in runs]
         for thread in threads:
             thread.start()

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clawtrace.assertions import registry
-from clawtrace.assertions.trajectory import call_order
+from clawtrace.assertions.trajectory import call_pattern, trajectory
+from clawtrace.assertions.trajectory.trajectory import Placed, SearchLimitError, Trajectory
 from clawtrace.verdicts.asking.ask import ask
 
 NAMES = "ab"
@@ -64,11 +65,17 @@ CALLS = st.lists(
 EXPECTED = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4)
 
 
-def search_calls(expected, calls):
+def placed(names, calls):
+    """The calls as the search sees them; each call's name stands for the numbers of the `names` that it is."""
     return [
-        call_order.TimedCall(frozenset(i for i, name in enumerate(expected) if name == tool), start, end)
-        for tool, start, end in spans(calls)
+        Placed(number, (frozenset(place for place, name in enumerate(names) if name == tool),), start, end)
+        for number, (tool, start, end) in enumerate(spans(calls), 1)
     ]
+
+
+def holds(calls, wanted, *, whole=False):
+    """Whether the calls meet the expectations 0 .. `wanted` - 1 in turn; `whole`: and are no more than these."""
+    return Trajectory(call_pattern.sequence(list(range(wanted))), strict=whole).holds(calls)
 
 
 @settings(max_examples=500, deadline=None)
@@ -81,70 +88,62 @@ def test_the_two_definitions_of_order_are_one(expected, calls):
 @settings(max_examples=1000, deadline=None)
 @given(EXPECTED, CALLS)
 def test_the_search_for_an_order_is_exact(expected, calls):
-    """`reach` gets to the longest prefix of the expectations that the literal definition allows."""
-    longest = max(n for n in range(len(expected) + 1) if ordered(expected[:n], calls))
-
-    assert call_order.reach(search_calls(expected, calls), len(expected)) == longest
+    """Every prefix of the expectations is found in order exactly where the literal definition allows it."""
+    for n in range(1, len(expected) + 1):
+        assert holds(placed(expected, calls), n) == ordered(expected[:n], calls)
 
 
 @settings(max_examples=1000, deadline=None)
 @given(EXPECTED, CALLS)
 def test_the_search_for_a_linearisation_is_exact(expected, calls):
-    """`linearises` says yes exactly where one permutation that respects the order equals the list."""
-    assert call_order.linearises(search_calls(expected, calls), len(expected)) == strict(expected, calls)
-
-
-PATTERNS = st.lists(st.frozensets(st.integers(0, 3)), max_size=5)
+    """A whole list is met exactly where one permutation that respects "ended before started" equals it."""
+    assert holds(placed(expected, calls), len(expected), whole=True) == strict(expected, calls)
 
 
 @settings(max_examples=300, deadline=None)
-@given(PATTERNS, st.integers(1, 4))
-def test_competing_patterns_are_shared_out_as_well_as_possible(names, wanted):
-    """`matched` finds as many expectations at once as the best of all assignments."""
-    best = 0
-    for size in range(min(len(names), wanted) + 1):
-        for items in itertools.combinations(range(wanted), size):
-            for calls in itertools.permutations(names, size):
-                if all(item in call for item, call in zip(items, calls, strict=True)):
-                    best = size
+@given(st.lists(st.frozensets(st.integers(0, 3)), max_size=5), st.integers(1, 4))
+def test_competing_patterns_are_shared_out_as_well_as_possible(meanings, wanted):
+    """Calls that all run side by side meet every expectation exactly where some assignment gives each a call of its own."""
+    assigned = any(
+        all(item in meaning for item, meaning in enumerate(calls)) for calls in itertools.permutations(meanings, wanted)
+    )
 
-    assert call_order.matched([(items, 1) for items in names], wanted) == best
+    assert holds([Placed(n, (meaning,), 0, 1) for n, meaning in enumerate(meanings, 1)], wanted) == assigned
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.frozensets(st.integers(0, 2), min_size=1), min_size=1, max_size=4), st.data())
-def test_patterns_that_meet_several_expectations_are_searched_exactly(names, data):
+def test_patterns_that_meet_several_expectations_are_searched_exactly(meanings, data):
     """With names that meet several expectations, order and linearisation still agree with brute force."""
     calls = [
-        call_order.TimedCall(items, *data.draw(st.sampled_from([(0, 2), (1, 4), (3, 5), (4, 9), (6, 7)])))
-        for items in names
+        Placed(n, (meaning,), *data.draw(st.sampled_from([(0, 2), (1, 4), (3, 5), (4, 9), (6, 7)])))
+        for n, meaning in enumerate(meanings, 1)
     ]
     orders = [
-        order
+        [call.meanings[0] for call in order]
         for order in itertools.permutations(calls)
         if all(not late.end <= early.start for early, late in itertools.combinations(order, 2))
     ]
-    lines = any(len(order) == 3 and all(i in call.items for i, call in enumerate(order)) for order in orders)
-    longest = max(longest_prefix(order) for order in orders)
+    longest = max(map(longest_prefix, orders))
 
-    assert call_order.linearises(calls, 3) == lines
-    assert call_order.reach(calls, 3) == longest
+    assert [holds(calls, n) for n in (1, 2, 3)] == [n <= longest for n in (1, 2, 3)]
+    assert holds(calls, 3, whole=True) == any(len(order) == 3 and longest_prefix(order) == 3 for order in orders)
 
 
 def longest_prefix(order):
     """The longest prefix of 0, 1, 2 that the calls of one order meet (earliest first is best for a subsequence)."""
     met = 0
     for call in order:
-        met += met < 3 and met in call.items
+        met += met < 3 and met in call
     return met
 
 
 def test_a_search_beyond_its_limit_is_given_up(monkeypatch):
     """Beyond `STEP_LIMIT` states there is an error, never a guess; the assertion then answers unknown."""
-    monkeypatch.setattr(call_order, "STEP_LIMIT", 3)
-    calls = [call_order.TimedCall(frozenset({0, 1, 2, 3}), start, 100 + start) for start in range(8)]
-    with pytest.raises(call_order.SearchLimitError):
-        call_order.reach([*calls, call_order.TimedCall(frozenset(), 0, 1000)], 9)
+    monkeypatch.setattr(trajectory, "STEP_LIMIT", 3)
+    calls = [Placed(number, (frozenset(range(4)),), number, 100 + number) for number in range(1, 9)]
+    with pytest.raises(SearchLimitError):
+        holds([*calls, Placed(9, (frozenset({4}),), 0, 1)], 5)
     tools = [{"name": "a", "start_ns": start, "end_ns": 100 + start} for start in range(6)]
     store = DuckFacts()
     store.load(rows_of("r", {"tools": [tools[0], {"name": "b", "start_ns": 0, "end_ns": 2}, *tools[1:]]}))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clawtrace.assertions import registry
-from clawtrace.assertions.trajectory import call_order, trajectory
+from clawtrace.assertions.trajectory import trajectory
 from clawtrace.verdicts.asking.ask import ask
 
 NAMES = "abcx"
@@ -289,7 +289,7 @@ def test_an_edit_script_that_is_too_long_to_search_for_is_left_out(monkeypatch):
 
 def test_a_partial_order_beyond_the_search_limit_is_unknown(monkeypatch):
     """Beyond `STEP_LIMIT` states the answer is unknown and says so."""
-    monkeypatch.setattr(call_order, "STEP_LIMIT", 3)
+    monkeypatch.setattr(trajectory, "STEP_LIMIT", 3)
     calls = [(name, 0, 100) for name in "abcabcabc"]
     asked = {"type": "tool_sequence", "steps": [{"any_order": ["a", "b", "c"]}] * 3, "mode": "strict"}
     assertion, (outcome,) = answers(asked, [calls])

@@ -12,15 +12,14 @@ from pydantic_core import PydanticCustomError
 from clawtrace.assertions.base import Assertion, Growth, Outcome, Row
 from clawtrace.assertions.counting.bounds import plural
 from clawtrace.assertions.matching.matchers import Matcher
-from clawtrace.assertions.trajectory import call_order, sequence_sql
+from clawtrace.assertions.trajectory import sequence_sql
 from clawtrace.assertions.trajectory.partial_order import PartialOrder, edit_words
 from clawtrace.assertions.trajectory.steps import ForbidBetween, OneOrMore, RequireCall, Step, named, text
+from clawtrace.assertions.trajectory.trajectory import SearchLimitError
 from clawtrace.model.query import Query, Resolve
 from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["ToolSequence"]
-
-_FOREVER = float("inf")
 
 
 class ToolSequence(Assertion):
@@ -133,13 +132,7 @@ class ToolSequence(Assertion):
 
     def growth_of(self) -> Growth:
         """More calls can only help, except where calls are limited; of an open run two may still turn out to be one."""
-        if self._is_partial:
-            return "growing" if self._partial.growing and self._partial.one_each else "exact"
-        return "growing" if self.mode != "strict" and self._one_each else "exact"
-
-    @property
-    def _one_each(self) -> bool:
-        return self._goal == 1 or (self._literal and len(self._distinct) == self._goal)
+        return "growing" if self._partial.growing and self._partial.one_each else "exact"
 
     def resolve(self) -> tuple[Resolve, ...]:
         """Decide once per distinct name which expectations it meets."""
@@ -158,84 +151,40 @@ class ToolSequence(Assertion):
 
     def query(self) -> Query:
         """Settle what SQL can settle exactly."""
-        if self._is_partial:
+        if self._is_partial or (self.mode == "contains" and not self._literal):
             return Query(sequence_sql.partial_sql(without_calls=self._partial.nullable))
-        wanted, by_start = self._goal, self.order == "start_time"
         if self.mode == "strict":
-            return Query(sequence_sql.strict_sql(wanted, by_start=by_start))
+            return Query(sequence_sql.strict_sql(self._goal))
         if self.mode == "ordered":
-            distinct = self._literal and len(self._distinct) == wanted
-            return Query(sequence_sql.ordered_sql(wanted, distinct=distinct, by_start=by_start))
+            overlap = self.order == "interval" and self._literal and len(self._distinct) == self._goal
+            return Query(sequence_sql.ordered_sql(self._goal, overlap=overlap))
         names = [tool.literal for tool in self._listed]
-        needs = [names.count(tool.literal) for tool in self._distinct]
-        return Query(sequence_sql.contains_sql(needs, literal=self._literal))
+        return Query(sequence_sql.contains_sql([names.count(tool.literal) for tool in self._distinct]))
 
     def details(self) -> Query:
         """Return the attempts by start."""
         return Query(sequence_sql.details_sql())
 
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
-        """Search; first with what is known, then as if everything unknown were as wanted."""
-        more = {**row, "details": details}
-        closed = bool(details) and not details[0]["still_open"]
-        calls, room = self._too_many(details)
-        if calls > room:
-            sure = not room or closed or (self.mode == "strict" and (details[0]["apart"] or 0) > room)
-            return Outcome(row["run_id"], False, sure, "", more)
+        """Search with what is known, then as if everything unknown were as wanted."""
+        asked, more = self._partial, {**row, "details": details}
+        too_many = asked.too_many(details)
+        if too_many is not None:
+            return Outcome(row["run_id"], False, too_many, "", more)
         try:
-            holds = self._partial.answer(details) if self._is_partial else self._listed_answer(details, more)
-        except call_order.SearchLimitError:
+            holds = asked.answer(details)
+        except SearchLimitError:
             return Outcome(row["run_id"], None, False, "tool_calls.start_ns", {**more, "given_up": True})
-        growing = self._partial.growing if self._is_partial else self.mode != "strict"
-        if row["recordable"] == 0 and (holds is False or not growing):
+        if row["recordable"] == 0 and (holds is False or not asked.growing):
             holds = None
-        one_each = self._partial.one_each if self._is_partial else self._one_each
-        final = holds is True and growing and (one_each or closed)
+        closed = bool(details) and not details[0]["still_open"]
+        final = holds is True and asked.growing and (asked.one_each or closed)
         missing = "" if holds is not None else "tool_calls" if row["recordable"] == 0 else self._unclear(details)
         return Outcome(row["run_id"], holds, final, missing, more)
-
-    def _too_many(self, details: Sequence[Row]) -> tuple[int, float]:
-        """Return how many calls there are where the steps can take fewer, and how many they can take; else zeros."""
-        if self._is_partial:
-            return self._partial.too_many([row["tool"] for row in details if row["tool"] is not None])
-        return (len(details), self._goal) if self.mode == "strict" and len(details) > self._goal else (0, 0)
-
-    def _listed_answer(self, details: Sequence[Row], more: dict[str, Any]) -> bool | None:
-        """Return whether a list of names was met, and note how many of them were."""
-        met = more["met"] = self._met(details, hopeful=False)
-        if met == self._goal:
-            return True
-        return None if self._met(details, hopeful=True) == self._goal else False
 
     @property
     def _goal(self) -> int:
         return len(self._listed)
-
-    def _met(self, details: Sequence[Row], *, hopeful: bool) -> int:
-        """Return how many expectations are met; `hopeful` lets unknown names and times be whatever is wanted."""
-        calls = [call for detail in details if (call := self._call(detail, hopeful)) is not None]
-        if self.mode == "contains":
-            return call_order.matched([(call.items, 1) for call in calls], self._goal)
-        if self.order == "start_time":
-            calls = [
-                call if call.start == -_FOREVER else call_order.TimedCall(call.items, place, place + 1)
-                for place, call in enumerate(calls)
-            ]
-        if self.mode == "ordered":
-            return call_order.reach(calls, self._goal)
-        whole = len(calls) == len(details) and call_order.linearises(calls, self._goal)
-        return self._goal if whole else 0
-
-    def _call(self, detail: Row, hopeful: bool) -> call_order.TimedCall | None:
-        """Return a call for the search; None when it cannot be placed."""
-        tool, start, end = detail["tool"], detail["start_ns"], detail["end_ns"]
-        met = range(self._goal) if hopeful else ()
-        items = frozenset(met if tool is None else (i for i, wanted in enumerate(self._listed) if wanted(tool)))
-        if start is None and self.mode != "contains":
-            return call_order.TimedCall(items, -_FOREVER, _FOREVER) if hopeful else None
-        begins = start or 0
-        ends = _FOREVER if end is None and hopeful else max(end or 0, begins + 1)
-        return call_order.TimedCall(items, begins, ends)
 
     @staticmethod
     def _unclear(details: Sequence[Row]) -> str:
@@ -296,11 +245,9 @@ class ToolSequence(Assertion):
         return f"{self._failure(outcome, names, seen)}{self._change(outcome)}"
 
     def _undetermined(self, row: Row) -> bool:
-        if self.order != "interval":
+        if self.order != "interval" or not (self._is_partial or self.mode == "strict"):
             return False
-        if self._is_partial:
-            return _overlapping(row.get("details", ()))
-        return self.mode == "strict" and bool(row["overlapping"])
+        return _overlapping(row["details"]) if "details" in row else bool(row.get("overlapping"))
 
     def _change(self, outcome: Outcome) -> str:
         """Say the smallest edit."""
@@ -322,8 +269,9 @@ class ToolSequence(Assertion):
                     return f"Call {place} of {row['calls']} was `{tool}` where `{wanted}` was expected ({names})."
             return f"{seen} where {self._goal} were expected ({names})."
         if self.mode == "ordered":
-            missing = self._listed[row["met"]]
-            after = f" after {' → '.join(f'`{tool}`' for tool in self._listed[: row['met']])}" if row["met"] else ""
+            met = self._partial.met(row.get("details", ()), row["met"])
+            missing = self._listed[met]
+            after = f" after {' → '.join(f'`{tool}`' for tool in self._listed[:met])}" if met else ""
             return f"`{missing}` was not called{after}, among {seen} (expected {names})."
         return f"Not all of {names} were called, among {seen}."
 

@@ -11,15 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["EMPTY", "Leaf", "Repetition", "Sequenced", "Shuffle", "Term", "any_order", "capacity", "is_over", "openings",
-           "repeated", "sequence"]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """One call that meets the expectation `item`."""
-
-    item: int
+__all__ = ["EMPTY", "Repetition", "Sequenced", "Shuffle", "Term", "any_order", "capacity", "is_over", "items", "least",
+           "openings", "repeated", "sequence"]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +38,8 @@ class Repetition:
     most: int | None
 
 
-Term = Leaf | Sequenced | Shuffle | Repetition
+Term = int | Sequenced | Shuffle | Repetition
+"""A number is one call that meets the expectation of that number."""
 
 EMPTY = Sequenced(())
 """No call at all."""
@@ -80,7 +74,7 @@ def repeated(part: Term, least: int, most: int | None) -> Term:
 @lru_cache(maxsize=65536)
 def is_over(term: Term) -> bool:
     """Return whether no further call is needed."""
-    if isinstance(term, Leaf):
+    if isinstance(term, int):
         return False
     if isinstance(term, Repetition):
         return term.least == 0 or is_over(term.part)
@@ -90,8 +84,8 @@ def is_over(term: Term) -> bool:
 @lru_cache(maxsize=65536)
 def openings(term: Term) -> tuple[tuple[int, Term], ...]:
     """Return the expectations that the next call may meet, each with what is left then."""
-    if isinstance(term, Leaf):
-        return ((term.item, EMPTY),)
+    if isinstance(term, int):
+        return ((term, EMPTY),)
     found: dict[tuple[int, Term], None] = {}
     if isinstance(term, Repetition):
         most = None if term.most is None else term.most - 1
@@ -112,9 +106,26 @@ def openings(term: Term) -> tuple[tuple[int, Term], ...]:
 
 def capacity(term: Term, fits: Callable[[int], bool]) -> float:
     """Return how many calls the term can take at most whose expectation `fits`; infinite where nothing limits it."""
-    if isinstance(term, Leaf):
-        return 1 if fits(term.item) else 0
+    if isinstance(term, int):
+        return 1 if fits(term) else 0
     if isinstance(term, Repetition):
         inside = capacity(term.part, fits)
         return 0 if inside == 0 else float("inf") if term.most is None else inside * term.most
     return sum(capacity(part, fits) for part in term.parts)
+
+
+def least(term: Term, fits: Callable[[int], bool]) -> int:
+    """Return how many calls the term needs at least whose expectation `fits`."""
+    if isinstance(term, int):
+        return 1 if fits(term) else 0
+    if isinstance(term, Repetition):
+        return term.least * least(term.part, fits)
+    return sum(least(part, fits) for part in term.parts)
+
+
+@lru_cache(maxsize=65536)
+def items(term: Term) -> frozenset[int]:
+    """Return the expectations that the term names."""
+    if isinstance(term, int):
+        return frozenset((term,))
+    return frozenset().union(*map(items, (term.part,) if isinstance(term, Repetition) else term.parts))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import combinations, product
 from math import prod
@@ -12,7 +13,14 @@ from clawtrace.assertions.base import Row
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.trajectory import call_pattern
 from clawtrace.assertions.trajectory.steps import ForbidBetween, RequireCall, Step, Then, bounded, named, pattern
-from clawtrace.assertions.trajectory.trajectory import CallConstraint, Edit, Meaning, Placed, Trajectory
+from clawtrace.assertions.trajectory.trajectory import (
+    CallConstraint,
+    Edit,
+    Meaning,
+    Placed,
+    SearchLimitError,
+    Trajectory,
+)
 
 __all__ = ["PartialOrder", "edit_words"]
 
@@ -41,8 +49,8 @@ class PartialOrder:
         mentioned = [*self._leaves, *(name for rule in rules for name in _names(rule))]
         self._matchers = list({_key(name): name for name in mentioned}.values())
         self._number = {_key(name): number for number, name in enumerate(self._matchers)}
-        parts = [pattern(step, self._item) for step in steps]
-        self.pattern = (call_pattern.any_order if any_order else call_pattern.sequence)(parts)
+        self._parts = [pattern(step, self._item) for step in steps]
+        self.pattern = (call_pattern.any_order if any_order else call_pattern.sequence)(self._parts)
         self._required = required
         self.trajectory = Trajectory(
             self.pattern,
@@ -51,6 +59,7 @@ class PartialOrder:
             frozenset(map(self._item, bounded(whole))) if whole else frozenset(),
         )
         self._by_start = by_start
+        self._bag = any_order and not rules
         self._known: dict[str, Meaning] = {}
 
     def _item(self, name: Matcher) -> int:
@@ -74,17 +83,13 @@ class PartialOrder:
     @property
     def growing(self) -> bool:
         """Whether more calls can only help."""
-        asked = self.trajectory
-        return not (asked.strict or asked.bounded or asked.rules)
+        return self.trajectory.growing
 
     @property
     def one_each(self) -> bool:
         """Whether no name is needed twice: then two calls that turn out to be one change nothing."""
-        once = all(self._needed(number) <= 1 for number in range(len(self._matchers)))
+        once = all(call_pattern.least(self.pattern, number.__eq__) <= 1 for number in range(len(self._matchers)))
         return once and (self._literal or len(self._leaves) == 1)
-
-    def _needed(self, number: int) -> float:
-        return _needed(self.pattern, number)
 
     @property
     def _literal(self) -> bool:
@@ -95,19 +100,20 @@ class PartialOrder:
         """Whether a run without any call meets the steps."""
         return call_pattern.is_over(self.pattern)
 
-    def too_many(self, names: Iterable[str]) -> tuple[int, float]:
-        """Return how many calls there are, and how many of them the steps can take, where that is fewer; else zeros."""
-        called = list(names)
-        room = call_pattern.capacity(self.pattern, lambda _: True)
-        if self.trajectory.strict and len(called) > room:
-            return len(called), room
-        for name in dict.fromkeys(called):
+    def too_many(self, details: Sequence[Row]) -> bool | None:
+        """Return whether there are more calls than the steps can take, and always will be; None where there are not."""
+        strict, called = self.trajectory.strict, Counter(row["tool"] for row in details if row["tool"] is not None)
+        counted: list[tuple[int, Callable[[int], bool]]] = [(len(details), lambda _: True)] if strict else []
+        for name, calls in called.items():
             meaning = self._meaning(name)
-            if meaning & self.trajectory.bounded or (self.trajectory.strict and meaning):
-                room = call_pattern.capacity(self.pattern, meaning.__contains__)
-                if called.count(name) > room:
-                    return called.count(name), room
-        return 0, 0
+            if meaning & self.trajectory.bounded or (strict and meaning):
+                counted.append((calls, meaning.__contains__))
+        for calls, fits in counted:
+            room = call_pattern.capacity(self.pattern, fits)
+            if calls > room:
+                merging = len(details) - (details[0]["apart"] or 0)  # so many at most turn out to be one with another
+                return not room or not details[0]["still_open"] or (strict and calls - merging > room)
+        return None
 
     # Answers ----------------------------------------------------------------------------------
 
@@ -117,19 +123,42 @@ class PartialOrder:
         Raises:
             SearchLimitError: too many orders are possible.
         """
-        if not self.trajectory.holds([self._hopeful(detail, number) for number, detail in enumerate(details)]):
-            return False
-        if not any(None in (row["tool"], row["start_ns"], row["end_ns"]) for row in details):
+        if self._surely(details):
             return True
-        return True if self._surely(details) else None
+        if not any(None in (row["tool"], row["start_ns"], row["end_ns"]) for row in details):
+            return False
+        return None if self._holds([self._hopeful(detail, number) for number, detail in enumerate(details)]) else False
+
+    def _holds(self, calls: Sequence[Placed]) -> bool:
+        """Search; a bag is a list of calls that all ran side by side."""
+        if not self._bag:
+            return self.trajectory.holds(calls)
+        side_by_side = [call._replace(start=0, end=1) for call in calls]
+        return Trajectory(call_pattern.sequence(self._parts)).holds(side_by_side)
+
+    def met(self, details: Sequence[Row], at_least: int) -> int:
+        """Return how many steps, from the first, are surely met in order, where it is known of `at_least`."""
+        calls = self._known_calls(details)
+        try:
+            while at_least < len(self._parts):
+                if not Trajectory(call_pattern.sequence(self._parts[: at_least + 1])).holds(calls):
+                    break
+                at_least += 1
+        except SearchLimitError:
+            pass  # the answer did not need that search: what is known is said
+        return at_least
+
+    def _known_calls(self, details: Sequence[Row]) -> list[Placed]:
+        return [
+            self._placed(number, row, (self._meaning(row["tool"]),))
+            for number, row in enumerate(details)
+            if row["tool"] is not None and (self._bag or row["start_ns"] is not None)
+        ]
 
     def _surely(self, details: Sequence[Row]) -> bool:
         """Return whether the calls meet everything whatever is unknown turns out to be."""
         if self.growing:
-            sure = [(number, row) for number, row in enumerate(details) if None not in (row["tool"], row["start_ns"])]
-            return self.trajectory.holds(
-                [self._placed(number, row, (self._meaning(row["tool"]),)) for number, row in sure]
-            )
+            return self._holds(self._known_calls(details))
         if any(row["start_ns"] is None for row in details):
             return False
         open_ones = [[self._meaning(row["tool"])] if row["tool"] is not None else self._guesses for row in details]
@@ -212,15 +241,6 @@ def _key(name: Matcher) -> str:
 def _names(rule: ForbidBetween | RequireCall) -> list[Matcher]:
     tools = rule.tools if isinstance(rule, ForbidBetween) else (rule.tool,)
     return [name for name in (*tools, rule.after, rule.before) if name is not None]
-
-
-def _needed(term: call_pattern.Term, item: int) -> float:
-    """Return how many calls of an expectation the term needs at least, any-order and repeated parts counted."""
-    if isinstance(term, call_pattern.Leaf):
-        return 1 if term.item == item else 0
-    if isinstance(term, call_pattern.Repetition):
-        return term.least * _needed(term.part, item)
-    return sum(_needed(part, item) for part in term.parts)
 
 
 def edit_words(edits: Sequence[dict[str, Any]], names: Sequence[str]) -> str:

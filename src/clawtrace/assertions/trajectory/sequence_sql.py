@@ -1,93 +1,71 @@
-"""The SQL of `tool_sequence`: steps over attempts, unrolled one common table an expectation.
+"""The SQL of `tool_sequence`: what it can settle exactly, set-based; the search in Python settles the rest.
 
-Each text answers ``run_id, calls, met, overlapping, vague, recordable`` and the first names for a message:
-`calls` attempts were made, the first `met` expectations were met, `overlapping` is 1 when calls ran side by side,
-`vague` is 1 when a name or a time is unknown.
+Each text answers ``run_id, calls, met, recordable``: `calls` attempts were made, and so many expectations are met for sure.
+That of a strict list also answers ``overlapping``, 1 when calls ran side by side, and the names of the calls.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from clawtrace.assertions.counting.apart import still_open, tool_calls_apart
 
 __all__ = ["contains_sql", "details_sql", "evidence_sql", "ordered_sql", "partial_sql", "strict_sql"]
 
-# A call without length is taken as one nanosecond long (clawtrace.assertions.trajectory.call_order); one that never ended as well,
-# and one without a start meets nothing: the search in Python looks at those again.
-_CALLS = """calls AS (
-  SELECT c.run_id AS run_id, c.call_no AS call_no, c.start_ns AS begins,
-         CASE WHEN c.start_ns IS NULL THEN NULL ELSE c.name END AS tool,
-         CASE WHEN c.end_ns > c.start_ns THEN c.end_ns ELSE c.start_ns + 1 END AS ends
-  FROM tool_calls AS c
-  JOIN selected_runs AS s ON s.run_id = c.run_id
-  WHERE c.outcome NOT IN ('requested', 'unexecuted')
-)"""
+# A call without length is taken as one nanosecond long (clawtrace.assertions.trajectory.trajectory); one that never ended as
+# well, and one without a start meets nothing: the search in Python looks at those again.
+_ENDS = "CASE WHEN c.end_ns > c.start_ns THEN c.end_ns ELSE c.start_ns + 1 END"
 
 # One row for each expectation that a call meets, of the calls with a start: names are compared once and not in each step.
-_MEETING = """meeting AS (
-  SELECT c.run_id AS run_id, c.call_no AS call_no, c.start_ns AS begins,
-         CASE WHEN c.end_ns > c.start_ns THEN c.end_ns ELSE c.start_ns + 1 END AS ends, m.item AS item
+_MEETING = f"""meeting AS (
+  SELECT c.run_id AS run_id, c.call_no AS call_no, c.start_ns AS begins, {_ENDS} AS ends, m.item AS item
   FROM tool_calls AS c
   JOIN expected_tools AS m ON m.value = c.name
   JOIN selected_runs AS s ON s.run_id = c.run_id
   WHERE c.outcome NOT IN ('requested', 'unexecuted') AND c.start_ns IS NOT NULL
 )"""
 
-_CONCURRENT = """concurrent AS (
-  SELECT w.run_id AS run_id, max(CASE WHEN w.begins < w.latest THEN 1 ELSE 0 END) AS overlapping
-  FROM (
-    SELECT o.run_id AS run_id, o.begins AS begins,
-           max(o.ends) OVER (
-             PARTITION BY o.run_id ORDER BY o.begins, o.call_no
-             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS latest
-    FROM calls AS o
-  ) AS w
-  GROUP BY w.run_id
-)"""
 
-_ZEROS = ("calls", "vague", "overlapping", "met")
+class _Part(NamedTuple):
+    """One part of the union that becomes one row a run."""
+
+    source: str
+    run_id: str
+    columns: Mapping[str, str]
 
 
-def _branch(source: str, run_id: str, columns: dict[str, str], names: int = 0) -> str:
-    """One part of the union: its own columns, zero for the others."""
-    values = ", ".join(f"{columns.get(name, '0')} AS {name}" for name in _ZEROS)
-    texts = "".join(f", {columns.get(f'tool_{place}', 'NULL')} AS tool_{place}" for place in range(1, names + 1))
-    return (
-        f"    SELECT {run_id} AS run_id, {columns.get('has_trace', '0')} AS has_trace, "
-        f"{columns.get('recordable', '0')} AS recordable, {values}{texts}\n    FROM {source}"
+_TOTALS = _Part(
+    "run_totals AS t JOIN selected_runs AS q ON q.run_id = t.run_id",
+    "t.run_id",
+    {"has_trace": "1", "recordable": "CASE WHEN t.tool_calls IS NULL THEN 0 ELSE 1 END"},
+)
+_ATTEMPTS = _Part(
+    "tool_calls AS a JOIN selected_runs AS q ON q.run_id = a.run_id\n"
+    "    WHERE a.outcome NOT IN ('requested', 'unexecuted') GROUP BY a.run_id",
+    "a.run_id",
+    {"calls": "count(*)"},
+)
+
+
+def _combined(tables: Sequence[str], parts: Sequence[_Part], answer: str) -> str:
+    """Combine the parts into one row a run, and add the columns `answer` over the alias ``g``.
+
+    Texts are taken from the first part: some engines take the type of a column of NULLs from the parts read so far.
+    """
+    columns = dict.fromkeys(("has_trace", "recordable", "calls", "met"), "0")
+    columns |= {name: "NULL" if name.startswith("tool_") else "0" for name in parts[0].columns if name not in columns}
+    union = "\n    UNION ALL\n".join(
+        f"    SELECT {part.run_id} AS run_id, "
+        + ", ".join(f"{part.columns.get(name, without)} AS {name}" for name, without in columns.items())
+        + f"\n    FROM {part.source}"
+        for part in parts
     )
-
-
-def _totals(names: int = 0) -> str:
-    recordable = "CASE WHEN t.tool_calls IS NULL THEN 0 ELSE 1 END"
-    source = "run_totals AS t JOIN selected_runs AS q ON q.run_id = t.run_id"
-    return _branch(source, "t.run_id", {"has_trace": "1", "recordable": recordable}, names)
-
-
-def _attempts(names: int = 0) -> str:
-    unclear = "CASE WHEN a.name IS NULL OR a.start_ns IS NULL OR a.end_ns IS NULL THEN 1 ELSE 0 END"
-    source = (
-        "tool_calls AS a JOIN selected_runs AS q ON q.run_id = a.run_id\n"
-        "    WHERE a.outcome NOT IN ('requested', 'unexecuted') GROUP BY a.run_id"
-    )
-    return _branch(source, "a.run_id", {"calls": "count(*)", "vague": f"max({unclear})"}, names)
-
-
-def _overlapping(names: int = 0) -> str:
-    return _branch("concurrent AS b", "b.run_id", {"overlapping": "b.overlapping"}, names)
-
-
-def _combined(tables: list[str], branches: list[str], answer: str, names: int = 0) -> str:
-    """Combine the branches into one row a run, and add the columns `answer` over the alias ``g``."""
-    columns = ", ".join(f"max(f.{name}) AS {name}" for name in ("has_trace", "recordable", *_ZEROS))
-    texts = "".join(f", max(f.tool_{place}) AS tool_{place}" for place in range(1, names + 1))
-    shown = "".join(f", g.tool_{place} AS tool_{place}" for place in range(1, names + 1))
     with_ = f"WITH {', '.join(tables)}\n" if tables else ""
-    union = "\n    UNION ALL\n".join(branches)
-    return f"""{with_}SELECT g.run_id AS run_id, g.calls AS calls, g.met AS met, g.overlapping AS overlapping, g.vague AS vague,
-       g.recordable AS recordable{shown},
+    return f"""{with_}SELECT g.run_id AS run_id, {", ".join(f"g.{name} AS {name}" for name in columns if name != "has_trace")},
        {answer}
 FROM (
-  SELECT f.run_id AS run_id, {columns}{texts}
+  SELECT f.run_id AS run_id, {", ".join(f"max(f.{name}) AS {name}" for name in columns)}
   FROM (
 {union}
   ) AS f
@@ -97,38 +75,28 @@ WHERE g.has_trace = 1
 """
 
 
-def _named(column: str, item: int) -> str:
-    return f"{column} IN (SELECT m.value FROM expected_tools AS m WHERE m.item = {item})"
-
-
-def _answer(holds: str, no: str) -> str:
+def _grown(expected: int) -> str:
     """Columns of a question that more calls can only answer with yes; a run that cannot show tools is unknown.
 
     What does not hold is settled in Python, which has the names to show.
     """
-    return f"""CASE WHEN {holds} THEN TRUE WHEN g.recordable = 0 THEN NULL WHEN {no} THEN FALSE ELSE NULL END AS holds,
-       CASE WHEN {holds} THEN NULL WHEN g.recordable = 0 THEN 'tool_calls' ELSE NULL END AS missing,
+    holds = f"g.met = {expected}"
+    return f"""CASE WHEN {holds} THEN TRUE WHEN g.recordable = 1 AND g.calls = 0 THEN FALSE ELSE NULL END AS holds,
+       CASE WHEN g.met < {expected} AND g.recordable = 0 THEN 'tool_calls' ELSE NULL END AS missing,
        CASE WHEN {holds} OR g.calls = 0 THEN TRUE ELSE FALSE END AS settled,
        CASE WHEN {holds} AND NOT {still_open("g.run_id")} THEN TRUE ELSE FALSE END AS final"""
 
 
-def ordered_sql(expected: int, *, distinct: bool, by_start: bool) -> str:
-    """Return SQL for an ordered expectation of `expected` names.
+def ordered_sql(expected: int, *, overlap: bool) -> str:
+    """Return SQL for an ordered expectation of `expected` names: the runs where it holds.
 
-    With `distinct` names the running maximum of starts is exact (spec: assertions.md §3); with `by_start` the plain
-    order of starts is asked for. Otherwise the plain order answers where it holds or where nothing overlaps, and the
-    rest is left to the search in Python.
+    With `overlap`, for distinct names whose calls may overlap, the running maximum of starts is exact (spec:
+    assertions.md §3). Else it is the plain order of starts, which is one of those that are possible.
     """
-    step = _interval_step if distinct and not by_start else _plain_step
+    step = _interval_step if overlap else _plain_step
     tables = [_MEETING, *(f"step_{item} AS (\n{step(item)}\n)" for item in range(expected))]
-    steps = [_branch(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(expected)]
-    branches = [_totals(), _attempts(), *steps]
-    exact = "g.vague = 0"
-    if not distinct and not by_start:
-        tables += [_CALLS, _CONCURRENT]
-        branches.append(_overlapping())
-        exact = "(g.vague = 0 AND g.overlapping = 0)"
-    return _combined(tables, branches, _answer(f"g.met = {expected}", exact))
+    steps = [_Part(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(expected)]
+    return _combined(tables, [_TOTALS, _ATTEMPTS, *steps], _grown(expected))
 
 
 def _interval_step(item: int) -> str:
@@ -151,80 +119,60 @@ FROM meeting AS k {before}WHERE {after}k.item = {item}
 GROUP BY k.run_id"""
 
 
-def strict_sql(expected: int, *, by_start: bool) -> str:
-    """Return SQL for a strict expectation: the attempts, by start, are exactly the expected names.
+def strict_sql(expected: int) -> str:
+    """Return SQL for a strict expectation: the runs whose attempts, by start, are exactly the expected names.
 
-    The first `expected` names come along for the message. Where calls overlap and the plain order differs, another
-    order may fit; that is left to the search in Python.
+    Their names come along for reports. Where another order is possible, the search in Python looks for it.
     """
-    placed = """placed AS (
-  SELECT n.run_id AS run_id, n.tool AS tool,
-         row_number() OVER (PARTITION BY n.run_id ORDER BY n.call_no) AS place
-  FROM calls AS n
+    placed = f"""placed AS (
+  SELECT n.run_id AS run_id, n.tool AS tool, n.begins AS begins,
+         row_number() OVER (PARTITION BY n.run_id ORDER BY n.call_no) AS place,
+         max(n.ends) OVER (
+           PARTITION BY n.run_id ORDER BY n.begins, n.call_no ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS latest
+  FROM (
+    SELECT c.run_id AS run_id, c.call_no AS call_no, c.start_ns AS begins, {_ENDS} AS ends,
+           CASE WHEN c.start_ns IS NULL THEN NULL ELSE c.name END AS tool
+    FROM tool_calls AS c
+    JOIN selected_runs AS s ON s.run_id = c.run_id
+    WHERE c.outcome NOT IN ('requested', 'unexecuted')
+  ) AS n
 )"""
-    right = " OR ".join(f"(d.place = {item + 1} AND {_named('d.tool', item)})" for item in range(expected)) or "1 = 0"
-    columns = {"met": f"sum(CASE WHEN {right} THEN 1 ELSE 0 END)"}
+    named = "d.tool IN (SELECT m.value FROM expected_tools AS m WHERE m.item = {})"
+    right = " OR ".join(f"(d.place = {item + 1} AND {named.format(item)})" for item in range(expected)) or "1 = 0"
+    columns = {
+        "calls": "count(*)",
+        "met": f"sum(CASE WHEN {right} THEN 1 ELSE 0 END)",
+        "overlapping": "max(CASE WHEN d.begins < d.latest THEN 1 ELSE 0 END)",
+    }
     names = {f"tool_{place}": f"max(CASE WHEN d.place = {place} THEN d.tool END)" for place in range(1, expected + 1)}
-    tables = [_CALLS, placed]
-    # Typed branches first: some engines take the type of a column of NULLs from the branches read so far.
-    branches = [
-        _branch("placed AS d GROUP BY d.run_id", "d.run_id", columns | names, expected),
-        _totals(expected),
-        _attempts(expected),
-    ]
-    plain = "g.vague = 0"
-    if not by_start:
-        tables.append(_CONCURRENT)
-        branches.append(_overlapping(expected))
-        plain = "(g.vague = 0 AND g.overlapping = 0)"
     same = f"g.calls = {expected} AND g.met = {expected}"
-    other = f"g.calls > {expected} OR (g.recordable = 1 AND (g.calls < {expected} OR {plain}))"
-    answer = f"""CASE WHEN g.recordable = 1 AND {same} THEN TRUE WHEN {other} THEN FALSE ELSE NULL END AS holds,
+    answer = f"""CASE WHEN g.recordable = 1 AND {same} THEN TRUE WHEN g.calls > {expected} THEN FALSE ELSE NULL END AS holds,
        CASE WHEN g.calls <= {expected} AND g.recordable = 0 THEN 'tool_calls' ELSE NULL END AS missing,
        CASE WHEN (g.recordable = 0 AND g.calls <= {expected}) OR ({same}) THEN TRUE ELSE FALSE END AS settled,
        FALSE AS final"""
-    return _combined(tables, branches, answer, expected)
+    return _combined([placed], [_Part("placed AS d GROUP BY d.run_id", "d.run_id", columns | names), _TOTALS], answer)
 
 
-def contains_sql(needs: list[int], *, literal: bool) -> str:
-    """Return SQL for a multiset: expectation i is needed ``needs[i]`` times.
-
-    Patterns may compete for the same calls; then only "no call at all" is settled here.
-    """
+def contains_sql(needs: Sequence[int]) -> str:
+    """Return SQL for a multiset of whole names: the runs where expectation i has its ``needs[i]`` calls."""
     enough = " OR ".join(f"(u.item = {item} AND u.n >= {need})" for item, need in enumerate(needs))
-    # A store need not list nameless calls in run_tools: that relation is by name.
-    tools = """tools AS (
-  SELECT r.run_id AS run_id, r.name AS tool, sum(r.n) AS n
-  FROM run_tools AS r
-  JOIN selected_runs AS s ON s.run_id = r.run_id
-  WHERE r.outcome NOT IN ('requested', 'unexecuted') AND r.name IS NOT NULL
-  GROUP BY r.run_id, r.name
-  UNION ALL
-  SELECT b.run_id AS run_id, NULL AS tool, CAST(count(*) AS bigint) AS n
-  FROM tool_calls AS b
-  JOIN selected_runs AS q ON q.run_id = b.run_id
-  WHERE b.outcome NOT IN ('requested', 'unexecuted') AND b.name IS NULL
-  GROUP BY b.run_id
-)"""
     have = f"""(
-      SELECT x.run_id AS run_id, y.item AS item, sum(x.n) AS n
-      FROM tools AS x JOIN expected_tools AS y ON y.value = x.tool
-      GROUP BY x.run_id, y.item
+      SELECT c.run_id AS run_id, m.item AS item, count(*) AS n
+      FROM tool_calls AS c
+      JOIN expected_tools AS m ON m.value = c.name
+      JOIN selected_runs AS s ON s.run_id = c.run_id
+      WHERE c.outcome NOT IN ('requested', 'unexecuted')
+      GROUP BY c.run_id, m.item
     ) AS u WHERE {enough} GROUP BY u.run_id"""
-    attempts = {"calls": "CAST(sum(a.n) AS bigint)", "vague": "max(CASE WHEN a.tool IS NULL THEN 1 ELSE 0 END)"}
-    branches = [_totals(), _branch("tools AS a GROUP BY a.run_id", "a.run_id", attempts)]
-    if not literal:
-        return _combined([tools], branches, _answer("1 = 0", "g.calls = 0"))
-    branches.append(_branch(have, "u.run_id", {"met": "count(*)"}))
-    return _combined([tools], branches, _answer(f"g.met = {len(needs)}", "g.vague = 0"))
+    return _combined([], [_TOTALS, _ATTEMPTS, _Part(have, "u.run_id", {"met": "count(*)"})], _grown(len(needs)))
 
 
 def partial_sql(*, without_calls: bool) -> str:
-    """Return SQL for a partial order: it settles the runs without any call, where the answer is `without_calls`."""
+    """Return SQL for what only the search answers: it settles the runs without any call, with `without_calls`."""
     answer = f"""CASE WHEN g.calls > 0 OR g.recordable = 0 THEN NULL ELSE {"TRUE" if without_calls else "FALSE"} END AS holds,
        CASE WHEN g.recordable = 0 THEN 'tool_calls' ELSE NULL END AS missing,
        CASE WHEN g.calls = 0 THEN TRUE ELSE FALSE END AS settled, FALSE AS final"""
-    return _combined([], [_totals(), _attempts()], answer)
+    return _combined([], [_TOTALS, _ATTEMPTS], answer)
 
 
 def details_sql() -> str:

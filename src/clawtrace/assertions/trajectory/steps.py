@@ -197,7 +197,7 @@ def bounded(step: Step) -> Iterator[Matcher]:
 def pattern(step: Step, item: Callable[[Matcher], int]) -> call_pattern.Term:
     """Return a step as a term; `item` numbers the tools."""
     if isinstance(step, Matcher):
-        return call_pattern.Leaf(item(step))
+        return item(step)
     parts = [pattern(part, item) for part in _parts(step)]
     if isinstance(step, AnyOrder):
         return call_pattern.any_order(parts)

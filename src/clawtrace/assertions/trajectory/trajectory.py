@@ -1,30 +1,40 @@
 """Whether calls that may overlap meet a pattern and its rules, and the smallest edit that would make them: exact search.
 
 A trajectory holds when one order of the calls that respects "ended before started" meets everything that is asked:
-the pattern takes its calls in turn, every call that it does not take may be passed over, and no rule is broken. The edit
-script is the same search where calls may also be inserted, deleted and moved at the price of one each; its price is 0
-exactly where the trajectory holds. Among calls that may come next and mean the same, the one that ends first is as good
-as any: it is the one that holds the others back.
+the pattern takes its calls in turn, every call that it does not take may be passed over, and no rule is broken. A call
+without length is taken as one nanosecond long, so that calls of the same clock tick are concurrent and not, absurdly, each
+before the other. Among calls that may come next and mean the same, the one that ends first is as good as any: it is the one
+that holds the others back. Where only the calls that are taken matter, the search goes from one of them to the next.
+The edit script is the same search where calls may also be inserted, deleted and moved at the price of one each; its price is
+0 exactly where the trajectory holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import Literal, NamedTuple
 
-from clawtrace.assertions.trajectory import call_order
-from clawtrace.assertions.trajectory.call_pattern import Leaf, Sequenced, Term, is_over, openings
+from clawtrace.assertions.trajectory.call_pattern import Sequenced, Term, is_over, items, least, openings
 
-__all__ = ["EDIT_LIMIT", "CallConstraint", "Edit", "Meaning", "Placed", "Trajectory"]
+__all__ = ["EDIT_LIMIT", "STEP_LIMIT", "CallConstraint", "Edit", "Meaning", "Placed", "SearchLimitError", "Trajectory"]
+
+STEP_LIMIT = 200_000
+"""How many states one search may visit; beyond it the answer is unknown, and said to be."""
 
 EDIT_LIMIT = 20_000
 """How many states the search for an edit script may visit; beyond it a simpler search finds one, if it can."""
 
 Meaning = frozenset[int]
 """Indexes of the expectations and rule names that a call's name meets: calls of one meaning are interchangeable."""
+
+
+class SearchLimitError(Exception):
+    """The search visited `STEP_LIMIT` states without an answer."""
 
 
 class Placed(NamedTuple):
@@ -119,6 +129,11 @@ class Trajectory:
     bounded: Meaning = frozenset()
     """Expectations whose calls may not be passed over: they come only where the pattern says."""
 
+    @property
+    def growing(self) -> bool:
+        """Whether more calls can only help: all that the pattern does not take may be passed over."""
+        return not (self.strict or self.bounded or self.rules)
+
     def holds(self, calls: Sequence[Placed]) -> bool:
         """Return whether one order of the calls meets everything.
 
@@ -126,23 +141,39 @@ class Trajectory:
             SearchLimitError: too many orders are possible.
         """
         calls = self._relevant(calls)
-        growing = not (self.strict or self.bounded or self.rules)  # then the rest may be passed over
-        first = _State(0, self.pattern, tuple(rule.first() for rule in self.rules))
-        seen, waiting = set[_State](), [first]
+        if not self._enough(calls):
+            return False
+        following = _Taken(calls).following if self.growing else partial(self._following, calls)
+        seen, waiting = set[_State](), [_State(0, self.pattern, tuple(rule.first() for rule in self.rules))]
         while waiting:
             state = waiting.pop()
             if state in seen:
                 continue
             seen.add(state)
-            if len(seen) > call_order.STEP_LIMIT:
-                raise call_order.SearchLimitError
-            if (growing or state.used.bit_count() == len(calls)) and self._may_end(state):
+            if len(seen) > STEP_LIMIT:
+                raise SearchLimitError
+            if (self.growing or state.used.bit_count() == len(calls)) and self._may_end(state):
                 return True
-            for place in _next(calls, state.used):
-                for meaning in calls[place].meanings:
-                    after = self._after(state, meaning)
-                    waiting.extend(_State(state.used | 1 << place, left, rules) for _, left, rules in after)
+            waiting.extend(following(state))
         return False
+
+    def _enough(self, calls: Sequence[Placed]) -> bool:
+        """Return whether no expectation has fewer calls than it needs, whatever their order."""
+        counted = Counter(call.meanings for call in calls)
+        if self.strict and len(calls) < least(self.pattern, lambda _: True):
+            return False
+        return all(
+            sum(n for meanings, n in counted.items() if any(item in meaning for meaning in meanings))
+            >= least(self.pattern, item.__eq__)
+            for item in items(self.pattern)
+        )
+
+    def _following(self, calls: Sequence[Placed], state: _State) -> Iterator[_State]:
+        """Yield the states after one more call, where every call has to be placed."""
+        for place in _next(calls, state.used):
+            for meaning in calls[place].meanings:
+                for _, left, rules in self._after(state, meaning):
+                    yield _State(state.used | 1 << place, left, rules)
 
     def _relevant(self, calls: Sequence[Placed]) -> list[Placed]:
         """Return the calls by start, without those that mean nothing where such are free to come."""
@@ -191,7 +222,7 @@ class Trajectory:
         Of a fixed list the moves are then the names on both sides, however the calls that stay are chosen.
         """
         parts = self.pattern.parts if isinstance(self.pattern, Sequenced) else (self.pattern,)
-        return not self.rules and not self.bounded and all(isinstance(part, Leaf) for part in parts)
+        return not self.rules and not self.bounded and all(isinstance(part, int) for part in parts)
 
     def _cheapest(self, calls: Sequence[Placed], meanings: list[Meaning], *, pairing: bool) -> list[_Step] | None:
         """Return the cheapest way, step by step; `pairing` counts a deletion and an insertion of one meaning once."""
@@ -256,6 +287,79 @@ class Trajectory:
             found.append(edit)
         moved = {edit.number for edit in found if edit.op == "move"}
         return tuple(edit for edit in found if edit.op != "delete" or edit.number not in moved)
+
+
+class _Taken:
+    """The search for the calls that a pattern takes, where all others may be passed over.
+
+    In its states `used` are the calls that were taken or can no longer be, as far as what is left asks for such.
+    """
+
+    def __init__(self, calls: Sequence[Placed]) -> None:
+        self._calls = calls
+        places: dict[tuple[Meaning, ...], list[int]] = {}
+        for place, call in enumerate(calls):
+            places.setdefault(call.meanings, []).append(place)
+        self._alike = [(frozenset().union(*meanings), _mask(some)) for meanings, some in places.items()]
+        self._ended: dict[int, int] = {}
+        self._useful: dict[frozenset[int], int] = {}
+
+    def following(self, state: _State) -> Iterator[_State]:
+        """Yield the states after one more call that is taken, the most promising last."""
+        for item, left in openings(state.left):
+            useful = self._asked_for(items(left))
+            for meant, mask in self._alike:
+                if item in meant:
+                    for used in self._choices(mask, state.used):
+                        yield _State(used & useful, left, state.rules)
+
+    def _choices(self, alike: int, used: int) -> list[int]:
+        """Return what is used after each choice among calls that mean the same.
+
+        A call that starts and ends no earlier than another leaves no more open than that one.
+        """
+        found: list[int] = []
+        before, earliest_end = -1, float("inf")
+        rest = alike & ~used
+        while rest:
+            lowest = rest & -rest
+            rest ^= lowest
+            place = lowest.bit_length() - 1
+            call = self._calls[place]
+            if call.start >= earliest_end:
+                break
+            if not found or call.end < earliest_end:
+                earliest_end = call.end
+                passed = used | self._ended_before(place)
+                if passed == before:  # it starts no later as far as anything is open
+                    found.pop()
+                found.append(passed | lowest)
+                before = passed
+        return found[::-1]
+
+    def _ended_before(self, place: int) -> int:
+        """Return the calls that ended before this one started."""
+        found = self._ended.get(place)
+        if found is None:
+            start = self._calls[place].start
+            found = self._ended[place] = _mask(n for n in range(place) if self._calls[n].end <= start)
+        return found
+
+    def _asked_for(self, wanted: frozenset[int]) -> int:
+        """Return the calls that meet any of these expectations."""
+        found = self._useful.get(wanted)
+        if found is None:
+            found = self._useful[wanted] = sum(mask for meant, mask in self._alike if meant & wanted)
+        return found
+
+
+def _mask(places: Iterable[int]) -> int:
+    """Return a bit mask, in time that grows with the places and not with their square."""
+    bits = bytearray()
+    for place in places:
+        bits.extend(bytes(max(0, place // 8 + 1 - len(bits))))
+        bits[place // 8] |= 1 << place % 8
+    return int.from_bytes(bits, "little")
 
 
 def _next(calls: Sequence[Placed], used: int) -> list[int]:

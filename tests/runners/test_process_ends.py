@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import socket
 import subprocess
 import sys
 import threading
@@ -12,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from clawtrace.errors import RunnerError
-from clawtrace.runners.base import Message
+from clawtrace.runners import process
+from clawtrace.runners.base import Message, StopSignal
 from clawtrace.runners.command import CommandRunner
 
 linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="orphans can be adopted on Linux only")
@@ -206,3 +208,40 @@ class TestStopping:
         os.close(watched)
 
         assert ended
+
+    @linux_only
+    def test_an_agent_ends_when_clawtrace_is_killed_before_it_has_read_every_event(self, tmp_path):
+        """Events that nobody read reset the connection, and that is the end of clawtrace as well."""
+        pid_file = tmp_path / "agent.pid"
+        os.mkfifo(pid_file)
+        spec = quiet(["/bin/sh", "-c", f"echo $$ > {pid_file}; exec sleep 63"])
+        channel, theirs = socket.socketpair()
+        with theirs:
+            supervisor = process._started(
+                spec, dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL), theirs.fileno()
+            )
+        process._send(channel, process._message(spec))
+        agent = os.pidfd_open(int(pid_file.read_text()))
+        assert select.select([channel], [], [], 30)[0], "an event waits to be read"
+        channel.close()
+        ended, _, _ = select.select([agent], [], [], 30)
+        os.close(agent)
+        supervisor.wait()
+
+        assert ended
+
+    def test_events_are_read_though_the_supervisor_left_a_line_unread(self, monkeypatch):
+        """An agent that ends just as it is stopped is reported: what the supervisor did not read hides no event."""
+        reports = (
+            "import os, select, sys; sys.path.append(sys.argv[1]); import _supervisor as s; s.CHANNEL = int(sys.argv[2]);"
+            "select.select([s.CHANNEL], [], []); s.say('started', ns=1, pid=2);"
+            "s.say('exited', ns=3, at=0.0, ran_s=0.5, exit_code=7, signal=None); s.say('gone', certain=True, killed=0)"
+        )
+        monkeypatch.setattr(process, "_SUPERVISOR", reports)
+
+        assert process.supervise(quiet(["true"]), StopSignal()).exit_code == 7
+
+
+def quiet(argv: list[str]) -> process.ProcessSpec:
+    """A command whose streams read and write nothing."""
+    return process.ProcessSpec(argv, dict(os.environ), "/", os.devnull, os.devnull, os.devnull, None, 1.0, 1.0)

@@ -136,7 +136,10 @@ class Watch:
         while not self.over():
             ready, _, _ = select.select(watched, [], [], self.timeout())
             if CHANNEL in ready:
-                os.read(CHANNEL, 4096)
+                try:
+                    os.read(CHANNEL, 4096)
+                except OSError:
+                    pass  # reset: clawtrace was killed before it had read every event
                 watched = [wakeup]
                 self.end_all("stopped")
             if wakeup in ready:

@@ -104,8 +104,11 @@ def supervise(spec: ProcessSpec, stop: StopSignal) -> ProcessEnd:
     with channel:
         _send(channel, _message(spec))
         unsubscribe = stop.subscribe(lambda: _send(channel, b"stop\n"))
-        with channel.makefile("rb") as report:
-            events = {event.pop("event"): event for event in map(_read, report)}
+        events: dict[str, dict[str, Any]] = {}
+        # A supervisor that ends before it has read `stop` resets the connection, behind all that it wrote.
+        with channel.makefile("rb") as report, contextlib.suppress(ConnectionResetError):
+            for event in map(_read, report):
+                events[event.pop("event")] = event
         unsubscribe()
     supervisor.wait()
     return _end(spec, events)

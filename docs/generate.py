@@ -1,4 +1,4 @@
-"""Write the pages of docs/reference, the JSON Schemas and the parsed dialects: ``python docs/generate.py`` (``make docs``).
+"""Write the pages of docs/reference, the JSON Schemas and `expect.pyi`: ``python docs/generate.py`` (``make docs``).
 
 A test compares what this would write with what is there, so the pages cannot drift.
 """
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).parent))
 
 from assertion_pages import assertion_pages, table
+from expect_stub import expect_stub
+from python_api import python_api
 
 if TYPE_CHECKING:
     import click
@@ -236,6 +238,8 @@ def pages() -> Iterator[tuple[str, str]]:
     yield f"{REFERENCE}/relations.md", relations()
     yield f"{REFERENCE}/call-rules.md", call_rules()
     yield f"{REFERENCE}/unknown-facts.md", unknown_facts()
+    yield f"{REFERENCE}/python.md", python_api(NOTE)
+    yield "src/clawtrace/expect.pyi", expect_stub()
     yield from schemas()
 
 

@@ -2,7 +2,7 @@
 
 Importing the package loads nothing heavy: every room is imported where it is used,
 so that ``clawtrace --help`` stays as fast as the command-line library itself.
-`capture` and what belongs to it are loaded when they are first named.
+The public names are loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -12,13 +12,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from clawtrace._capture.failure import CheckFailedError, CheckWarning
     from clawtrace._capture.trace import Trace, capture
+    from clawtrace.model.verdict import Evidence, Status, Verdict
 
-__all__ = ["CheckFailedError", "CheckWarning", "Trace", "__version__", "capture"]
+__all__ = ["CheckFailedError", "CheckWarning", "Evidence", "Status", "Trace", "Verdict", "__version__", "capture"]
 
 __version__ = "0.1.0"
 
-_LAZY = {"CheckFailedError": "failure", "CheckWarning": "failure", "Trace": "trace", "capture": "trace"}
-"""Public names, and the module of `clawtrace._capture` that defines each."""
+_LAZY = {
+    "CheckFailedError": "_capture.failure",
+    "CheckWarning": "_capture.failure",
+    "Evidence": "model.verdict",
+    "Status": "model.verdict",
+    "Trace": "_capture.trace",
+    "Verdict": "model.verdict",
+    "capture": "_capture.trace",
+}
+"""Public names, and the module that defines each."""
 
 
 def __getattr__(name: str) -> Any:
@@ -27,7 +36,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = globals()[name] = getattr(import_module(f"clawtrace._capture.{_LAZY[name]}"), name)
+    value = globals()[name] = getattr(import_module(f"clawtrace.{_LAZY[name]}"), name)
     return value
 
 

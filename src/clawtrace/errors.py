@@ -2,17 +2,17 @@
 
 ::
 
-    ClawtraceError                 whatever clawtrace itself reports; exit code 4 unless said otherwise
+    ClawtraceError                 every error that clawtrace reports itself; exit code 4 unless stated otherwise
     ├── UsageError                 an invalid flag or argument; exit code 2
     ├── ConfigError                one or more problems in configuration files; exit code 2
-    ├── InputError                 a recording that was named and cannot be read; exit code 2
+    ├── InputError                 a recording that cannot be read; exit code 2
     ├── StoreError                 the span store cannot do what was asked
     │   ├── StoreLockedError       another process holds the file
     │   └── StoreSchemaError       the file was written by another schema version
     ├── QueryError                 SQL that the store refused (a user's own query: exit code 2)
     ├── ReceiverError              the receiver cannot start or has failed
     └── RunnerError                an agent could not be started or supervised
-        └── PreconditionError      what must hold before an agent starts does not hold
+        └── PreconditionError      a precondition does not hold; the agent was not started
 
 Errors are mapped to text and exit code once, at the edge (`cli`). A message says what,
 where, and what to do; identifiers stand in backticks, values are shown with ``repr``.
@@ -41,10 +41,10 @@ __all__ = [
 
 
 class ExitCode(IntEnum):
-    """What `clawtrace eval` and `clawtrace run` tell the shell (spec: assertions.md §2)."""
+    """Exit codes of `clawtrace eval` and `clawtrace run` (spec: assertions.md §2)."""
 
     PASSED = 0
-    """Everything that was asked was answered, and the answer was yes."""
+    """All assertions passed."""
     FAILED = 1
     """At least one assertion failed."""
     USAGE = 2

@@ -14,7 +14,7 @@ from clawtrace.expect import spans, tool_sequence
 
 def test_every_type_has_its_function():
     """What the registry knows can be imported, and says what it is."""
-    assert dir(expect) == sorted([*names(), "spans"])
+    assert dir(expect) == sorted([*names(), "spans", "Spans"])
     for name, cls in all_types().items():
         function = getattr(expect, name)
         assert function.__name__ == name

@@ -1,4 +1,4 @@
-"""The verdict: what one is told. It carries everything that a report needs (spec: assertions.md §2, §9)."""
+"""The verdict, the answer to an assertion. It carries everything that a report needs (spec: assertions.md §2, §9)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,17 @@ class Status(StrEnum):
     """How a question was answered."""
 
     PASS = "pass"
+    """It holds."""
     FAIL = "fail"
+    """It does not hold."""
     WARN = "warn"
+    """A known failure (`expect: fail`), or missing data that the type does not treat as a failure."""
     SKIP = "skip"
+    """There is no trace to ask."""
     INCONCLUSIVE = "inconclusive"
+    """The received spans do not decide it: a fact is unknown, or further spans could change the answer."""
     ERROR = "error"
+    """It could not be asked: the query or the check itself failed."""
 
 
 _WEIGHT = {
@@ -38,16 +44,19 @@ class Evidence(NamedTuple):
     """One span that decided a verdict."""
 
     trace_id: str | None
+    """32 hexadecimal digits; None as for `span_id`."""
     span_id: str | None
-    """None when the fact is known only from a message or a log line."""
+    """16 hexadecimal digits; None when the fact is known only from a message or a log line."""
     name: str
+    """The span's name."""
     why: str
     """What about the span mattered, cut to a readable length."""
     start_ns: int | None = None
+    """When it started: nanoseconds since the Unix epoch."""
 
 
 class Standing(NamedTuple):
-    """What of a verdict decides about the run and the exit code: known of every verdict before anyone reads it."""
+    """What of a verdict decides the run's status and the exit code; known without building the whole verdict."""
 
     status: Status
     severity: Severity = "error"
@@ -65,20 +74,25 @@ class Verdict(NamedTuple):
     """The answer of one assertion for one run."""
 
     run_id: str
+    """The run that was asked."""
     id: str
     """The assertion's own id, unique within its file."""
     type: str
+    """The assertion's type, such as `tool_sequence`."""
     status: Status
+    """The answer."""
     final: bool
     """Whether no further span could change the answer."""
     message: str
     """One plain sentence: what was asked, what was found, and why the status is what it is."""
     severity: Severity = "error"
+    """`warn` keeps it out of the exit code."""
     expected: Any = None
-    """JSON value."""
+    """What was asked for, as a JSON value."""
     actual: Any = None
-    """JSON value; None when unknown."""
+    """What was found, as a JSON value; None when unknown."""
     evidence: tuple[Evidence, ...] = ()
+    """The spans that decided, the most telling first."""
     sql: str = ""
     """The question about this run as one SQL text that `clawtrace query` takes as it is, within `scope`; its row is the answer.
 
@@ -97,6 +111,7 @@ class Verdict(NamedTuple):
     missing: str = ""
     """Code of the fact that was unknown (for example ``tool_calls.arguments``, ``trace``); empty when none was."""
     description: str = ""
+    """The assertion's `description`."""
     missing_data: bool = False
     """A warn that stands for missing data (exit code 3 unless --allow-missing-data)."""
     known_failure: bool = False

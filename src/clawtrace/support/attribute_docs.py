@@ -21,7 +21,7 @@ __all__ = ["Documented", "attribute_docs"]
 
 @cache
 def attribute_docs(cls: type) -> dict[str, str]:
-    """Return the docstring below each annotated attribute of `cls` and its bases, by attribute name."""
+    """Return the docstring below each attribute of `cls` and its bases, by attribute name."""
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if base is not object and not base.__module__.startswith("pydantic"):
@@ -37,15 +37,22 @@ def _own(cls: type) -> dict[str, str]:
     found = {}
     statements = body.body if isinstance(body, ast.ClassDef) else []
     for field, text in pairwise(statements):
+        target = _target(field)
         if (
-            isinstance(field, ast.AnnAssign)
-            and isinstance(field.target, ast.Name)
+            isinstance(target, ast.Name)
             and isinstance(text, ast.Expr)
             and isinstance(text.value, ast.Constant)
             and isinstance(text.value.value, str)
         ):
-            found[field.target.id] = inspect.cleandoc(text.value.value)
+            found[target.id] = inspect.cleandoc(text.value.value)
     return found
+
+
+def _target(statement: ast.stmt) -> ast.expr | None:
+    """Return what an assignment sets; None where it sets several, or is none."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        return statement.targets[0]
+    return statement.target if isinstance(statement, ast.AnnAssign) else None
 
 
 class Documented(BaseModel):

@@ -17,6 +17,7 @@ ROOMS = ("dialects/", "logs/", "runners/", "_scripted_model/", "assertions/built
 and the configuration."""
 
 ALLOWED = {
+    "expect.pyi": "generated: it has a function for each assertion type",
     "model/model_names.py": "how providers and gateways spell the names of models",
     "pricing/genai.py": "what gateways record as provider",
     "receiver/decode/foreign_traces.py": "tells a user whose file it is that he gave instead of OTLP",

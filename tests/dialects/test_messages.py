@@ -195,6 +195,7 @@ VENDORS = {
         "content": [{"type": "tool_use", "id": "c1", "name": "get_weather", "input": CALL}],
     },
     "Bedrock": {"content": [{"toolUse": {"toolUseId": "c1", "name": "get_weather", "input": CALL}}]},
+    "Strands": {"content": [{"type": "toolUse", "toolUseId": "c1", "name": "get_weather", "input": CALL}]},
     "Gemini": {"parts": [{"function_call": {"id": "c1", "name": "get_weather", "args": CALL}}]},
     "Gemini's REST": {"parts": [{"functionCall": {"id": "c1", "name": "get_weather", "args": CALL}}]},
     "Genkit": {"content": [{"toolRequest": {"ref": "c1", "name": "get_weather", "input": CALL}}]},

@@ -49,11 +49,12 @@ _ITEMS = frozenset(
 _SERVED_ITEMS = frozenset(
     ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call")
 )
-_CALLS = _ITEMS | {"tool_call", "tool_use", "toolCall", "tool-call"}
+_CALLS = _ITEMS | {"tool_call", "tool_use", "toolUse", "toolCall", "tool-call", "functionCall", "toolRequest"}
 _SERVED = _SERVED_ITEMS | {"server_tool_call", "server_tool_use", "mcp_tool_use"}
 _RESULTS = {f"{item}_output" for item in _ITEMS} | {
     "tool_call_response", "tool_result", "tool-result", "toolResult", "server_tool_call_response", "web_search_tool_result",
-    "web_fetch_tool_result", "code_execution_tool_result", "mcp_tool_result",
+    "web_fetch_tool_result", "code_execution_tool_result", "mcp_tool_result", "toolResponse", "functionResponse",
+    "function_response",
 }  # fmt: skip
 _UNTYPED = {
     "toolUse": "tool_call", "functionCall": "tool_call", "function_call": "tool_call", "toolRequest": "tool_call",

@@ -19,6 +19,10 @@ def brief(parts: list[Part]) -> list[tuple[str | None, str, str | None, str | No
 
 ASKED = [("assistant", "tool_call", "c1", "get_weather", '{"city":"Paris"}')]
 
+REPRESENTED = (
+    """ToolCall(arguments='{"city":"Paris"}', call_id='c1', name='get_weather', type='function_call', caller=None)"""
+)
+
 OUTPUTS = {
     "genai_parts": json.dumps(
         [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": CALL}]}]
@@ -32,6 +36,7 @@ OUTPUTS = {
     "genai_streamed": json.dumps(
         [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": CALL}]}]
     ),
+    "genai_reprs": json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": REPRESENTED}]}]),
     "indexed": json.dumps(
         {
             "gen_ai.completion.0.role": "assistant",

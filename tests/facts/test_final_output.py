@@ -42,6 +42,15 @@ def test_a_last_call_that_asks_for_a_tool_is_no_answer(lab: Lab) -> None:
     assert lab.rows(ANSWER, "failed") == [(None,)]
 
 
+def test_an_agent_that_failed_gave_no_answer(lab: Lab) -> None:
+    """Whatever its model said before, and whatever its own span repeats of that."""
+    failed = agent("a", **{"gen_ai.output.messages": says("Let me see.")})
+    failed.error = "out of turns"
+    lab.put(failed, said("m", "a", 1, "Let me see."))
+
+    assert lab.rows(ANSWER) == [(None,)]
+
+
 @pytest.mark.parametrize(("first_ends", "answer"), [(30, "the second"), (40, "the second"), (41, None), (90, None)])
 def test_of_two_conversations_the_later_one_answers_if_the_first_was_over(
     lab: Lab, first_ends: int, answer: str | None

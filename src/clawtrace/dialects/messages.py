@@ -16,6 +16,7 @@ from clawtrace.dialects.call_ids import without_contradictions
 from clawtrace.dialects.histories import crewai_history, haystack_history
 from clawtrace.dialects.message_parts import Message, Piece, loads, message_of, piece_of, text_of
 from clawtrace.dialects.part import Part
+from clawtrace.dialects.python_repr import read_repr
 from clawtrace.dialects.streamed_answers import put_together
 
 __all__ = ["FORMATS", "parse_messages"]
@@ -77,6 +78,21 @@ def _genai_streamed(payload: str, direction: str) -> Iterator[Message]:
     """The arguments of a streamed call are lost, and `{}` stands in their place: so no `{}` is believed."""
     for role, pieces in _genai_parts(payload, direction):
         yield role, [one._replace(text=None) if one.type == "tool_call" and one.text == "{}" else one for one in pieces]
+
+
+def _genai_reprs(payload: str, direction: str) -> Iterator[Message]:
+    """A call that the model asked for stands there as Python represents its object, in place of text."""
+    for role, pieces in _genai_parts(payload, direction):
+        yield role, [_represented(one) if one.type == "text" and direction == "output" else one for one in pieces]
+
+
+def _represented(piece: Piece) -> Piece:
+    try:
+        read = read_repr(piece.text or "")
+    except ValueError:
+        return piece
+    call = piece_of(read) if isinstance(read, dict) else piece
+    return call if call.type == "tool_call" else piece
 
 
 def _nest(payload: str, prefix_parts: int) -> list[dict[str, Any]]:
@@ -270,6 +286,7 @@ FORMATS: dict[str, Callable[[str, str], Iterator[Message]]] = {
     "genai_parts": _genai_parts,
     "genai_chunks": _genai_chunks,
     "genai_streamed": _genai_streamed,
+    "genai_reprs": _genai_reprs,
     "indexed": _indexed,
     "openinference": _openinference,
     "events": _events,

@@ -16,7 +16,7 @@ __all__ = ["final_output"]
 def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     """Return the topmost agent's own word, else the text of the last model call; of the conversation that started last.
 
-    None where nothing tells, where two conversations side by side have no one answer, and where work went on after that call
+    None where nothing tells, where the topmost agent failed, where two conversations side by side have no one answer, and where work went on after that call
     inside of a span that was not received: the model may have been called again.
     """
     starts: dict[int, int] = {}
@@ -40,6 +40,8 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     tellers = [index for index, role in enumerate(run.role) if role == "history"]
     speakers = sorted({*agents, *tellers}) if tellers else agents
     tops = [index for index in speakers if run.agent[index] is None and homes[run.root[index]] == last]
+    if tops and run.spans[tops[-1]].failed:
+        return None
     told = [(run.depth[index], index) for index in tops if _own_word(run, index) is not None]
     # Of several one after the other the last one answered; nothing tells whether it did that says nothing.
     topmost = [index for depth, index in told if depth == min(told)[0]]
@@ -61,7 +63,7 @@ def _own_word(run: RunSpans, index: int) -> str | None:
     Its messages are `gen_ai.output.messages`, or the conversation that its span holds.
     """
     span, told = run.spans[index], run.role[index] == "history"
-    if span.final_output is not None or not (told or span.output_format == "genai_parts"):
+    if span.final_output is not None or not (told or span.output_format in ("genai_parts", "genai_reprs")):
         return span.final_output
     parts = run.said(index, "output")
     last = [part for part in parts if part.message_no == parts[-1].message_no]

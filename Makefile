@@ -6,6 +6,8 @@ SUITE ?= quickstart
 RUN_PROFILE ?=
 EVALUATION_PROFILE ?=
 FAULT ?=
+RUNS ?= 500
+SEED ?= 1
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup eval test lint types imports pytest test-full coverage format docs lock clean
+.PHONY: help setup eval test lint types imports pytest test-full soak coverage format docs lock clean
 
 help: ## Show this list
 	@echo "make TARGET [PYTHON=python3.x]"
@@ -61,6 +63,9 @@ pytest: $(DEV) ## Run the tests of the first tier
 test-full: $(DEV) ## Run all tests of both tiers (at most 40 minutes), property tests for longer
 	@$(BIN)/python -m compileall -q src
 	$(IN_VENV) pytest -n auto --dist loadfile --full
+
+soak: $(DEV) ## Run real frameworks against a model that behaves at random (RUNS of each, SEED); findings go to outputs/soak
+	$(IN_VENV) python tests/soak/soak.py --runs $(RUNS) --seed $(SEED) --out outputs/soak
 
 coverage: $(DEV) ## Run all tests and show which lines they did not reach
 	$(IN_VENV) coverage run -m pytest --full

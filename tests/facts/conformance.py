@@ -50,12 +50,12 @@ def inspect(paths: list[Path]) -> dict[str, dict[str, Any]]:
 def compare(path: Path, run: dict[str, Any]) -> dict[str, tuple[str, Any, Any]]:
     """Return for each fact whether it is true, unknown or wrong, what was found and what is true."""
     truth = _truth(path)
-    found = _found(run)
+    facts = found(run)
     result = {}
     for fact in FACTS:
         if fact in truth["unjudged"]:
             continue
-        result[fact] = (_status(found[fact], truth[fact], path.parent.name in LOST), found[fact], truth[fact])
+        result[fact] = (_status(facts[fact], truth[fact], path.parent.name in LOST), facts[fact], truth[fact])
     return result
 
 
@@ -78,8 +78,8 @@ def _truth(path: Path) -> dict[str, Any]:
         "cache_read_tokens": _summed(calls, "cached_input_tokens"),
         "cache_write_tokens": _summed(calls, "cache_write_tokens"),
         "reasoning_tokens": _summed(calls, "reasoning_tokens"),
-        "tool_calls": _multiset((call["name"], call["error"]) for call in truth["tools"]),
-        "arguments": _multiset((call["name"], call["arguments"]) for call in truth["tools"]),
+        "tool_calls": multiset((call["name"], call["error"]) for call in truth["tools"]),
+        "arguments": multiset((call["name"], call["arguments"]) for call in truth["tools"]),
         "agents": set(truth["agents"]),
         "delegations": {tuple(pair) for pair in truth["delegations"]},
         "errors": truth["errors"],
@@ -89,7 +89,8 @@ def _truth(path: Path) -> dict[str, Any]:
     }
 
 
-def _found(run: dict[str, Any]) -> dict[str, Any]:
+def found(run: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts of a run of `clawtrace inspect --json`, None where they are unknown."""
     totals, calls = run["totals"], run["llm_calls"]
     executed = None if run["tool_calls"] is None else [c for c in run["tool_calls"] if c["outcome"] not in NOT_EXECUTED]
     return {
@@ -99,10 +100,10 @@ def _found(run: dict[str, Any]) -> dict[str, Any]:
         else Counter(call["response_model"] for call in calls),
         "tool_calls": None
         if executed is None or any(call["outcome"] == "unknown" for call in executed)
-        else _multiset((call["name"], call["outcome"] in ("error", "blocked")) for call in executed),
+        else multiset((call["name"], call["outcome"] in ("error", "blocked")) for call in executed),
         "arguments": None
         if executed is None or any(call["arguments"] is None for call in executed)
-        else _multiset((call["name"], call["arguments"]) for call in executed),
+        else multiset((call["name"], call["arguments"]) for call in executed),
         "agents": None if run["agents"] is None else {agent["name"] for agent in run["agents"]},
         "delegations": None if run["delegations"] is None else {tuple(pair) for pair in run["delegations"]},
         "errors": None if run["errors"] is None else len(run["errors"]),
@@ -115,7 +116,8 @@ def _summed(calls: list[dict[str, Any]], key: str) -> int:
     return sum(call[key] or 0 for call in calls)
 
 
-def _multiset(calls: Iterable[tuple[str, Any]]) -> Counter[str]:
+def multiset(calls: Iterable[tuple[str, Any]]) -> Counter[str]:
+    """Return calls, each with a fact of it, in a form that is the same whatever their order."""
     return Counter(json.dumps(_as_json(call), sort_keys=True) for call in calls)
 
 

@@ -46,6 +46,20 @@ def test_steps_are_used_in_order_and_usage_is_reported():
     assert model.log[0].tool_calls == [{"id": call["id"], **WEATHER}]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_model_may_send_broken_arguments_and_no_usage(stream):
+    """A text is sent in place of arguments as it is, and a reply may report no token counts."""
+    step = {"tool_calls": [{"name": "get_weather", "arguments": '{"city": '}], "usage": None}
+    asked = {"model": "gpt-4o", "messages": [], "stream": stream, "stream_options": {"include_usage": True}}
+    with scripted_model([step]) as model:
+        request = urllib.request.Request(model.url + "/v1/chat/completions", json.dumps(asked).encode())
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            text = answer.read().decode()
+
+    assert ('{\\"city\\": ' in text, '"usage"' in text) == (True, False)
+    assert (model.log[0].tool_calls[0]["arguments"], model.log[0].usage) == ('{"city": ', None)
+
+
 def test_a_request_without_a_step_is_refused_and_logged():
     """A script that is used up answers 400 `script_exhausted`: an unexpected call cannot look like a good one."""
     with scripted_model([]) as model, pytest.raises(urllib.error.HTTPError) as raised:

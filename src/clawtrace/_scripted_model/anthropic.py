@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from clawtrace._scripted_model.script import ModelRequest, ScriptedFailure
+from clawtrace._scripted_model.script import ModelRequest, ScriptedFailure, Usage
 from clawtrace._scripted_model.wire import Event, Reply, compact, pieces, text_of
 
 __all__ = ["error", "read", "stream", "whole"]
@@ -39,7 +39,7 @@ def read(path: str, body: dict[str, Any]) -> ModelRequest:
 
 def whole(reply: Reply) -> dict[str, Any]:
     """Return the body of a plain reply; Anthropic's `input_tokens` leave the cached ones out."""
-    step, usage = reply.step, reply.usage
+    step, usage = reply.step, reply.usage or Usage(input=0, output=0)  # the protocol knows no reply without counts
     content: list[dict[str, Any]] = []
     if step.reasoning:
         content.append({"type": "thinking", "thinking": step.reasoning, "signature": "c2ln"})

@@ -31,13 +31,16 @@ def read(path: str, body: dict[str, Any]) -> ModelRequest:
 
 def _usage(reply: Reply) -> dict[str, Any]:
     usage = reply.usage
-    return {
+    if usage is None:
+        return {}
+    counts = {
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,
         "total_tokens": usage.input + usage.output,
         "prompt_tokens_details": {"cached_tokens": usage.cached, "audio_tokens": 0},
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning, "audio_tokens": 0},
     }
+    return {"usage": counts}
 
 
 def _base(reply: Reply, kind: str) -> dict[str, Any]:
@@ -55,7 +58,7 @@ def whole(reply: Reply) -> dict[str, Any]:
             for call_id, name, arguments in reply.calls
         ]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish}
-    return {**_base(reply, "chat.completion"), "choices": [choice], "usage": _usage(reply)}
+    return {**_base(reply, "chat.completion"), "choices": [choice], **_usage(reply)}
 
 
 def _deltas(reply: Reply) -> Iterator[dict[str, Any]]:
@@ -82,6 +85,6 @@ def stream(reply: Reply) -> Iterator[Event]:
     for delta in _deltas(reply):
         yield chunk(delta)
     yield chunk({}, reply.finish)
-    if (reply.body.get("stream_options") or {}).get("include_usage"):
-        yield None, {**base, "choices": [], "usage": _usage(reply)}
+    if reply.usage and (reply.body.get("stream_options") or {}).get("include_usage"):
+        yield None, {**base, "choices": [], **_usage(reply)}
     yield None, "[DONE]"

@@ -47,9 +47,21 @@ def _items(reply: Reply) -> list[dict[str, Any]]:
     return items
 
 
+def _usage(reply: Reply) -> dict[str, Any] | None:
+    usage = reply.usage
+    if usage is None:
+        return None
+    return {
+        "input_tokens": usage.input,
+        "input_tokens_details": {"cached_tokens": usage.cached},
+        "output_tokens": usage.output,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": usage.input + usage.output,
+    }
+
+
 def whole(reply: Reply) -> dict[str, Any]:
     """Return the body of a plain reply."""
-    usage = reply.usage
     return {
         "id": reply.new_id("resp_"),
         "object": "response",
@@ -66,13 +78,7 @@ def whole(reply: Reply) -> dict[str, Any]:
         "tool_choice": reply.body.get("tool_choice") or "auto",
         "tools": reply.body.get("tools") or [],
         "top_p": 1.0,
-        "usage": {
-            "input_tokens": usage.input,
-            "input_tokens_details": {"cached_tokens": usage.cached},
-            "output_tokens": usage.output,
-            "output_tokens_details": {"reasoning_tokens": usage.reasoning},
-            "total_tokens": usage.input + usage.output,
-        },
+        "usage": _usage(reply),
     }
 
 

@@ -36,8 +36,8 @@ class ScriptedToolCall(_Part):
 
     name: str
     """Name of the tool."""
-    arguments: dict[str, Any] = Field(default_factory=dict)
-    """Arguments as a JSON object."""
+    arguments: dict[str, Any] | str = Field(default_factory=dict)
+    """Arguments as a JSON object; a text is sent as it is, so that it may be no JSON at all."""
     id: str | None = None
     """Id of the call; by default `call_0001`, `call_0002` …"""
 
@@ -122,8 +122,8 @@ class ScriptedStep(_Part):
     """Reasoning text."""
     tool_calls: tuple[ScriptedToolCall, ...] = ()
     """Tool calls asked for, more than one in parallel."""
-    usage: Usage = Field(default_factory=Usage)
-    """Token counts that the reply reports."""
+    usage: Usage | None = Field(default_factory=Usage)
+    """Token counts that the reply reports; null: none."""
     model: str | None = None
     """Model name that the reply reports; by default the one asked for."""
     finish: Literal["stop", "length", "tool_calls"] | None = None

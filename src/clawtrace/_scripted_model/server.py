@@ -47,7 +47,7 @@ class Exchange:
     step: int | None
     """0-based number of the step that answered; None for the default."""
     usage: dict[str, int] | None
-    """Token counts; None for an error."""
+    """Token counts; None for an error, and for a reply that reports none."""
     tool_calls: list[dict[str, Any]]
     text: str | None
     error: dict[str, Any] | None
@@ -77,9 +77,13 @@ class ScriptedModel:
         """Root of the server, for example ``http://127.0.0.1:8123``; OpenAI clients want ``url + "/v1"``."""
         return f"http://127.0.0.1:{self.port}"
 
+    def play(self) -> Play:
+        """Return what chooses the answers."""
+        return Play(self.script)
+
     def start(self) -> ScriptedModel:
         """Listen on the loopback interface; the server answers when this returns."""
-        owner, play = self, Play(self.script)
+        owner, play = self, self.play()
 
         class Handler(_Handler):
             model = owner
@@ -116,7 +120,7 @@ class ScriptedModel:
                 reply_model=step.model or asked.model,
                 status=step.error.status if step.error else 200,
                 step=number,
-                usage=reply.usage.model_dump() if reply else None,
+                usage=reply.usage.model_dump() if reply and reply.usage else None,
                 tool_calls=[{"id": i, "name": n, "arguments": a} for i, n, a in reply.calls] if reply else [],
                 text=step.text if reply else None,
                 error=step.error.model_dump() if step.error else None,

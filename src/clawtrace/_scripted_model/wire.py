@@ -20,7 +20,7 @@ class Reply:
     """What the model says to one request, apart from any protocol."""
 
     step: ScriptedStep
-    calls: tuple[tuple[str, str, dict[str, Any]], ...]
+    calls: tuple[tuple[str, str, dict[str, Any] | str], ...]
     """Tool calls as (id, name, arguments)."""
     model: str
     created: int
@@ -30,8 +30,8 @@ class Reply:
     new_id: Callable[[str], str]
 
     @property
-    def usage(self) -> Usage:
-        """Token counts of the reply."""
+    def usage(self) -> Usage | None:
+        """Token counts of the reply; None where it reports none."""
         return self.step.usage
 
     @property
@@ -78,8 +78,8 @@ def pieces(text: str | None, size: int = 16) -> Iterator[str]:
 
 
 def compact(value: Any) -> str:
-    """Return `value` as JSON text."""
-    return json.dumps(value, ensure_ascii=False)
+    """Return `value` as JSON text; a text stays as it is."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def openai_error(failure: ScriptedFailure) -> dict[str, Any]:

@@ -241,6 +241,8 @@ class SpanTests(_Words):
     """A tool call failed although the span's status does not say so."""
     tool_blocked: Annotated[Condition | None, Told.ANY] = None
     """A tool call was denied before it ran."""
+    tool_refused: Annotated[Condition | None, Told.ANY] = None
+    """A tool call was answered without running the tool: there is none of that name, or the arguments do not fit."""
     tool_unknown: Annotated[Condition | None, Told.ALL] = None
     """What is recorded of a tool call does not tell whether it failed."""
     excludes_cache: Annotated[Condition | None, Told.SPAN] = None

@@ -119,6 +119,8 @@ class Span(NamedTuple):
     failed: bool = False
     tool_failed: bool = False
     tool_blocked: bool = False
+    tool_refused: bool = False
+    """No tool was run for the call."""
     tool_unknown: bool = False
     """What is recorded of the tool call does not tell whether it failed."""
     unread: str | None = None

@@ -127,9 +127,7 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
         outer = members[0]
         told = run.spans[outer]
         agent, turn, start_ns, end_ns = run.agent[outer], run.turn[outer], told.start_ns, told.end_ns
-        error, outcome = None, "ok"
-        if told.failed or told.tool_failed or told.tool_blocked or told.tool_unknown or end_ns is None:
-            error, outcome = told.error, _outcome((told,))
+        error, outcome = told.error, _outcome((told,))
     else:
         members = sorted(members, key=lambda n: (run.depth[n], n))
         outer = members[0]
@@ -150,6 +148,8 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
 
 
 def _outcome(layers: Sequence[Span]) -> Outcome:
+    if any(span.tool_refused for span in layers):
+        return "unexecuted"
     outcome: Outcome = "ok"
     for span in layers:
         if span.tool_blocked:

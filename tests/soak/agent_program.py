@@ -1,0 +1,171 @@
+"""What the agent programs share: the tools and their log, telemetry, and the command line.
+
+    python frameworks/X.py INSTRUMENTATIONS JOBS LOG
+
+It runs in the environment of a framework: nothing but the standard library, OpenTelemetry and that framework is there.
+`INSTRUMENTATIONS` are the instrumentations to switch on, comma-separated; `JOBS` is a JSON file, a list of runs; what the tools
+and the runs themselves did goes to `LOG` as JSON lines. The environment says where spans are exported to.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+MODEL = "gpt-4o"
+MAX_STEPS = 8
+_RUN: ContextVar[str] = ContextVar("run")
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: a conversation with an agent."""
+
+    run: str
+    url: str
+    """Base URL of the model for this run."""
+    turns: tuple[str, ...]
+    stream: bool
+    count_stream: bool
+    """Whether a stream is asked for its usage."""
+    helper: str | None
+    """How a second agent comes to work, where there is one: `handoff` or `tool`."""
+
+
+def system(agent: str) -> str:
+    """Return the system prompt of an agent; by it the model server knows who asks."""
+    return f"You are the agent {agent}. Use your tools."
+
+
+def get_weather(city: str) -> str:
+    """Return the weather of a city."""
+    return f"It is {len(city)} degrees in {city}."
+
+
+def add_numbers(a: int, b: int) -> str:
+    """Add two whole numbers."""
+    return str(a + b)
+
+
+def search_notes(query: str, tags: list[str]) -> str:
+    """Search the notes for a query, with tags."""
+    random.seed(query)
+    time.sleep(random.choice((0, 0.001, 0.01)))
+    found = ("", "Error: no note says so", "word " * 400, '{"notes": [], "error": null}', "Nothing.", f"failed: {tags}")
+    return random.choice(found)
+
+
+def refund_order(order_id: str) -> str:
+    """Refund an order."""
+    raise ValueError(f"order {order_id!r} cannot be refunded")
+
+
+def logged(tool: Callable[..., str]) -> Callable[..., str]:
+    """Return `tool` with its signature, logging every call of it."""
+
+    def call(*values: Any, **named: Any) -> str:
+        given = inspect.signature(tool).bind(*values, **named).arguments
+        record = {"kind": "tool", "name": tool.__name__, "arguments": given, "start": time.time(), "error": None}
+        try:
+            return tool(**given)
+        except Exception as error:
+            record["error"] = str(error)
+            raise
+        finally:
+            write(**record, end=time.time())
+
+    call.__name__ = call.__qualname__ = tool.__name__
+    call.__doc__ = tool.__doc__
+    call.__annotations__ = {name: _TYPES[text] for name, text in tool.__annotations__.items()}
+    call.__signature__ = inspect.signature(tool, eval_str=True)  # type: ignore[attr-defined]
+    return call
+
+
+_TYPES = {"str": str, "int": int, "list[str]": list[str]}
+TOOLS = {tool.__name__: logged(tool) for tool in (get_weather, add_numbers, search_notes, refund_order)}
+_JSON = {str: {"type": "string"}, int: {"type": "integer"}, list[str]: {"type": "array", "items": {"type": "string"}}}
+
+
+def schema(tool: Callable[..., str]) -> dict[str, Any]:
+    """Return the JSON Schema of a tool's arguments."""
+    parameters = inspect.signature(tool).parameters
+    properties = {name: _JSON[parameter.annotation] for name, parameter in parameters.items()}
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def fits(tool: Callable[..., str], given: Any) -> bool:
+    """Return whether arguments are as the tool wants them."""
+    parameters = inspect.signature(tool).parameters
+    types = {
+        name: getattr(parameter.annotation, "__origin__", parameter.annotation)
+        for name, parameter in parameters.items()
+    }
+    return (
+        isinstance(given, dict)
+        and given.keys() == types.keys()
+        and all(isinstance(given[n], t) for n, t in types.items())
+    )
+
+
+def write(**record: Any) -> None:
+    """Log what happened in the run that is at work."""
+    line = json.dumps({"run": _RUN.get(), **record}, default=str)
+    with _LOCK, Path(sys.argv[3]).open("a", encoding="utf-8") as log:
+        log.write(line + "\n")
+
+
+class _NamesRun(SpanProcessor):
+    """Writes the run into each span that is started in its context, and leaves the others to their trace."""
+
+    def on_start(self, span: Any, parent_context: Any = None) -> None:  # noqa: ARG002
+        run = _RUN.get(None)
+        if run is not None:
+            span.set_attribute("clawtrace.run_id", run)
+
+
+def main(
+    run: Callable[[Job], str | None], instrument: Mapping[str, Callable[[TracerProvider], Any]], together: int = 1
+) -> None:
+    """Make the runs of the command line, `together` at once.
+
+    Args:
+        run: has the conversation of one job and returns the last answer.
+        instrument: how to switch on an instrumentation, by name.
+        together: how many runs may be under way at once.
+    """
+    provider = TracerProvider()
+    provider.add_span_processor(_NamesRun())
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+    for name in filter(None, sys.argv[1].split(",")):
+        instrument[name](provider)
+    jobs = [Job(**job) for job in json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))]
+
+    def one(job: Job) -> None:
+        _RUN.set(job.run)
+        try:
+            output, raised = run(job), None
+        except Exception as error:
+            output, raised = None, f"{type(error).__name__}: {error}"
+        write(kind="run", output=output, raised=raised)
+
+    with ThreadPoolExecutor(together) as pool:
+        for done in [pool.submit(copy_context().run, one, job) for job in jobs]:
+            done.result()
+    provider.shutdown()

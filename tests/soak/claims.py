@@ -1,0 +1,87 @@
+"""Assertions that are true of a run, and their twins that are false."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from random_model import UNKNOWN_TOOLS
+from truth import Truth
+
+Claim = tuple[bool, dict[str, Any]]
+"""Whether it is true, and the assertion."""
+
+
+def claims(truth: Truth, named_agents: bool) -> Iterator[Claim]:
+    """Yield what can be claimed of a run."""
+    yield from _tools(truth)
+    yield from _models(truth)
+    yield from _tokens(truth)
+    yield from _ends(truth)
+    if named_agents:
+        for helper in ("researcher", "nobody"):
+            yield helper in truth.agents[1:], {"type": "delegation_occurred", "to_agent": helper}
+
+
+def _tools(truth: Truth) -> Iterator[Claim]:
+    counts = Counter(tool["name"] for tool in truth.tools)
+    for name in {*counts, *(call["name"] for call in truth.refused), *UNKNOWN_TOOLS, "get_weather"}:
+        count = counts[name]
+        yield True, {"type": "tool_call_count", "tool": name, "count": count}
+        yield False, {"type": "tool_call_count", "tool": name, "min": count + 1}
+        yield count == 0, {"type": "tool_not_invoked", "tool": name}
+        yield count > 0, {"type": "tool_was_called", "tool": name}
+        if count:
+            yield False, {"type": "tool_call_count", "tool": name, "max": count - 1}
+            failed = sum(tool["error"] is not None for tool in truth.tools if tool["name"] == name)
+            yield True, {"type": "tool_call", "tool": name, "status": "error", "count": failed}
+            yield False, {"type": "tool_call", "tool": name, "status": "error", "count": failed + 1}
+    for tool in truth.tools:
+        same = sum(one["name"] == tool["name"] and one["arguments"] == tool["arguments"] for one in truth.tools)
+        asked = {"type": "tool_call", "tool": tool["name"], "match": "exact"}
+        yield True, {**asked, "args": _literal(tool["arguments"]), "count": same}
+        yield False, {**asked, "args": {**_literal(tool["arguments"]), next(iter(tool["arguments"])): "another value"}}
+    names = [tool["name"] for tool in truth.tools]
+    yield True, {"type": "tool_sequence", "mode": "strict", "expected": names}
+    yield False, {"type": "tool_sequence", "mode": "strict", "expected": [*names, "get_weather"]}
+
+
+def _literal(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {name: f"literal:{value}" if isinstance(value, str) else value for name, value in arguments.items()}
+
+
+def _models(truth: Truth) -> Iterator[Claim]:
+    count, attempts = len(truth.answered), len(truth.failed)
+    yield True, {"type": "llm_call_count", "count": count}
+    yield False, {"type": "llm_call_count", "min": count + 1}
+    if count:
+        yield False, {"type": "llm_call_count", "max": count - 1}
+    yield True, {"type": "llm_call_count", "count": count + attempts, "include_failed": True}
+    yield False, {"type": "llm_call_count", "min": count + attempts + 1, "include_failed": True}
+    for model in {one.reply_model for one in truth.answered}:
+        yield True, {"type": "model_used", "expected": model}
+        yield False, {"type": "model_used", "not_expected": model}
+    if count:
+        yield False, {"type": "model_used", "expected": "claude-opus-4"}
+
+
+def _tokens(truth: Truth) -> Iterator[Claim]:
+    for kind in ("input", "output"):
+        total, least = truth.total(kind), truth.least(kind)
+        if total is not None:
+            yield True, {"type": "trace_token_budget", f"max_{kind}_tokens": total}
+        if least:
+            yield False, {"type": "trace_token_budget", f"max_{kind}_tokens": least - 1}
+
+
+def _ends(truth: Truth) -> Iterator[Claim]:
+    if min(truth.errors):
+        yield False, {"type": "no_span_errors"}
+    elif not max(truth.errors) and not truth.failed:
+        yield True, {"type": "no_span_errors"}
+    if truth.output and truth.output.strip():
+        yield True, {"type": "final_response", "equals": truth.output}
+        yield False, {"type": "final_response", "contains": truth.output + "!"}
+    else:
+        yield False, {"type": "final_response", "contains": "a text that nobody said"}

@@ -1,0 +1,85 @@
+"""The frameworks: each one script in `frameworks/`, whose first lines say what it needs (PEP 723), in an environment of its own."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+INSTALL_SECONDS = 900
+
+
+class CannotInstallError(Exception):
+    """What this machine does not provide, in words."""
+
+
+@dataclass(frozen=True)
+class Framework:
+    """One agent program and what its first lines say of it."""
+
+    name: str
+    script: Path
+    dependencies: tuple[str, ...]
+    instrumentations: tuple[str, ...]
+    """What is switched on in one process, comma-separated; empty where the framework writes its spans unasked."""
+    helpers: tuple[str, ...]
+    """How a second agent may come to work: `handoff`, `tool`."""
+    named_agents: bool
+    """Whether the framework knows agents by names."""
+    pseudo: tuple[str, ...]
+    """Offered tools that are none: handoffs."""
+
+
+def frameworks() -> dict[str, Framework]:
+    """Return all frameworks by name."""
+    return {path.stem.replace("_", "-"): _framework(path) for path in sorted((HERE / "frameworks").glob("*.py"))}
+
+
+def _framework(script: Path) -> Framework:
+    block = re.search(r"(?m)^# /// script$\n((?:#.*\n)+?)# ///$", script.read_text(encoding="utf-8"))
+    assert block, f"{script.name} does not say what it needs"
+    said: dict[str, Any] = tomllib.loads(re.sub(r"(?m)^# ?", "", block[1]))
+    soak = said["tool"]["soak"]
+    return Framework(
+        script.stem.replace("_", "-"), script, tuple(said["dependencies"]), tuple(soak.get("instrumentations", ("",))),
+        tuple(soak.get("helpers", ())), soak.get("named-agents", True), tuple(soak.get("pseudo-tools", ())),
+    )  # fmt: skip
+
+
+def python_of(framework: Framework) -> Path:
+    """Return the interpreter of a framework's environment, made if it is not there yet.
+
+    Raises:
+        CannotInstallError: the machine cannot have it.
+    """
+    cache = Path(os.environ.get("CLAWTRACE_SOAK_CACHE") or Path(sys.prefix) / "cache" / "soak")
+    wanted = hashlib.sha256("\n".join((sys.version, *framework.dependencies)).encode()).hexdigest()[:8]
+    folder = cache / f"{framework.name}-{wanted}"
+    folder.mkdir(parents=True, exist_ok=True)
+    python = folder / "venv" / "bin" / "python"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").exists():
+            base = getattr(sys, "_base_executable", sys.executable)
+            _run([base, "-m", "venv", "--clear", str(folder / "venv")], "an environment")
+            _run([str(python), "-m", "pip", "install", "--quiet", *framework.dependencies], framework.name)
+            (folder / "done").touch()
+    return python
+
+
+def _run(command: list[str], what: str) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CannotInstallError(f"{what} could not be installed: {type(error).__name__}") from None
+    if done.returncode:
+        # The last words may name a registry: what was asked for is enough.
+        raise CannotInstallError(f"{what} could not be installed (exit code {done.returncode})")

@@ -1,0 +1,81 @@
+# /// script
+# dependencies = [
+#     "langchain==1.4.7",
+#     "langgraph==1.2.22",
+#     "langchain-openai==1.7.3",
+#     "openinference-instrumentation-langchain==0.1.80",
+#     "opentelemetry-instrumentation-langchain==0.62.4",
+#     "opentelemetry-instrumentation-genai-langchain==1.3b0",
+#     "langsmith==0.15.0",
+#     "opentelemetry-sdk==1.45.2",
+#     "opentelemetry-exporter-otlp-proto-http==1.45.2",
+# ]
+# [tool.soak]
+# instrumentations = [
+#     "openinference", "openllmetry", "genai", "langsmith", "openinference,langsmith", "openinference,openllmetry",
+# ]
+# helpers = ["tool"]
+# ///
+"""An agent of LangChain, which is a graph of LangGraph."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+sys.path.remove(sys.path[0])  # this file has the framework's name
+if "langsmith" in sys.argv[1]:
+    os.environ |= {"LANGSMITH_TRACING": "true", "LANGSMITH_OTEL_ENABLED": "true", "LANGSMITH_OTEL_ONLY": "true"}
+
+from agent_program import MAX_STEPS, MODEL, TOOLS, Job, logged, main, system
+from langchain.agents import create_agent
+from langchain_core.tools import StructuredTool
+from langchain_openai import ChatOpenAI
+
+
+def run(job: Job) -> str | None:
+    usage = job.count_stream if job.stream else None
+    model = ChatOpenAI(model=MODEL, base_url=job.url, api_key="none", streaming=job.stream, stream_usage=usage)
+    tools = [StructuredTool.from_function(tool, handle_tool_error=True) for tool in TOOLS.values()]
+    if job.helper == "tool":
+        researcher = create_agent(model, tools[:2], system_prompt=system("researcher"), name="researcher")
+
+        def ask_researcher(question: str) -> str:
+            """Ask the researcher."""
+            said = researcher.invoke({"messages": [("user", question)]}, {"recursion_limit": 4 * MAX_STEPS})
+            return said["messages"][-1].text
+
+        tools.append(StructuredTool.from_function(logged(ask_researcher)))
+    agent = create_agent(model, tools, system_prompt=system("assistant"), name="assistant")
+    messages: list[Any] = []
+    for turn in job.turns:
+        given = {"messages": [*messages, ("user", turn)]}
+        messages = agent.invoke(given, {"recursion_limit": 4 * MAX_STEPS})["messages"]
+    return messages[-1].text
+
+
+def _openinference(provider: Any) -> None:
+    from openinference.instrumentation.langchain import LangChainInstrumentor
+
+    LangChainInstrumentor().instrument(tracer_provider=provider)
+
+
+def _openllmetry(provider: Any) -> None:
+    from opentelemetry.instrumentation.langchain import LangchainInstrumentor
+
+    LangchainInstrumentor().instrument(tracer_provider=provider)
+
+
+def _genai(provider: Any) -> None:
+    from opentelemetry.instrumentation.genai.langchain import LangChainInstrumentor
+
+    LangChainInstrumentor().instrument(tracer_provider=provider)
+
+
+if __name__ == "__main__":
+    main(
+        run,
+        {"openinference": _openinference, "openllmetry": _openllmetry, "genai": _genai, "langsmith": lambda _: None},
+        together=3,
+    )

@@ -1,0 +1,184 @@
+"""A model that behaves at random from a seed: one server for any number of runs, each under a path of its own."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from clawtrace._scripted_model.script import (
+    ModelRequest,
+    Play,
+    Script,
+    ScriptedFailure,
+    ScriptedStep,
+    ScriptedToolCall,
+    Usage,
+)
+from clawtrace._scripted_model.server import ScriptedModel
+
+WORDS = (
+    "Oslo",
+    "Paris",
+    "São Paulo",
+    'the "old" town',
+    "A-17",
+    "x\ny",
+    "7",
+    "",
+    "naïve",
+    "{}",
+    "tools/call",
+    "user@example.org",
+)
+UNKNOWN_TOOLS = ("get_wether", "delete_everything", "search")
+LAST_TOOLS = ("final_answer", "final_result")
+"""Tools by which a framework wants the answer."""
+_FAILURES = (
+    (429, "rate_limit_exceeded"),
+    (500, "server_error"),
+    (503, "overloaded"),
+    (429, "rate_limit_exceeded"),
+    (400, "bad"),
+)
+_LOOKALIKES = (
+    '{"name": "get_weather", "arguments": {"city": "Oslo"}}',
+    "<tool_call>\n{\"name\": \"refund_order\", \"arguments\": {}}\n</tool_call>",
+    "Action: search_notes\nAction Input: {\"query\": \"x\"}",
+    "transfer_to_researcher", "Error: the tool failed", "null", "[]",
+)  # fmt: skip
+
+
+class RandomModel(ScriptedModel):
+    """Answers ``/RUN/v1/…``; what a run is answered depends on the seed, the run, and the number of the request in it."""
+
+    def __init__(self, seed: str) -> None:
+        super().__init__(Script())
+        self.seed = seed
+
+    def play(self) -> Play:
+        """Return what chooses the answers."""
+        return _RandomPlay(self.script, seed=self.seed)
+
+
+@dataclass(slots=True)
+class _RandomPlay(Play):
+    seed: str = ""
+    minds: dict[str, _Mind] = field(default_factory=dict)
+
+    def answer(self, asked: ModelRequest) -> tuple[int | None, ScriptedStep]:
+        """Return the next answer of the request's run."""
+        run = run_of(asked.path)
+        with self._lock:
+            mind = self.minds.setdefault(run, _Mind(random.Random(f"{self.seed}:{run}")))
+            return None, mind.answer(asked)
+
+
+def run_of(path: str) -> str:
+    """Return the run that a request is of."""
+    return path.split("/")[1]
+
+
+class _Mind:
+    """What the model does in one run."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+        self.left: dict[tuple[str, str], int] = {}
+        """How many more answers ask for tools, by agent and user's text."""
+        self.failures = chance.choice((0.0, 0.0, 0.1, 0.3))
+        self.broken = chance.choice((0.0, 0.15, 0.4))
+        self.counts = chance.random() < 0.9
+        self.model = chance.choice((None, "gpt-4o-2024-08-06", "gpt-4o-2024-08-06"))
+        self.last: ScriptedToolCall | None = None
+
+    def answer(self, asked: ModelRequest) -> ScriptedStep:
+        chance = self.chance
+        if chance.random() < self.failures:
+            status, word = chance.choice(_FAILURES)
+            return ScriptedStep(
+                error=ScriptedFailure(status=status, type=word, message=f"{word} for now", retry_after=0.01)
+            )
+        where = (asked.system, asked.user)
+        left = self.left.setdefault(where, chance.choice((0, 1, 1, 2, 3, 4)))
+        self.left[where] = left - 1
+        model = "gpt-4o-mini-2024-07-18" if chance.random() < 0.05 else self.model
+        if left > 0 and asked.tools:
+            calls = tuple(self._calls(asked))
+            text = chance.choice((None, None, "Let me look.", "I will call get_weather."))
+            return ScriptedStep(tool_calls=calls, text=text, usage=self._usage(text, 15 * len(calls)), model=model)
+        text = self._text()
+        last = next((name for name in LAST_TOOLS if name in asked.tools), None)
+        if last:
+            calls = (ScriptedToolCall(name=last, arguments=dict.fromkeys(_schema(asked, last), text)),)
+            return ScriptedStep(tool_calls=calls, usage=self._usage(text, 15), model=model)
+        finish = "length" if chance.random() < 0.05 else None
+        return ScriptedStep(text=text, usage=self._usage(text), finish=finish, model=model)
+
+    def _usage(self, text: str | None, more: int = 0) -> Usage | None:
+        chance = self.chance
+        if not self.counts:
+            return None
+        given = chance.randint(20, 9000)
+        reasoning = chance.choice((0, 0, chance.randint(1, 500)))
+        output = reasoning + more + 3 * len((text or "").split()) + chance.randint(3, 60)
+        return Usage(
+            input=given, output=output, cached=chance.choice((0, 0, chance.randint(1, given))), reasoning=reasoning
+        )
+
+    def _text(self) -> str:
+        chance = self.chance
+        number = chance.randint(1000, 9999)
+        return chance.choice(
+            ("", f"Done, case {number}.", f"It is {number}.", "word " * 300 + str(number), chance.choice(_LOOKALIKES),
+             json.dumps({"answer": number}))
+        )  # fmt: skip
+
+    def _calls(self, asked: ModelRequest) -> Iterator[ScriptedToolCall]:
+        chance = self.chance
+        offered = [name for name in asked.tools if name not in LAST_TOOLS]
+        for _ in range(chance.choice((1, 1, 1, 2, 3, 4))):
+            roll = chance.random()
+            if self.last is not None and self.last.name in offered and roll < 0.2:
+                yield self.last
+                continue
+            name = chance.choice(UNKNOWN_TOOLS) if roll > 1 - self.broken / 3 else chance.choice(offered)
+            self.last = ScriptedToolCall(name=name, arguments=self._arguments(_schema(asked, name)))
+            yield self.last
+
+    def _arguments(self, properties: dict[str, Any]) -> dict[str, Any] | str:
+        chance = self.chance
+        given = {name: self._value(kind) for name, kind in properties.items()}
+        if chance.random() >= self.broken:
+            return given
+        if chance.random() < 0.4 and given:
+            return json.dumps(given)[: -chance.randint(1, 5)]
+        if given:
+            del given[chance.choice(list(given))]
+        return given
+
+    def _value(self, kind: dict[str, Any]) -> Any:
+        chance = self.chance
+        if kind.get("type") == "integer":
+            return chance.choice((0, 1, -3, 21, 10**12))
+        if kind.get("type") == "array":
+            return [chance.choice(WORDS) for _ in range(chance.randint(0, 3))]
+        return chance.choice(WORDS)
+
+
+def _schema(asked: ModelRequest, name: str) -> dict[str, Any]:
+    """Return the properties of an offered tool's arguments, by name."""
+    for tool in asked.body.get("tools") or ():
+        told = tool.get("function") or tool
+        if told.get("name") == name:
+            return dict((told.get("parameters") or told.get("input_schema") or {}).get("properties") or {})
+    return {"value": {"type": "string"}}
+
+
+def agent_of(request: dict[str, Any]) -> str | None:
+    """Return the agent whose system prompt a request has."""
+    found = re.search(r"You are the agent (\w+)\.", json.dumps(request))
+    return found[1] if found else None

@@ -1,0 +1,257 @@
+"""Real frameworks against a model that behaves at random: every fact is true or unknown, and no verdict contradicts the truth.
+
+    python tests/soak/soak.py [--framework NAME]… [--runs N] [--seed S] [--only RUN] [--out FOLDER]
+
+Each framework of `frameworks/` is run in processes that export to one receiver, many runs side by side. What is wrong is
+written to the folder, as a recording with its truth, and the command that makes the run again is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from claims import claims
+from environments import CannotInstallError, Framework, frameworks, python_of
+from random_model import RandomModel, run_of
+from truth import Truth, as_recording, compare, truth_of
+
+from clawtrace.assertions.registry import parse_assertion
+from clawtrace.model.run import RunRecord
+from clawtrace.model.verdict import Status
+from clawtrace.session.session import Session
+from clawtrace.store.export import export_run
+
+RUNS_A_PROCESS = 20
+SECONDS_A_RUN = 30
+
+
+@dataclass
+class Tally:
+    """What was found of one framework and set of instrumentations."""
+
+    runs: int = 0
+    facts: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+    """Unknown facts with their reasons."""
+    wrong: list[str] = field(default_factory=list)
+    """In words, one finding each."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Runs of one process."""
+
+    framework: Framework
+    instrumentation: str
+    seed: str
+    numbers: Sequence[int]
+
+    @property
+    def client(self) -> str:
+        """Name of the framework with its instrumentations."""
+        return "+".join(filter(None, (self.framework.name, *self.instrumentation.split(","))))
+
+    def jobs(self, url: str) -> list[dict[str, Any]]:
+        """Return what the program is to do."""
+        return [self._job(number, url) for number in self.numbers]
+
+    def run_id(self, number: int) -> str:
+        """Return the id of a run."""
+        return f"{self.client}.{number}"
+
+    def _job(self, number: int, url: str) -> dict[str, Any]:
+        run = self.run_id(number)
+        chance = random.Random(f"job:{self.seed}:{run}")
+        turns = [f"Task {number}.{turn}: do what is needed." for turn in range(chance.choice((1, 1, 1, 2, 3)))]
+        return {
+            "run": run, "url": f"{url}/{run}/v1", "turns": turns, "stream": chance.random() < 0.4,
+            "count_stream": chance.random() < 0.8, "helper": chance.choice((None, *self.framework.helpers)),
+        }  # fmt: skip
+
+
+def play(batch: Batch, python: Path, session: Session, model: RandomModel, folder: Path) -> dict[str, Truth]:
+    """Run the program of one batch and return what truly happened, by run."""
+    name = f"{batch.client}.{batch.numbers[0]}"
+    jobs, log, said = (folder / f"{name}.{kind}" for kind in ("jobs.json", "log.jsonl", "output"))
+    jobs.write_text(json.dumps(batch.jobs(model.url)), encoding="utf-8")
+    log.touch()
+    for number in batch.numbers:
+        session.open_run(RunRecord(batch.run_id(number), batch.run_id(number)))
+    environment = {
+        **{key: value for key, value in os.environ.items() if key in ("PATH", "HOME", "LANG", "TMPDIR")},
+        "PYTHONPATH": str(Path(__file__).parent), "OTEL_EXPORTER_OTLP_ENDPOINT": session.endpoints.http, "OTEL_SERVICE_NAME": "soak",
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY",
+        "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",
+    }  # fmt: skip
+    command = [str(python), str(batch.framework.script), batch.instrumentation, str(jobs), str(log)]
+    with said.open("wb") as output:
+        try:
+            limit = 60 + SECONDS_A_RUN * len(batch.numbers)
+            done = subprocess.run(command, env=environment, stdout=output, stderr=output, timeout=limit, check=False)
+            if done.returncode:
+                raise RuntimeError(f"{name} ended with {done.returncode}: {said.read_text(errors='replace')[-3000:]}")
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"{name} did not end in time") from None
+    for number in batch.numbers:
+        session.close_run(RunRecord(batch.run_id(number), batch.run_id(number)), processes_gone=True, end_run=True)
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    truths = {}
+    for run in map(batch.run_id, batch.numbers):
+        exchanges = [one for one in list(model.log) if run_of(one.path) == run]
+        truths[run] = truth_of(exchanges, [line for line in lines if line["run"] == run], batch.framework.pseudo)
+    return truths
+
+
+def judge(batch: Batch, truths: dict[str, Truth], session: Session, out: Path | None) -> Tally:
+    """Compare what clawtrace says of the runs of a batch with what happened."""
+    tally = Tally()
+    for run, truth in truths.items():
+        (facts,) = session.inspect([run])["runs"]
+        tally.runs += 1
+        findings = []
+        for fact, (status, found, may_be) in compare(truth, facts, batch.framework.named_agents).items():
+            tally.facts[status] += 1
+            if status == "wrong":
+                findings.append(f"{fact}: found {found!r}, true is {may_be!r}")
+            if status == "unknown":
+                tally.unknown[f"{fact}: {_reason(fact, facts)}"] += 1
+        for holds, assertion, status in _verdicts(run, truth, session, batch.framework.named_agents):
+            contrary = status is (Status.FAIL if holds else Status.PASS)
+            tally.verdicts["wrong" if contrary else "decided" if status in (Status.PASS, Status.FAIL) else "open"] += 1
+            if contrary:
+                findings.append(f"{json.dumps(assertion)} is {status}, but it is {holds}")
+        if findings:
+            again = f"{Path(__file__).name} --framework {batch.framework.name} --seed {batch.seed} --only {run}"
+            tally.wrong += [f"{run}: {finding}" for finding in findings]
+            if out is not None:
+                _record(
+                    out / run.rpartition(".")[0] / f"{batch.seed}-{run.rpartition('.')[2]}",
+                    truth,
+                    session,
+                    run,
+                    [again, *findings],
+                )
+    return tally
+
+
+def _verdicts(
+    run: str, truth: Truth, session: Session, named_agents: bool
+) -> Iterator[tuple[bool, dict[str, Any], Status]]:
+    asked = list(claims(truth, named_agents))
+    parsed = [parse_assertion({**assertion, "id": str(number)}) for number, (_, assertion) in enumerate(asked)]
+    (result,) = session.evaluate([run], parsed, evidence_of_passes=False)
+    for (holds, assertion), verdict in zip(asked, result.verdicts, strict=True):
+        yield holds, assertion, verdict.status
+
+
+def _reason(fact: str, facts: dict[str, Any]) -> str:
+    if fact == "complete":
+        return "; ".join(facts["incomplete_because"])[:90]
+    reasons = [row["reason"] for row in facts["unknown"] if row["fact"] == fact]
+    return ", ".join(reasons) or "-"
+
+
+def _record(folder: Path, truth: Truth, session: Session, run: str, notes: Sequence[str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with session._store.lock:
+        (folder / "traces.otlp.jsonl").write_text("\n".join(export_run(session._store, run)) + "\n", encoding="utf-8")
+    written = as_recording(truth, run.rpartition(".")[0], "\n".join(notes))
+    (folder / "truth.json").write_text(json.dumps(written, indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+def soak(
+    chosen: Iterable[Framework], seed: str, numbers: Sequence[int], out: Path | None, only: str | None = None
+) -> dict[str, Tally]:
+    """Run every framework with each of its sets of instrumentations; return what was found by their name."""
+    tallies: dict[str, Tally] = {}
+    batches = []
+    for framework in chosen:
+        try:
+            python = python_of(framework)
+        except CannotInstallError as error:
+            print(f"not run: {error}", file=sys.stderr)
+            continue
+        for instrumentation in framework.instrumentations:
+            whole = Batch(framework, instrumentation, seed, numbers)
+            if only is not None:
+                if whole.client != only.rpartition(".")[0]:
+                    continue
+                whole = Batch(framework, instrumentation, seed, [int(only.rpartition(".")[2])])
+            for start in range(0, len(whole.numbers), RUNS_A_PROCESS):
+                part = whole.numbers[start : start + RUNS_A_PROCESS]
+                batches.append((Batch(framework, instrumentation, seed, part), python))
+    with (
+        tempfile.TemporaryDirectory() as name,
+        Session.open(receive=True) as session,
+        ThreadPoolExecutor(2) as together,
+    ):
+        model = RandomModel(seed)
+        model.start()
+
+        def one(batch: Batch, python: Path) -> tuple[Batch, Tally]:
+            return batch, judge(batch, play(batch, python, session, model, Path(name)), session, out)
+
+        try:
+            for future in [together.submit(one, *given) for given in batches]:
+                batch, found = future.result()
+                _add(tallies.setdefault(batch.client, Tally()), found)
+        finally:
+            model.stop()
+    return tallies
+
+
+def _add(total: Tally, part: Tally) -> None:
+    total.runs += part.runs
+    total.facts += part.facts
+    total.verdicts += part.verdicts
+    total.unknown += part.unknown
+    total.wrong += part.wrong
+
+
+def table(tallies: dict[str, Tally]) -> Iterator[str]:
+    """Yield the lines of the table framework × true, unknown, wrong."""
+    yield f"{'client':36}{'runs':>6}{'true':>8}{'unknown':>9}{'wrong':>7}   {'decided':>8}{'open':>7}{'wrong':>7}"
+    for client, tally in tallies.items():
+        facts, verdicts = tally.facts, tally.verdicts
+        yield (
+            f"{client:36}{tally.runs:6}{facts['true']:8}{facts['unknown']:9}{facts['wrong']:7}   "
+            f"{verdicts['decided']:8}{verdicts['open']:7}{verdicts['wrong']:7}"
+        )
+
+
+def main() -> int:
+    """Run what the command line says; the exit code is 1 where something is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--framework", action="append", help="name of a script in frameworks/; by default all")
+    parser.add_argument("--runs", type=int, default=500, help="runs of each framework and set of instrumentations")
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--only", help="make this one run again")
+    parser.add_argument("--out", type=Path, help="folder for recordings of what is wrong")
+    parser.add_argument("--unknown", action="store_true", help="list what is unknown, by reason")
+    options = parser.parse_args()
+    known = frameworks()
+    chosen = [known[name] for name in options.framework or known]
+    tallies = soak(chosen, options.seed, range(options.runs), options.out, options.only)
+    for client, tally in tallies.items():
+        print(*tally.wrong, sep="\n", end="\n" if tally.wrong else "")
+        if options.unknown:
+            print(*(f"{client}: {count:5} {reason}" for reason, count in tally.unknown.most_common()), sep="\n")
+    print(*table(tallies), sep="\n")
+    return int(any(tally.wrong for tally in tallies.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""What truly happened in a run, from the model server's log and the program's own, and what clawtrace found beside it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "facts"))
+
+import conformance
+from random_model import LAST_TOOLS, agent_of
+
+from clawtrace.testing import Exchange
+
+
+@dataclass(frozen=True)
+class Truth:
+    """One run as it was."""
+
+    answered: list[Exchange]
+    failed: list[Exchange]
+    tools: list[dict[str, Any]]
+    """Calls that were executed, in order: name, arguments, error, start, end."""
+    refused: list[dict[str, Any]]
+    """Calls that the model asked for and no tool was started for."""
+    agents: list[str]
+    """In the order in which they asked the model."""
+    output: str | None
+    raised: str | None
+
+    @property
+    def errors(self) -> Collection[int]:
+        """How many failures there may be said to be: a refused call may be one or not, and be why the run failed."""
+        tools = sum(tool["error"] is not None for tool in self.tools)
+        least = max(tools, int(self.raised is not None))
+        return range(least, tools + len(self.refused) + int(self.raised is not None) + 1)
+
+    def total(self, kind: str) -> int | None:
+        """Return a sum of tokens; None where an answer did not say how many."""
+        counts = [usage_of(one) for one in self.answered]
+        return None if None in counts else sum(one[kind] for one in counts if one)
+
+    def least(self, kind: str) -> int:
+        """Return the tokens that answers did report."""
+        return sum(one[kind] for one in map(usage_of, self.answered) if one)
+
+
+def usage_of(answer: Exchange) -> dict[str, int] | None:
+    """Return the token counts that the client was sent."""
+    asked = (
+        answer.api != "chat" or not answer.stream or (answer.request.get("stream_options") or {}).get("include_usage")
+    )
+    return answer.usage if asked else None
+
+
+def truth_of(exchanges: Sequence[Exchange], log: Sequence[dict[str, Any]], pseudo: Collection[str]) -> Truth:
+    """Return what happened in one run.
+
+    Args:
+        exchanges: of the run.
+        log: lines that the program wrote about the run.
+        pseudo: names of offered tools that are no tools: handoffs.
+    """
+    tools = [line for line in log if line["kind"] == "tool"]
+    (end,) = [line for line in log if line["kind"] == "run"] or [
+        {"output": None, "raised": "the program did not get here"}
+    ]
+    answered = [one for one in exchanges if one.status == 200]
+    executed = Counter(tool["name"] for tool in tools)
+    refused = []
+    for call in (call for one in answered for call in one.tool_calls):
+        if call["name"] in pseudo or call["name"] in LAST_TOOLS:
+            continue
+        given = [tool for tool in tools if tool["name"] == call["name"] and tool["arguments"] == call["arguments"]]
+        if executed[call["name"]] and given:
+            executed[call["name"]] -= 1
+        else:
+            refused.append(call)
+    agents = list(dict.fromkeys(name for one in exchanges if (name := agent_of(one.request)) is not None))
+    failed = [one for one in exchanges if one.status != 200]
+    return Truth(
+        answered, failed, sorted(tools, key=lambda tool: tool["start"]), refused, agents, end["output"], end["raised"]
+    )
+
+
+def compare(truth: Truth, run: dict[str, Any], named_agents: bool) -> dict[str, tuple[str, Any, Any]]:
+    """Return for each fact whether it is true, unknown or wrong, what was found and what may be true."""
+    found = conformance.found(run)
+    result = {}
+    for fact, may_be in _facts(truth, named_agents).items():
+        value = found[fact]
+        status = "true" if value in may_be else "unknown" if value is None else "wrong"
+        if fact == "complete" and value is False:
+            status = "unknown"
+        result[fact] = (status, value, may_be)
+    return result
+
+
+def _facts(truth: Truth, named_agents: bool) -> dict[str, Any]:
+    tools = truth.tools
+    agents = set(truth.agents) if named_agents else set()
+    facts: dict[str, Any] = {
+        "llm_calls": [len(truth.answered)],
+        "failed_llm_attempts": [len(truth.failed)],
+        "models": [Counter(one.reply_model for one in truth.answered)],
+        "tool_calls": [conformance.multiset((tool["name"], tool["error"] is not None) for tool in tools)],
+        "arguments": [conformance.multiset((tool["name"], tool["arguments"]) for tool in tools)],
+        "agents": [agents],
+        "delegations": [{(truth.agents[0], helper) for helper in truth.agents[1:]} if named_agents else set()],
+        "errors": truth.errors,
+        "final_output": [truth.output] if truth.output else [None, ""],
+        "complete": [True],
+    }
+    kinds = {
+        "input": "input",
+        "output": "output",
+        "cache_read": "cached",
+        "cache_write": "cache_write",
+        "reasoning": "reasoning",
+    }
+    return facts | {f"{fact}_tokens": [truth.total(kind)] for fact, kind in kinds.items()}
+
+
+def as_recording(truth: Truth, client: str, notes: str) -> dict[str, Any]:
+    """Return the truth in the form of the recordings' `truth.json`."""
+    calls = []
+    for one in truth.answered:
+        usage = usage_of(one) or {}
+        calls.append({
+            "model": one.model, "response_model": one.reply_model, "provider": "openai", "api": one.api, "stream": one.stream,
+            "input_tokens": usage.get("input"), "output_tokens": usage.get("output"), "cached_input_tokens": usage.get("cached"),
+            "cache_write_tokens": usage.get("cache_write"), "reasoning_tokens": usage.get("reasoning"),
+            "requested_tools": [call["name"] for call in one.tool_calls], "usage_sent": bool(usage),
+        })  # fmt: skip
+    return {
+        "client": client,
+        "tools": [
+            {"name": t["name"], "arguments": t["arguments"], "error": t["error"] is not None} for t in truth.tools
+        ],
+        "llm_calls": calls,
+        "failed_llm_attempts": [{"status": one.status} for one in truth.failed],
+        "agents": truth.agents,
+        "delegations": [[truth.agents[0], helper] for helper in truth.agents[1:]],
+        "errors": max(truth.errors) if len(truth.errors) == 1 else json.loads(json.dumps(list(truth.errors))),
+        "final_output": truth.output,
+        "raised": truth.raised,
+        "refused": truth.refused,
+        "notes": notes,
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from building import Lab, S, agent, asks, chat, hex_id, tool
 
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
@@ -75,6 +76,14 @@ def test_killed_and_timed_out(lab: Lab) -> None:
 
     assert lab.reasons("k") == ["killed"]
     assert lab.reasons("t") == ["timed_out"]
+
+
+@pytest.mark.parametrize(("code", "reasons"), [(137, ["killed"]), (192, ["killed"]), (128, []), (193, []), (3, [])])
+def test_an_exit_code_that_reports_a_signal(lab: Lab, code: int, reasons: list[str]) -> None:
+    """A shell that waits for a killed program ends with 128 + the signal's number, and so do container engines."""
+    lab.put(agent("a"), record=RunRecord("r", "r", closed_by=ClosedBy.EXIT, agent_exit_code=code))
+
+    assert lab.reasons() == reasons
 
 
 def test_rejected_and_refused_items(lab: Lab) -> None:

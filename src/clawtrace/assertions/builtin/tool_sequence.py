@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.base import Assertion, Growth, Outcome, Row
 from clawtrace.assertions.counting.bounds import plural
+from clawtrace.assertions.counting.handoffs import handed_over, handoff_words
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.assertions.trajectory import sequence_sql
 from clawtrace.assertions.trajectory.partial_order import PartialOrder, edit_words
@@ -162,11 +163,16 @@ class ToolSequence(Assertion):
         return Query(sequence_sql.contains_sql([names.count(tool.literal) for tool in self._distinct]))
 
     def details(self) -> Query:
-        """Return the attempts by start."""
+        """Return the attempts by start, and the names of tools that only handed over to another agent."""
         return Query(sequence_sql.details_sql())
 
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
         """Search with what is known, then as if everything unknown were as wanted."""
+        handoffs = [{"name": detail["tool"]} for detail in details if detail["handed_over"]]
+        outcome = self._searched(row, [detail for detail in details if not detail["handed_over"]])
+        return handed_over(outcome, handoffs, *self._listed)
+
+    def _searched(self, row: Row, details: Sequence[Row]) -> Outcome:
         asked, more = self._partial, {**row, "details": details}
         too_many = asked.too_many(details)
         if too_many is not None:
@@ -242,7 +248,7 @@ class ToolSequence(Assertion):
             ruled = ", within its rules" if self._has_rules else ""
             loose = "; the order was not determined, calls ran side by side" if self._undetermined(row) else ""
             return f"{names} happened {how}{ruled}, among {seen}{loose}."
-        return f"{self._failure(outcome, names, seen)}{self._change(outcome)}"
+        return f"{self._failure(outcome, names, seen)}{self._change(outcome)}{handoff_words(outcome)}"
 
     def _undetermined(self, row: Row) -> bool:
         if self.order != "interval" or not (self._is_partial or self.mode == "strict"):

@@ -45,9 +45,9 @@ def has_handoff(run_id: str) -> str:
     )
 
 
-def handed_over(outcome: Outcome, details: Sequence[Row], tool: Matcher) -> Outcome:
+def handed_over(outcome: Outcome, details: Sequence[Row], *tools: Matcher) -> Outcome:
     """Return the outcome with the first name of `HANDED_OVER` that is meant, where one is."""
-    name = next((row["name"] for row in details if tool(row["name"])), None)
+    name = next((row["name"] for row in details if any(tool(row["name"]) for tool in tools)), None)
     return outcome if name is None else outcome._replace(row={**outcome.row, "handed_over": name})
 
 

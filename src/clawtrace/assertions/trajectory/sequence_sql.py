@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from clawtrace.assertions.counting.apart import still_open, tool_calls_apart
+from clawtrace.assertions.counting.handoffs import HANDED_OVER, has_handoff
 
 __all__ = ["contains_sql", "details_sql", "evidence_sql", "ordered_sql", "partial_sql", "strict_sql"]
 
@@ -25,6 +26,10 @@ _MEETING = f"""meeting AS (
   JOIN selected_runs AS s ON s.run_id = c.run_id
   WHERE c.outcome NOT IN ('requested', 'unexecuted') AND c.start_ns IS NOT NULL
 )"""
+
+
+_WITHOUT_CALLS = f"(g.calls = 0 AND NOT {has_handoff('g.run_id')})"
+"""A run without any call: nothing is left to search, and no handoff could be what was meant."""
 
 
 class _Part(NamedTuple):
@@ -83,7 +88,7 @@ def _grown(expected: int) -> str:
     holds = f"g.met = {expected}"
     return f"""CASE WHEN {holds} THEN TRUE WHEN g.recordable = 1 AND g.calls = 0 THEN FALSE ELSE NULL END AS holds,
        CASE WHEN g.met < {expected} AND g.recordable = 0 THEN 'tool_calls' ELSE NULL END AS missing,
-       CASE WHEN {holds} OR g.calls = 0 THEN TRUE ELSE FALSE END AS settled,
+       CASE WHEN {holds} OR {_WITHOUT_CALLS} THEN TRUE ELSE FALSE END AS settled,
        CASE WHEN {holds} AND NOT {still_open("g.run_id")} THEN TRUE ELSE FALSE END AS final"""
 
 
@@ -171,26 +176,34 @@ def partial_sql(*, without_calls: bool) -> str:
     """Return SQL for what only the search answers: it settles the runs without any call, with `without_calls`."""
     answer = f"""CASE WHEN g.calls > 0 OR g.recordable = 0 THEN NULL ELSE {"TRUE" if without_calls else "FALSE"} END AS holds,
        CASE WHEN g.recordable = 0 THEN 'tool_calls' ELSE NULL END AS missing,
-       CASE WHEN g.calls = 0 THEN TRUE ELSE FALSE END AS settled, FALSE AS final"""
+       CASE WHEN {_WITHOUT_CALLS} THEN TRUE ELSE FALSE END AS settled, FALSE AS final"""
     return _combined([], [_TOTALS, _ATTEMPTS], answer)
 
 
 def details_sql() -> str:
-    """Return SQL for the attempts of the runs that are left to Python, by start.
+    """Return SQL for the attempts of the runs that are left to Python, by start, and for tools that only handed over.
 
     In each row the same: ``still_open``, whether the run is; ``apart``, how many of its calls then stay apart whatever spans
-    still come, NULL for none.
+    still come, NULL for none. ``handed_over`` is 1 for the name of a tool that is a handoff and no call.
     """
     return f"""
-SELECT c.run_id AS run_id, c.name AS tool, c.start_ns AS start_ns, c.end_ns AS end_ns, z.n AS apart,
-       CASE WHEN {still_open("c.run_id")} THEN 1 ELSE 0 END AS still_open
-FROM tool_calls AS c
-JOIN selected_runs AS s ON s.run_id = c.run_id
-LEFT JOIN (
-  SELECT k.run_id AS run_id, max(k.n) AS n FROM ({tool_calls_apart(still_open("c.run_id"))}) AS k GROUP BY k.run_id
-) AS z ON z.run_id = c.run_id
-WHERE c.outcome NOT IN ('requested', 'unexecuted')
-ORDER BY c.run_id, c.call_no
+SELECT d.run_id AS run_id, d.tool AS tool, d.start_ns AS start_ns, d.end_ns AS end_ns, d.apart AS apart,
+       d.still_open AS still_open, d.handed_over AS handed_over
+FROM (
+  SELECT c.run_id AS run_id, c.call_no AS place, c.name AS tool, c.start_ns AS start_ns, c.end_ns AS end_ns, z.n AS apart,
+         CASE WHEN {still_open("c.run_id")} THEN 1 ELSE 0 END AS still_open, 0 AS handed_over
+  FROM tool_calls AS c
+  JOIN selected_runs AS s ON s.run_id = c.run_id
+  LEFT JOIN (
+    SELECT k.run_id AS run_id, max(k.n) AS n FROM ({tool_calls_apart(still_open("c.run_id"))}) AS k GROUP BY k.run_id
+  ) AS z ON z.run_id = c.run_id
+  WHERE c.outcome NOT IN ('requested', 'unexecuted')
+  UNION ALL
+  SELECT b.run_id AS run_id, 0 AS place, b.name AS tool, NULL AS start_ns, NULL AS end_ns, NULL AS apart,
+         0 AS still_open, 1 AS handed_over
+  FROM ({HANDED_OVER}) AS b
+) AS d
+ORDER BY d.run_id, d.handed_over, d.place, d.tool
 """
 
 

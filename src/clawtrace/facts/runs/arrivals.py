@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from clawtrace.model.query import Query
@@ -31,9 +33,14 @@ WHERE c.reason <> '' ORDER BY run_id, reason
 """
 
 _STRANGERS = """
-SELECT count(DISTINCT c.run_no), sum(c.accepted)
+SELECT max(c.arrival_ns) AS last, sum(c.accepted) AS spans
 FROM receipts AS c JOIN run_numbers AS n ON n.run_no = c.run_no
 WHERE c.signal = 'traces' AND NOT EXISTS (SELECT 1 FROM run_records AS r WHERE r.run_id = n.run_id)
+GROUP BY c.run_no ORDER BY last
+"""
+
+_STARTS = """
+SELECT s.run_id AS run_id, coalesce(r.started_ns, 0) FROM selected_runs AS s LEFT JOIN runs AS r ON r.run_id = s.run_id
 """
 
 _STRAYS = """
@@ -61,7 +68,7 @@ class Arrivals(NamedTuple):
     strays: tuple[tuple[str, int], ...]
     """Why requests that named no run were turned away while this run was at work, with the number of items; the first ones."""
     nameless_traces: int
-    """Other traces in the store that name no run."""
+    """Other traces that name no run and arrived while this run was at work, or later: the store may hold those of earlier runs."""
     nameless_spans: int
     """Their spans."""
 
@@ -78,10 +85,14 @@ def arrivals(store: QueryableStore, run_ids: Sequence[str]) -> dict[str, Arrival
     strays: dict[str, list[tuple[str, int]]] = {}
     for run_id, reason, items in store.ask(Query(_STRAYS)).rows:
         strays.setdefault(run_id, []).append((reason, items))
-    traces, spans = store.ask(Query(_STRANGERS)).rows[0]
+    strangers = store.ask(Query(_STRANGERS)).rows
+    last = [arrival for arrival, _ in strangers]
+    before = [0, *accumulate(spans or 0 for _, spans in strangers)]
+    starts = dict(store.ask(Query(_STARTS)).rows)
     found = {}
     for run_id in run_ids:
         came = receipts.get(run_id, {})
+        since = bisect_left(last, starts[run_id])
         own = bool(came.get("stranger") and came["trace_receipts"])  # the run is itself a trace that names none
         found[run_id] = Arrivals(
             came.get("accepted") or 0,
@@ -89,7 +100,7 @@ def arrivals(store: QueryableStore, run_ids: Sequence[str]) -> dict[str, Arrival
             came.get("refused") or 0,
             tuple(why.get(run_id, ())[:_REASONS]),
             tuple(strays.get(run_id, ())[:_REASONS]),
-            traces - own,
-            (spans or 0) - (came["spans"] if own else 0),
+            len(last) - since - own,
+            before[-1] - before[since] - (came["spans"] if own else 0),
         )
     return found

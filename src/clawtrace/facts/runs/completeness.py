@@ -49,6 +49,9 @@ LEFT JOIN run_records AS c ON c.run_id = r.run_id
 ORDER BY r.run_no
 """
 
+_KILLED_BELOW = range(128 + 1, 128 + 64 + 1)
+"""Exit codes by which a shell (POSIX, "Exit Status for Commands") or a container engine says that a signal killed what it ran."""
+
 _CONFLICTS = "SELECT r.run_id, c.message FROM run_conflicts AS c JOIN fact_runs AS r ON r.run_no = c.run_no"
 
 _EXPORTERS = f"""
@@ -314,6 +317,9 @@ def _from_record(record: RunRecord) -> list[IncompleteReason]:
         reasons.append(IncompleteReason("timed_out", "the agent was ended by the time limit."))
     elif record.ended_by_signal is not None:
         reasons.append(IncompleteReason("killed", f"the agent was killed by signal {record.ended_by_signal}."))
+    elif (code := record.agent_exit_code or 0) in _KILLED_BELOW:
+        sentence = f"the agent ended with exit code {code}: what it ran was killed by signal {code - 128}."
+        reasons.append(IncompleteReason("killed", sentence))
     if record.cut_off is not None:
         reasons.append(IncompleteReason("cut_off", record.cut_off))
     if record.lacking is not None:

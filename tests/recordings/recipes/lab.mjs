@@ -4,7 +4,7 @@ import { appendFileSync, writeFileSync } from 'node:fs';
 export const SCENARIO = process.argv[2] ?? 'one_tool';
 export const QUESTION = 'What is the weather in Paris?';
 
-const log = (line) => appendFileSync(process.env.TOOLS_LOG, JSON.stringify(line) + '\n');
+export const log = (line) => appendFileSync(process.env.TOOLS_LOG, JSON.stringify(line) + '\n');
 
 const logged = (name, body) => async (args) => {
   try {

@@ -60,7 +60,9 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
         span = run.spans[index]
         if span.kind == "infra" or run.role[index] in _NO_WORK:
             continue
-        if run.role[index] == "attempt" and requested.get(run.agent[index], -1) > span.start_ns:
+        if run.role[index] == "attempt" and (
+            requested.get(run.agent[index], -1) > span.start_ns if models else _made_again(run, index)
+        ):
             continue
         group = run.group[index]
         # Each failed attempt inside of an answered model call is a failure of its own.
@@ -87,6 +89,12 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
             recovered = answered or last_model.get(run.agent[index], -1) >= span.last_ns
         found.append(Failure(index, name, span.kind, span.error, recovered))
     return found
+
+
+def _made_again(run: RunSpans, index: int) -> bool:
+    """Return whether the agent did later what was attempted in a span that is no model call."""
+    name, agent = run.spans[index].name, run.agent[index]
+    return any(run.spans[n].name == name and run.agent[n] == agent for n in range(index + 1, len(run.spans)))
 
 
 def _last_starts(

@@ -259,6 +259,9 @@ def _rollup(run: RunSpans, contradicted: Set[int]) -> dict[str, Any]:
         return {}
     if own and not _all_state(run, top):
         return {}
+    # What was used in an attempt before it failed may be missing in the sum of the agent that made it again.
+    if "attempt" in run.role:
+        return {}
     # No request is empty: zero is an instrumentation that was told nothing.
     silent = any(span.rollup_input_tokens == 0 and span.rollup_llm_calls for span in top)
     return {

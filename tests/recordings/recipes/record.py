@@ -3,7 +3,7 @@
     python tests/recordings/recipes/record.py CLIENT INTERPRETER OUTPUT [SCENARIO…]
 
 CLIENT is a folder beside this file (`agent.py` or `agent.mjs`, its requirements, `recipe.yaml`), INTERPRETER that of an environment in
-which its requirements are installed. Each scenario becomes ``OUTPUT/CLIENT/SCENARIO`` with `traces.otlp.jsonl` (and
+which its requirements are installed, or the folder in which `npm install` was run for them. Each scenario becomes ``OUTPUT/CLIENT/SCENARIO`` with `traces.otlp.jsonl` (and
 `logs.otlp.jsonl`), one export request a line in order of arrival, and `truth.json`, which is written from the model server's
 log, the tools' own log and the program's own answer, never from the trace.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -48,8 +49,7 @@ def receiver(folder: Path) -> Iterator[str]:
             pass
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("content-length") or 0))
-            body = gzip.decompress(body) if self.headers.get("content-encoding") == "gzip" else body
+            body = _body(self)
             name, message = _SIGNALS.get(self.path, (None, None))
             if name is not None:
                 line = json.dumps(_request(body, message, self.headers.get("content-type") or ""))
@@ -67,6 +67,18 @@ def receiver(folder: Path) -> Iterator[str]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def _body(request: BaseHTTPRequestHandler) -> bytes:
+    if request.headers.get("transfer-encoding") == "chunked":
+        body = b""
+        while size := int(request.rfile.readline(), 16):
+            body += request.rfile.read(size)
+            request.rfile.readline()
+        request.rfile.readline()
+    else:
+        body = request.rfile.read(int(request.headers.get("content-length") or 0))
+    return gzip.decompress(body) if request.headers.get("content-encoding") == "gzip" else body
 
 
 def _request(body: bytes, message: Any, content_type: str) -> dict[str, Any]:
@@ -107,7 +119,7 @@ def record(client: str, python: str, output: Path, scenario: str) -> Path:
             "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf", "HOME": work,
             "TOOLS_LOG": str(tools), "ANSWER_FILE": str(answer), "PYTHONPATH": str(HERE),
         } | {key: str(value) for key, value in recipe.get("environment", {}).items()}  # fmt: skip
-        program = [python, *map(str, (HERE / client).glob("agent.*")), scenario]
+        program = [*_program(client, python), scenario]
         done = subprocess.run(program, env=environment, cwd=work, timeout=_TIME_LIMIT_S, capture_output=True, text=True)
         (output / f"{client}.{scenario}.txt").write_text(done.stdout + done.stderr, encoding="utf-8")
         executed = list(map(json.loads, tools.read_text(encoding="utf-8").splitlines())) if tools.exists() else []
@@ -116,6 +128,15 @@ def record(client: str, python: str, output: Path, scenario: str) -> Path:
     head = {"client": client, "scenario": scenario, **{key: recipe[key] for key in ("version", "instrumentation")}}
     (folder / "truth.json").write_text(json.dumps(head | truth, indent=1) + "\n", encoding="utf-8")
     return folder
+
+
+def _program(client: str, interpreter: str) -> list[str]:
+    agent = HERE / client / "agent.mjs"
+    if not agent.exists():
+        return [interpreter, str(HERE / client / "agent.py")]
+    for file in (agent, HERE / "lab.mjs"):
+        shutil.copy(file, interpreter)
+    return ["node", str(Path(interpreter) / agent.name)]
 
 
 def _environment() -> dict[str, str]:

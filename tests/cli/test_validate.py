@@ -361,3 +361,37 @@ def test_keys_without_effect_are_told_wherever_they_stand(invoke: Invoke, projec
     assert (code, problems, sorted(warnings)) == (0, [], expected)
     printed = invoke("eval", "--suite", "main", "--run-profile", "p", "--dry-run").stderr
     assert all(f"warning: {one}" in printed for one in expected)
+
+
+def test_variables_of_profiles_that_are_not_set_are_told(invoke: Invoke, project: Path):
+    """An agent without its key, or a hook without its address, fails in ways that look like mistakes of another kind."""
+    write(
+        project,
+        "configs/run_profiles/p.yaml",
+        """\
+        schema_version: 1
+        run_profile_id: p
+        title: P
+        runner_defaults: {pass_env: [NO_SUCH_KEY, "NONE_*", PATH]}
+        """,
+    )
+    write(
+        project,
+        "configs/evaluation_profiles/e.yaml",
+        """\
+        schema_version: 1
+        evaluation_profile_id: e
+        title: E
+        security_policy: {allow_local_python_hooks: true, network_access: allow, pass_env: [NO_SUCH_URL, "NONE_*", PATH]}
+        """,
+    )
+    hooks = "configs/evaluation_profiles/e.yaml: `NO_SUCH_URL` of `security_policy.pass_env` is not set: hooks run without it"
+    code, problems, warnings = report(invoke("validate"))
+
+    assert (code, problems) == (0, [])
+    assert sorted(one.split(": ", 1)[1] for one in warnings) == [
+        "`NO_SUCH_URL` of `security_policy.pass_env` is not set: hooks run without it",
+        "`runner_defaults.pass_env` `NO_SUCH_KEY` is not set: agents would run without it",
+    ]
+    printed = invoke("eval", "--suite", "main", "--evaluation-profile", "e", "--dry-run").stderr
+    assert f"warning: {hooks}" in printed

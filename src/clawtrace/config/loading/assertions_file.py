@@ -83,7 +83,7 @@ def load_assertions_file(
     config = validated(AssertionsFile, document.data, in_document(document), problems)
     assertions = load_assertions(document, tuple(NOTATIONS), env, problems, recorded=True)
     warnings: list[str] = []
-    policy = _policy(evaluation_profile, project, problems, warnings)
+    policy = _policy(evaluation_profile, project, env, problems, warnings)
     problems += hook_problems(assertions, policy)
     if config is None:
         raise ConfigError(in_reading_order(problems))
@@ -121,13 +121,19 @@ def _piped(content: bytes, name: str) -> Document:
         raise ConfigError(ConfigProblem(name, 0, 0, f"is not UTF-8 text (byte {error.start})")) from error
 
 
-def _policy(profile: str | None, project: Project, problems: list[ConfigProblem], warnings: list[str]) -> HookPolicy:
+def _policy(
+    profile: str | None,
+    project: Project,
+    env: Mapping[str, str],
+    problems: list[ConfigProblem],
+    warnings: list[str],
+) -> HookPolicy:
     if profile is None:
         return HookPolicy()
     from clawtrace.config.suites.profile_files import evaluation_profile_file, load_evaluation_profile
 
     found = evaluation_profile_file(profile, project.configs)
-    return hook_policy(load_evaluation_profile(found, problems, warnings))
+    return hook_policy(load_evaluation_profile(found, env, problems, warnings))
 
 
 def _merged_pricing(project: Project, config: AssertionsFile) -> dict[str, object] | None:

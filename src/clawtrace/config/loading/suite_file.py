@@ -94,7 +94,7 @@ def load_suite(
     loaded = read_identified(SuiteConfig, found, "suite_id", problems)
     profile = read_identified(RunProfile, profile_file, "run_profile_id", problems) if profile_file else None
     odd: list[str] = []
-    judging = load_evaluation_profile(judging_file, problems, odd) if judging_file else None
+    judging = load_evaluation_profile(judging_file, env, problems, odd) if judging_file else None
     settings_known = loaded is not None and (profile is not None or not run_profile)
     if loaded is not None:
         problems += suite_problems(*loaded)

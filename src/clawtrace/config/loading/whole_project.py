@@ -21,7 +21,7 @@ from clawtrace.config.suites.evaluation_profile import EvaluationProfile
 from clawtrace.config.suites.profile_files import load_evaluation_profile, read_identified
 from clawtrace.config.suites.selection import select_cases, tags_in
 from clawtrace.config.suites.suite import ModelConfig, RunProfile, SuiteConfig
-from clawtrace.config.suites.without_effect import idle_keys, unset_variables
+from clawtrace.config.suites.without_effect import idle_keys, unset_in_profile, unset_variables
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.did_you_mean import did_you_mean
 
@@ -158,12 +158,13 @@ class _Check:
         if read is not None:
             self._problems += profile_problems(*read)
             self._warnings += idle_keys(*read)
+            self._warnings += unset_in_profile(*read, self._env)
             self._profiles.append(read)
 
     def _read_evaluation_profile(self, found: NamedFile) -> None:
         self._files.append(display(found.path))
         said: list[str] = []
-        profile = load_evaluation_profile(found, self._problems, said)
+        profile = load_evaluation_profile(found, self._env, self._problems, said)
         self._say(said)
         if profile is not None:
             self._judging.append(profile)

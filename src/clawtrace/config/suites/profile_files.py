@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ from clawtrace.config.files.document import Document, read_document
 from clawtrace.config.files.places import NamedFile, resolve
 from clawtrace.config.files.problems import in_document, sound_part, validated
 from clawtrace.config.suites.evaluation_profile import EvaluationProfile, judge_problems, judge_warnings
+from clawtrace.config.suites.without_effect import unset_of_hooks
 from clawtrace.errors import ConfigError, ConfigProblem
 
 __all__ = [
@@ -74,12 +76,20 @@ def run_profile_file(value: str, configs: Path) -> NamedFile:
 
 
 def load_evaluation_profile(
-    found: NamedFile, problems: list[ConfigProblem], warnings: list[str]
+    found: NamedFile, env: Mapping[str, str], problems: list[ConfigProblem], warnings: list[str]
 ) -> EvaluationProfile | None:
-    """Return an evaluation profile, or None after adding every problem to `problems`; what changes nothing is a warning."""
+    """Return an evaluation profile, or None after adding every problem to `problems`; what changes nothing is a warning.
+
+    Args:
+        found: the file.
+        env: the environment from which hooks get their variables.
+        problems: what is wrong.
+        warnings: what changes nothing.
+    """
     read = read_identified(EvaluationProfile, found, "evaluation_profile_id", problems)
     if read is None:
         return None
     problems += judge_problems(*read)
     warnings += judge_warnings(*read)
+    warnings += unset_of_hooks(*read, env)
     return read[1]

@@ -24,6 +24,7 @@ _SPAN_COLUMNS = {
     "span.name": '"SpanName"',
     "span.kind": '"SpanKind"',
     "span.scope": '"ScopeName"',
+    "span.scope_version": '"ScopeVersion"',
     "span.service": '"ServiceName"',
     "span.status_message": "nullif(\"StatusMessage\", '')",
 }

@@ -66,11 +66,14 @@ _BY_KEYS = (({"id", "name", "arguments"}, "tool_call"), ({"call_id", "name", "co
 """Parts that only all of their keys tell (AutoGen)."""
 
 
+_ARGUMENTS = ("arguments", "input", "args", "action", "tool_kwargs")
+
+
 def piece_of(part: Any) -> Piece:
     """Read one part of a message's `parts` or of a `content` list, whatever vendor wrote it."""
     if not isinstance(part, dict):
         return Piece("text", None, None, text_of(part))
-    kind = part.get("type") or part.get("kind")
+    kind = part.get("type") or part.get("kind") or part.get("block_type")
     if kind is None:
         telling = next((key for key in _UNTYPED if isinstance(part.get(key), dict)), None)
         if telling is not None:
@@ -82,7 +85,7 @@ def piece_of(part: Any) -> Piece:
     if kind in _CALLS:
         inner = part.get("function")
         function: dict[str, Any] = inner if isinstance(inner, dict) else part
-        arguments = next((function[key] for key in ("arguments", "input", "args", "action") if key in function), None)
+        arguments = next((function[key] for key in _ARGUMENTS if key in function), None)
         name = function.get("name") or part.get("toolName") or part.get("tool_name")
         name = name or (kind[:-5] if kind in _ITEMS else None)
         return Piece("tool_call", _id(part), name, text_of(arguments))
@@ -128,7 +131,7 @@ def _plain(result: Any) -> Any:
 
 
 def _id(part: dict[str, Any]) -> str | None:
-    value = next((part[key] for key in ("id", "call_id", "toolCallId", "toolUseId", "ref") if part.get(key)), None)
+    value = next((part[key] for key in ("id", "call_id", "toolCallId", "toolUseId", "tool_call_id", "ref") if part.get(key)), None)
     return str(value) if value else None
 
 
@@ -165,6 +168,11 @@ def _message_of(message: Any) -> Message:
     if isinstance(inner, dict):
         inner_role, pieces = _message_of(inner)
         return role or inner_role, pieces
+    if "block_type" in message:  # LlamaIndex: a message's blocks, alone or with what its provider adds
+        return role, [piece_of(message)]
+    if isinstance(message.get("blocks"), list):
+        further = message.get("additional_kwargs")
+        message = {**message, **(further if isinstance(further, dict) else {}), "parts": message["blocks"]}
     # Beside GenAI's `parts` some write what OpenAI has beside `content`.
     content = message["parts"] if isinstance(message.get("parts"), list) else message.get("content")
     kind = message.get("type")

@@ -129,7 +129,7 @@ class Condition(_Words):
     json_object: str | None = None
     """The attribute's text is a JSON object."""
     key: str | None = None
-    """Attribute key (or span.name, span.kind, span.scope, span.status_message) for the comparison beside it.
+    """Attribute key (or span.name, span.kind, span.scope, span.scope_version, span.status_message) for the comparison beside it.
 
     ``parent.`` before a key, also in `present`, `absent` and `prefix`, means the attribute of the parent span
     (``parent.span.name``: its name), whatever dialect reads that one.
@@ -336,6 +336,8 @@ class OrphanRule(_Words):
     """Glob of their names."""
     error: str | None = None
     """Glob of what one of the orphans of that parent says of its failure: only then the parent is not exported."""
+    beside: str | None = None
+    """Glob of the name of one of the orphans of that parent: only then the parent is not exported."""
 
 
 def _orphan(value: Any) -> Any:

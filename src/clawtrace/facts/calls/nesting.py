@@ -8,6 +8,7 @@ from operator import itemgetter
 
 from clawtrace.facts.calls.ledger import Ledger
 from clawtrace.facts.calls.rules import (
+    NAMELESS_TOOL_SPAN,
     NESTED_MODEL_SPAN,
     NESTED_TOOL_SPAN,
     SAME_RESPONSE_ID,
@@ -69,7 +70,8 @@ class NestedCalls:
         """Return the call of a tool span: that of the one above it, else the one that another scope recorded under its id and name."""
         scope, name, call_id = span.scope, span.tool_name, span.tool_call_id
         if above is not None:
-            return self._join(index, above, scope, self._layers.get(span.sid, NESTED_TOOL_SPAN))
+            rule = NESTED_TOOL_SPAN if span.tells_its_tool else NAMELESS_TOOL_SPAN
+            return self._join(index, above, scope, self._layers.get(span.sid, rule))
         identity = None if name is None or call_id is None else (call_id, name)
         found = self._elsewhere(identity, scope)
         if found is not None and found.start_ns <= span.last_ns and span.start_ns <= found.last_ns:
@@ -116,26 +118,33 @@ class ToolsAbove:
         self._ids: dict[tuple[int, str], list[tuple[int, NestedCall]]] = {}
         self._tops: dict[int, int] = {}
         """By the spans that were entered."""
+        self._around: dict[int, list[NestedCall]] = {}
+        """The calls of all spans below one outermost, itself first."""
 
     def enter(self, index: int, top: int, span: Span, depth: int, group: NestedCall) -> None:
         """Take note of a span below which others are."""
         self._tops[index] = top
+        self._around.setdefault(top, []).append(group)
         for entries in self._places(top, span):
             entries.append((depth, group))
 
     def leave(self, index: int, span: Span) -> None:
         """Forget a span, where it was entered: it is the last one."""
         top = self._tops.pop(index, None)
+        if top is not None:
+            self._around[top].pop()
         for entries in self._places(top, span) if top is not None else ():
             entries.pop()
 
     def nearest(self, top: int, span: Span) -> NestedCall | None:
-        """Return the call of the nearest span above that has the name or the id of `span`.
+        """Return the call of the nearest span above that has the name or the id of `span`, or of any where it has neither.
 
         Two ids that one instrumentation writes are two calls: a tool that was called again while it ran, by a model of its
         own.
         """
         scope, name, call_id = span.scope, span.tool_name, span.tool_call_id
+        if not span.tells_its_tool:
+            return self._around[top][-1]
         found: list[tuple[int, NestedCall]] = []
         if name is not None:
             by_scope = self._named.get((top, name), {})

@@ -60,6 +60,12 @@ NESTED_TOOL_SPAN = _rule(
     "A tool span inside of another one of the same agent that has the same tool name or call id is the same call, unless one "
     "instrumentation gives them two ids.",
 )
+NAMELESS_TOOL_SPAN = _rule(
+    "nameless-tool-span",
+    "A tool span with neither a name nor a call id inside of a tool span of the same agent is a layer of that call: a client's "
+    "request to the server that runs the tool, for example. Where several are side by side they may be other calls, and how "
+    "many there were is unknown.",
+)
 SAME_TOOL_CALL_ID = _rule(
     "same-tool-call-id",
     "Tool spans of two instrumentations carry the same call id and tool name, and ran at the same time.",

@@ -114,7 +114,7 @@ def _handed(run: RunSpans, found: list[int]) -> tuple[dict[int, int], dict[int, 
     """Return who handed to whom, and who handed to somebody unknown.
 
     The first are activations by the activation that somebody is named to have handed to, the latest before it; the second
-    activations by the handoff span that names no target, and that nothing followed.
+    activations by the handoff span whose target was at work in no span that says so.
     """
     spans = run.spans
     handoffs = [index for index, role in enumerate(run.role) if role == "handoff"]
@@ -138,7 +138,7 @@ def _handed(run: RunSpans, found: list[int]) -> tuple[dict[int, int], dict[int, 
             giver = sought.latest(key, span.start_ns, target)
             if giver is not None:
                 sources.setdefault(target, []).append(giver)
-        elif giver is not None and span.handoff_to is None and not span.failed:
+        elif giver is not None and not span.failed:
             lost[handoff] = giver
     latest = {index: max((spans[one].start_ns, one) for one in others)[1] for index, others in sources.items()}
     return latest, lost

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -225,8 +225,7 @@ class Completeness:
                 orphans.setdefault(span.parent_span_id, []).append(span)
         missing = []
         for siblings in orphans.values():
-            errors = {span.error or "" for span in siblings}
-            missing += [span for span in siblings if not self._never_exported(span, errors)]
+            missing += [span for span in siblings if not self._never_exported(span, siblings)]
         if not missing:
             return None
         line = ", ".join(json.dumps(name) for name in sorted({span.name for span in missing}))
@@ -237,13 +236,14 @@ class Completeness:
             tuple(span.span_id for span in missing[:_SHOWN]),
         )
 
-    def _never_exported(self, span: Span, errors: Set[str]) -> bool:
-        """Return whether a dialect or the project says that the parent of a span is not exported; `errors` are its children's."""
+    def _never_exported(self, span: Span, siblings: Sequence[Span]) -> bool:
+        """Return whether a dialect or the project says that the parent of a span, and of its `siblings`, is not exported."""
         if any(fnmatchcase(span.name, glob) for glob in self._project_globs):
             return True
         return any(
             fnmatchcase(span.name, rule.span)
-            and (rule.error is None or any(fnmatchcase(error, rule.error) for error in errors))
+            and (rule.error is None or any(fnmatchcase(one.error or "", rule.error) for one in siblings))
+            and (rule.beside is None or any(fnmatchcase(one.name, rule.beside) for one in siblings))
             for rule in self._dialects[span.dialect].file.parent_not_exported
         )
 

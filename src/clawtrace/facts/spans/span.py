@@ -150,6 +150,11 @@ class Span(NamedTuple):
         )
 
     @property
+    def tells_its_tool(self) -> bool:
+        """Whether a tool span says which tool, or which call, it is of."""
+        return self.tool_name is not None or self.tool_call_id is not None
+
+    @property
     def last_ns(self) -> int:
         """The end, or the start of a span that never ended or ended before it started."""
         return self.start_ns if self.end_ns is None or self.end_ns < self.start_ns else self.end_ns

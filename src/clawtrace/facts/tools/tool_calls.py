@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from clawtrace.facts.calls.llm_calls import LlmCall
+from clawtrace.facts.calls.rules import NAMELESS_TOOL_SPAN
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.span import Span, merged, same_tool
 from clawtrace.facts.tools.histories import Histories, ToldCall, histories
@@ -75,7 +76,8 @@ class ToolCalls(NamedTuple):
 def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: ExecutionsOf) -> ToolCalls:
     """Return the tool calls of a run whose model calls are `models`."""
     finals = final_answers(run.spans)
-    executions = [_execution(run, number, members) for number, members in run.groups("tool", _NO_EXECUTIONS).items()]
+    groups = run.groups("tool", _NO_EXECUTIONS)
+    executions = [_execution(run, number, members) for number, members in groups.items()]
     if finals:
         executions = [execution for execution in executions if execution.name not in finals]
     asked = [request for request in requests(run, models) if request.name not in finals]
@@ -101,8 +103,10 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     found += [_told(one, run) for one in conversations.calls if (one.call.call_id, one.call.name) not in known]
     # `found` has executions first and requests in order: a stable sort keeps both orders among equal starts.
     found.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
-    unseen = any(call.outcome is None for call in found) or went_unseen(
-        run, models, asked, [request for request in waiting if request.number not in told]
+    unseen = (
+        any(call.outcome is None for call in found)
+        or any(_holds_several(run, members) for members in groups.values())
+        or went_unseen(run, models, asked, [request for request in waiting if request.number not in told])
     )
     asking = {request.group for request in asked if not request.served}
     return ToolCalls(
@@ -118,6 +122,12 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
 def background_calls(run: RunSpans) -> list[ToolCallRow]:
     """Return the tool calls in work that a timer started, in order of start; nothing that counts calls knows of them."""
     return [_execution(run, -1, [index]) for index in run.emitting if run.spans[index].emits == "background"]
+
+
+def _holds_several(run: RunSpans, members: Sequence[int]) -> bool:
+    """Return whether layers of one call that name no tool stand side by side: they may be calls that its tool made."""
+    nameless = [index for index in members if run.rule[index] is NAMELESS_TOOL_SPAN]
+    return len(nameless) > 1 and len(run.topmost(nameless)) > 1
 
 
 def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:

@@ -82,6 +82,11 @@ def test_the_bare_name_drops_prefix_region_revision_date_and_latest_and_nothing_
 
 MATCHES = [
     # (text, recorded, named by `expected`/`only`, hit by `not_expected`)
+    ("llama-3.1-8b-instruct", "meta-llama/llama-3.1-8b-instruct:free", True, True),
+    ("meta-llama/llama-3.1-8b-instruct", "openrouter/meta-llama/llama-3.1-8b-instruct:nitro", True, True),
+    ("llama-3.1-8b-instruct:free", "meta-llama/llama-3.1-8b-instruct:free", True, True),
+    ("llama-3.1-8b-instruct:free", "meta-llama/llama-3.1-8b-instruct", False, False),
+    ("llama3.1", "llama3.1:8b", False, True),
     ("gpt-4", "gpt-4o-mini", False, False),
     ("gpt-4", "gpt-4o", False, False),
     ("gpt-4", "gpt-4-turbo", False, True),

@@ -74,6 +74,9 @@ SMALLEST = {
     "nested-model-span": Smallest((chat("m"), by("sdk", chat("n", "m"))), 1),
     "same-response-id": Smallest((chat("m", **{ID: "r"}), by("sdk", chat("n", **{ID: "r"}))), 1),
     "nested-tool-span": Smallest((agent("a"), tool("t", "a", **NO_CALL_ID), tool("u", "t", **NO_CALL_ID)), 1),
+    "nameless-tool-span": Smallest(
+        (agent("a"), tool("t", "a"), S("n", "t", 1, 2, "request", {"mcp.method.name": "tools/call"})), 1
+    ),
     "same-tool-call-id": Smallest(
         (agent("a"), tool("t", "a"), by("sdk", tool("u", "a", **{"gen_ai.tool.call.id": "call_t"}))), 1
     ),

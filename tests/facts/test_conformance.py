@@ -21,10 +21,7 @@ SHARED = HERE.parents[1].parent / "shared"
 CORPUS = SHARED / "corpus"
 STRANGERS = SHARED / "strangers"
 
-TO_MEND = {
-    "claude-agent-sdk+openinference", "dspy+openinference+litellm", "langgraph-supervisor+openinference", "mcp-agent",
-    "openai-agents+mlflow", "openai-sdk+laminar",
-}  # fmt: skip
+TO_MEND = {"langgraph-supervisor+openinference", "openai-agents+mlflow"}
 """Clients of the strangers' folder of which a fact is still wrong. One that no longer is must leave this set."""
 
 

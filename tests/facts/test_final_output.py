@@ -156,3 +156,20 @@ def test_empty_parts_of_an_answer_add_nothing(lab: Lab) -> None:
     )
 
     assert lab.rows(ANSWER) == [("It is sunny.",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("[[ ## answer ## ]]\nIt is\nsunny.\n\n[[ ## completed ## ]]", "It is\nsunny."),
+        ("[[ ## reasoning ## ]]\nBy tools.\n\n[[ ## verdict ## ]]\nyes\n\n[[ ## completed ## ]]\n", "yes"),
+        ("[[ ## city ## ]]\nParis\n\n[[ ## celsius ## ]]\n21\n\n[[ ## completed ## ]]", None),
+        ("[[ ## answer ## ]]\nIt was cut", None),
+        ("It says [[ ## answer ## ]] here.", "It says [[ ## answer ## ]] here."),
+    ],
+)
+def test_an_answer_in_the_form_of_a_framework_is_the_field_in_it(lab: Lab, text: str, answer: str | None) -> None:
+    """Whichever instrumentation wrote it. Of several fields nothing says which one answers."""
+    lab.put(said("m", "", 1, text))
+
+    assert lab.rows(ANSWER) == [(answer,)]

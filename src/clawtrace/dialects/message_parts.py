@@ -131,7 +131,10 @@ def _plain(result: Any) -> Any:
 
 
 def _id(part: dict[str, Any]) -> str | None:
-    value = next((part[key] for key in ("id", "call_id", "toolCallId", "toolUseId", "tool_call_id", "ref") if part.get(key)), None)
+    value = next(
+        (part[key] for key in ("id", "call_id", "toolCallId", "toolUseId", "tool_call_id", "ref") if part.get(key)),
+        None,
+    )
     return str(value) if value else None
 
 

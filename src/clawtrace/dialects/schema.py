@@ -180,6 +180,9 @@ class DialectFile(SpanTests, _Words):
     """Delegations (`agents.via`) that no span names, so that only times tell them. ``handoff``: it goes to the next activation
     beside or below its own agent. ``tool``: an agent that was called as a tool hangs below no span of its caller, which is
     the agent in the time of whose tool span it ran."""
+    answer_forms: Annotated[list[str], Merge.BEFORE] = []
+    """Forms in which a framework has models write their answers: regular expressions that fit the text from its beginning,
+    whose first group is the answer. Without that group the text is of the form, and which part of it answers is not known."""
     handoff_tools: Annotated[list[str], Merge.BEFORE] = []
     """Names of tools by which a model hands over to another agent: regular expressions of the whole name, whose first group is
     the agent's name, with `_` for what is neither letter nor digit."""
@@ -212,7 +215,7 @@ class DialectFile(SpanTests, _Words):
     records: Annotated[dict[str, bool | str | Recorded], Merge.OVER] = {}
     """Per recordable fact: yes, no, or the setting that makes it recorded; or both for `spans` and `logs` (`Recorded`)."""
 
-    @field_validator("refusals", "handoff_tools")
+    @field_validator("refusals", "answer_forms", "handoff_tools")
     @classmethod
     def _expressions(cls, value: list[str]) -> list[str]:
         for expression in value:

@@ -46,6 +46,9 @@ _REVISION = re.compile(r"(?<=\d{8})-v\d+(?::\d+)*(?::\d+k)?$|-(?:v1|1):\d+(?::\d
 _VERTEX_REVISION = re.compile(r"-v\d+(?=@\d{8}$)")
 
 _MARKS = re.compile(r"\[[^\]]*\]$")  # `claude-sonnet-4-6[1m]`: Claude Code's mark for the long context
+# OpenRouter: how a model is served (`meta-llama/llama-3.1-8b-instruct:free`), and at which price; so it is a part of the name,
+# and only what names a model without it does not ask for it. Ollama's tags after a colon are versions.
+_SERVED = re.compile(r":(?:beta|exacto|extended|floor|free|nitro|online|thinking)$")
 _LATEST = re.compile(r"[-:@_](?:latest|default)$")
 
 _MONTH, _DAY = "(?:0[1-9]|1[0-2])", "(?:0[1-9]|[12][0-9]|3[01])"
@@ -113,6 +116,8 @@ def model_matches(text: str, recorded: str) -> bool:
     wanted, name = model_name(text), model_name(recorded)
     if not wanted.dated:
         return False
+    if "/" in recorded and not _SERVED.search(wanted.dated):
+        name = model_name(_cut(_SERVED, recorded.strip().lower()))
     if wanted.dated != wanted.bare:
         return bool(_segments(wanted.dated, to_the_end=True).search(name.dated))
     version = any(character.isdigit() for character in wanted.bare)

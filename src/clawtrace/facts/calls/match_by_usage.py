@@ -31,6 +31,7 @@ from clawtrace.facts.calls.rules import (
     CallRule,
 )
 from clawtrace.facts.spans.span import Span
+from clawtrace.model.model_names import bare_model_name
 
 __all__ = ["join_by_content"]
 
@@ -51,6 +52,7 @@ class _Call:
     named: bool = False
     """It has the provider's response id."""
     models: set[str] = field(default_factory=set)
+    """Bare names: the one instrumentation writes `openai/gpt-4o` where the other writes `gpt-4o`."""
     tokens: tuple[int | None, int | None] = (None, None)
     asked: frozenset[str] = frozenset()
     """Ids of the tool calls that the model asked for."""
@@ -67,7 +69,7 @@ class _Call:
         self.start_ns, self.last_ns = min(self.start_ns, span.start_ns), max(self.last_ns, span.last_ns)
         self.failed = self.failed and span.failed
         self.named = self.named or span.response_id is not None
-        self.models |= {name for name in (span.request_model, span.response_model) if name is not None}
+        self.models |= {bare_model_name(name) for name in (span.request_model, span.response_model) if name is not None}
         if not any(self.tokens):
             self.tokens = (span.input_tokens, span.output_tokens)
         asked = {part.call_id for part in said if part.type == "tool_call" and part.call_id is not None}

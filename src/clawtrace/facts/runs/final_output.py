@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 from clawtrace.dialects.part import Part
@@ -54,7 +55,7 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     if call is None or call.outcome != "ok" or call.voice is None or run.went_on_unseen(run.spans[call.index].last_ns):
         return None
     said = run.said(call.voice, "output")
-    return _text(said) or _given(run, said)
+    return _answer(run, call, _text(said)) or _given(run, said)
 
 
 def _own_word(run: RunSpans, index: int) -> str | None:
@@ -70,6 +71,18 @@ def _own_word(run: RunSpans, index: int) -> str | None:
     if told and any(part.role != "assistant" or part.type == "tool_call" for part in last):
         return None
     return _text(last)
+
+
+def _answer(run: RunSpans, call: LlmCall, text: str | None) -> str | None:
+    """Return what a text says in the form that a framework had the model write it in (`DialectFile.answer_forms`)."""
+    if text is None:
+        return None
+    tellers = {run.spans[index].dialect for index in run.kinds["llm"] if run.group[index] == call.group}
+    forms = dict.fromkeys(form for name in sorted(tellers) for form in run.dialects[name].file.answer_forms)
+    found = next((match for form in forms if (match := re.match(form, text))), None)
+    if found is None:
+        return text
+    return found.group(1) if found.re.groups else None
 
 
 def _given(run: RunSpans, said: Sequence[Part]) -> str | None:

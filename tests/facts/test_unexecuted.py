@@ -159,6 +159,7 @@ PROOF = {
     "autogen": ("autogen+native/parallel_tools", "autogen+native/tool_error"),
     "google-adk": ("google-adk/parallel_tools", "google-adk/tool_error"),
     "langsmith": ("langchain+langsmith/tool_error", "langchain+langsmith/graph_in_tool"),
+    "llama-index-otel": ("llama-index+otel/parallel_tools", "llama-index+otel/tool_error"),
     "logfire": ("openai-agents+logfire/tool_error",),
     "openinference-autogen": ("autogen+openinference/unknown_tool",),
     "openinference-langchain": ("langchain+openinference+openllmetry/streaming",),

@@ -6,7 +6,8 @@ export const QUESTION = 'What is the weather in Paris?';
 
 export const log = (line) => appendFileSync(process.env.TOOLS_LOG, JSON.stringify(line) + '\n');
 
-const logged = (name, body) => async (args) => {
+const logged = (own, body) => async (args) => {
+  const name = (process.env.TOOL_PREFIX ?? '') + own;
   try {
     const result = await body(args);
     log({ name, arguments: args, error: false });

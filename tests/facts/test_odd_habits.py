@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 import pytest
-from building import Lab, S, agent, chat
+from building import Lab, S, agent, chat, tool
 from instrumented import ACTIVATIONS, TOOLS, oi
 
 USAGE = ("llm_calls", "input_tokens", "output_tokens")
@@ -118,3 +118,20 @@ def test_arguments_that_pydantic_ai_refused_are_a_failed_call(lab: Lab) -> None:
     lab.put(agent("a"), failed)
 
     assert [(row[0], row[2]) for row in lab.rows(TOOLS)] == [("add", "error")]
+
+
+@pytest.mark.parametrize(
+    ("result", "outcome"),
+    [
+        ("ToolResponse(content=[Text(text='refund failed')], state=<State.ERROR: 'error'>, id='call_1')", "unknown"),
+        ("ToolResult(text='no such order', is_error=True)", "unknown"),
+        ("ToolResponse(content=[Text(text='21 degrees')], state=<State.SUCCESS: 'success'>, id='call_1')", "ok"),
+        ("Order(id='A-1', error_count=0)", "ok"),
+        ("It is_error=True, they say (status='error')", "ok"),
+    ],
+)
+def test_an_object_that_says_that_it_failed_leaves_the_outcome_open(lab: Lab, result: str, outcome: str) -> None:
+    """Python's representation of a framework's result, in a span that is not marked: nothing tells what the field means."""
+    lab.put(agent("a"), tool("t", "a", at=10, **{"gen_ai.tool.call.result": result}))
+
+    assert lab.rows("SELECT outcome FROM tool_calls WHERE run_id = :run") == [(outcome,)]

@@ -108,8 +108,8 @@ def test_a_transfer_of_the_newest_conventions(lab: Lab, mode: str, via: str) -> 
     assert lab.rows(ACTIVATIONS) == [("triage", None, "root"), ("billing", 1, via)]
 
 
-def test_arguments_that_pydantic_ai_refused_are_a_failed_call(lab: Lab) -> None:
-    """A call whose arguments did not validate never ran its function: it is an error, in a span of its own."""
+def test_arguments_that_pydantic_ai_refused_are_no_execution(lab: Lab) -> None:
+    """A call whose arguments did not validate never ran its function, and its span says so."""
     attrs = {
         "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "add", "gen_ai.tool.call.id": "c1",
         "pydantic_ai.tool.failure_stage": "validation", "logfire.msg": "invalid tool call: add",
@@ -117,7 +117,7 @@ def test_arguments_that_pydantic_ai_refused_are_a_failed_call(lab: Lab) -> None:
     failed = S("t", "a", 10, 11, "execute_tool add", attrs, scope="pydantic-ai", error="1 validation error")
     lab.put(agent("a"), failed)
 
-    assert [(row[0], row[2]) for row in lab.rows(TOOLS)] == [("add", "error")]
+    assert [(row[0], row[2]) for row in lab.rows(TOOLS)] == [("add", "unexecuted")]
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,10 @@ SMALLEST = {
             tool("t", "a", at=10, **NO_CALL_ID), by("sdk", tool("u", "a", at=10, **NO_CALL_ID)),
         ), 1, frozenset({"same-response-id"}),
     ),
+    "handoff-tool": Smallest(
+        (agent("a", to=10), tool("t", "a", at=2, tool="transfer_to_helper"), agent("b", at=20, agent="helper")), 0
+    ),
+    "runner-of-agents": Smallest((agent("r", agent=None), agent("a", "r"), chat("m", "a")), 1),
 }  # fmt: skip
 
 

@@ -104,3 +104,27 @@ def test_what_a_client_library_met_on_the_wire_is_no_failure_of_the_work(lab: La
     assert lab.rows("SELECT kind FROM spans WHERE name = 'GET'") == [("infra",)]
     assert lab.rows(ERRORS) == []
     assert lab.totals("errors") == (0,)
+
+
+def test_a_step_that_is_written_beside_its_call_does_not_fail_again(lab: Lab) -> None:
+    """Its words are the call's, with another stack behind them."""
+    lab.put(
+        agent("a"),
+        failed(S("s", "a", 1, 50, "call_model"), "Error 400: bad request\nTraceback (most recent call last):\n  one"),
+        failed(S("c", "a", 2, 49, "chain"), "Error 400: bad requestTraceback (most recent call last):\n  two"),
+        failed(chat("m", "c", at=3, **UNANSWERED), "Error 400: bad requestTraceback (most recent call last):\n  two"),
+    )
+
+    assert lab.rows("SELECT span_id FROM errors") == [(hex_id("m"),)]
+    assert lab.totals("errors") == (1,)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [S("s", "a", 5, 50, "step"), S("s", "a", 0, 7, "step"), chat("s", "a", at=1, **UNANSWERED)],
+    ids=["started later", "ended before", "a call of its own"],
+)
+def test_what_fails_with_the_same_words_may_fail_by_itself(lab: Lab, step: S) -> None:
+    lab.put(agent("a"), failed(chat("m", "a", at=3, **UNANSWERED), "timeout"), failed(step, "timeout"))
+
+    assert lab.totals("errors") == (2,)

@@ -83,17 +83,6 @@ class TestRequestedHandoffs:
         assert [row[2] for row in lab.rows(ACTIVATIONS)] == ["root", "root"]
         assert [(row[0], row[2]) for row in lab.rows(TOOLS)] == [("transfer_to_billing", "requested")]
 
-    def test_a_transfer_that_a_tool_carried_out_is_a_tool_call(self, lab: Lab) -> None:
-        """Frameworks whose handoffs are tools (LangGraph, AutoGen) execute them; the call stays one."""
-        lab.put(
-            S("w", at=0, to=100, name="workflow"), agent("a", "w", to=20, agent="triage"),
-            asking("m", 1, ("c1", "transfer_to_billing", {})),
-            tool("t", "a", at=8, tool="transfer_to_billing", **{"gen_ai.tool.call.id": "c1"}),
-            agent("b", "w", at=30, to=60, agent="billing"),
-        )  # fmt: skip
-
-        assert [(row[0], row[2]) for row in lab.rows(TOOLS)] == [("transfer_to_billing", "ok")]
-
 
 def side(id: str, at: int, to: int, trace: str, request: int = 7, session: str | None = "s1", **attrs: Any) -> S:
     told = {

@@ -35,7 +35,7 @@ def print_explained(spans: Sequence[Mapping[str, Any]], paper: Paper) -> None:
 
 
 def print_calls(spans: Sequence[Mapping[str, Any]], paper: Paper) -> None:
-    """Print which spans are one call, and by which rules; nothing where each call has one span."""
+    """Print which spans are one call, which are not counted, and by which rules; nothing where each call has one span."""
     from clawtrace.facts.calls.rules import CALL_RULES
 
     calls: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
@@ -51,6 +51,13 @@ def print_calls(spans: Sequence[Mapping[str, Any]], paper: Paper) -> None:
         are = f"these {len(members)} spans are one call" if len(members) > 1 else "this span is a call of its own"
         paper.paragraph(f"{are}: {_rules(rules)} ({which})", first="  ", indent="    ")
         named += rules
+    alone: dict[str, list[str]] = defaultdict(list)
+    for span in spans:
+        if span["counted_in"] is None and span["counted_by"] is not None:
+            alone[span["counted_by"]].append(f"`{span['name']}` {span['span_id']}")
+    for rule, uncounted in alone.items():
+        paper.paragraph(f"not counted: {_rules([rule])} ({', '.join(uncounted)})", first="  ", indent="    ")
+        named.append(rule)
     for rule in dict.fromkeys(named):
         paper.paragraph(f"{rule}: {CALL_RULES[rule].meaning}", first="  rule ", indent="    ", style="dim")
 

@@ -274,12 +274,13 @@ class RoleRule(_Words):
     agent, it is a part of that agent's work, to which all belongs that follows below the same parent, until a step of another
     agent: where no span stands for the whole of it. `caller`: on an agent, it may be the caller's side of one that works under
     another root. `history`: its output messages are the conversation of an agent, the span's own or the one inside of it, or a
-    part of one: what was asked for and answered there, of which no other span tells.
+    part of one: what was asked for and answered there, of which no other span tells. `runner`: on an agent, it is one only
+    where a model or tool call is its own: else it is what runs the agents inside of it.
     """
 
-    is_: Literal["wrapper", "accounting", "handoff", "attempt", "turn", "answer", "step", "caller", "history"] = Field(
-        alias="is"
-    )
+    is_: Literal[
+        "wrapper", "accounting", "handoff", "attempt", "turn", "answer", "step", "caller", "history", "runner"
+    ] = Field(alias="is")
     when: Condition
 
 
@@ -291,9 +292,10 @@ class EmitRule(_Words):
     `tool`, on an agent span: the activation is the execution of the tool call that the `tool_*` columns describe.
     `background`, on an infra span: it is the execution of the tool call that the `tool_*` columns describe, in work that a
     timer started: what must never happen must not happen there either, and no count includes it.
+    `node`: its parent is the run of a graph of which this span is a node: an agent in the role `runner`.
     """
 
-    is_: Literal["agent", "session", "tool", "background"] = Field(alias="is")
+    is_: Literal["agent", "session", "tool", "background", "node"] = Field(alias="is")
     when: Condition
 
 

@@ -185,7 +185,7 @@ class DialectFile(SpanTests, _Words):
     whose first group is the answer. Without that group the text is of the form, and which part of it answers is not known."""
     handoff_tools: Annotated[list[str], Merge.BEFORE] = []
     """Names of tools by which a model hands over to another agent: regular expressions of the whole name, whose first group is
-    the agent's name, with `_` for what is neither letter nor digit."""
+    the agent's name, with `_` for what is neither letter nor digit; an argument may name it, too."""
     finish_reasons: Annotated[dict[str, bool], Merge.OVER] = {}
     """Whether a model call that ended for this reason, in lower case, asked for a tool; any other reason does not tell."""
     rollup: Literal["all", "own", "running"] = "all"

@@ -13,7 +13,7 @@ from clawtrace.store.api import FactStore
 __all__ = ["explain_spans"]
 
 _STORED = (
-    "operation", "provider", "request_model", "response_model", "input_tokens", "output_tokens", "cache_read_tokens",
+    "kind", "operation", "provider", "request_model", "response_model", "input_tokens", "output_tokens", "cache_read_tokens",
     "cache_write_tokens", "reasoning_tokens", "cost_usd", "tool_name", "tool_call_id", "agent_name", "agent_id", "session_id",
 )  # fmt: skip
 """Columns that the relation `spans` holds: what counts, beside what the rules say."""

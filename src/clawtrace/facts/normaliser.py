@@ -54,7 +54,7 @@ QUALIFY row_number() OVER (
 ) = 1
 """
 
-_VERSION = "15"
+_VERSION = "16"
 """Raised when the same raw rows give other facts for a reason outside of the dialect files."""
 
 

@@ -112,7 +112,7 @@ scope t Instrumentation scope name.
 source t otlp, or log for a span made from log lines or events.
 counted_as t What the span is in the ledger: call, wrapper, accounting, duplicate, none.
 counted_in t Span id of the logical call that the span belongs to; NULL for none.
-counted_by t Id of the rule that made the span part of a call with others, or a call of its own where it might not be one; NULL where no rule was needed.
+counted_by t Id of the rule that made the span part of a call with others, a call of its own where it might not be one, or neither a call nor an agent; NULL where no rule was needed.
 """,
     ),
     (

@@ -19,7 +19,7 @@ FROM (
   SELECT p.run_id AS run_id, p.tool_name AS name
   FROM spans AS p
   JOIN selected_runs AS s ON s.run_id = p.run_id
-  WHERE p.tool_name IS NOT NULL AND p.kind <> 'tool' AND p.counted_as = 'none'
+  WHERE p.tool_name IS NOT NULL AND ((p.kind <> 'tool' AND p.counted_as = 'none') OR p.counted_by = 'handoff-tool')
   UNION DISTINCT
   SELECT m.run_id AS run_id, m.name AS name
   FROM agents AS h

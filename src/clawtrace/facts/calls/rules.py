@@ -110,3 +110,14 @@ DUPLICATE_INSTRUMENTATION = _rule(
     "Two instrumentations recorded the same model calls, so tool spans of one name that ran at the same time, one of each, are "
     "one call.",
 )
+HANDOFF_TOOL = _rule(
+    "handoff-tool",
+    "Not a tool call: the tool's name says that it hands over, and the agent that its name or an argument names went to work "
+    "after it, before its caller asked a model again.",
+    "the key `handoff_tools` of dialects",
+)
+RUNNER_OF_AGENTS = _rule(
+    "runner-of-agents",
+    "Not an agent: a span that runs agents. It is called after its code, has no name, is the run of a graph, or is called like "
+    "the one agent inside of it, and each model and tool call in it is one of an agent inside of it.",
+)

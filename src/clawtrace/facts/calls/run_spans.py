@@ -12,9 +12,11 @@ from clawtrace.dialects import Dialect
 from clawtrace.dialects.part import Part
 from clawtrace.dialects.schema import DialectFile
 from clawtrace.facts.calls.duplicate_instrumentations import join_duplicates
+from clawtrace.facts.calls.handoff_tools import handoff_tools
 from clawtrace.facts.calls.ledger import Ledger
 from clawtrace.facts.calls.match_by_usage import join_by_content
-from clawtrace.facts.calls.rules import CallRule
+from clawtrace.facts.calls.rules import HANDOFF_TOOL, RUNNER_OF_AGENTS, CallRule
+from clawtrace.facts.calls.runners import without_runners
 from clawtrace.facts.calls.silent_agents import silent_agents, without_callers
 from clawtrace.facts.calls.split_calls import split_calls
 from clawtrace.facts.calls.stream_answers import join_answers
@@ -82,6 +84,7 @@ class RunSpans:
         """Return the run whose distinct `spans` these are, in order of `Span.sid`; for `layers` see `with_layers`."""
         first = spans[0].sid
         parents = [None if span.parent_sid is None else span.parent_sid - first for span in spans]
+        spans, runners = without_runners(spans, parents)
         ledger = Ledger(spans)
         walked = walk(spans, parents, ledger, layers)
         split_calls(spans, walked, ledger)
@@ -90,7 +93,10 @@ class RunSpans:
         agent, role = join_duplicates(spans, walked, ledger)
         silent = silent_agents(spans, agent, role)
         role = without_callers(spans, walked.root, _without_told_turns(spans, role), silent)
-        spans = _named(spans, agent)
+        handed = handoff_tools(spans, agent, role, lambda name: dialects[name].file.handoff_tools)
+        spans = _with_handoffs(_named(spans, agent), role, ledger, handed)
+        for index in runners:
+            ledger.rule[index] = RUNNER_OF_AGENTS
         return cls(
             run_no=spans[0].run_no,
             spans=spans,
@@ -191,6 +197,27 @@ def _named(spans: Sequence[Span], agent: Sequence[int | None]) -> Sequence[Span]
     if not names:
         return spans
     return [span._replace(agent_name=names[index]) if index in names else span for index, span in enumerate(spans)]
+
+
+def _with_handoffs(
+    spans: Sequence[Span], role: list[str | None], ledger: Ledger, handed: Mapping[int, str]
+) -> Sequence[Span]:
+    """Return the spans, tools that hand over with whom to; the first span of such a call gets the role of a handoff."""
+    if not handed:
+        return spans
+    to = {ledger.group[index]: name for index, name in handed.items()}
+    found = list(spans)
+    told: set[int | None] = set()
+    for index, number in enumerate(ledger.group):
+        if number not in to or spans[index].kind != "tool":
+            continue
+        ledger.rule[index] = HANDOFF_TOOL
+        if number in told:
+            role[index], found[index] = "accounting", spans[index]._replace(kind="chain")
+        else:
+            role[index], found[index] = "handoff", spans[index]._replace(handoff_to=to[number])
+            told.add(number)
+    return found
 
 
 def _without_told_turns(spans: Sequence[Span], role: list[str | None]) -> list[str | None]:

@@ -13,6 +13,7 @@ from clawtrace.facts.tools.tool_call import ToolCallRow
 __all__ = ["Failure", "failures"]
 
 _NO_WORK = frozenset(("handoff", "accounting"))
+_NEVER = 2**63
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -70,7 +71,7 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
         layers.setdefault((span.kind, -1 - index if alone or group is None else group), []).append(index)
     if not layers:
         return []
-    innermost = (max(members, key=lambda n: (run.depth[n], -n)) for members in layers.values())
+    innermost = _without_echoes(run, [max(members, key=lambda n: (run.depth[n], -n)) for members in layers.values()])
     last_tool = _last_starts((call.name, call) for call in tools)
     last_unclear = _last_starts(((call.name, call) for call in tools), ("unknown", None))
     last_model = _last_starts((call.agent, call) for call in models)
@@ -95,6 +96,35 @@ def _made_again(run: RunSpans, index: int) -> bool:
     """Return whether the agent did later what was attempted in a span that is no model call."""
     name, agent = run.spans[index].name, run.agent[index]
     return any(run.spans[n].name == name and run.agent[n] == agent for n in range(index + 1, len(run.spans)))
+
+
+def _without_echoes(run: RunSpans, failed: Sequence[int]) -> Sequence[int]:
+    """Return the failures without those that repeat the one of a call beside them.
+
+    A framework may write a step beside the call that it makes: one that holds the call's time, is itself no call, and failed
+    with the same words.
+    """
+    told: dict[tuple[str, str], list[int]] = {}
+    for index in failed:
+        words = _words(run.spans[index].message)
+        if words:
+            told.setdefault((run.spans[index].trace_id, words), []).append(index)
+    echoes: set[int] = set()
+    for alike in told.values():
+        ends = _NEVER
+        """The earliest end of a call that started no earlier."""
+        for index in sorted(alike, key=lambda n: (run.spans[n].start_ns, -run.spans[n].last_ns, n), reverse=True):
+            span = run.spans[index]
+            if span.kind in ("llm", "tool"):
+                ends = min(ends, span.last_ns)
+            elif ends <= span.last_ns:
+                echoes.add(index)
+    return [index for index in failed if index not in echoes]
+
+
+def _words(message: str | None) -> str:
+    """Return what a failure says before its stack."""
+    return "" if message is None else message.partition("Traceback (most recent call last)")[0].strip()
 
 
 def _last_starts(

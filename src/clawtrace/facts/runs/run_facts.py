@@ -24,6 +24,7 @@ __all__ = ["PLACED", "RunFacts", "columns", "in_order"]
 PLACED = {
     "sid": "bigint", "root_span_id": "text", "tree_enter": "bigint", "tree_leave": "bigint", "depth": "bigint",
     "turn": "bigint", "counted_as": "text", "counted_in": "text", "counted_by": "text", "input_tokens": "bigint",
+    "kind": "text", "agent_name": "text",
 }  # fmt: skip
 """What run facts say of each span, besides its row facts: columns of ``fact_placed``."""
 
@@ -101,8 +102,10 @@ class RunFacts:
                 for index, (role, call) in enumerate(zip(run.role, calls, strict=True))
             ],
             [None if call is None else ids[call.index] for call in calls],
-            [None if call is None or rule is None else rule.id for call, rule in zip(calls, run.rule, strict=True)],
+            [None if rule is None else rule.id for rule in run.rule],
             [span.input_tokens for span in run.spans],
+            [span.kind for span in run.spans],
+            [span.agent_name for span in run.spans],
         )  # fmt: skip
 
     def llm_call_rows(self) -> Iterable[tuple[Any, ...]]:

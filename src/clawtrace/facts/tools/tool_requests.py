@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from clawtrace.dialects.call_ids import canonical, id_kind, of_one_kind
+from clawtrace.facts.calls.handoff_tools import named_agents, slug
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.in_order import InOrder
@@ -326,12 +326,7 @@ def transfers(run: RunSpans, waiting: Sequence[ToolRequest]) -> dict[int, int]:
     """
     dialects = {span.dialect for span in run.spans} if waiting else ()
     forms = {form for name in dialects for form in run.dialects[name].file.handoff_tools}
-    named = [
-        (request, found.group(1))
-        for request in waiting
-        for form in forms
-        if (found := re.fullmatch(form, request.name))
-    ]
+    named = [(request, names) for request in waiting if (names := named_agents(forms, request.name, request.arguments))]
     if not named:
         return {}
     agents: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -342,18 +337,13 @@ def transfers(run: RunSpans, waiting: Sequence[ToolRequest]) -> dict[int, int]:
     trace_of = {run.group[index]: run.spans[index].trace_id for index in run.kinds.get("llm", ())}
     handed: dict[int, int] = {}
     given: set[int] = set()
-    for request, name in named:
+    for request, names in named:
         of_trace = agents.get(trace_of[request.group], ())
         place = bisect_left(of_trace, (request.start_ns,))
         to = of_trace[place][1] if place < len(of_trace) else None
         if to is None or to in given or request.agent is None or run.agent[to] == request.agent:
             continue
-        if _slug(run.spans[to].agent_name) == _slug(name):
+        if slug(run.spans[to].agent_name) in names:
             handed[request.number] = to
             given.add(to)
     return handed
-
-
-def _slug(name: str | None) -> str | None:
-    """Return a name as frameworks write it into the name of a tool."""
-    return None if name is None else re.sub("[^a-z0-9]+", "_", name.casefold())

@@ -1,0 +1,102 @@
+"""Tools by which a model hands over to another agent, where they are executed: a handoff is a delegation and no tool call.
+
+Whether a tool is one its name tells (`handoff_tools` of dialects), and what follows: the agent that its name or one of its
+arguments names goes to work after it, before the agent that called it asks a model again. An agent that works in the time of the tool's
+span is used as a tool.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from clawtrace.facts.spans.span import Span
+
+__all__ = ["handoff_tools", "named_agents", "slug"]
+
+_AGENT = re.compile("_?agent$")
+
+
+def handoff_tools(
+    spans: Sequence[Span],
+    agent: Sequence[int | None],
+    role: Sequence[str | None],
+    forms: Callable[[str], Sequence[str]],
+) -> dict[int, str]:
+    """Return the tool spans that hand over, with the name of the agent that they hand over to.
+
+    Args:
+        spans: of one run, in order of start.
+        agent: the activation that each span works for.
+        role: the role of each span.
+        forms: returns `handoff_tools` of a dialect, by its name.
+    """
+    asked = {
+        index: names
+        for index, span in enumerate(spans)
+        if span.kind == "tool"
+        and role[index] is None
+        and span.tool_name is not None
+        and span.emits is None
+        and not (span.failed or span.tool_failed or span.tool_blocked)
+        and (names := named_agents(forms(span.dialect), span.tool_name, span.tool_arguments))
+    }
+    if not asked:
+        return {}
+    at_work: dict[tuple[str, str | None], list[tuple[int, int]]] = defaultdict(list)
+    asking: dict[int | None, list[int]] = defaultdict(list)
+    """When each agent asked a model."""
+    for index, span in enumerate(spans):
+        if span.kind == "agent" and role[index] not in ("wrapper", "accounting"):
+            at_work[span.trace_id, slug(span.agent_name)].append((span.start_ns, index))
+        elif span.kind == "llm":
+            asking[agent[index]].append(span.start_ns)
+    found: dict[int, str] = {}
+    for tool, names in asked.items():
+        span = spans[tool]
+        meant = [at_work[span.trace_id, name] for name in names if (span.trace_id, name) in at_work]
+        within = any((one := _first(of, span.start_ns)) is not None and one[0] < span.last_ns for of in meant)
+        to_ns, to = min((one for of in meant if (one := _first(of, span.last_ns)) is not None), default=(0, -1))
+        name = spans[to].agent_name if to >= 0 else None
+        later = asking.get(agent[tool], ())
+        place = bisect_left(later, span.last_ns)
+        went_on = place < len(later) and later[place] < to_ns
+        if name is not None and agent[tool] != to and not within and not went_on:
+            found[tool] = name
+    return found
+
+
+def _first(entries: Sequence[tuple[int, int]], since_ns: int) -> tuple[int, int] | None:
+    place = bisect_left(entries, (since_ns, -1))
+    return entries[place] if place < len(entries) else None
+
+
+def named_agents(forms: Iterable[str], tool: str, arguments: str | None) -> set[str | None]:
+    """Return the names of agents, as `slug` writes them, that a tool may hand over to; none for a tool that is no handoff.
+
+    Args:
+        forms: regular expressions of tools' names, whose first group is the agent's name.
+        tool: the name of the tool.
+        arguments: what it was called with, as JSON.
+    """
+    found = [match for form in forms if (match := re.fullmatch(form, tool)) is not None]
+    if not found:
+        return set()
+    names = {slug(name) for match in found for name in match.groups() if name}
+    try:
+        told = json.loads(arguments or "null")
+    except (ValueError, RecursionError):
+        told = None
+    texts = told.values() if isinstance(told, dict) else ()
+    return (names | {slug(text) for text in texts if isinstance(text, str)}) - {None, ""}
+
+
+def slug(name: str | None) -> str | None:
+    """Return a name as frameworks write it into the name of a tool, without the word `agent` at its end."""
+    if name is None:
+        return None
+    words = re.sub("[^a-z0-9]+", "_", re.sub("([a-z0-9])([A-Z])", r"\1_\2", name).casefold()).strip("_")
+    return _AGENT.sub("", words) or words

@@ -1,0 +1,137 @@
+"""Agent spans that are no agents: the function that runs one, and the graph that holds several together.
+
+Frameworks and instrumentations write a span of kind agent around a whole run, too: `AgentRunner.run`, or a graph with agents
+as its nodes. It is none where it does no work of its own: each model and tool call inside of it is one of an agent inside of
+it. Such a span becomes a step, so that the agents inside of it work for whom it works for. What may be one is called after
+its code or not at all, or is called like the one agent inside of it, or its dialect says so (the role `runner`); a span that has
+a name of its own is an agent. An agent that works and is called after its code has no name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence, Set
+
+from clawtrace.facts.spans.span import Span
+
+__all__ = ["without_runners"]
+
+_CODE = re.compile(r"[A-Z]\w*\.[a-z_]\w*")
+"""A method of a class: what instrumentations call a span by where nothing else is known."""
+
+
+def without_runners(spans: Sequence[Span], parents: Sequence[int | None]) -> tuple[Sequence[Span], Set[int]]:
+    """Return the spans of one run, agents without their code's name, and those that only run agents as steps; and which these are.
+
+    Args:
+        spans: in order of start.
+        parents: the index of each span's parent.
+    """
+    graphs = {parents[index] for index, span in enumerate(spans) if span.emits == "node"}
+    found = list(spans)
+    for index, span in enumerate(spans):
+        if index in graphs and span.kind == "chain":
+            found[index] = span._replace(kind="agent", role=span.role or "runner", emits=None)
+        elif span.emits == "node":
+            found[index] = span._replace(emits=None)
+    agents = [index for index, span in enumerate(found) if span.kind == "agent" and span.emits is None]
+    names = {found[index].agent_name for index in agents}
+    if len(names) == len(agents) and not any(_may_run(found[index]) for index in agents):
+        return found if graphs else spans, frozenset()
+    return _Runners(found, parents, agents).gone()
+
+
+def _may_run(span: Span) -> bool:
+    return span.role == "runner" or (span.role is None and (span.agent_name is None or _is_code(span)))
+
+
+def _is_code(span: Span) -> bool:
+    return span.agent_name == span.name and _CODE.fullmatch(span.name) is not None
+
+
+class _Runners:
+    """What each agent span of a run does itself, and what the agents right inside of it do."""
+
+    def __init__(self, spans: list[Span], parents: Sequence[int | None], agents: Sequence[int]) -> None:
+        self._spans = spans
+        self._agents = agents
+        self._above = _above(spans, parents)
+        self._inner: dict[int, list[int]] = defaultdict(list)
+        self._works: set[int] = set()
+        """Agents with a model or tool call of their own, in any number of steps."""
+        for index, span in enumerate(spans):
+            above = self._above[index]
+            if above is not None and _is_agent(span):
+                self._inner[above].append(index)
+            elif above is not None and span.kind in ("llm", "tool"):
+                self._works.add(above)
+        self._busy: set[int] = set()
+        """Agents that work, or inside of which one works."""
+        for index in self._works:
+            at: int | None = index
+            while at is not None and at not in self._busy:
+                self._busy.add(at)
+                at = self._above[at]
+
+    def gone(self) -> tuple[list[Span], Set[int]]:
+        """Return the spans without those that run agents, and which these are."""
+        spans = self._spans
+        gone = {index for index in self._agents if self._runs_others(index)}
+        for index in self._agents:
+            span = spans[index]
+            if index in gone:
+                spans[index] = span._replace(kind="chain", role="wrapper")
+            elif span.role == "runner":
+                spans[index] = span._replace(role=None)
+            elif span.role is None and _is_code(span):
+                spans[index] = span._replace(agent_name=None)
+        return spans, gone
+
+    def _runs_others(self, index: int) -> bool:
+        span = self._spans[index]
+        if index in self._works:
+            return False
+        inner = self._inner[index]
+        busy = [other for other in inner if other in self._busy]
+        if _may_run(span):
+            nested_step = span.role == "runner" and self._above[index] is not None
+            return bool(busy) or nested_step or (not inner and self._beside(index))
+        return span.role is None and len(inner) == 1 == len(busy) and self._same(span, self._spans[inner[0]])
+
+    def _same(self, outer: Span, inner: Span) -> bool:
+        """Return whether two agent spans of one instrumentation inside of each other have one name."""
+        return inner.scope == outer.scope and inner.role is None and inner.agent_name == outer.agent_name is not None
+
+    def _beside(self, index: int) -> bool:
+        """Return whether an agent of the same caller worked in the time of a span that holds nothing."""
+        span = self._spans[index]
+        return any(
+            other != index
+            and self._above[other] == self._above[index]
+            and self._spans[other].trace_id == span.trace_id
+            and span.start_ns <= self._spans[other].start_ns <= span.last_ns
+            for other in self._busy
+        )
+
+
+def _is_agent(span: Span) -> bool:
+    return span.kind == "agent" or span.emits == "agent"
+
+
+def _above(spans: Sequence[Span], parents: Sequence[int | None]) -> list[int | None]:
+    """Return the nearest agent around each span; None in a cycle."""
+    found: list[int | None] = [None] * len(spans)
+    known = bytearray(len(spans))
+    for index in range(len(spans)):
+        path = []
+        at: int | None = index
+        while at is not None and not known[at]:
+            known[at] = 1
+            path.append(at)
+            at = parents[at]
+        for below in reversed(path):
+            parent = parents[below]
+            if parent is not None:
+                found[below] = parent if _is_agent(spans[parent]) else found[parent]
+    return found

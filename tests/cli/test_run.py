@@ -124,6 +124,18 @@ def test_a_command_that_is_not_there(program) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_command_that_a_shell_does_not_find(program, tmp_path) -> None:
+    """Exit 4 as well where the run is judged; `--passthrough` gives the shell's own exit code."""
+    checks = tmp_path / "checks.yaml"
+    checks.write_text("assert: [{tool_not_invoked: pay}]\n")
+    command = ("--assertions", str(checks), "--", "sh", "-c", "no-such-command")
+    done = program("run", *command)
+
+    assert done.returncode == 4
+    assert "the agent did not start: a program of its command was not found (exit code 127)" in done.stderr
+    assert program("run", "--passthrough", *command).returncode == 127
+
+
 def test_mistakes_are_told_before_the_command_runs(program, tmp_path) -> None:
     """An assertions file with a mistake exits 2 and the command never ran."""
     (tmp_path / "bad.yaml").write_text("assertions: [{type: nope}]\n")

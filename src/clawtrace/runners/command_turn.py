@@ -17,7 +17,7 @@ from clawtrace.runners.process import ProcessEnd, ProcessSpec, supervise
 from clawtrace.runners.shell_text import shell_text
 from clawtrace.runners.templates import RunValues, names_in, render, session_id
 
-__all__ = ["PreparedTurn", "ending", "read_output"]
+__all__ = ["PreparedTurn", "ending", "not_started", "read_output"]
 
 MAX_OUTPUT = 4 * 1024 * 1024
 """Bytes of standard output that become the final answer; of a longer output the last ones."""
@@ -187,17 +187,12 @@ class PreparedTurn:
         """Make sure that a shell found the program that it was to start.
 
         Raises:
-            RunnerError: it ended with 127 (not found) or 126 (not executable), of which POSIX has it that a command which was
-                found never ends so by itself.
+            RunnerError: it did not.
         """
         command = self.settings.command
-        by_shell = isinstance(command, str) or Path(self.text(command[0])).name in _SHELLS
-        if by_shell and end.exit_code in (126, 127) and not end.stopped:
-            what = "was not found" if end.exit_code == 127 else "could not be executed"
-            said = _last_line(self.folder / "stderr")
-            raise RunnerError(
-                f"the agent did not start: a program of its command {what} (exit code {end.exit_code}): {said}"
-            )
+        why = not_started("sh" if isinstance(command, str) else self.text(command[0]), end)
+        if why:
+            raise RunnerError(f"{why}: {_last_line(self.folder / 'stderr')}")
 
     def stdin(self) -> str:
         """Return the text for standard input."""
@@ -230,6 +225,18 @@ def ending(end: ProcessEnd) -> str:
     if end.signal is not None:
         return f"signal {signal.Signals(end.signal).name}"
     return f"exit code {end.exit_code}"
+
+
+def not_started(program: str, end: ProcessEnd) -> str:
+    """Return why a shell did not start the program that it was to start, in one sentence; empty where it did.
+
+    It ended with 127 (not found) or 126 (not executable) then, of which POSIX has it that a command which was found never ends
+    so by itself.
+    """
+    if Path(program).name not in _SHELLS or end.exit_code not in (126, 127) or end.stopped:
+        return ""
+    what = "was not found" if end.exit_code == 127 else "could not be executed"
+    return f"the agent did not start: a program of its command {what} (exit code {end.exit_code})"
 
 
 def _last_line(log: Path) -> str:

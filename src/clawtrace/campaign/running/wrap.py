@@ -18,9 +18,10 @@ from clawtrace.config.base import is_slug
 from clawtrace.config.cases.assertion_list import AssertionList
 from clawtrace.errors import RunnerError
 from clawtrace.model.run import RunRecord, SentTurn
-from clawtrace.model.verdict import RunResult
+from clawtrace.model.verdict import RunResult, Status
 from clawtrace.runners.base import Protocol, RunStatus, StopSignal, TelemetryTarget
 from clawtrace.runners.command import cut_off, notes
+from clawtrace.runners.command_turn import not_started
 from clawtrace.runners.environment import with_telemetry
 from clawtrace.runners.process import ProcessEnd, ProcessSpec, supervise
 from clawtrace.runners.templates import RunValues
@@ -107,6 +108,9 @@ def run_command(
     case_dir = assertions.folder if assertions is not None else None
     (result,) = session.evaluate([record.run_id], asked, case_dir=case_dir)
     result = result._replace(diagnostics=(*result.diagnostics, *notes(end, LEFTOVER_SECONDS)))
+    broken = not_started(argv[0], end) if asked else ""
+    if broken:
+        result = result._replace(status=Status.ERROR, error=broken, verdicts=())
     return WrappedRun(result, record, _shell_code(end))
 
 

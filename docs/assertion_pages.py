@@ -35,7 +35,7 @@ CASES = ROOT / "tests" / "assertions"
 GROWTH = {
     "growing": "A pass is final: no further span could change it.",
     "shrinking": "A fail is final: no further span could change it.",
-    "exact": "What is final depends on what is asked; on an incomplete trace most answers are inconclusive.",
+    "exact": "Whether an answer is final depends on the fields; on an incomplete trace most answers are inconclusive.",
 }
 
 

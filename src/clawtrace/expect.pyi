@@ -205,7 +205,7 @@ def artifact_contains(
     fields: _List[str] | None = ...,
     **common: Unpack[_Fields],
 ) -> Assertion:
-    """The file that the run left has every section and every field asked for.
+    """The file that the run left has every section and every field that it should have.
 
     A draft without its call to action is not done. `sections` are headings of Markdown, compared whole and without
     regard to case; what looks like one inside of a code fence is none. `fields` are keys of a YAML or JSON
@@ -665,7 +665,7 @@ def openclaw_workspace_file_present(
     contains_any: _List[str] | None = ...,
     **common: Unpack[_Fields],
 ) -> Assertion:
-    """The run created or changed the file `relative_path` of its workspace, with the texts asked for.
+    """The run created or changed the file `relative_path` of its workspace, with the expected texts.
 
     The path is compared exactly with the difference between the snapshots before and after, so that neither a file
     of the template nor one of a like name counts. `contains` is one text as it is; `contains_all` and
@@ -682,7 +682,7 @@ def output_artifact_present(
     artifact_type: str | None = ...,
     **common: Unpack[_Fields],
 ) -> Assertion:
-    """The run created or changed a file in its workspace, of the type asked for.
+    """The run created or changed a file in its workspace, of the expected type.
 
     It asks for any work at all, where the name of the file is the agent's choice. What the run touched is the
     difference between the snapshots of its workspace before and after; where there are none, as of a recording, the
@@ -907,7 +907,7 @@ def state_file(
     expected_fields: Mapping[str, object] | None = ...,
     **common: Unpack[_Fields],
 ) -> Assertion:
-    """The state file that the run left has the status and the fields asked for.
+    """The state file that the run left has the expected status and fields.
 
     Agents keep their place in such files, and the next session believes them. It is a YAML or JSON mapping (or
     Markdown with front matter); values are compared with their types: `true` is not 1, and "0" is not 0. A file
@@ -1188,7 +1188,7 @@ def verify(
     cwd: str | None = ...,
     **common: Unpack[_Fields],
 ) -> Assertion:
-    """The command `run` succeeds in the run's workspace after the agent has ended, with the output asked for.
+    """The command `run` succeeds in the run's workspace after the agent has ended, with the expected output.
 
     If it can be checked in a terminal, it can be checked here: a test suite, a database, a container. The exit code
     is looked at first: where it is not 0, the output is not looked at. The command is given to `/bin/sh`, gets the

@@ -36,8 +36,8 @@ def test_zero_is_a_limit(limits, limited):
     ("cost", "why"),
     [
         (0.24, ""),
-        (0.25, "0.5000 USD were spent, and `--max-cost` is 0.5"),
-        (0.3, "0.6000 USD were spent, and `--max-cost` is 0.5"),
+        (0.25, "0.5000 USD have been spent, and `--max-cost` is 0.5"),
+        (0.3, "0.6000 USD have been spent, and `--max-cost` is 0.5"),
     ],
 )
 def test_money_is_spent_when_the_limit_is_reached(cost, why):
@@ -48,8 +48,8 @@ def test_money_is_spent_when_the_limit_is_reached(cost, why):
     ("tokens", "why"),
     [
         (249, ""),
-        (250, "500 tokens were used, and `--max-tokens` is 500"),
-        (300, "600 tokens were used, and `--max-tokens` is 500"),
+        (250, "500 tokens have been used, and `--max-tokens` is 500"),
+        (300, "600 tokens have been used, and `--max-tokens` is 500"),
     ],
 )
 def test_input_and_output_count_together(tokens, why):
@@ -75,7 +75,7 @@ def test_what_is_not_known_counts_with_its_lower_bound_and_is_said():
     runs = ended(cost_low=0.6, cost_high=None), ended(cost_low=None, cost_high=None), ended(cost_low=0.1, cost_high=0.1)
     unknown = " (the cost of 2 of 3 runs is not known)"
 
-    assert spent_by(budget, *runs) == f"0.7000 USD were spent, and `--max-cost` is 0.5{unknown}"
+    assert spent_by(budget, *runs) == f"0.7000 USD have been spent, and `--max-cost` is 0.5{unknown}"
     assert budget.blind_spots() == [
         f"`--max-cost`: 0.7000 USD is a lower bound{unknown}; `model_pricing` gives models a price, `--max-tokens` limits "
         "tokens"
@@ -88,7 +88,7 @@ def test_a_run_of_which_one_side_is_unknown_is_counted_once(side):
     unknown = " (the tokens of 1 of 2 runs are not known)"
 
     assert spent_by(budget, used(600, None, side), used(1, 1, side)) == (
-        f"601 tokens were used, and `--max-tokens` is 500{unknown}"
+        f"601 tokens have been used, and `--max-tokens` is 500{unknown}"
     )
     assert budget.blind_spots() == [f"`--max-tokens`: 601 tokens is a lower bound{unknown}"]
 

@@ -197,7 +197,7 @@ class TestMeasures:
         (test,) = compared(timed(a=[1.0, 2, 3]), timed(a=[100.0, 200, 300])).cases[0].measures
 
         assert (test.p_value, test.noticed_at) == (None, None)
-        assert test.reason == "there are too few runs to find any difference"
+        assert test.reason == "too few runs to detect any difference"
 
 
 class TestLimits:
@@ -281,7 +281,7 @@ class TestFinding:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("[]", "holds no JSON object"),
+            ("[]", "is not a JSON object"),
             ("{", "is not JSON"),
             ('{"schema": "clawtrace.inspect/1"}', "`schema` is 'clawtrace.inspect/1', expected 'clawtrace.results/1'"),
             ('{"schema": "clawtrace.results/1"}', "is not complete .KeyError: 'suite_id'."),
@@ -321,7 +321,7 @@ class TestWhatIsNotCompared:
         found = compared(first, self.of_runs(a=["1", "2", "3", "4"] * 3))
 
         assert found.shared_runs == 12
-        assert any("nothing was measured anew" in reason for reason in found.not_shown)
+        assert any("nothing new was measured" in reason for reason in found.not_shown)
         assert exit_code_of(found, "regression") is ExitCode.UNDECIDED
 
     def test_some_reused_runs_are_counted(self):

@@ -66,7 +66,7 @@ def test_flags_narrow_the_plan(project):
         ({"cases": ["c"]}, r"the suite `s` selects no case 'c'; it has: a, b\."),
         ({"tags": ["smok"]}, r"selects no tag 'smok'; it has: slow, smoke\. Did you mean `smoke`\?"),
         ({"models": ["big"]}, r"selects no model 'big'; it has: none\."),
-        ({"cases": ["a"], "tags": ["slow"]}, "no case of the suite `s` has both"),
+        ({"cases": ["a"], "tags": ["slow"]}, "no case of the suite `s` matches both"),
         ({"repetitions": 0}, "at least 1"),
     ],
 )

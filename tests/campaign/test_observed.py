@@ -32,7 +32,7 @@ def test_calls_side_by_side_demand_no_order(second):
     expected = [{"any_order": ["a", "b"]}, "c"] if second[1] else [{"any_order": ["a", "b"]}]
 
     assert told.fields == {"type": "tool_sequence", "steps": expected}
-    assert "Calls that ran side by side come in any order." in told.why
+    assert "Concurrent calls may be in any order." in told.why
 
 
 def test_a_call_whose_start_is_unknown_is_in_no_order():

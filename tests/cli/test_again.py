@@ -165,7 +165,7 @@ class TestBudget:
         runs = project.eval("--max-tokens", "2000")
 
         assert set(runs) == {("a", 1), ("b", 1)}
-        assert self.left_out(project) == {"c": "3000 tokens were used, and `--max-tokens` is 2000"}
+        assert self.left_out(project) == {"c": "3000 tokens have been used, and `--max-tokens` is 2000"}
         assert project.ended.returncode in (1, 3)
 
     def test_reused_runs_take_nothing(self, project):
@@ -182,7 +182,7 @@ class TestBudget:
         self.spending(project)
         project.eval("--max-cost", "0.01")
 
-        assert self.left_out(project) == {"c": "0.0150 USD were spent, and `--max-cost` is 0.01"}
+        assert self.left_out(project) == {"c": "0.0150 USD have been spent, and `--max-cost` is 0.01"}
 
     def test_an_unknown_cost_is_told(self, project):
         """A limit that cannot see must not look as if it had held."""
@@ -348,7 +348,7 @@ class TestProviderFailures:
 
             assert [run["run_status"], len(run["retried"])] == tried_again
             assert [one["reason"] for one in data["not_run"]] == [
-                f"{used_up} tokens were used, and `--max-tokens` is {limit}"
+                f"{used_up} tokens have been used, and `--max-tokens` is {limit}"
             ]
 
     def test_its_run_never_stands_for_another(self, project, tmp_path_factory):

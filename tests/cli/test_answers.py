@@ -63,7 +63,7 @@ def test_to_inspect_an_empty_recording_is_no_success(invoke, tmp_path, arguments
 
     assert result.exit_code == 3
     assert (
-        "no span: nothing was received." if arguments else "There is no run: what was given holds no span."
+        "no span: nothing was received." if arguments else "There is no run: the input holds no span."
     ) in result.stderr
 
 
@@ -98,4 +98,4 @@ def test_a_tool_that_does_not_exist_is_shown_as_not_run(invoke) -> None:
     result = invoke("inspect", RECORDINGS / "pydantic-ai/unknown_tool", "--run-per-dir")
 
     assert result.exit_code == 0
-    assert "asked for and not run: " in result.stdout
+    assert "requested, not run: " in result.stdout

@@ -64,8 +64,8 @@ def test_an_agent_that_ends_badly_is_red(evaluated):
     asked = {name: [(one["type"], one["status"]) for one in run["assertions"]] for name, run in runs.items()}
     assert asked["with_spans"] == [("tool_was_called", "pass"), ("status_is", "fail")]
     assert asked["hangs"] == [("tool_was_called", "skip"), ("status_is", "fail")]
-    assert "The run ended as `timed_out`, `success` asked for.\n" in ended.output
-    assert "The run ended as `failed`, `success` asked for. The agent exited with code 3." in ended.output
+    assert "The run ended as `timed_out`, expected `success`.\n" in ended.output
+    assert "The run ended as `failed`, expected `success`. The agent exited with code 3." in ended.output
 
 
 def test_an_end_that_is_meant_is_not_red(evaluated):
@@ -157,5 +157,5 @@ def test_nobody_knows_how_a_recording_ended(invoke, tmp_path):
     again = invoke("eval", "--suite", "s", env={"CI": None})
 
     assert (first.exit_code, again.exit_code) == (3, 3), first.output
-    assert "How the run ended is unknown, `success` asked for" in " ".join(first.output.split())
+    assert "How the run ended is unknown, expected `success`" in " ".join(first.output.split())
     assert "1 reused" in again.output

@@ -219,7 +219,10 @@ class TestComparison:
         assert refund["p_value"] == pytest.approx(14 / 924)  # (6 + 1 + 6 + 1) / C(12, 6): Fisher's by hand
         assert refund["adjusted_p_value"] == refund["p_value"]
         assert (tokens["hungry"]["verdict"], tokens["hungry"]["difference"]) == ("regression", 200)
-        assert (tokens["refund"]["verdict"], tokens["refund"]["reason"]) == ("no evidence", "all runs are alike")
+        assert (tokens["refund"]["verdict"], tokens["refund"]["reason"]) == (
+            "no evidence",
+            "all runs have the same value",
+        )
         assert tokens["steady"] is None
         assert cases["refund"]["assertions"] == [
             {"id": "tool_not_invoked", "first_passed": 6, "first_asked": 6, "second_passed": 1, "second_asked": 6}
@@ -325,7 +328,7 @@ class TestNoFalseComfort:
         test = found["cases"][0]["pass_rate"]
 
         assert (code, found["verdict"]) == (3, "no evidence")
-        assert (test["reason"], test["noticed_at"]) == ("there are too few runs to find any difference", None)
+        assert (test["reason"], test["noticed_at"]) == ("too few runs to detect any difference", None)
         assert "not even the failure of all of its runs" in found["not_shown"][0]
         assert "3 repetitions in both campaigns would show it" in found["not_shown"][0]
         assert "never" in suite.clawtrace("baseline", "check").stdout
@@ -351,7 +354,7 @@ class TestNoFalseComfort:
         code, found = suite.compare("baseline", "check")
 
         assert (code, found["shared_runs"]) == (3, 6)
-        assert "nothing was measured anew" in found["not_shown"][0]
+        assert "nothing new was measured" in found["not_shown"][0]
 
     def test_undecided_runs_are_no_evidence(self, suite) -> None:
         """When the second campaign's runs leave no trace nothing was decided: exit 3, with the reason."""

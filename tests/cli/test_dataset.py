@@ -159,7 +159,7 @@ class TestMistakes:
             ('{"id": "a"}\n[1]\n', "rows.jsonl:2:1: a row is a JSON object"),
             ("\n\n", "rows.jsonl: holds no row"),
             ('{"id": "a/b"}', "rows.jsonl:1:1: the row's `id` has letters"),
-            ('{"id": "a"}\n\n{"id": "a"}', "rows.jsonl:3:1: the row 'a' is there twice, first in line 1"),
+            ('{"id": "a"}\n\n{"id": "a"}', "rows.jsonl:3:1: the row 'a' is used twice, first in line 1"),
         ],
     )
     def test_of_json_lines(self, project, text, message):
@@ -173,7 +173,7 @@ class TestMistakes:
         [
             ("", "rows.csv: holds no row"),
             ("id,question\n", "rows.csv: holds no row"),
-            ("id,id\n1,2\n", "rows.csv:1:1: the first line names each column, and no name twice"),
+            ("id,id\n1,2\n", "rows.csv:1:1: the first line must name each column once"),
             ('id,question\n1,"a\nb"\n2\n', "rows.csv:4:1: the row has 1 values, and the first line names 2 columns"),
             ('id,question\n1,"a\n', "rows.csv:2:1: is not valid CSV"),
         ],
@@ -191,7 +191,7 @@ class TestMistakes:
         said = refused(project)
 
         assert "test.yaml:8:" in said
-        assert "the row has no such field; it has `id`, `question`, `tol`, `expect` (row `two`, " in said
+        assert "the row does not have this field; it has `id`, `question`, `tol`, `expect` (row `two`, " in said
         assert "rows.jsonl:2)" in said
         assert "Did you mean `tol`?" in said
 
@@ -219,13 +219,13 @@ class TestMistakes:
         """The name is known, and the case has none."""
         project.write("configs/cases/qa/test.yaml", CASE.replace("dataset: rows.jsonl\n", ""))
 
-        assert "`{{row.question}}` is a field of a case's `dataset`, and there is none here" in refused(project)
+        assert "`{{row.question}}` is a field of a `dataset`, and this case has none" in refused(project)
 
     def test_a_row_with_the_id_of_another_case(self, project):
         """Results of two cases would be one."""
         project.case("qa-two")
 
-        assert "a row makes the case `qa-two`, and there is another case of that id" in refused(project)
+        assert "a row makes the case `qa-two`, which another case already has" in refused(project)
 
     def test_a_row_whose_folder_would_be_that_of_another_case(self, project):
         """Machines whose files are not told apart by case would write both into one."""
@@ -236,9 +236,9 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("line", "why"),
         [
-            ('{"id": "one", "id": "two"}', "the key `id` is there twice"),
-            ('{"id": NaN}', "NaN is no JSON number"),
-            ('{"id": "\\ud800"}', "half of a surrogate pair is no character"),
+            ('{"id": "one", "id": "two"}', "the key `id` is used twice"),
+            ('{"id": NaN}', "NaN is not a JSON number"),
+            ('{"id": "\\ud800"}', "it has half of a surrogate pair, which is not a character"),
             (f'{{"id": {"[" * 5000}{"]" * 5000}}}', "it is nested too deeply"),
         ],
     )

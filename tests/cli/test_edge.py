@@ -105,10 +105,10 @@ def test_version(invoke) -> None:
         (["eval"], "error: Give --suite to run agents, or --traces or --store with --assertions"),
         (["eval", "--suite", "a", "--assertions", "b"], "error: --suite runs agents"),
         (["eval", "--traces", "."], "error: --assertions is missing"),
-        (["eval", "--traces", "-", "--assertions", "x", "--case", "a", "--repeat", "2"], "--case, --repeat belongs to --suite"),
+        (["eval", "--traces", "-", "--assertions", "x", "--case", "a", "--repeat", "2"], "--case, --repeat needs --suite"),
         (["eval", "--traces", "missing.json", "--assertions", "x"], "'missing.json' does not exist"),
         (["eval", "--traces", ".", "--run-per-file", "--run-per-dir"], "--run-per-file and --run-per-dir contradict"),
-        (["eval", "--one-run", "--suite", "a"], "--one-run says how recordings are told apart, and needs --traces"),
+        (["eval", "--one-run", "--suite", "a"], "--one-run groups recordings into runs, and needs --traces"),
         (["eval", "--report", "html=x", "--suite", "a"], "there is no report format 'html'; there are: json, junit."),
         (["eval", "--report", "json", "--suite", "a"], "'json' is not FORMAT=PATH, for example json=results.json."),
         (["eval", "--report", "json=.", "--suite", "a"], "'.' is a folder; name a file in it."),
@@ -171,7 +171,7 @@ def fails_with(monkeypatch, invoke):
             ZeroDivisionError("division by zero"),
             4,
             "error: ZeroDivisionError: division by zero\n"
-            "error: This is a fault of clawtrace; CLAWTRACE_DEBUG=1 shows where.\n",
+            "error: This is a bug in clawtrace; CLAWTRACE_DEBUG=1 shows where.\n",
         ),
         (KeyboardInterrupt(), 130, "\ninterrupted\n"),
         (click.FileError("x.yaml", "gone"), 2, "error: Could not open file 'x.yaml': gone\n"),
@@ -238,7 +238,7 @@ def test_a_working_folder_that_is_gone(fails_with) -> None:
 
     assert (result.exit_code, result.stderr) == (
         4,
-        "error: The working folder does not exist any more; change to one that does.\n",
+        "error: The working folder no longer exists; change to one that does.\n",
     )
 
 

@@ -151,7 +151,7 @@ def test_a_span_that_comes_while_others_run_is_in_the_verdict_of_its_run(project
     runs = project.eval()
 
     assert runs == {("a", 1): (False, "fail"), ("b", 1): (False, "pass")}, project.ended.stdout
-    assert "spans of this run arrived after it was judged; it was judged again" in project.ended.stdout
+    assert "spans arrived after the verdict, so the run was judged again" in project.ended.stdout
     assert project.ended.returncode == 1
 
 

@@ -179,7 +179,7 @@ def test_verdicts_of_a_campaign_come_again(invoke, tmp_path) -> None:
         (("--verdict", "none.json#x"), "cannot be read"),
         (("--verdict", "checks.yaml"), "is no `clawtrace.results/1`"),
         (("--verdict", "out/results.json#no_lops-0"), "no verdict, run, case or assertion 'no_lops-0'"),
-        (("--verdict", "out/results.json", "--agent", "a"), "--verdict knows its own agent and turn"),
+        (("--verdict", "out/results.json", "--agent", "a"), "--verdict has its own agent and turn"),
         (("--verdict", "out/results.json", "SELECT 1"), "Give one SELECT, or --verdict"),
         (("SELECT 1", "--traces", "checks.yaml", "--turn", "first"), "--turn"),
         (("SELECT 1", "--traces", "checks.yaml", "--agent", "re:("), "--agent"),

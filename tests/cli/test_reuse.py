@@ -512,5 +512,8 @@ def test_dry_run_says_what_would_keep_runs_from_starting(project):
 
     told = " ".join(project.clawtrace("eval", "--suite", "s", "--run-profile", "p", "--dry-run").stdout.split())
 
-    assert "`fail_fast` is set: once a case has failed, also by a stored run, what is left is not run." in told
+    assert (
+        "`fail_fast` is set: after the first failed case, including a stored one, the remaining runs are skipped."
+        in told
+    )
     assert "Nothing would be started, because of the case `b`: the program `no-such-program` is not on PATH" in told

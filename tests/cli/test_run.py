@@ -51,7 +51,7 @@ def test_judges(run, tmp_path) -> None:
     (case,) = json.loads((tmp_path / "r.json").read_text())["cases"]
     assert (case["runs"][0]["status"], case["runs"][0]["run_status"]) == ("pass", "success")
     assert broken.returncode == 1
-    assert "The run ended as `failed`, `success` asked for." in broken.stderr
+    assert "The run ended as `failed`, expected `success`." in broken.stderr
     assert failed.returncode == 1
     assert "▶ └─ execute_tool rm" in failed.stderr
 

@@ -144,10 +144,10 @@ def test_what_is_odd_is_a_warning(invoke: Invoke, project: Path):
 
     assert (code, problems) == (0, [])
     for words in (
-        "`model_overrides.smal` names a model that no suite lists. Did you mean `small`?",
+        "`model_overrides.smal` is a model that no suite lists. Did you mean `small`?",
         "Python hooks are off",
         "`expectations` no evaluation profile has a judge",
-        "configs/cases/empty/test.yaml: asserts nothing",
+        "configs/cases/empty/test.yaml: has no assertions",
         "the program `no-such-program` is not on PATH",
         "configs/agents/helper/agent.yaml:2:11: `agent_id` no suite and no run profile names this agent",
     ):
@@ -165,7 +165,7 @@ def test_a_known_failure_whose_day_has_passed_is_a_warning(invoke: Invoke, proje
     assert (code, problems) == (0, [])
     assert len(warnings) == 1
     assert warnings[0].startswith("configs/cases/past/test.yaml:9:")
-    assert "was to be looked at by 2020-01-31" in warnings[0]
+    assert "the known failure expired on 2020-01-31" in warnings[0]
 
 
 def test_a_profile_that_allows_hooks_silences_their_warning(invoke: Invoke, project: Path):

@@ -148,8 +148,8 @@ class TestAgentFile:
         assign(agents, "{agent_id: wizard, case_selection: {include_case_ids: [a]}}")
 
         assert agents.problems() == [
-            "configs/agents/wizard/agent.yaml:1:1: the folder configs/agents/wizard/workspace does not exist; an agent has "
-            "its files there, and it may be empty",
+            "configs/agents/wizard/agent.yaml:1:1: the folder configs/agents/wizard/workspace does not exist; create "
+            "it for the agent's files; it may be empty",
             "configs/agents/wizard/agent.yaml:2:11: `agent_id` must be the name of the agent's folder, 'wizard', found "
             "'expert'",
         ]

@@ -60,7 +60,7 @@ class TestTurns:
         more = "  messages: [{role: system, content: s}, {role: user, content: u}]\n"
 
         assert case(more).load().warnings == (
-            "the agent of `a` is given only what the user says last; `input: json` of the runner gives it all messages",
+            "the agent of `a` gets only the last user message; set `input: json` in the runner to send all messages",
         )
         assert case(more, ", input: json").load().warnings == ()
         assert case("  messages: [{role: user, content: u}]\n").load().warnings == ()
@@ -101,8 +101,8 @@ class TestAttachments:
         case("  messages: [{role: user, content: u}]\n  attachments: [x.md]\n")
 
         assert files.problems() == [
-            "configs/cases/a/test.yaml:7:16: `input.attachments` an attachment is a message of its own, and the agent is "
-            "given only the last one. `input: json` of the runner gives it all messages."
+            "configs/cases/a/test.yaml:7:16: `input.attachments` an attachment is a separate message, and the agent "
+            "gets only the last message. Set `input: json` in the runner to send all messages."
         ]
 
 
@@ -124,7 +124,7 @@ class TestContext:
                 "`input.context.llm_probe.tools.0` found 'exec_shel', valid is 'exec_shell', 'write_file', 'read_file' or "
                 "'web_search'. Did you mean `exec_shell`?",
             ),
-            ("{llm_probe: {tools: [read_file, read_file]}}", "the tool 'read_file' is there twice"),
+            ("{llm_probe: {tools: [read_file, read_file]}}", "the tool 'read_file' is used twice"),
             ("{llm_probe: {tool: []}}", "`input.context.llm_probe.tool` is not a known key; known are `tools`."),
             ("{openclaw: {expected_artifact: ../x}}", "must be a path inside the workspace, found '../x'"),
             ("{openclaw: {expected: x}}", "is not a known key; known are `expected_artifact`"),

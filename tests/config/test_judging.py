@@ -19,7 +19,7 @@ rubric:
   scoring_instructions: Cap at 2 without a source.
 """
 PROFILE = "schema_version: 1\nevaluation_profile_id: e\ntitle: E\n"
-WARNING = "no judge is configured: nothing judges the expectations and the rubric of `a`"
+WARNING = "no judge is configured: the expectations and the rubric are not judged, of `a`"
 
 
 @pytest.fixture
@@ -81,9 +81,9 @@ class TestCase:
                 'rubric: {anchors: {"11": x}}\n',
                 "test.yaml:12:20: `rubric.anchors.11` the score 11 is outside of the scale, 0 to 10",
             ),
-            ("rubric: {anchors: {best: x}}\n", "an anchor is a score of the scale, such as \"10\", found 'best'"),
+            ("rubric: {anchors: {best: x}}\n", "an anchor must be a score of the scale, such as \"10\", found 'best'"),
             ("rubric: {anchors: {10: x}}\n", 'a key must be text, found 10. Write "10": in quotes.'),
-            ("rubric: {criteria: [{name: A}, {name: A}]}\n", "the criterion 'A' is there twice"),
+            ("rubric: {criteria: [{name: A}, {name: A}]}\n", "the criterion 'A' is used twice"),
             ("rubric: {version: 0}\n", "`rubric.version` must be greater than or equal to 1, found 0"),
         ],
     )
@@ -131,8 +131,8 @@ class TestProfile:
             ),
             (
                 "aggregation: {pass_threshold: 7}\n",
-                "`aggregation.pass_threshold` needs a judge's score, and no judge is configured: nothing would ever be held "
-                "against it. `min_pass_rate` of an assertion and `thresholds` of the suite gate without a judge.",
+                "`aggregation.pass_threshold` needs a judge's score, but no judge is configured: it would have no "
+                "effect. Without a judge, use `min_pass_rate` of an assertion or `thresholds` of the suite.",
             ),
             (
                 "aggregation: {method: majority_vote}\n",
@@ -140,7 +140,7 @@ class TestProfile:
             ),
             ("aggregation: {method: meen}\n", "valid is 'median', 'mean', 'majority_vote' or 'all_pass'"),
             ("judge_runs: [{judge_run_id: r, judge_id: j, sample_size: 2}]\n", "`sample_size` (2) is more than"),
-            ("anchors: {references: [{anchor_id: x, text: a}, {anchor_id: x, text: b}]}\n", "'x' is there twice"),
+            ("anchors: {references: [{anchor_id: x, text: a}, {anchor_id: x, text: b}]}\n", "'x' is used twice"),
             ("judge_system_prompt: a\njudge_system_prompt_path: b\n", "exclude each other; keep one of them"),
             (
                 "judge_system_prompt_path: prompts/p.md\n",

@@ -71,10 +71,10 @@ class TestShort:
         )
         assert "5:23: `assert.3.tool_not_invoked` must be text, found the list ['a']; put it in quotes" in found
         assert (
-            "7:5: `assert.4.no_span_errors` one assertion an entry: `tool_not_invoked` and `no_span_errors` are two. "
+            "7:5: `assert.4.no_span_errors` one entry holds one assertion: `tool_not_invoked` and `no_span_errors` are two. "
             "Start a new line with `- `." in found
         )
-        assert "9:5: `assert.5.tool` the field `tool` is there twice" in found
+        assert "9:5: `assert.5.tool` the field `tool` is used twice" in found
         assert any(
             line.startswith("10:5: `assert.6.type` ") and "Write it under `assertions:`" in line for line in found
         )
@@ -160,7 +160,7 @@ class TestTogether:
             "deterministic_checks: [{check_id: x, declarative: {kind: no_span_errors}}]\n"
         )
         assert problems(files, text) == [
-            "2:35: `deterministic_checks.0.check_id` the id 'x' is there twice, first in line 1"
+            "2:35: `deterministic_checks.0.check_id` the id 'x' is used twice, first in line 1"
         ]
 
     def test_the_short_form_under_the_long_key_says_where_it_belongs(self, files):
@@ -168,7 +168,7 @@ class TestTogether:
         (found,) = problems(files, "assertions:\n  - no_span_errors: true\n")
 
         assert found == (
-            "2:5: `assertions.0` `type` is missing; `no_span_errors: …` is the short notation, which stands under `assert:`"
+            "2:5: `assertions.0` `type` is missing; `no_span_errors: …` is the short notation, which belongs under `assert:`"
         )
 
     def test_the_seeds_log_fields_mean_the_current_run(self, files):

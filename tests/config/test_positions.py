@@ -43,16 +43,16 @@ class TestYaml:
         first, second = yaml_problems(f"a:\n  b: {value}\n  c: 2024-99-99\n")
 
         assert first.startswith("f.yaml:2:6: ")
-        assert first.endswith(f"is written like a {kind}, and is none. Put it in quotes where text is meant.")
+        assert first.endswith(f"looks like a {kind} but is not valid. Put it in quotes where text is meant.")
         assert len(first) < 160
-        assert second.startswith("f.yaml:3:6: '2024-99-99' is written like a date")
+        assert second.startswith("f.yaml:3:6: '2024-99-99' looks like a date")
 
     def test_repeated_keys_are_errors(self):
-        """A key that is there twice is refused, wherever it is, with the line of the first."""
+        """A key that is used twice is refused, wherever it is, with the line of the first."""
         assert yaml_problems("a: 1\nb:\n  c: 1\n  c: 2\na: 3\n") == [
-            "f.yaml:5:1: the key `a` is there twice, first in line 1",
+            "f.yaml:5:1: the key `a` is used twice, first in line 1",
         ]
-        assert yaml_problems("b:\n  c: 1\n  c: 2\n") == ["f.yaml:3:3: the key `c` is there twice, first in line 2"]
+        assert yaml_problems("b:\n  c: 1\n  c: 2\n") == ["f.yaml:3:3: the key `c` is used twice, first in line 2"]
 
     def test_keys_are_text(self):
         """YAML 1.1 reads `on` and `1` as no text: a key is said to need quotes, never silently renamed."""
@@ -61,8 +61,8 @@ class TestYaml:
 
     def test_an_empty_file_and_a_list_are_named(self):
         """A file without a mapping is an error and no empty configuration."""
-        assert yaml_problems("") == ["f.yaml:1:1: is empty; a mapping of keys was expected"]
-        assert yaml_problems("- 1\n") == ["f.yaml:1:1: a mapping of keys was expected, found a list"]
+        assert yaml_problems("") == ["f.yaml:1:1: is empty, expected a mapping"]
+        assert yaml_problems("- 1\n") == ["f.yaml:1:1: expected a mapping, found a list"]
 
     def test_anchors_and_merges_work(self):
         """Anchors, aliases and merge keys are fine; a key that is merged may be overridden once."""
@@ -268,7 +268,7 @@ class TestCaseProblems:
         files.case("a", text=CASE_WITH.format(runner="type: command\n  command: x\n  telemetry_env: {langsmith: on}"))
 
         (problem,) = files.problems()
-        assert "telemetry_env` stands at the top of clawtrace.yaml, and has no effect here" in problem
+        assert "telemetry_env` belongs at the top level of clawtrace.yaml, and has no effect here" in problem
 
     def test_runner_settings_are_checked_where_they_are_written(self, files):
         """A wrong setting is reported in the file and line that gave it: profile, override or case."""
@@ -290,7 +290,7 @@ class TestCaseProblems:
             "configs/run_profiles/p.yaml:4:30: `runner_defaults.telemetry` found 'htp', valid is 'grpc', 'http/protobuf' "
             "or 'http/json'",
             "configs/run_profiles/p.yaml:6:22: `model_overrides.m.grace_seconds` must be a number, found 'soon'",
-            "configs/run_profiles/p.yaml:6:28: `model_overrides.m.timeout_secs` is a setting of no runner type; known are "
+            "configs/run_profiles/p.yaml:6:28: `model_overrides.m.timeout_secs` is not a setting of any runner; known are "
             "`agent`, `artifacts`, `command`, `cwd`, `env`, `grace_seconds`, `input`, `inputs`, `leftover_may_be_killed`, "
             "`leftover_seconds`, `logs`, `pass_env`, `run_id`, `scaffold`, `settle_ms`, `setup`, `setup_timeout_seconds`, "
             "`stdin`, `store`, `telemetry`, `timeout_seconds`, `traces`. Did you mean `timeout_seconds`?",
@@ -344,7 +344,7 @@ class TestCaseProblems:
 
         assert files.problems(run_profile="p") == [
             "configs/run_profiles/p.yaml:4:19: `runner_defaults.max_turns` is not supported yet: it belongs to the runner "
-            "`llm_probe`, which comes with a later version"
+            "`llm_probe`, which a later version will have"
         ]
 
     def test_a_judge_is_not_supported_yet(self, files):

@@ -88,7 +88,7 @@ def test_a_queue_holds_a_request(files):
     files.write("clawtrace.yaml", "receiver: {limits: {queue_bytes: 2048}}\n")
 
     assert problems(files) == [
-        "clawtrace.yaml:1:20: `receiver.limits` `queue_bytes` (2048) must hold a request of `max_request_bytes` (67108864)"
+        "clawtrace.yaml:1:20: `receiver.limits` `queue_bytes` (2048) must be at least `max_request_bytes` (67108864)"
     ]
 
 
@@ -115,7 +115,7 @@ def test_problems_have_their_places(files):
     assert problems(files) == [
         "clawtrace.yaml:1:18: `receiver.host` only loopback addresses are supported yet (127.0.0.1, ::1, localhost), found "
         "'0.0.0.0'",
-        "clawtrace.yaml:1:39: `receiver.auth_token` must be printable ASCII without blanks: it is a header's value",
+        "clawtrace.yaml:1:39: `receiver.auth_token` must be printable ASCII without spaces: it is sent as a header",
         "clawtrace.yaml:1:57: `receiver.grpc_port` must be less than or equal to 65535, found 99999",
         "clawtrace.yaml:2:14: `store.url` only DuckDB files are supported yet (a path, or duckdb:///path), found "
         "'clickhouse://h/db'",
@@ -123,7 +123,7 @@ def test_problems_have_their_places(files):
         "`model_pricing`, `settle_ms`, `trace_timeout_ms`, `trace`, `telemetry_env`, `gateway`, `redaction`, `run_key`, "
         "`dialects`, `log_adapters`, `outputs`. Did you mean `trace_timeout_ms`?",
         "clawtrace.yaml:4:16: `gateway.url` must be the address of an HTTP server (`http://…`), found 'localhost:18789'",
-        "clawtrace.yaml:5:23: `redaction.patterns` the pattern `x` is no regular expression: missing ) at position 1",
+        "clawtrace.yaml:5:23: `redaction.patterns` the pattern `x` is not a valid regular expression: missing ) at position 1",
     ]
 
 
@@ -167,7 +167,7 @@ def test_variables_go_before_the_file(files):
 def test_a_variables_problem_names_the_variable(files):
     """A bad value or a misspelt name is reported as the variable's, not as the file's."""
     assert problems(files, {"CLAWTRACE_RECEIVER_HTTP_PORT": "many", "CLAWTRACE_RECEIVER_GRPC": "1"}) == [
-        "environment variable CLAWTRACE_RECEIVER_GRPC: overrides no setting of clawtrace.yaml. Did you mean "
+        "environment variable CLAWTRACE_RECEIVER_GRPC: does not match any setting of clawtrace.yaml. Did you mean "
         "`CLAWTRACE_RECEIVER_GRPC_PORT`?",
         "environment variable CLAWTRACE_RECEIVER_HTTP_PORT:1:1: must be a whole number, found 'many'",
     ]

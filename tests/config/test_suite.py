@@ -67,7 +67,9 @@ class TestPlaces:
 
     def test_in_the_wrong_folder_it_says_so(self, files):
         """Where there is no folder of suites at all, nobody misspelt an id."""
-        with pytest.raises(UsageError, match=r"There is no such folder: is the project elsewhere\? `clawtrace init`"):
+        with pytest.raises(
+            UsageError, match=r"The folder does not exist: is the project in another folder\? `clawtrace init`"
+        ):
             files.load("main")
 
     def test_the_id_in_a_file_is_its_name(self, files):
@@ -91,7 +93,7 @@ class TestPlaces:
         files.case("a", group="smoke")
 
         (problem,) = files.problems()
-        assert "the case 'a' is there twice" in problem
+        assert "the case 'a' is used twice" in problem
 
     def test_the_project_file_is_found_upwards(self, files):
         """`clawtrace.yaml` of a parent folder holds; configs are beside it, wherever one stands."""
@@ -144,8 +146,8 @@ class TestSelection:
         files.suite("case_selection: {include_tags: [nightly]}\n")
 
         assert files.problems() == [
-            "configs/suites/main.yaml:4:17: `case_selection` the suite selects no case. No case that is not excluded has "
-            "one of the tags nightly."
+            "configs/suites/main.yaml:4:17: `case_selection` the suite selects no case. All cases are excluded, or have "
+            "none of the tags nightly."
         ]
 
     def test_a_broken_case_matters_only_when_it_is_selected(self, files):
@@ -216,7 +218,7 @@ class TestSettings:
         assert (model.requested_model, model.model_extra) == ("x/y", {"effort": "low"})
         files.suite("models: [{model_id: m}, {model_id: m}]\n")
 
-        assert files.problems() == ["configs/suites/main.yaml:4:9: `models` the model_id 'm' is there twice"]
+        assert files.problems() == ["configs/suites/main.yaml:4:9: `models` the model_id 'm' is used twice"]
         files.suite("models: [{model_id: m}, {model_id: M}]\n")
         assert "`models` the model_ids 'm' and 'M' differ in case only" in files.problems()[0]
 
@@ -258,7 +260,7 @@ class TestWhatSettingsName:
     def test_no_template_stands_where_none_is_filled_in(self, files, setting):
         """It would be taken for plain text."""
         (problem,) = self.case(files, f"command, command: [x], {setting}")
-        assert f"has no value here: `{setting.split(':')[0]}` is read before there is a run" in problem
+        assert f"has no value here: `{setting.split(':')[0]}` is read before a run exists" in problem
 
     def test_a_scaffold_does_not_hold_the_results(self, files):
         """A workspace would be copied into itself."""
@@ -325,7 +327,7 @@ class TestMessages:
         case.write_text(case.read_text().replace("command: [x]", 'command: [x, "{{message}}"]'))
 
         assert files.problems() == [
-            "configs/cases/a/test.yaml:6:3: `input` there is no user message, and the runner's settings use one"
+            "configs/cases/a/test.yaml:6:3: `input` the case has no user message, but the runner's settings use one"
         ]
 
 
@@ -371,7 +373,7 @@ class TestAssertionsFile:
 
         path = files.write("c.yaml", "assertions:\n- {type: no_span_errors, id: x}\n- {type: no_span_errors, id: x}\n")
         with pytest.raises(
-            ConfigError, match=r"c\.yaml:3:30: `assertions\.1\.id` the id 'x' is there twice, first in line 2"
+            ConfigError, match=r"c\.yaml:3:30: `assertions\.1\.id` the id 'x' is used twice, first in line 2"
         ):
             load_assertions_file(str(path), files.project(), {})
 
@@ -470,7 +472,7 @@ class TestTagsThatNobodyHas:
 
         assert told == (
             "configs/suites/main.yaml:4:32: `case_selection.include_tags` 'smok' selects no case. Did you mean `smoke`?",
-            "configs/suites/main.yaml:5:18: `quarantine_tags` 'flakky' is the tag of no case of the suite. Did you mean "
+            "configs/suites/main.yaml:5:18: `quarantine_tags` 'flakky' is not a tag of any case of the suite. Did you mean "
             "`flaky`?",
         )
         assert list(told) == [str(one) for one in check_project(files.project(), {}).warnings if "suites" in one.file]

@@ -68,7 +68,7 @@ def test_an_unset_variable_is_an_error_at_load(files):
 
     assert files.problems() == [
         "configs/cases/a/test.yaml:6:16: `runner.command.1` `{{env.TOKEN}}` reads the environment variable `TOKEN`, which "
-        "is not set. Set it, and start again."
+        "is not set. Set it, and run the command again."
     ]
     assert files.load(env={"TOKEN": "t"}).cases
 

@@ -98,7 +98,7 @@ def test_nothing_looks_judged(evaluated):
     done, results, campaign = evaluated
     (case,) = results["cases"]
 
-    assert "warning: no judge is configured: nothing judges the expectations and the rubric of `notes`" in done.stderr
+    assert "warning: no judge is configured: the expectations and the rubric are not judged, of `notes`" in done.stderr
     assert "NOT JUDGED  notes: expectations and rubric; no judge is configured" in done.stdout
     assert set(case["unjudged"]) == {"expectations", "rubric"}
     assert [run["final_score"] for run in case["runs"]] == [None, None]

@@ -61,7 +61,7 @@ assertions:
 @pytest.mark.parametrize(
     ("pattern", "place", "message"),
     [
-        ("(?P<tool>", (5, 9), "'(?P<tool>' is no regular expression: missing )"),
+        ("(?P<tool>", (5, 9), "'(?P<tool>' is not a valid regular expression: missing )"),
         ("(?P<toll>x)", (5, 9), "the group 'toll' means nothing here; groups are run_id, timestamp, tool"),
         ("(?P<run_id>x)", (5, 9), "names none of the groups that tell something: tool, to_agent"),
     ],
@@ -83,7 +83,7 @@ def test_mistakes_are_told_with_their_place(tmp_path: Path, pattern: str, place:
     [
         ("  - patterns: ['(?P<tool>x)']", "name"),
         ("  - {name: a, patterns: []}", "patterns"),
-        ("  - {name: a, patterns: ['(?P<tool>x)'], recognise: '('}", "is no regular expression"),
+        ("  - {name: a, patterns: ['(?P<tool>x)'], recognise: '('}", "is not a valid regular expression"),
         ("  - {name: a, patterns: ['(?P<tool>x)'], recognize: 'x'}", "recognise"),
     ],
 )

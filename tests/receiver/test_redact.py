@@ -169,7 +169,7 @@ class TestOwnPatterns:
     @pytest.mark.parametrize(
         ("redaction", "words"),
         [
-            (RedactionSettings(patterns=(("bad", "("),)), "'bad': '(' is no regular expression"),
+            (RedactionSettings(patterns=(("bad", "("),)), "'bad': '(' is not a valid regular expression"),
             (RedactionSettings(kinds_off=("jwtt",)), "'jwtt'; the kinds are 1password"),
         ],
     )

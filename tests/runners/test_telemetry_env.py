@@ -199,7 +199,7 @@ def test_nothing_is_dropped_by_the_limits_of_an_sdk(target, monkeypatch):
 
 
 def test_every_variable_says_what_it_changes():
-    """The table is for people too: each entry has a sentence and a known group, and no name is there twice."""
+    """The table is for people too: each entry has a sentence and a known group, and no name is listed twice."""
     variables = table().variables
 
     assert all(variable.changes.rstrip().endswith(".") for variable in variables)

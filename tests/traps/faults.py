@@ -237,7 +237,7 @@ def other_result(requests: Requests) -> Requests:
 
 
 def other_output(requests: Requests) -> Requests:
-    """The command printed something else, on both streams, and ended well."""
+    """The command printed something else, on both streams, and succeeded."""
     return _changed("bash", requests, attributes=_returned(_result("1 skipped", "")))
 
 

@@ -80,7 +80,10 @@ def _project(start: Path, env: Mapping[str, str]) -> tuple[Project | None, Check
         )
     if project.path is None:
         return project, CheckupFinding(
-            "project", "ok", "There is no clawtrace.yaml here or above: defaults hold.", "`clawtrace init` writes one."
+            "project",
+            "ok",
+            "There is no clawtrace.yaml here or in a folder above: defaults apply.",
+            "`clawtrace init` writes one.",
         )
     return project, CheckupFinding("project", "ok", f"{display(project.path)} is valid.")
 
@@ -121,7 +124,7 @@ def _sent(name: str, send: Callable[[Session, str], None], session: Session) -> 
     try:
         send(session, run_id)
     except Exception as error:  # whatever a client, a proxy or the system raises is what is asked for
-        advice = "A firewall or a security program may stand between programs of this machine."
+        advice = "A firewall or security software may block connections on this machine."
         return CheckupFinding(name, "problem", f"A span could not be sent: {type(error).__name__}: {error}", advice)
     spent = (time.perf_counter() - began) * 1000
     session.close_run(record, processes_gone=True, end_run=True)
@@ -231,8 +234,8 @@ def _stores(project: Project) -> Iterator[CheckupFinding]:
             yield CheckupFinding(
                 "stores",
                 "warning",
-                f"{display(owner_file(store))} was left by a process that was killed.",
-                "It does no harm: what opens the store next replaces it. Its spans are in the store.",
+                f"{display(owner_file(store))} is left over from a process that was killed.",
+                "It does no harm: the next command that opens the store replaces it. No span is lost.",
             )
         else:
             who = (
@@ -255,7 +258,7 @@ def _outputs(project: Project) -> CheckupFinding:
     free = shutil.disk_usage(folder).free
     said = f"{display(project.outputs)} has {free / (1 << 30):.1f} GiB free."
     if free < _LEAST_FREE:
-        return CheckupFinding("outputs", "warning", said, "A store that cannot grow loses runs: make room.")
+        return CheckupFinding("outputs", "warning", said, "Free some space: a full disk loses runs.")
     return CheckupFinding("outputs", "ok", said)
 
 

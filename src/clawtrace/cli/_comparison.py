@@ -55,7 +55,7 @@ def comparison_options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=click.FloatRange(0, 1, min_open=True, max_open=True),
             default=0.05,
             show_default=True,
-            help="How often chance may pass for a difference in one of the tests of a family.",
+            help="Significance level: how often chance alone may look like a difference.",
         ),
     ):
         function = option(function)
@@ -133,7 +133,7 @@ def _meaning(found: Comparison) -> str:
 
     if found.verdict == "regression":
         by_definition = sum(case.pass_rate.reason == REASON for case in found.cases)
-        chance = f"chance alone makes a family of tests say so in at most {found.alpha:.1%} of comparisons"
+        chance = f"chance alone reports a regression in at most {found.alpha:.1%} of comparisons"
         return f"regression; {chance}" + (
             "; a case that falls from all to none is one by definition" * bool(by_definition)
         )

@@ -19,7 +19,7 @@ _WIDTH = 100
 
 PROJECT = """\
 # yaml-language-server: $schema=configs/schemas/project.schema.json
-# What holds for the whole project. Everything has a default; a file with `{}` is a valid one.
+# Settings of the whole project. Every setting has a default, so a file with just `{}` is valid.
 
 # Folder of results: one folder a campaign. Keep it out of version control, but for its folder `baselines`.
 outputs: outputs
@@ -40,14 +40,14 @@ title: {title}
 case_selection:
   include_tags: [{suite}]
 
-# Each case runs once for each model; the agent finds the name in CLAWTRACE_REQUESTED_MODEL.
+# Each case runs once per model; the agent reads the name from CLAWTRACE_REQUESTED_MODEL.
 # models:
 #   - {{model_id: small, requested_model: openai/gpt-4o-mini}}
 """
 
 CASE = """\
 # yaml-language-server: $schema=../../schemas/case.schema.json
-# A case says what to run, what to tell it, and what must be true of its trace afterwards.
+# A case says what to run, which message to send, and which assertions its trace must pass.
 schema_version: 1
 case_id: {case}
 title: {title}
@@ -57,7 +57,7 @@ runner:
 {runner}
 {input}
 # What must be true. `clawtrace assertions` lists the types, `clawtrace explain tool_call` explains one.
-# A bound that is too tight fails runs that are fine: change the numbers to what you would accept.
+# Set the numbers to what you would accept: a bound that is too tight fails good runs.
 {assertions}
 """
 
@@ -69,16 +69,16 @@ COMMAND = """\
   # The project's folder. Without `cwd` each run starts in an empty folder of its own, and assertions such as
   # `artifact_exists` look at what it leaves there.
   cwd: {cwd}
-  # Where all code and prompts of the agent are: paths, globs, `package:NAME`. While they are as they were, a stored run is
-  # reused; where they are not declared, each evaluation runs the agent. This is the project's folder:
+  # All code and prompts of the agent: paths, globs, `package:NAME`. While they are unchanged, a stored run is
+  # reused; without `inputs`, each evaluation runs the agent. This is the project's folder:
   # inputs: [../../..]
-  # An agent gets few of your variables. Name those that it needs, such as keys.
+  # Few of your environment variables reach the agent. Name those that it needs, such as keys.
   pass_env: ["*_API_KEY", "*_BASE_URL"]
   timeout_seconds: {timeout}
 """
 
 REPLAY = """\
-  # The recording stands for an agent. To run the agent itself:
+  # The recording replaces the agent. To run the agent itself:
   #   type: command
   #   command: python agent.py
   type: replay
@@ -96,9 +96,9 @@ NO_INPUT = "input: {messages: []}\n"
 
 MINIMUM = """\
 assertions:
-  # Nothing failed, not even what the agent would have hidden.
+  # No call failed, not even one whose failure the agent did not mention.
   - type: no_span_errors
-  # More to ask:
+  # More assertions:
   # - type: tool_sequence
   #   expected: [look_up, answer]
   # - type: tool_not_invoked

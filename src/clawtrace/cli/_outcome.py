@@ -92,7 +92,7 @@ def gate_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--strict",
             is_flag=True,
-            help="Every warning fails, every skip and inconclusive exits 3; wins over the three flags below.",
+            help="Every warning fails, every skipped or inconclusive verdict exits 3; overrides the three flags below.",
         ),
     ):
         wrapper = option(wrapper)

@@ -35,7 +35,9 @@ def print_plan(plan: Plan, decisions: Mapping[str, Decision], refusals: Mapping[
     if to_run:
         paper.line((_estimate(plan, to_run), ""))
     if to_run and plan.fail_fast:
-        paper.paragraph("`fail_fast` is set: once a case has failed, also by a stored run, what is left is not run.")
+        paper.paragraph(
+            "`fail_fast` is set: after the first failed case, including a stored one, the remaining runs are skipped."
+        )
     for case_id, why in refusals.items():
         paper.paragraph(f"Nothing would be started, because of the case `{case_id}`: {why}")
 
@@ -47,10 +49,10 @@ def grounds_of_reuse(plan: Plan, decisions: Mapping[str, Decision]) -> str:
     resumed = sum(bool(one.unknown) for one in reused)
     unused = [one.unknown for one in chosen if one.stored is None and one.why == one.unknown]
     told = [
-        f"{len(reused) - resumed} reused, as everything that their agents depend on (settings, messages, the command's "
-        "files, `inputs`) is as it was" if len(reused) > resumed else "",
-        f"{resumed} reused from the same execution of the campaign; whether their agents were edited meanwhile is not "
-        "known" if resumed else "",
+        f"{len(reused) - resumed} reused, as nothing that their agents depend on has changed (settings, messages, the "
+        "command's files, `inputs`)" if len(reused) > resumed else "",
+        f"{resumed} reused from the same execution of the campaign; whether their agents have been edited "
+        "since is unknown" if resumed else "",
         f"{len(unused)} stored run{'s' * (len(unused) > 1)} not reused: {unused[0]}" if unused and unused[0] else "",
     ]  # fmt: skip
     return "; ".join(filter(None, told))
@@ -82,7 +84,7 @@ def _estimate(plan: Plan, to_run: Iterable[PlannedRun]) -> str:
     runs, earlier = list(to_run), _Earlier(plan)
     known = [found for one in runs if (found := earlier.of(one))]
     if not known:
-        return "What they may take is unknown: none of them was run before."
+        return "Time and cost are unknown: none of them has run before."
     which = "they" if len(known) == len(runs) else f"{len(known)} of them"
     typical = _told(known, statistics.median)
     stored = sum(map(len, earlier.read.values()))
@@ -99,7 +101,7 @@ def _told(known: Sequence[Sequence[Mapping[str, Any]]], of_one: Callable[[list[f
         f"{tokens:.0f} tokens" if tokens is not None else "",
         f"{cost:.4f} USD" if cost is not None else "",
     ]
-    return ", ".join(filter(None, parts)) or "nothing that was recorded"
+    return ", ".join(filter(None, parts)) or "nothing recorded"
 
 
 def _sum(

@@ -141,7 +141,7 @@ def wait_line(awaited: str, seconds: float) -> str:
 
 
 def _interruption(running: int) -> str:
-    return f"interrupted: ending {running} agent{'s' if running != 1 else ''}; once more to stop at once"
+    return f"interrupted: ending {running} agent{'s' if running != 1 else ''}; press Ctrl-C again to stop immediately"
 
 
 class _Bars:

@@ -37,7 +37,7 @@ def the_run(known: Sequence[str], wanted: str | None) -> str:
             raise click.UsageError(f"There is no run {wanted!r}. {hint}")
         return wanted
     if not known:
-        raise click.UsageError("There is no run in what was given.")
+        raise click.UsageError("The input holds no run.")
     if len(known) > 1:
         listed = ", ".join(known[:5]) + (f" and {len(known) - 5} more" if len(known) > 5 else "")
         raise click.UsageError(f"There are {len(known)} runs: --from-run says which one. They are {listed}.")
@@ -82,6 +82,6 @@ def files_of(source: TraceSource, run_id: str, known: Sequence[str]) -> list[Pat
     elif len(known) == 1 and paths and len(paths) == len(recordings.paths) and not recordings.logs:
         return [path.absolute() for path in paths]
     raise click.UsageError(
-        "What was given cannot be replayed as this one run alone (a store, several runs, a log or standard input): give "
-        "--command, what starts the agent."
+        "This input cannot be replayed as one run (it is a store, several runs, a log or standard input): give the agent's "
+        "command with --command."
     )

@@ -44,7 +44,7 @@ def _target(value: str) -> ReportTarget:
         raise click.BadParameter(f"{path!r} is a folder; name a file in it.")
     parent = next(folder for folder in Path(path).absolute().parents if folder.exists())
     if path != "-" and not (parent.is_dir() and os.access(parent, os.W_OK)):
-        raise click.BadParameter(f"{path!r} cannot be written: {str(parent)!r} is no folder that may be written to.")
+        raise click.BadParameter(f"{path!r} cannot be written: {str(parent)!r} is not a writable folder.")
     return word, path
 
 

@@ -40,7 +40,7 @@ _RECORDING_OPTIONS = (
         help="Recorded OTLP: a file, a folder (read recursively), or - for standard input. Repeatable.",
     ),
     click.option(
-        "--one-run", is_flag=False, flag_value=_NO_ID, metavar="[ID]", help="Everything given is one run, of this id."
+        "--one-run", is_flag=False, flag_value=_NO_ID, metavar="[ID]", help="Treat all input as one run with this id."
     ),
     click.option("--run-per-file", is_flag=True, help="Each file is one run."),
     click.option("--run-per-dir", is_flag=True, help="Each folder that holds recordings is one run."),
@@ -49,7 +49,7 @@ _RECORDING_OPTIONS = (
         "logs",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         multiple=True,
-        help="An agent's own log or transcript: more of a run that is there, else a run itself. Repeatable.",
+        help="An agent's own log or transcript: completes a run of the input, or is a run itself. Repeatable.",
     ),
 )
 
@@ -248,7 +248,7 @@ def _recordings(
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} contradict each other.")
     if given and not (traces or (logs and one_run is not None)):
-        raise click.UsageError(f"{given[0]} says how recordings are told apart, and needs --traces.")
+        raise click.UsageError(f"{given[0]} groups recordings into runs, and needs --traces.")
     if one_run is not None:
         return Recordings(traces, "one", None if one_run == _NO_ID else one_run, logs)
     return Recordings(traces, "file" if per_file else "dir" if per_dir else "rules", logs=logs)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["SuiteFlags", "eval_suite", "suite_options"]
 
 _INTERRUPTED = 130
-_FAILED = "it did not pass last time, and whether its agent was edited since is not known"
-_NOTHING_TO_RUN = "Everything passed last time, and nothing was edited since: there is nothing to run."
+_FAILED = "it did not pass last time, and whether its agent has been edited since is unknown"
+_NOTHING_TO_RUN = "Everything passed last time, and nothing has been edited since: there is nothing to run."
 
 
 class SuiteFlags(NamedTuple):
@@ -81,22 +81,28 @@ _OPTIONS = (
         "--max-cost",
         type=click.FloatRange(0, min_open=True),
         metavar="USD",
-        help="Start nothing new when the runs have cost this much.",
+        help="Start no more runs once this much has been spent.",
     ),
-    click.option("--max-tokens", type=click.IntRange(1), help="Start nothing new when the runs have used as many."),
+    click.option(
+        "--max-tokens", type=click.IntRange(1), help="Start no more runs once this many tokens have been used."
+    ),
     click.option(
         "--reuse/--no-reuse",
         default=None,
         help="--reuse: let stored runs stand for agents whose every input is known and unchanged, also in CI (`CI` is "
         "set). --no-reuse: run every agent.  [default: reuse, but not in CI]",
     ),
-    click.option("--reevaluate", is_flag=True, help="Judge stored runs again, also by spans that came late."),
+    click.option("--reevaluate", is_flag=True, help="Judge stored runs again, including spans that arrived late."),
     click.option(
         "--rerun-inconclusive", is_flag=True, help="Run again what was skipped or inconclusive; reuse the rest."
     ),
-    click.option("--last-failed", is_flag=True, help="Only what did not pass last time, or was edited since."),
-    click.option("--allow-unjudged", is_flag=True, help="Let cases pass whose hard expectations no judge has judged."),
-    click.option("--dry-run", is_flag=True, help="Print what would be run and what reused, and why; start nothing."),
+    click.option("--last-failed", is_flag=True, help="Run only what did not pass last time or has been edited since."),
+    click.option(
+        "--allow-unjudged", is_flag=True, help="Let a case pass although its hard expectations were not judged."
+    ),
+    click.option(
+        "--dry-run", is_flag=True, help="Print what would run and what would be reused, and why; start nothing."
+    ),
     click.option("--watch", is_flag=True, help="Evaluate again whenever a file of the project changes."),
 )
 
@@ -180,7 +186,7 @@ def _nothing_to_run(decisions: Mapping[str, Decision]) -> int:
     if not unknown:
         click.echo(_NOTHING_TO_RUN, err=True)
         return 0
-    click.echo(f"Everything passed last time; whether an agent was edited since is not known: {unknown}.", err=True)
+    click.echo(f"Everything passed last time; whether an agent has been edited since is unknown: {unknown}.", err=True)
     return 3
 
 
@@ -190,7 +196,7 @@ def _told_stale(done: CampaignResult) -> list[str]:
         return []
     named = ", ".join(f"`{run_id}`" for run_id in done.stale[:3]) + (" …" if len(done.stale) > 3 else "")
     return [
-        f"spans arrived of runs that were judged before ({named}): their verdicts are stale until they are judged again"
+        f"spans arrived of runs that were judged before ({named}): their verdicts are stale until you judge them again"
     ]
 
 

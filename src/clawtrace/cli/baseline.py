@@ -32,7 +32,7 @@ def _outputs(out: Path | None) -> Path:
 
 
 @click.group(
-    short_help="Keep a campaign as a baseline, and check later ones against it.",
+    short_help="Keep a campaign as a baseline, and compare later ones with it.",
     epilog="Example: clawtrace baseline set main outputs/campaigns/smoke/default-0123456789ab",
 )
 def command() -> None:
@@ -91,7 +91,7 @@ def show(name: str | None, out: Path | None, as_json: bool) -> None:
     epilog="Example: clawtrace baseline check --name main --fail-on pass-rate",
 )
 @click.argument("campaign", required=False)
-@click.option("--name", help="The baseline.  [default: the only one there is, or the only one of the campaign's suite]")
+@click.option("--name", help="The baseline.  [default: the only one, or the only one of the campaign's suite]")
 @_out_option
 @comparison_options
 def check(
@@ -142,7 +142,7 @@ def _chosen(name: str | None, campaign: Measured | None, outputs: Path) -> Basel
     if len(meant) == 1:
         return meant[0]
     if not known:
-        raise UsageError("No baseline was set yet: `clawtrace baseline set NAME CAMPAIGN` does it.")
+        raise UsageError("There is no baseline yet: create one with `clawtrace baseline set NAME CAMPAIGN`.")
     names = ", ".join(f"`{one.name}`" for one in meant or known)
     raise UsageError(
         f"Say with --name which baseline is meant; there {'is' if len(meant or known) == 1 else 'are'} {names}."

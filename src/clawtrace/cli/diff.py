@@ -35,9 +35,9 @@ _WORDS = {"duration_ms": "time", "cost_usd": "cost"}
     "stores",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     multiple=True,
-    help="The span store that holds runs named by id; given twice, the first is FIRST's.  [default: the project's]",
+    help="The span store of runs named by id; given twice, the first is for FIRST.  [default: the project's]",
 )
-@click.option("--one-run", is_flag=True, help="Everything in a recording is one run.")
+@click.option("--one-run", is_flag=True, help="Treat each recording as one run.")
 @json_option
 def command(first: str, second: str, stores: tuple[Path, ...], one_run: bool, as_json: bool) -> None:
     """Show the run SECOND beside the run FIRST.
@@ -72,7 +72,7 @@ def _run(name: str, store: Path | None, one_run: bool) -> tuple[dict[str, Any], 
 
     recorded = Path(name).exists()
     if not recorded and store is None and load_project(Path.cwd(), os.environ).store is None:
-        raise UsageError(f"{name!r} is no file; if it is the id of a run, say with --store which store holds it.")
+        raise UsageError(f"{name!r} is not a file; if it is a run id, name its store with --store.")
     recordings = Recordings((Path(name),) if recorded else (), "one" if one_run and recorded else "rules")
     with TraceSource(recordings, None if recorded else store).opened() as (asked, known):
         if recorded and len(known) != 1:
@@ -83,7 +83,7 @@ def _run(name: str, store: Path | None, one_run: bool) -> tuple[dict[str, Any], 
 
             near = get_close_matches(name, known, 1)
             hint = f"Did you mean {near[0]!r}?" if near else f"The store holds {len(known)} runs."
-            raise UsageError(f"{name!r} is no file, and there is no run of that id. {hint}")
+            raise UsageError(f"{name!r} is neither a file nor the id of a run. {hint}")
         run_id = known[0] if recorded else name
         facts, trees = asked.inspect_with_trees([run_id])
     return facts["runs"][0], trees[run_id]
@@ -96,7 +96,7 @@ def _print(found: Difference, paper: Paper) -> None:
         named = side.run_id if side.name == side.run_id else f"{side.name} ({side.run_id})"
         paper.line((word, "bold"), (f"  {named}", ""))
         if side.complete is False:
-            paper.line((f"        its trace is not complete: it may lack what the {_other(word)} run has", "yellow"))
+            paper.line(("        its trace is not complete: the differences may be missing spans", "yellow"))
     paper.line()
     known = [figure for figure in found.figures if figure.first is not None or figure.second is not None]
     rows = []

@@ -16,7 +16,7 @@ _MARKS = {"ok": ("ok       ", "green"), "warning": ("warning  ", "yellow"), "pro
 
 
 @click.command(
-    short_help="Try the receiver over each protocol, and look for conflicts.", epilog="Example: clawtrace doctor"
+    short_help="Test the receiver over each protocol, and look for conflicts.", epilog="Example: clawtrace doctor"
 )
 @json_option
 def command(as_json: bool) -> int:

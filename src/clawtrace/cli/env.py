@@ -23,7 +23,7 @@ __all__ = ["command"]
     type=click.Choice(["grpc", "http/protobuf", "http/json"]),
     default="http/protobuf",
     show_default=True,
-    help="The OTLP protocol that the agent is told to use.",
+    help="The OTLP protocol for the agent.",
 )
 @json_option
 def command(protocol: Protocol, as_json: bool) -> None:

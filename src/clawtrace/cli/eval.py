@@ -28,11 +28,11 @@ __all__ = ["command"]
 @suite_options
 @recordings_options
 @click.option(
-    "--store", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Judge what a span store holds."
+    "--store", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Judge the runs of a span store."
 )
 @click.option("--run-id", "wanted", multiple=True, metavar="ID", help="Only this recorded or stored run. Repeatable.")
-@click.option("--where", metavar="SQL", help="Only runs of which this holds, such as \"case_id = 'refund'\".")
-@click.option("--assertions", metavar="FILE", help="What must be true of the recorded or stored runs; - is stdin.")
+@click.option("--where", metavar="SQL", help="Only runs that match this condition, such as \"case_id = 'refund'\".")
+@click.option("--assertions", metavar="FILE", help="File with the assertions for recorded or stored runs; - is stdin.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -62,22 +62,22 @@ def command(
     failed, but something was skipped, inconclusive or not asked; 4 an agent, a precondition, a hook or the store broke.
     """
     if stray:
-        raise click.UsageError(f"{stray[0]!r} stands without a flag: --suite names a suite, --traces a recording.")
+        raise click.UsageError(f"{stray[0]!r} is not a flag: use --suite for a suite, --traces for a recording.")
     there = RunsThatAre(recordings, store, wanted, where)
     if suite is not None:
         if there.given() or assertions is not None:
             raise click.UsageError(
-                "--suite runs agents; --traces or --store with --assertions judges runs that are there; give one of them."
+                "--suite runs agents; --traces or --store with --assertions judges existing runs; give one of them."
             )
         return eval_suite(suite, suite_flags, out, output, gate)
     there.check()
     if assertions == "-" and Path("-") in recordings.paths:
         raise click.UsageError("--traces - and --assertions - both read standard input; give one of them a file.")
     if assertions is None:
-        raise click.UsageError("--assertions is missing: what must be true of the runs?")
+        raise click.UsageError("--assertions is missing: name the file with the assertions for these runs.")
     profile, suite_flags = suite_flags.evaluation_profile, suite_flags._replace(evaluation_profile=None)
     if suite_flags.given():
-        raise click.UsageError(f"{', '.join(suite_flags.given())} belongs to --suite; recordings have no such thing.")
+        raise click.UsageError(f"{', '.join(suite_flags.given())} needs --suite; it does not apply to recordings.")
     report = judge_runs(
         there, assertions, profile, gate, shows_passes=output.shows_passes or out is not None, quiet=output.quiet
     )

@@ -19,7 +19,7 @@ __all__ = ["command"]
 _GROWTH = {
     "growing": "A pass is final: no further span could change it.",
     "shrinking": "A fail is final: no further span could change it.",
-    "exact": "What is final depends on what is asked; on an incomplete trace most answers are inconclusive.",
+    "exact": "Whether an answer is final depends on the fields; on an incomplete trace most answers are inconclusive.",
 }
 
 
@@ -72,7 +72,7 @@ def _print(found: Reference, paper: Paper, *, verbose: bool) -> None:
         paper.line((f"  {line}", ""))
     if verbose and not found.sql:
         paper.line()
-        paper.line(("It looks at the world, not at the trace: there is no SQL.", "dim"))
+        paper.line(("It checks files, services or commands, not the trace: there is no SQL.", "dim"))
     elif verbose:
         paper.line()
         paper.line(("SQL of the example", "bold"))

@@ -53,17 +53,17 @@ class _Answers(NamedTuple):
     "--command",
     "agent",
     metavar="CMD",
-    help="What starts the agent, as in a shell. It reads the message on standard input, or where {{message}} stands.",
+    help="Shell command that starts the agent. It reads the message on standard input, or in place of {{message}}.",
 )
-@click.option("--message", metavar="TEXT", help="What the agent is told.")
+@click.option("--message", metavar="TEXT", help="The message for the agent.")
 @click.option("--case", "case_id", metavar="ID", help="Name of the case.  [default: first]")
 @click.option("--suite", "suite_id", metavar="ID", help="Name of the suite.  [default: first]")
 @click.option(
-    "--timeout", type=click.IntRange(1), default=_TIMEOUT, show_default=True, help="Time limit of a run, in s."
+    "--timeout", type=click.IntRange(1), default=_TIMEOUT, show_default=True, help="Time limit of a run, in seconds."
 )
 @click.option("--no-trial", is_flag=True, help="Do not run the command now; the case then gets a minimal assertion.")
 @click.option("-y", "--yes", is_flag=True, help="Do not prompt; use defaults.")
-@click.option("--from-run", metavar="RUN_ID", help="Take over what this run did, from --traces or --store.")
+@click.option("--from-run", metavar="RUN_ID", help="Derive the case from this run of --traces or --store.")
 @source_options
 def command(
     agent: str | None,
@@ -86,14 +86,14 @@ def command(
     from clawtrace.config.projects.project_file import load_project
 
     if agent is not None and not agent.strip():
-        raise click.UsageError("--command is empty: what starts the agent?")
+        raise click.UsageError("--command is empty: give the command that starts the agent.")
     recorded = bool(source.recordings) or source.store is not None or from_run is not None
     asks = not yes and sys.stdin.isatty()
     project = load_project(Path.cwd(), os.environ)
     seen = _recorded(source, from_run, with_command=agent is not None) if recorded else None
     answers = _Answers(
         agent if agent is not None or seen else _asked("Command that starts the agent", asks, "--command"),
-        message if message is not None or seen else _with_default("What the agent is told", _MESSAGE, asks),
+        message if message is not None or seen else _with_default("The message for the agent", _MESSAGE, asks),
         _case_name(project, asks, case_id),
         suite_id or _FIRST,
         timeout,
@@ -104,7 +104,9 @@ def command(
 
 def _asked(question: str, asks: bool, flag: str) -> str:
     if not asks:
-        raise click.UsageError(f"{flag} is missing: there is no terminal to ask on. Or give --traces, a recorded run.")
+        raise click.UsageError(
+            f"{flag} is missing, and there is no terminal to ask on. Or give a recorded run with --traces."
+        )
     answer: str = click.prompt(question, err=True)
     return answer
 
@@ -138,7 +140,7 @@ def _there_already(project: Project, case_id: str) -> str:
     from clawtrace.config.files.places import case_files
 
     there = case_files(project.configs / "cases").get(case_id)
-    return f"{_shown(there[0])} is there already, and nothing is overwritten." if there else ""
+    return f"{_shown(there[0])} already exists, and nothing is overwritten." if there else ""
 
 
 class _Recorded(NamedTuple):
@@ -248,7 +250,7 @@ def _loaded(project: Project, draft: CaseDraft) -> Any:
     suite = load_suite(draft.suite_id, project, os.environ)
     if draft.case_id not in [case.config.case_id for case in suite.cases]:
         raise UsageError(
-            f"the suite `{draft.suite_id}` is there already and does not select cases with the tag `{draft.suite_id}`; "
+            f"the suite `{draft.suite_id}` already exists and does not select cases with the tag `{draft.suite_id}`; "
             "give --suite another name"
         )
     return suite
@@ -307,7 +309,7 @@ def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
         if not result.has_trace:
             return _Trial(result, (), last_words)
         (facts,) = session.inspect([result.run_id])["runs"]
-        exited = Observation({"type": "agent_exit_code", "value": 0}, "The agent's process ended well.")
+        exited = Observation({"type": "agent_exit_code", "value": 0}, "The agent's process succeeded.")
         found = holding(session, result.run_id, [*observations(facts), exited])
         return _Trial(result, found, last_words)
 
@@ -358,7 +360,7 @@ def _say_nothing_came(trial: _Trial, answers: _Answers) -> int:
     paper = paper_for(sys.stdout)
     ended = _say_end(trial, paper)
     paper.paragraph(
-        f"The command ran {ended}, and exported no spans: there is nothing to judge yet, and nothing was written.",
+        f"The command ran {ended}, and exported no spans: there is nothing to judge, and nothing was written.",
         style="yellow",
     )
     hints = [verdict.hint for verdict in trial.result.verdicts if verdict.hint]
@@ -381,9 +383,9 @@ def _say_nothing_came(trial: _Trial, answers: _Answers) -> int:
 def _say_end(trial: _Trial, paper: Paper) -> str:
     """Show what an agent that did not end well wrote at its end; return how it ended."""
     if trial.result.run_status == "success":
-        return "and ended well"
+        return "and succeeded"
     if trial.last_words:
-        paper.line(("Its last words on standard error:", "dim"))
+        paper.line(("The end of its standard error:", "dim"))
         for line in trial.last_words.splitlines():
             paper.line((f"  {line}", "dim"))
     return f"and ended as `{trial.result.run_status}`"

@@ -80,7 +80,7 @@ def _print_runs(runs: Sequence[Mapping[str, Any]], trees: Mapping[str, Sequence[
 
 def _say_that_nothing_is_there(runs: Sequence[Mapping[str, Any]]) -> None:
     if not runs:
-        click.echo("There is no run: what was given holds no span.", err=True)
+        click.echo("There is no run: the input holds no span.", err=True)
     else:
         what = f"The run {runs[0]['run_id']!r} has no" if len(runs) == 1 else "None of the runs has a"
         click.echo(f"{what} span: nothing was received.", err=True)
@@ -105,7 +105,7 @@ def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], paper: Paper) -
     for line in run["reconciliation"] or ():
         paper.paragraph(line, first="  counted: ", indent="    ", style="dim")
     if unused := _not_run(run["tool_calls"] or ()):
-        paper.paragraph(unused, first="  asked for and not run: ", indent="    ")
+        paper.paragraph(unused, first="  requested, not run: ", indent="    ")
     if run["closed_by"] is None:
         paper.paragraph("open: more spans may come", indent="  ", style="yellow")
     for reason in run["incomplete_because"] or ():

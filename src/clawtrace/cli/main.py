@@ -30,16 +30,16 @@ COMMANDS = {
     "eval": "Judge agents: run a suite of cases, or judge recorded traces.",
     "run": "Run any command with telemetry, show its trace, and judge it.",
     "inspect": "Show what recorded or stored runs did: calls, tools, agents, tokens, cost.",
-    "runs": "List, show, export and delete stored runs, and give traces that named no run to one.",
+    "runs": "List, show, export and delete stored runs, and assign unattributed traces to a run.",
     "diff": "Compare two runs: tools, calls, tokens, cost, time, tree.",
-    "compare": "Compare two campaigns: what got worse, with statistics.",
-    "baseline": "Keep a campaign as a baseline, and check later ones against it.",
-    "query": "Ask recorded or stored runs in SQL, or rerun a verdict.",
+    "compare": "Compare two campaigns statistically, and list what got worse.",
+    "baseline": "Keep a campaign as a baseline, and compare later ones with it.",
+    "query": "Query recorded or stored runs in SQL, or rerun a verdict.",
     "assertions": "List the assertion types.",
     "explain": "Explain one assertion type: meaning, fields, example.",
     "dialects": "List the instrumentations that clawtrace reads, and what each can record.",
     "validate": "Check every configuration file; run nothing.",
-    "doctor": "Try the receiver over each protocol, and look for conflicts.",
+    "doctor": "Test the receiver over each protocol, and look for conflicts.",
     "env": "Show the environment that makes an agent export to clawtrace.",
     "schema": "Export the JSON Schemas of files and results.",
 }
@@ -165,11 +165,11 @@ def tell(error: Exception) -> int:
     elif isinstance(error, ClawtraceError):
         texts, code = [str(error) or type(error).__name__], error.exit_code
     elif isinstance(error, FileNotFoundError) and not error.filename:
-        texts = ["The working folder does not exist any more; change to one that does."]
+        texts = ["The working folder no longer exists; change to one that does."]
     elif isinstance(error, OSError):
         texts = [f"{error.strerror or error}: {error.filename!r}" if error.filename else str(error)]
     else:
-        texts = [f"{type(error).__name__}: {error}", "This is a fault of clawtrace; CLAWTRACE_DEBUG=1 shows where."]
+        texts = [f"{type(error).__name__}: {error}", "This is a bug in clawtrace; CLAWTRACE_DEBUG=1 shows where."]
     for text in texts:
         click.echo(f"error: {text}", err=True)
     return int(code)

@@ -18,7 +18,7 @@ __all__ = ["command"]
 
 
 @click.command(
-    short_help="Ask recorded or stored runs in SQL, or rerun a verdict.",
+    short_help="Query recorded or stored runs in SQL, or rerun a verdict.",
     epilog="Examples: clawtrace query 'SELECT run_id, name, n FROM run_tools' --traces recordings/ --format csv; "
     "clawtrace query --verdict results.json#RUN_ID/no_loops",
 )
@@ -62,7 +62,7 @@ def command(
         raise click.UsageError("Give one SELECT, or --verdict; `clawtrace query --help` shows examples.")
     if verdict is not None:
         if agent or turn or form == "csv":
-            raise click.UsageError("--verdict knows its own agent and turn, and prints text or JSON.")
+            raise click.UsageError("--verdict has its own agent and turn, and prints text or JSON.")
         from clawtrace.cli._rerun import rerun
 
         return rerun(verdict, source, as_json=form == "json")

@@ -42,7 +42,7 @@ def _store_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.group(
-    short_help="List, show, export and delete stored runs, and give traces that named no run to one.",
+    short_help="List, show, export and delete stored runs, and assign unattributed traces to a run.",
     epilog="Example: clawtrace runs list --store outputs/campaigns/smoke/default-0123456789ab/spans.duckdb",
 )
 def command() -> None:
@@ -53,7 +53,7 @@ def command() -> None:
     "list", short_help="List the runs of a store.", epilog="Example: clawtrace runs list --unattributed --json"
 )
 @_store_option
-@click.option("--unattributed", is_flag=True, help="Only traces that named no run and stand for themselves.")
+@click.option("--unattributed", is_flag=True, help="Only unattributed traces: those that belong to no announced run.")
 @json_option
 def list_runs(store: Path | None, unattributed: bool, as_json: bool) -> None:
     """List the runs of a store. A trace that named no run is listed under its trace id."""
@@ -71,7 +71,7 @@ def list_runs(store: Path | None, unattributed: bool, as_json: bool) -> None:
 
 @command.command(
     "adopt",
-    short_help="Give traces that named no run to one.",
+    short_help="Assign unattributed traces to a run.",
     epilog="Example: clawtrace runs adopt my-run 4bf92f3577b34da6a3ce929d0e0e4736",
 )
 @click.argument("run_id")
@@ -100,7 +100,7 @@ def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None) -> None:
         stale = mark_stale(campaign, [run for run in kept_runs(campaign) if run.run_id == run_id])
     click.echo(f"{run_id} has adopted {len(wanted)} trace{'s' if len(wanted) != 1 else ''}.", err=True)
     if stale:
-        click.echo("Its verdicts are stale now: `clawtrace eval` judges it again.", err=True)
+        click.echo("Its verdicts are stale now: judge it again with `clawtrace eval`.", err=True)
 
 
 @command.command(
@@ -130,7 +130,7 @@ def show(run_id: str, store: Path | None, as_json: bool) -> None:
 )
 @click.argument("run_id")
 @_store_option
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Into this file.  [default: stdout]")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Output file.  [default: stdout]")
 def export(run_id: str, store: Path | None, out: Path | None) -> None:
     """Write the spans and log records of RUN_ID as lines of OTLP JSON, which `--traces` reads again.
 
@@ -152,7 +152,7 @@ def export(run_id: str, store: Path | None, out: Path | None) -> None:
 
 @command.command(
     "delete",
-    short_help="Take runs out of a store.",
+    short_help="Delete runs from a store.",
     epilog="Example: clawtrace runs delete my-run --store spans.duckdb",
 )
 @click.argument("run_ids", nargs=-1, required=True)

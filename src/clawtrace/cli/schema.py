@@ -30,7 +30,7 @@ def schemas() -> dict[str, dict[str, Any]]:
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write one file a schema into this folder; without it, one JSON object goes to standard output.",
+    help="Write each schema into a file in this folder.  [default: one JSON object on standard output]",
 )
 def command(out: Path | None) -> None:
     """Export the JSON Schemas: of cases, suites, profiles, the project file, assertions files, and of results."""

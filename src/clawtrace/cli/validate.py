@@ -26,8 +26,8 @@ _SCHEMA = "clawtrace.validate/1"
 )
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(exists=True, path_type=Path))
 @click.option("--suite", metavar="ID|PATH", help="Only this suite and what it selects, as `clawtrace eval` loads it.")
-@click.option("--run-profile", metavar="ID|PATH", help="With --suite: the run profile it is run with.")
-@click.option("--evaluation-profile", metavar="ID|PATH", help="Says what hooks may do.")
+@click.option("--run-profile", metavar="ID|PATH", help="With --suite: the run profile.")
+@click.option("--evaluation-profile", metavar="ID|PATH", help="The evaluation profile, which sets what hooks may do.")
 @json_option
 def command(
     paths: tuple[Path, ...],

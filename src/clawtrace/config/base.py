@@ -32,7 +32,7 @@ def is_slug(text: str) -> bool:
 def _slug(text: str) -> str:
     if not is_slug(text):
         raise ValueError(
-            f"an id has letters, digits, `_`, `-` and `.` only and starts with no `-` or `.`, found {text!r}"
+            f"an id has letters, digits, `_`, `-` and `.` only and does not start with `-` or `.`, found {text!r}"
         )
     return text
 

@@ -70,7 +70,7 @@ class LimitsSection(ConfigModel):
     def _one_fits(self) -> LimitsSection:
         if self.queue_bytes < self.max_request_bytes:
             raise ValueError(
-                f"`queue_bytes` ({self.queue_bytes}) must hold a request of `max_request_bytes` ({self.max_request_bytes})"
+                f"`queue_bytes` ({self.queue_bytes}) must be at least `max_request_bytes` ({self.max_request_bytes})"
             )
         return self
 
@@ -96,7 +96,7 @@ class ReceiverSection(ConfigModel):
     @classmethod
     def _header_value(cls, token: str | None) -> str | None:
         if token is not None and not re.fullmatch("[!-~]+", token):
-            raise ValueError("must be printable ASCII without blanks: it is a header's value")
+            raise ValueError("must be printable ASCII without spaces: it is sent as a header")
         return token
 
     @field_validator("host")
@@ -152,7 +152,7 @@ class RedactionSection(ConfigModel):
         known = {kind.name for kind in SECRET_KINDS}
         for kind in kinds:
             if kind not in known:
-                raise ValueError(f"{kind!r} is no built-in kind of secret; known are {', '.join(sorted(known))}")
+                raise ValueError(f"{kind!r} is not a built-in kind of secret; known are {', '.join(sorted(known))}")
         return kinds
 
     @field_validator("patterns")
@@ -164,7 +164,7 @@ class RedactionSection(ConfigModel):
             try:
                 regex.compile(pattern)
             except regex.error as error:
-                raise ValueError(f"the pattern `{kind}` is no regular expression: {error}") from error
+                raise ValueError(f"the pattern `{kind}` is not a valid regular expression: {error}") from error
         return patterns
 
 
@@ -199,7 +199,7 @@ def _expression(pattern: str) -> str:
     try:
         regex.compile(pattern)
     except regex.error as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+        raise ValueError(f"{pattern!r} is not a valid regular expression: {error}") from error
     return pattern
 
 

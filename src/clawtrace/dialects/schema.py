@@ -222,7 +222,7 @@ class DialectFile(SpanTests, _Words):
             try:
                 re.compile(expression.replace("{tool}", "tool"))
             except re.error as error:
-                raise ValueError(f"{expression!r} is no regular expression: {error}") from None
+                raise ValueError(f"{expression!r} is not a valid regular expression: {error}") from None
         return value
 
     @field_validator("executions", mode="before")

@@ -35,7 +35,7 @@ def pattern_problem(pattern: str) -> str:
     try:
         compiled = regex.compile(pattern)
     except regex.error as error:
-        return f"{pattern!r} is no regular expression: {error}"
+        return f"{pattern!r} is not a valid regular expression: {error}"
     unknown = [name for name in compiled.groupindex if name not in GROUPS]
     if unknown:
         return f"the group {unknown[0]!r} means nothing here; groups are {', '.join(GROUPS)}"

@@ -40,5 +40,5 @@ class AgentExitCode(RunnerWord):
         """Say the exit code against the one asked for."""
         code = outcome.row["found"]
         if code is None:
-            return f"The agent's exit code is unknown, {self.value} asked for: it was killed, or did not run here."
-        return f"The agent exited with code {code}, {self.value} asked for."
+            return f"The agent's exit code is unknown, expected {self.value}: it was killed, or this is a recording."
+        return f"The agent exited with code {code}, expected {self.value}."

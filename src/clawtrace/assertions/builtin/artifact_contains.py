@@ -18,7 +18,7 @@ __all__ = ["ArtifactContains"]
 
 
 class ArtifactContains(ArtifactProbe):
-    """The file that the run left has every section and every field asked for.
+    """The file that the run left has every section and every field that it should have.
 
     A draft without its call to action is not done. `sections` are headings of Markdown, compared whole and without regard
     to case; what looks like one inside of a code fence is none. `fields` are keys of a YAML or JSON document, or of the
@@ -54,7 +54,7 @@ class ArtifactContains(ArtifactProbe):
             return Finding(None, sentence, actual, "the text of the file")
         if lacking:
             return Finding(False, f"`{self.path}` lacks {', '.join(lacking)}.", actual)
-        return Finding(True, f"`{self.path}` has everything asked for.", actual)
+        return Finding(True, f"`{self.path}` has all expected sections and fields.", actual)
 
 
 def _plain(heading: str) -> str:

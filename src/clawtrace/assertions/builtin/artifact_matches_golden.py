@@ -44,7 +44,5 @@ class ArtifactMatchesGolden(ArtifactProbe):
         if world.case_dir is None:
             raise ClawtraceError(f"`golden` is relative to the case file, and there is none: {self.golden!r}")
         score = round(rouge_l(read_text(world.case_dir / self.golden), read_text(file)), 4)
-        sentence = (
-            f"ROUGE-L of `{self.path}` against `{self.golden}` is {score:g}, at least {self.rouge_threshold:g} asked."
-        )
+        sentence = f"ROUGE-L of `{self.path}` against `{self.golden}` is {score:g}, expected at least {self.rouge_threshold:g}."
         return Finding(score >= self.rouge_threshold, sentence, {"rouge_l": score})

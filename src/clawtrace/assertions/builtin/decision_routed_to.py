@@ -57,7 +57,7 @@ class DecisionRoutedTo(Probe):
         if not agents:
             return Finding(False, f"`{self.state_path}` records no decision.", {"agents": []})
         right = agents[-1] == self.expected_agent
-        told = f"the router chose `{agents[-1]}`, `{self.expected_agent}` asked for."
+        told = f"the router chose `{agents[-1]}`, expected `{self.expected_agent}`."
         return Finding(right, told, {"agents": agents})
 
     def expectation(self) -> Any:

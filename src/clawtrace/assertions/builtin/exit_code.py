@@ -60,4 +60,4 @@ class CommandExitCode(CommandResult):
         row = outcome.row
         if row["exit_code"] is None:
             return f"The exit code of {self.which(row)} is unknown: it was not recorded"
-        return f"The exit code of {self.which(row)} is {row['exit_code']}, asked for is {self.value}"
+        return f"The exit code of {self.which(row)} is {row['exit_code']}, expected {self.value}"

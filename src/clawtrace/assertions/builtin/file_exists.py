@@ -24,7 +24,7 @@ class FileExists(AtPath):
     def look(self, file: Path) -> Finding:
         """Look for the file."""
         there = file.is_file()
-        what = "exists" if there else "is a folder, a file was asked for" if file.is_dir() else "does not exist"
+        what = "exists" if there else "is a folder, expected a file" if file.is_dir() else "does not exist"
         return Finding(there, f"`{self.path}` {what}.", {"exists": there})
 
     def expectation(self) -> Any:

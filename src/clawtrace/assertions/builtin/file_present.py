@@ -27,7 +27,7 @@ class FilePresent(AtPath):
     def look(self, file: Path) -> Finding:
         """Look for the file."""
         there = file.is_file()
-        what = "is there" if there else "is a folder, a file was asked for" if file.is_dir() else "does not exist"
+        what = "is there" if there else "is a folder, expected a file" if file.is_dir() else "does not exist"
         return Finding(there, f"`{self.path}` {what}.", {"exists": file.exists()})
 
     def expectation(self) -> Any:

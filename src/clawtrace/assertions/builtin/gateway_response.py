@@ -64,7 +64,7 @@ class GatewayResponse(Probe):
         del world
         answer = request(self.method, self.endpoint, headers=self.headers, timeout_s=self.timeout)
         actual = {"status": answer.status, "body": answer.body[:300]}
-        told = f"{self.method} {self.endpoint} answered {answer.status}, {self.expected_status} asked for"
+        told = f"{self.method} {self.endpoint} answered {answer.status}, expected {self.expected_status}"
         if answer.status != self.expected_status:
             return Finding(False, f"{told}.", actual)
         if self.expected_body is not None and one_form(self.expected_body) not in one_form(answer.body):

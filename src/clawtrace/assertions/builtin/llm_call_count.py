@@ -138,7 +138,7 @@ GROUP BY p.run_id
     def explain(self, outcome: Outcome) -> str:
         """Say the count against the bounds."""
         row = outcome.row
-        asked = f"{words(self._bounds.get('min'), self._bounds.get('max'))} asked for"
+        asked = f"expected {words(self._bounds.get('min'), self._bounds.get('max'))}"
         if row["answered"] is None:
             if not row["low"]:
                 return f"The number of model calls is unknown, {asked}."

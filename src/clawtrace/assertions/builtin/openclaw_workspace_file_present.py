@@ -27,7 +27,7 @@ def _check_relative(text: str) -> str:
 
 
 class OpenclawWorkspaceFilePresent(Probe):
-    """The run created or changed the file `relative_path` of its workspace, with the texts asked for.
+    """The run created or changed the file `relative_path` of its workspace, with the expected texts.
 
     The path is compared exactly with the difference between the snapshots before and after, so that neither a file of the
     template nor one of a like name counts. `contains` is one text as it is; `contains_all` and `contains_any` ignore case and
@@ -82,7 +82,7 @@ class OpenclawWorkspaceFilePresent(Probe):
                 return Finding(None, sentence, shown, "the text of the file")
             return Finding(False, f"`{path}` does not contain {lacking}.", shown)
         return Finding(
-            True, f"the run wrote `{path}`{' with what was asked' if self._asks else ''}.", {"changed": True}
+            True, f"the run wrote `{path}`{' with the expected texts' if self._asks else ''}.", {"changed": True}
         )
 
     @property

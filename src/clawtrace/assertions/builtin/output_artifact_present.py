@@ -14,7 +14,7 @@ __all__ = ["OutputArtifactPresent"]
 
 
 class OutputArtifactPresent(Probe):
-    """The run created or changed a file in its workspace, of the type asked for.
+    """The run created or changed a file in its workspace, of the expected type.
 
     It asks for any work at all, where the name of the file is the agent's choice. What the run touched is the difference
     between the snapshots of its workspace before and after; where there are none, as of a recording, the answer is unknown.

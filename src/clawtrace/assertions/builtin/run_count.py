@@ -119,4 +119,4 @@ WHERE g.has_trace = 1
         if high is not None and low != high:
             found = f"{low} to {plural(high, 'command')}"
         first = f", the first one {listed(row['text'])}" if low else ""
-        return f"{found} matched {self.pattern!r}, {words(self.min, self.max)} asked for{first}."
+        return f"{found} matched {self.pattern!r}, expected {words(self.min, self.max)}{first}."

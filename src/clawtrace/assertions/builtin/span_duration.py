@@ -162,4 +162,6 @@ FROM ({self._lengths()}
         asked = "all of them" if self.quantile == 1 else f"a share of {self.quantile:g}"
         unknown = f", {row['unknown']} unknown" if row["unknown"] else ""
         slowest = "" if row["longest_ns"] is None else f", the slowest {row['longest_ns'] / 1e6:.6g} ms"
-        return f"{row['within']} of {plural(row['spans'], kind)}{name} {what} {limit}{unknown}, {asked} asked for{slowest}."
+        return (
+            f"{row['within']} of {plural(row['spans'], kind)}{name} {what} {limit}{unknown}, expected {asked}{slowest}."
+        )

@@ -190,7 +190,7 @@ WHERE b.truth_0 > 0
         row = outcome.row
         low, high = int(row["low"]), int(row["high"])
         said = f"{plural(low, 'span')} selected" if low == high else f"{low} to {high} spans selected"
-        said += f", {words(self.count.min, self.count.max)} asked for"
+        said += f", expected {words(self.count.min, self.count.max)}"
         if self.where is None:
             return f"{said}."
         if row["wrong"]:

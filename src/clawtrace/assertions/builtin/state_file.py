@@ -18,7 +18,7 @@ __all__ = ["StateFile"]
 
 
 class StateFile(ArtifactProbe):
-    """The state file that the run left has the status and the fields asked for.
+    """The state file that the run left has the expected status and fields.
 
     Agents keep their place in such files, and the next session believes them. It is a YAML or JSON mapping (or Markdown with
     front matter); values are compared with their types: `true` is not 1, and "0" is not 0. A file that was there before the
@@ -65,12 +65,12 @@ class StateFile(ArtifactProbe):
             found = lookup(state, key)
             actual[key] = _json(found.value) if found else None
             if found is None:
-                wrong.append(f"`{key}` is missing, {value!r} asked for")
+                wrong.append(f"`{key}` is missing, expected {value!r}")
             elif not same(value, found.value):
-                wrong.append(f"`{key}` is {found.value!r}, {value!r} asked for")
+                wrong.append(f"`{key}` is {found.value!r}, expected {value!r}")
         if wrong:
             return Finding(False, f"`{self._path}`: {'; '.join(wrong)}.", actual)
-        return Finding(True, f"`{self._path}` is as asked.", actual)
+        return Finding(True, f"`{self._path}` is as expected.", actual)
 
 
 def _json(value: Any) -> Any:

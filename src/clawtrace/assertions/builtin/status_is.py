@@ -39,7 +39,7 @@ class StatusIs(RunnerWord):
         """Say the status against the one asked for."""
         found = outcome.row["found"]
         if found is None:
-            return f"How the run ended is unknown, `{self.status}` asked for: nobody ran it here."
+            return f"How the run ended is unknown, expected `{self.status}`: it is a recording."
         code = outcome.row["exit_code"]
         why = f" The agent exited with code {code}." if found == "failed" and code else ""
-        return f"The run ended as `{found}`, `{self.status}` asked for.{why}"
+        return f"The run ended as `{found}`, expected `{self.status}`.{why}"

@@ -228,9 +228,12 @@ JOIN ({self._judged()}
         """Say how many calls were as described."""
         row = outcome.row
         low, high, calls = row["low"], row["high"], plural(row["calls"], "call")
-        asked = f"{words(self.count.min, self.count.max)} asked for"
+        expected = words(self.count.min, self.count.max)
+        if high == 0 and not row["calls"]:
+            noun = "call" if expected.endswith(" 1") else "calls"
+            return f"`{self.tool}` was never called, expected {expected} {noun}{self._described()}.{handoff_words(outcome)}"
         found = f"{low}" if low == high else f"at least {low}" if high is None else f"{low} to {high}"
-        return f"{found} of {calls} of `{self.tool}`{self._described()}, {asked}.{handoff_words(outcome)}"
+        return f"{found} of {calls} of `{self.tool}`{self._described()}, expected {expected}.{handoff_words(outcome)}"
 
     def _described(self) -> str:
         """Say what is asked of a call besides its name."""

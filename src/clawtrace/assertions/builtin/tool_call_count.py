@@ -135,11 +135,13 @@ SELECT b.run_id AS run_id, NULL AS scope, 0 AS n, b.name AS name FROM ({HANDED_O
         """Say the count against the bounds."""
         row = outcome.row
         what = f"`{self.tool}` was called" if self.tool else "Tools were called"
-        asked = f"{words(self._bounds.get('min'), self._bounds.get('max'))} asked for"
+        asked = f"expected {words(self._bounds.get('min'), self._bounds.get('max'))}"
         named = describe_attempts(outcome)
         if row["high"] is None:
             return f"{what} at least {named}, {asked}; whether other calls were made cannot be known."
         if not row["nameless"]:
+            if row["high"] == 0:
+                what, named = (f"`{self.tool}` was", "never called") if self.tool else ("No tool", "was called")
             return f"{what} {named}, {asked}.{handoff_words(outcome)}"
         nameless = plural(row["nameless"], "call") + " without a name"
         if self.tool:

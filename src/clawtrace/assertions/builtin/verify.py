@@ -17,7 +17,7 @@ __all__ = ["Verify"]
 
 
 class Verify(Probe):
-    """The command `run` succeeds in the run's workspace after the agent has ended, with the output asked for.
+    """The command `run` succeeds in the run's workspace after the agent has ended, with the expected output.
 
     If it can be checked in a terminal, it can be checked here: a test suite, a database, a container. The exit code is looked
     at first: where it is not 0, the output is not looked at. The command is given to `/bin/sh`, gets the environment of
@@ -61,13 +61,13 @@ class Verify(Probe):
             return Finding(False, f"{self.run!r} ended with exit code {ended.exit_code}{said}.", actual)
         stdout = one_form(ended.stdout)
         if ended.cut and (self.output_equals is not None or not self._is_in(stdout)):
-            sentence = f"{self.run!r} printed more than is read: the rest of its output is unknown."
+            sentence = f"{self.run!r} printed more than clawtrace reads: the rest of its output is unknown."
             return Finding(None, sentence, actual, "the rest of the output")
         if not self._is_in(stdout):
             return Finding(False, f"the output of {self.run!r} does not contain {self.output_contains!r}.", actual)
         if self.output_equals is not None and stdout.strip() != one_form(self.output_equals).strip():
             found = stdout.strip()[:200]
-            return Finding(False, f"the output of {self.run!r} is {found!r}, {self.output_equals!r} asked for.", actual)
+            return Finding(False, f"the output of {self.run!r} is {found!r}, expected {self.output_equals!r}.", actual)
         return Finding(True, f"{self.run!r} succeeded.", actual)
 
     def _is_in(self, stdout: str) -> bool:

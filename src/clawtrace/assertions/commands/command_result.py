@@ -178,7 +178,7 @@ JOIN tool_calls AS k ON k.run_id = j.run_id AND k.call_no = j.call_no
         if row["commands"]:
             return ""
         found = f"No command matches {self.of.matching!r}" if isinstance(self.of, Matching) else "No command was run"
-        return f"{found}, so that its {self.what} cannot be as asked."
+        return f"{found}, so its {self.what} cannot be as expected."
 
     def explain(self, outcome: Outcome) -> str:
         """Say what the command that decided shows."""
@@ -193,7 +193,7 @@ JOIN tool_calls AS k ON k.run_id = j.run_id AND k.call_no = j.call_no
         if outcome.missing == "tool_calls.name":
             return f"The {self.what} is unknown: a tool call without a name may have been a shell's."
         of_all = (
-            f" ({row['fitting']} of {plural(row['commands'], 'command')} are as asked)"
+            f" ({row['fitting']} of {plural(row['commands'], 'command')} are as expected)"
             if self.of in ("any", "all")
             else ""
         )

@@ -70,11 +70,11 @@ def load_baseline(name: str, outputs: Path) -> Baseline:
     """
     path = _path(name, outputs)
     if not is_slug(name) or not path.is_file():
-        hint = nearest(name, baseline_names(outputs), "None was set yet.")
+        hint = nearest(name, baseline_names(outputs), "There are no baselines yet.")
         raise UsageError(f"There is no baseline {name!r}. {hint}")
     data = read_json(path)
     if data.get("schema") != SCHEMA:
-        raise InputError(f"{str(path)!r} is no baseline: `schema` is {data.get('schema')!r}, expected {SCHEMA!r}.")
+        raise InputError(f"{str(path)!r} is not a baseline: `schema` is {data.get('schema')!r}, expected {SCHEMA!r}.")
     try:
         return Baseline(data["name"], data["set_at"], data["source"], _measured(data, name))
     except (KeyError, TypeError, AttributeError) as error:

@@ -34,9 +34,9 @@ __all__ = ["compare"]
 
 Pair = tuple[Sequence[MeasuredRun], Sequence[MeasuredRun]]
 
-_NO_RUN = "no run was decided in the {side} campaign"
-_TOO_FEW = "there are too few runs to find any difference"
-_EQUAL = "all runs are alike"
+_NO_RUN = "the {side} campaign has no decided run"
+_TOO_FEW = "too few runs to detect any difference"
+_EQUAL = "all runs have the same value"
 
 
 def compare(first: Measured, second: Measured, names: tuple[str, str], alpha: float) -> Comparison:
@@ -182,7 +182,7 @@ def _tested_rate(test: RateTest, alpha: float) -> RateTest:
     elif first[0] + second[0] in (0, sum(ran)):
         reason = _EQUAL
     elif statistics.least_fisher(first, second) > alpha:
-        reason = "too few runs ended otherwise than the rest to tell it from chance"
+        reason = "too few runs differ from the rest to rule out chance"
     return replace(test, p_value=p_value, reason=reason)
 
 
@@ -358,8 +358,8 @@ def _not_shown(
     found = []
     if shared and shared == sum(_ran(case.pass_rate.second) for case in cases):
         found.append(
-            "Every run of the second campaign is a run of the first one that was reused: nothing was measured anew. "
-            "`clawtrace eval --no-reuse` runs the agents."
+            "Every run of the second campaign is a run of the first one that was reused, so nothing new was measured. "
+            "Run the agents with `clawtrace eval --no-reuse`."
         )
     if not cases:
         found.append("The campaigns have no case in common.")
@@ -379,8 +379,8 @@ def _stale(pairs: Iterable[Pair]) -> Iterator[str]:
         grown = sum(run.stale for runs in side for run in runs)
         if grown:
             yield (
-                f"{grown} run{'s' if grown > 1 else ''} of the {campaign} campaign grew after the verdict, which is stale: "
-                "`clawtrace eval` judges again."
+                f"{grown} run{'s' if grown > 1 else ''} of the {campaign} campaign received spans after the verdict, which is stale: "
+                "judge again with `clawtrace eval`."
             )
 
 

@@ -90,13 +90,13 @@ def find_results(value: str, outputs: Path, others: Sequence[str] = ()) -> Path:
             raise UsageError(f"{value!r} has several campaigns; name one of them: {names}.")
     if any(place.is_dir() for place in places):
         raise UsageError(
-            f"The folder {value!r} has no {REPORT}: it is no campaign, or the campaign has not come to its end."
+            f"The folder {value!r} has no {REPORT}: it is not a campaign, or the campaign has not finished."
         )
     known = [
         *others,
         *sorted(path.parent.relative_to(campaigns).as_posix() for path in campaigns.glob(f"*/*/{REPORT}")),
     ]
-    raise UsageError(f"There is no campaign {value!r}. {nearest(value, known, 'No campaign was run yet.')}")
+    raise UsageError(f"There is no campaign {value!r}. {nearest(value, known, 'There are no campaigns yet.')}")
 
 
 def nearest(name: str, known: Sequence[str], none: str) -> str:
@@ -108,7 +108,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Return the JSON object of a file.
 
     Raises:
-        InputError: it cannot be read, or holds no JSON object.
+        InputError: it cannot be read, or is not a JSON object.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -117,7 +117,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise InputError(f"{str(path)!r} is not JSON: {error}.") from error
     if not isinstance(data, dict):
-        raise InputError(f"{str(path)!r} holds no JSON object.")
+        raise InputError(f"{str(path)!r} is not a JSON object.")
     return data
 
 
@@ -133,7 +133,7 @@ def measured_of(data: Mapping[str, Any], source: str) -> Measured:
     """
     if data.get("schema") != RESULTS:
         found = data.get("schema")
-        raise InputError(f"{source!r} holds no results: `schema` is {found!r}, expected {RESULTS!r}.")
+        raise InputError(f"{source!r} is not a results file: `schema` is {found!r}, expected {RESULTS!r}.")
     try:
         return Measured(
             suite_id=data["suite_id"],

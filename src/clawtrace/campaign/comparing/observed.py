@@ -54,7 +54,7 @@ def _tools(run: Mapping[str, Any]) -> Iterator[Observation]:
         yield Observation({"type": "tool_sequence", "expected": names[:_MOST_TOOLS]}, said)
         return
     steps = [group[0] if len(group) == 1 else {"any_order": group} for group in together]
-    said = f"{said.partition(' `mode')[0]} Calls that ran side by side come in any order."
+    said = f"{said.partition(' `mode')[0]} Concurrent calls may be in any order."
     yield Observation({"type": "tool_sequence", "steps": steps}, said)
 
 
@@ -75,25 +75,23 @@ def _side_by_side(calls: Sequence[Mapping[str, Any]]) -> list[list[str]]:
 def _agents(run: Mapping[str, Any]) -> Iterator[Observation]:
     named = [pair for pair in run["delegations"] or () if None not in pair]
     if named:
-        yield Observation(
-            {"type": "delegation_path", "expected": list(named[0])}, "Who handed work to whom, in this order."
-        )
+        yield Observation({"type": "delegation_path", "expected": list(named[0])}, "Delegations, in this order.")
 
 
 def _errors(run: Mapping[str, Any]) -> Iterator[Observation]:
     if run["errors"] is None:
         return
     if not run["errors"]:
-        yield Observation({"type": "no_span_errors"}, "Nothing failed, not even what the agent would have hidden.")
-    elif all(error["recovered"] for error in run["errors"]):
         yield Observation(
-            {"type": "no_span_errors", "unrecovered": True}, "Something failed and worked when it was tried again."
+            {"type": "no_span_errors"}, "No call failed, not even one whose failure the agent did not mention."
         )
+    elif all(error["recovered"] for error in run["errors"]):
+        yield Observation({"type": "no_span_errors", "unrecovered": True}, "A call failed, and succeeded when retried.")
 
 
 def _answer(run: Mapping[str, Any]) -> Iterator[Observation]:
     if run["final_output"]:
-        yield Observation({"type": "final_response_present"}, "The run ended well and said something.")
+        yield Observation({"type": "final_response_present"}, "The run succeeded with an answer.")
 
 
 def _models(run: Mapping[str, Any]) -> Iterator[Observation]:
@@ -104,7 +102,7 @@ def _models(run: Mapping[str, Any]) -> Iterator[Observation]:
     yield Observation({"type": "llm_call_count", "min": 1, "max": count}, f"{len(calls)} model calls, with a margin.")
     models = list(dict.fromkeys(call["request_model"] or call["response_model"] for call in calls))
     if None not in models:
-        yield Observation({"type": "model_used", "only": models}, "No other model answered.")
+        yield Observation({"type": "model_used", "only": models}, "Only these models answered.")
 
 
 def _budgets(run: Mapping[str, Any]) -> Iterator[Observation]:
@@ -114,11 +112,11 @@ def _budgets(run: Mapping[str, Any]) -> Iterator[Observation]:
         most = _above(given + out, _BUDGET_MARGIN)
         yield Observation(
             {"type": "trace_token_budget", "max_total_tokens": most},
-            f"It took {given + out} tokens; half as many more.",
+            f"It used {given + out} tokens; plus half.",
         )
     if totals["cost_usd"]:
         most_usd = _above(totals["cost_usd"], _BUDGET_MARGIN)
-        yield Observation({"type": "trace_cost", "max_usd": most_usd}, "What it cost, and half as much more.")
+        yield Observation({"type": "trace_cost", "max_usd": most_usd}, "Its cost, plus half.")
     if run["duration_ms"] is not None:
         most_ms = int(max(_LEAST_MS, _above(run["duration_ms"], _TIME_MARGIN)))
         yield Observation({"type": "trace_duration", "max_ms": most_ms}, "Generous: machines differ.")

@@ -104,7 +104,7 @@ def expand(
     times = repetitions if repetitions is not None else policy.run_repetitions
     parallel = concurrency if concurrency is not None else policy.max_concurrency
     if times < 1 or parallel < 1:
-        raise UsageError("repetitions and concurrency are at least 1")
+        raise UsageError("repetitions and concurrency must be at least 1")
     number_of_runs = len(listed) * len(chosen) * times
     if number_of_runs > MOST_RUNS:
         raise UsageError(
@@ -165,7 +165,7 @@ def _chosen_cases(suite: LoadedSuite, ids: Sequence[str], tags: Sequence[str]) -
         and (not tags or set(tags) & set(case.config.tags))
     ]
     if not chosen:
-        raise UsageError(f"no case of the suite `{suite.config.suite_id}` has both such an id and such a tag")
+        raise UsageError(f"no case of the suite `{suite.config.suite_id}` matches both the id and the tag")
     return chosen
 
 

@@ -61,7 +61,7 @@ class StoredRun:
             told: says more of an edited part, given its name and what it was before; empty where nothing is known.
         """
         if self.data.get("fingerprint") is None:
-            return "it was stored without a fingerprint"
+            return "it has no fingerprint"
         if self.data["fingerprint"] != fingerprint:
             before = self.data.get("fingerprint_parts") or {}
             names = [name for name in {**before, **parts} if before.get(name) != parts.get(name)]
@@ -73,7 +73,7 @@ class StoredRun:
         if self.data.get("complete") is not True:
             return "its trace is not complete"
         if not self.store.is_file():
-            return "its span store is gone"
+            return "its span store no longer exists"
         return ""
 
 

@@ -61,9 +61,9 @@ def _against(
     own = _is_own(plan, decision)
     held = states if own else apart[decision.stored.store]
     if held is None:
-        return replace(decision, stored=None, why="the store that holds its spans cannot be opened now")
+        return replace(decision, stored=None, why="its span store cannot be opened")
     if decision.stored.run_id not in held:
-        return replace(decision, stored=None, why="its spans are not in its campaign's store any more")
+        return replace(decision, stored=None, why="its spans are no longer in its campaign's store")
     if not own:
         return replace(decision, judge_anew=True)
     last = _last(plan, run, decision)

@@ -52,11 +52,9 @@ class Budget:
         """Return why nothing new may be started, in one sentence; empty while something is left."""
         with self._lock:
             if self._max_cost is not None and self._cost >= self._max_cost:
-                return f"{self._cost:.4f} USD were spent, and `--max-cost` is {self._max_cost:g}{self._unknown_cost()}"
+                return f"{self._cost:.4f} USD have been spent, and `--max-cost` is {self._max_cost:g}{self._unknown_cost()}"
             if self._max_tokens is not None and self._tokens >= self._max_tokens:
-                return (
-                    f"{self._tokens} tokens were used, and `--max-tokens` is {self._max_tokens}{self._unknown_tokens()}"
-                )
+                return f"{self._tokens} tokens have been used, and `--max-tokens` is {self._max_tokens}{self._unknown_tokens()}"
             return ""
 
     def blind_spots(self) -> list[str]:

@@ -62,7 +62,7 @@ def with_last_words(outcome: RunOutcome, session: _Session) -> RunOutcome:
     said = "" if outcome.run_status == "success" else _last_words(outcome, session, 1)
     if not said:
         return outcome
-    note = f"the agent ended as `{outcome.run_status}`; its last words on standard error: {said}"
+    note = f"the agent ended as `{outcome.run_status}`; the end of its standard error: {said}"
     return replace(outcome, notes=(*outcome.notes, note))
 
 
@@ -71,9 +71,7 @@ def without_trace(outcome: RunOutcome, session: _Session) -> RunOutcome:
     said = _last_words(outcome, session, _LAST_LINES) if outcome.run_status == "success" else ""
     if not said:
         return outcome
-    return replace(
-        outcome, notes=(*outcome.notes, f"no span arrived; the agent's last words on standard error: {said}")
-    )
+    return replace(outcome, notes=(*outcome.notes, f"no span arrived; the end of the agent's standard error: {said}"))
 
 
 def _last_words(outcome: RunOutcome, session: _Session, count: int) -> str:

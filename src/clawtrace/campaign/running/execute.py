@@ -56,7 +56,7 @@ __all__ = ["CampaignResult", "UnfinishedRun", "execute", "missing_runtimes", "re
 _AHEAD = 16
 """Runs whose agents have ended that may wait for their verdicts while others start: those that wait are judged together."""
 
-_GREW = "spans of this run arrived after it was judged; it was judged again"
+_GREW = "spans arrived after the verdict, so the run was judged again"
 
 
 @dataclass(frozen=True, slots=True)

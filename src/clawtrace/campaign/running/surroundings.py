@@ -59,5 +59,5 @@ def _refusal(precondition: Assertion, world: World) -> str:
     try:
         finding = precondition.probe(world)
     except (ClawtraceError, OSError) as error:
-        return f"`{precondition.id}` could not be asked: {error}."
+        return f"`{precondition.id}` could not be checked: {error}."
     return "" if finding.holds else f"`{precondition.id}` does not hold: {finding.sentence}"

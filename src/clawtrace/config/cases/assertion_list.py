@@ -79,7 +79,7 @@ def load_assertions(
         problems: where problems are added.
         recorded: whether the runs are recordings, of which nothing is known before they are read.
     """
-    without = dict.fromkeys(_OF_A_RUN, "a recording has no runner that could know it") if recorded else {}
+    without = dict.fromkeys(_OF_A_RUN, "a recording has no runner that knows it") if recorded else {}
     read = read_entries(document.data, tuple(keys), document, problems)
     entries = _named([_of_each_run(entry) for entry in read] if recorded else read, document, problems)
     folder = str(document.path.absolute().parent) if document.path is not None else "/case"
@@ -126,7 +126,7 @@ def _named(
         if given in taken:
             first = document.locate(taken[given])[0]
             problems.append(
-                document.problem(entry.place(("id",)), f"the id {given!r} is there twice, first in line {first}")
+                document.problem(entry.place(("id",)), f"the id {given!r} is used twice, first in line {first}")
             )
         taken.setdefault(given, entry.path)
     named = []

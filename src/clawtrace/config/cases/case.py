@@ -62,7 +62,7 @@ class LlmProbeContext(ConfigModel):
     def _distinct(cls, tools: list[str]) -> list[str]:
         twice = next((tool for tool in tools if tools.count(tool) > 1), None)
         if twice is not None:
-            raise ValueError(f"the tool {twice!r} is there twice")
+            raise ValueError(f"the tool {twice!r} is used twice")
         return tools
 
 
@@ -138,7 +138,7 @@ class CaseConfig(ConfigModel):
     @model_validator(mode="after")
     def _one_word_for_preconditions(self) -> CaseConfig:
         if self.preconditions and self.given:
-            raise ValueError("`preconditions` and `given` are two words for one list; keep one of them")
+            raise ValueError("`preconditions` and `given` are the same list; keep one of them")
         return self
 
     def for_judges(self) -> dict[str, Any]:

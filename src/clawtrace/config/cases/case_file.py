@@ -134,7 +134,7 @@ def _load(
         return None
     settings = _settings(config, runner, document, models, _Profile(*profile) if profile else None, env, problems)
     if whole and not _has_user_message(config) and any(map(runner.needs_user_message, settings.values())):
-        problems.append(document.problem(("input",), "there is no user message, and the runner's settings use one"))
+        problems.append(document.problem(("input",), "the case has no user message, but the runner's settings use one"))
     problems += _unseen(conversation, document, runner, settings)
     if len(problems) > before:
         return None
@@ -163,7 +163,7 @@ def _no_preconditions(found: AssertionList) -> list[ConfigProblem]:
             f"`{name}`" for name, cls in all_types().items() if issubclass(cls, Probe) and cls.precondition
         )
         entry = next(entry for entry in found.entries if entry.fields["id"] == assertion.id)
-        message = f"`{assertion.type_name}` looks at what the agent did; a precondition is one of {valid}"
+        message = f"`{assertion.type_name}` checks what the agent did; a precondition is one of {valid}"
         wrong.append(found.document.problem(entry.place(("type",)), message))
     return wrong
 
@@ -171,7 +171,7 @@ def _no_preconditions(found: AssertionList) -> list[ConfigProblem]:
 def profile_problems(document: Document, profile: RunProfile) -> list[ConfigProblem]:
     """Return the settings of a run profile that no runner type has."""
     known = {name for runner in runner_types().values() for name in runner.Settings.model_fields}
-    later = dict.fromkeys(_OF_LLM_PROBE, "it belongs to the runner `llm_probe`, which comes with a later version")
+    later = dict.fromkeys(_OF_LLM_PROBE, "it belongs to the runner `llm_probe`, which a later version will have")
     layers: list[tuple[KeyPath, Mapping[str, Any]]] = [(("runner_defaults",), profile.runner_defaults)]
     layers += [(("model_overrides", model), settings) for model, settings in profile.model_overrides.items()]
     problems = []
@@ -180,7 +180,7 @@ def profile_problems(document: Document, profile: RunProfile) -> list[ConfigProb
             if key in later and key not in known:
                 problems.append(document.problem((*prefix, key), f"is not supported yet: {later[key]}", key=True))
             elif key not in known:
-                message = "is a setting of no runner type; known are " + ", ".join(
+                message = "is not a setting of any runner; known are " + ", ".join(
                     f"`{name}`" for name in sorted(known)
                 )
                 problems.append(document.problem((*prefix, key), message, did_you_mean(key, known), key=True))
@@ -254,8 +254,10 @@ def _unseen(
     """Return the attachments that an agent would never see."""
     if not conversation.attachments or all(runner.takes_all_messages(one) for one in settings.values()):
         return []
-    message = "an attachment is a message of its own, and the agent is given only the last one"
-    return [document.problem(("input", "attachments"), message, "`input: json` of the runner gives it all messages.")]
+    message = "an attachment is a separate message, and the agent gets only the last message"
+    return [
+        document.problem(("input", "attachments"), message, "Set `input: json` in the runner to send all messages.")
+    ]
 
 
 def _merged(

@@ -88,7 +88,9 @@ class DatasetRow(NamedTuple):
             if not isinstance(value, Mapping) or step not in value:
                 known = [str(key) for key in value] if isinstance(value, Mapping) else []
                 listed = ", ".join(f"`{key}`" for key in known) or "none"
-                unknown(f"`{{{{{name}}}}}`: the row has no such field; it has {listed}", did_you_mean(step, known))
+                unknown(
+                    f"`{{{{{name}}}}}`: the row does not have this field; it has {listed}", did_you_mean(step, known)
+                )
                 return ""
             value = value[step]
         return value
@@ -125,7 +127,7 @@ def load_rows(name: Any, document: Document, problems: list[ConfigProblem]) -> t
     before = len(problems)
     rows = _named(list(reader(text, display(file), problems)), display(file), problems)
     if not rows and len(problems) == before:
-        problems.append(ConfigProblem(display(file), 0, 0, "holds no row: nothing would be run"))
+        problems.append(ConfigProblem(display(file), 0, 0, "has no rows: nothing would run"))
     return file, rows
 
 
@@ -139,7 +141,7 @@ def _named(read: list[tuple[int, dict[str, Any]]], file: str, problems: list[Con
             message = f"the row's `id` has letters, digits, `_`, `-` and `.` only, found {name!r}"
             problems.append(problem_at(file, line, 1, message))
         elif name in taken:
-            problems.append(problem_at(file, line, 1, f"the row {name!r} is there twice, first in line {taken[name]}"))
+            problems.append(problem_at(file, line, 1, f"the row {name!r} is used twice, first in line {taken[name]}"))
         else:
             taken[name] = line
             rows.append(DatasetRow(name, fields, file, line))
@@ -157,7 +159,7 @@ def _json_lines(text: str, file: str, problems: list[ConfigProblem]) -> Iterator
         except (ValueError, RecursionError) as error:
             column, message = getattr(error, "colno", 1), getattr(error, "msg", error)
             if isinstance(error, UnicodeEncodeError):
-                message = "half of a surrogate pair is no character"
+                message = "it has half of a surrogate pair, which is not a character"
             elif isinstance(error, RecursionError):
                 message = "it is nested too deeply"
             problems.append(problem_at(file, number, column, f"is not valid JSON: {message}"))
@@ -165,11 +167,11 @@ def _json_lines(text: str, file: str, problems: list[ConfigProblem]) -> Iterator
         if isinstance(row, dict):
             yield number, row
         else:
-            problems.append(problem_at(file, number, 1, "a row is a JSON object: one in each line"))
+            problems.append(problem_at(file, number, 1, "each line must be one JSON object"))
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; a key that is there twice would hide a value.
+    """Return a JSON object; a key that is used twice would hide a value.
 
     Raises:
         ValueError: one is.
@@ -178,7 +180,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key `{twice}` is there twice")
+        raise ValueError(f"the key `{twice}` is used twice")
     return found
 
 
@@ -188,7 +190,7 @@ def _no_number(word: str) -> Any:
     Raises:
         ValueError: always.
     """
-    raise ValueError(f"{word} is no JSON number")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _csv(text: str, file: str, problems: list[ConfigProblem]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -203,10 +205,10 @@ def _csv(text: str, file: str, problems: list[ConfigProblem]) -> Iterator[tuple[
             if not header:
                 header = [cell.strip() for cell in cells]
                 if "" in header or len(set(header)) < len(header):
-                    problems.append(problem_at(file, line, 1, "the first line names each column, and no name twice"))
+                    problems.append(problem_at(file, line, 1, "the first line must name each column once"))
                     return
             elif len(cells) != len(header):
-                message = f"the row has {len(cells)} values, and the first line names {len(header)} columns"
+                message = f"the row has {len(cells)} values, but the first line names {len(header)} columns"
                 problems.append(problem_at(file, line, 1, message))
             else:
                 yield line, dict(zip(header, cells, strict=True))

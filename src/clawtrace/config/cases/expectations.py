@@ -82,7 +82,7 @@ class Rubric(ConfigModel):
         names = [one.name for one in criteria]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"the criterion {twice!r} is there twice")
+            raise ValueError(f"the criterion {twice!r} is used twice")
         return criteria
 
 
@@ -102,7 +102,7 @@ def _anchor_problem(anchor: str, scale: RubricScale) -> str:
     try:
         score = float(anchor)
     except ValueError:
-        return f'an anchor is a score of the scale, such as "{scale.max:g}", found {anchor!r}'
+        return f'an anchor must be a score of the scale, such as "{scale.max:g}", found {anchor!r}'
     if not scale.min <= score <= scale.max:
         return f"the score {anchor} is outside of the scale, {scale.min:g} to {scale.max:g}"
     return ""

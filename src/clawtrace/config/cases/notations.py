@@ -86,7 +86,7 @@ def _long(written: Any, path: KeyPath, document: Document, problems: list[Config
         problems.append(document.problem((*path, "type"), "must be the name of an assertion type"))
         return None
     if "type" not in written and len(written) == 1 and next(iter(written)) in names():
-        message = f"`type` is missing; `{next(iter(written))}: …` is the short notation, which stands under `assert:`"
+        message = f"`type` is missing; `{next(iter(written))}: …` is the short notation, which belongs under `assert:`"
         problems.append(document.problem(path, message))
         return None
     return WrittenAssertion(dict(written), path, {})
@@ -120,9 +120,9 @@ def _short(written: Any, path: KeyPath, document: Document, problems: list[Confi
         return None
     for field, more in list(written.items())[1:]:
         if field in fields:
-            problems.append(document.problem((*path, field), f"the field `{field}` is there twice", key=True))
+            problems.append(document.problem((*path, field), f"the field `{field}` is used twice", key=True))
         elif field not in cls.model_fields and field in names():
-            message = f"one assertion an entry: `{name}` and `{field}` are two"
+            message = f"one entry holds one assertion: `{name}` and `{field}` are two"
             problems.append(document.problem((*path, field), message, "Start a new line with `- `.", key=True))
         else:
             fields[field] = more

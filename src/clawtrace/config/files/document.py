@@ -145,11 +145,11 @@ def parse_document(text: str, file: str, path: Path | None = None, *, mapping: b
     try:
         root = loader.get_single_node()
         if root is None:
-            raise ConfigError(ConfigProblem(file, 1, 1, "is empty; a mapping of keys was expected"))
+            raise ConfigError(ConfigProblem(file, 1, 1, "is empty, expected a mapping"))
         builder = _Builder(loader, file)
         data = builder.build(root)
         if mapping and not builder.problems and not isinstance(data, dict):
-            builder.add(root, "a mapping of keys was expected, found " + _kind(root))
+            builder.add(root, "expected a mapping, found " + _kind(root))
     except yaml.YAMLError as error:
         raise ConfigError(_yaml_problem(file, text, error)) from error
     finally:
@@ -216,7 +216,7 @@ class _Builder:
         except (ArithmeticError, AttributeError, LookupError, ValueError):  # PyYAML reads only what makes sense
             kind = _SCALARS.get(node.tag.rpartition(":")[2], "value")
             shown = node.value if len(node.value) <= _SHOWN else f"{node.value[:_SHOWN]}…"
-            self.add(node, f"{shown!r} is written like a {kind}, and is none", "Put it in quotes where text is meant.")
+            self.add(node, f"{shown!r} looks like a {kind} but is not valid", "Put it in quotes where text is meant.")
             return None
 
     def _mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
@@ -229,7 +229,7 @@ class _Builder:
                 shown = name if isinstance(name, str) else _kind(key)
                 self.add(key, f"a key must be text, found {shown}", f'Write "{shown}": in quotes.')
             elif name in seen:
-                self.add(key, f"the key `{name}` is there twice, first in line {seen[name]}")
+                self.add(key, f"the key `{name}` is used twice, first in line {seen[name]}")
             else:
                 seen[name] = key.start_mark.line + 1
         if self.problems:

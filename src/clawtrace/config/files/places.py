@@ -73,7 +73,7 @@ def resolve(value: str, folder: Path, kind: str) -> NamedFile:
         known = sorted(path.stem for path in folder.glob("*") if path.suffix in SUFFIXES) if folder.is_dir() else []
         hint = did_you_mean(value, known) or (f"Known are {', '.join(known)}." if known else "")
         if not folder.is_dir():
-            hint = "There is no such folder: is the project elsewhere?"
+            hint = "The folder does not exist: is the project in another folder?"
             hint += " `clawtrace init` writes a first suite." if kind == "suite" else ""
         where = f"there is no {kind} {value!r} in {display(folder)}"
         raise UsageError(f"{where} ({value}.yaml). {hint}".rstrip())

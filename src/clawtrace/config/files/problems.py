@@ -147,7 +147,7 @@ def _unknown_key(name: str, model: type[BaseModel] | None) -> tuple[str, str]:
     if name in later:
         return f"is not supported yet: {later[name]}", ""
     if _of_the_project(name, model):
-        return "stands at the top of clawtrace.yaml, and has no effect here", ""
+        return "belongs at the top level of clawtrace.yaml, and has no effect here", ""
     known = [field.alias or key for key, field in model.model_fields.items()]
     return "is not a known key; known are " + ", ".join(f"`{key}`" for key in known), did_you_mean(name, known)
 

@@ -58,7 +58,7 @@ def misplaced_templates(data: Mapping[str, Any], place: Place) -> list[ConfigPro
     for path, text in texts(data):
         for name in names_in(text):
             document, where = place(path)
-            message = f"`{{{{{name}}}}}` has no value here: `{path[0]}` is read before there is a run"
+            message = f"`{{{{{name}}}}}` has no value here: `{path[0]}` is read before a run exists"
             problems.append(document.problem(where, message))
     return problems
 
@@ -70,10 +70,10 @@ def _wrong(name: str, env: Mapping[str, str], more: Collection[str], without: Ma
             return "", ""
         return (
             f"`{{{{{name}}}}}` reads the environment variable `{variable}`, which is not set",
-            "Set it, and start again.",
+            "Set it, and run the command again.",
         )
     if name.startswith("row."):
-        return f"`{{{{{name}}}}}` is a field of a case's `dataset`, and there is none here", ""
+        return f"`{{{{{name}}}}}` is a field of a `dataset`, and this case has none", ""
     if name in without:
         return f"`{{{{{name}}}}}` has no value here: {without[name]}", ""
     if name in NAMES or name in more:

@@ -46,7 +46,7 @@ def refusal(policy: HookPolicy) -> str:
 
     if policy.network == "deny" and not network_can_be_denied():
         return (
-            "this machine cannot take the network away from a hook, and the evaluation profile says `network_access: "
+            "this machine cannot block a hook's network access, but the evaluation profile says `network_access: "
             "deny`; `security_policy: {network_access: allow}` runs hooks with the network"
         )
     return ""

@@ -187,7 +187,7 @@ def same_ids(cases: Sequence[LoadedCase]) -> list[ConfigProblem]:
             continue
         row = case if case.dataset is not None else other
         told = "a row makes the case" if row.dataset is not None else "this is the case"
-        message = f"{told} `{row.config.case_id}`, and there is another case of that id"
+        message = f"{told} `{row.config.case_id}`, which another case already has"
         if other.config.case_id != case.config.case_id:
             twin = other if row is case else case
             message = (
@@ -218,7 +218,7 @@ def suite_problems(document: Document, config: SuiteConfig) -> list[ConfigProble
     if config.thresholds is None:
         return []
     known = [model.model_id for model in config.models]
-    listed = f"it lists {', '.join(f'`{name}`' for name in known)}" if known else "it lists none"
+    listed = f"it lists {', '.join(f'`{name}`' for name in known)}" if known else "it lists no models"
     return [
         document.problem(
             ("thresholds", "models", name),
@@ -242,7 +242,7 @@ def idle_tags(document: Document, config: SuiteConfig, known: Set[str]) -> list[
     taken, apart = config.case_selection.include_tags, config.quarantine_tags
     found: list[tuple[KeyPath, str, str]] = []
     found += [(("case_selection", "include_tags"), tag, "selects no case") for tag in taken]
-    found += [(("quarantine_tags",), tag, "is the tag of no case of the suite") for tag in apart]
+    found += [(("quarantine_tags",), tag, "is not a tag of any case of the suite") for tag in apart]
     return [
         document.problem(path, f"{tag!r} {what}", did_you_mean(tag, sorted(known)))
         for path, tag, what in found
@@ -270,7 +270,7 @@ def _unjudged(cases: Sequence[LoadedCase], judging: EvaluationProfile | None) ->
     written = [f"`{case.config.case_id}`" for case in cases if case.config.for_judges()]
     if not written:
         return []
-    return [f"no judge is configured: nothing judges the expectations and the rubric of {_listed(written)}"]
+    return [f"no judge is configured: the expectations and the rubric are not judged, of {_listed(written)}"]
 
 
 def _unset(cases: Sequence[LoadedCase], env: Mapping[str, str]) -> Iterator[str]:
@@ -303,7 +303,7 @@ def _unsent(cases: Sequence[LoadedCase]) -> list[str]:
     if not partly:
         return []
     return [
-        f"the agent of {_listed(partly)} is given only what the user says last; `input: json` of the runner gives it all "
+        f"the agent of {_listed(partly)} gets only the last user message; set `input: json` in the runner to send all "
         "messages"
     ]
 

@@ -179,7 +179,7 @@ class _Check:
         for document, profile in self._profiles:
             self._warnings += [
                 document.problem(
-                    ("model_overrides", name), "names a model that no suite lists", did_you_mean(name, known), key=True
+                    ("model_overrides", name), "is a model that no suite lists", did_you_mean(name, known), key=True
                 )
                 for name in profile.model_overrides
                 if name not in known
@@ -224,7 +224,7 @@ class _Check:
         for home in sorted(path for path in folder.glob("*") if path.is_dir()):
             file = with_either_suffix(home / "agent")
             if file is None:
-                self._warnings.append(ConfigProblem(display(home), 0, 0, "holds no agent.yaml: it is no agent"))
+                self._warnings.append(ConfigProblem(display(home), 0, 0, "has no agent.yaml, so it is not an agent"))
                 continue
             self._files.append(display(file))
             try:
@@ -272,13 +272,13 @@ class _Check:
         yield from hook_problems(case.assertions, self._policy)
         if not any(profile.has_judge for profile in self._judging):
             for key in case.config.for_judges():
-                yield document.problem((key,), "no evaluation profile has a judge: nothing judges it", key=True)
+                yield document.problem((key,), "no evaluation profile has a judge, so it is not judged", key=True)
         for entry, one in zip(case.assertions.entries, case.assertions.parsed, strict=True):
             if one.until is not None and one.until < date.today():
-                message = f"the known failure was to be looked at by {one.until}: it counts again"
+                message = f"the known failure expired on {one.until}: it counts again"
                 yield document.problem(entry.place(("until",)), message)
         if not case.assertions.entries:
-            yield ConfigProblem(document.file, 0, 0, "asserts nothing: its runs cannot pass (exit code 3)")
+            yield ConfigProblem(document.file, 0, 0, "has no assertions: its runs cannot pass (exit code 3)")
         for settings in case.settings.values():
             missing = case.runner().missing(settings, case.path.parent, self._env)
             if missing is not None:

@@ -149,12 +149,12 @@ def _with_environment(
         if path is None:
             if any(name.startswith(section) for section in sections):
                 hint = did_you_mean(name, known)
-                problems.append(problem_at(file, 0, 0, "overrides no setting of clawtrace.yaml", hint))
+                problems.append(problem_at(file, 0, 0, "does not match any setting of clawtrace.yaml", hint))
             continue
         try:
             source = parse_document(env[name] or '""', file, mapping=False)
         except (ConfigError, yaml.YAMLError):
-            problems.append(ConfigProblem(file, 0, 0, f"holds no YAML value, found {env[name]!r}"))
+            problems.append(ConfigProblem(file, 0, 0, f"is not a YAML value, found {env[name]!r}"))
             continue
         target = result
         for step in path[:-1]:

@@ -76,8 +76,8 @@ class SessionSettings(NamedTuple):
         for assertion in assertions if not self.redaction.enabled else ():
             if assertion.needs_redaction:
                 raise UsageError(
-                    f"`{assertion.type_name}` is answered by the marks that redaction leaves, and redaction is off "
-                    "(`redaction: enabled` in clawtrace.yaml): it would pass whatever leaked."
+                    f"`{assertion.type_name}` looks for the marks that redaction leaves, and redaction is off "
+                    "(`redaction: enabled` in clawtrace.yaml): it would always pass."
                 )
 
     log_adapters: tuple[FormSettings, ...] = ()

@@ -137,7 +137,7 @@ def load_agent(
         problems.append(document.problem(("agent_id",), message))
     workspace = home / "workspace"
     if not workspace.is_dir():
-        message = f"the folder {display(workspace)} does not exist; an agent has its files there, and it may be empty"
+        message = f"the folder {display(workspace)} does not exist; create it for the agent's files; it may be empty"
         problems.append(document.problem((), message))
         return None
     if config is None:

@@ -94,7 +94,7 @@ class AnchorsConfig(ConfigModel):
         ids = [one.anchor_id for one in references]
         twice = next((name for name in ids if ids.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"the anchor_id {twice!r} is there twice")
+            raise ValueError(f"the anchor_id {twice!r} is used twice")
         return references
 
 
@@ -156,8 +156,8 @@ def judge_problems(document: Document, profile: EvaluationProfile) -> list[Confi
         if run.judge_id not in declared
     ]
     if profile.aggregation is not None and profile.aggregation.pass_threshold is not None and not profile.has_judge:
-        message = "needs a judge's score, and no judge is configured: nothing would ever be held against it"
-        hint = "`min_pass_rate` of an assertion and `thresholds` of the suite gate without a judge."
+        message = "needs a judge's score, but no judge is configured: it would have no effect"
+        hint = "Without a judge, use `min_pass_rate` of an assertion or `thresholds` of the suite."
         found.append(document.problem(("aggregation", "pass_threshold"), message, hint))
     prompt = profile.judge_system_prompt_path
     if prompt is not None and document.path is not None and not (document.path.parent / prompt).is_file():

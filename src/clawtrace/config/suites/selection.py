@@ -47,7 +47,7 @@ def select_cases(
         if len(files[case_id]) > 1:
             where = " and ".join(display(path) for path in files[case_id])
             problems.append(
-                ConfigProblem(display(files[case_id][1]), 0, 0, f"the case {case_id!r} is there twice: {where}")
+                ConfigProblem(display(files[case_id][1]), 0, 0, f"the case {case_id!r} is used twice: {where}")
             )
     if not chosen and not problems:
         message = "the suite selects no case"
@@ -106,5 +106,5 @@ def _why_none(selection: CaseSelection, files: Mapping[str, list[Path]]) -> str:
     if not files:
         return "There is no case below `configs/cases`."
     if selection.include_tags:
-        return "No case that is not excluded has one of the tags " + ", ".join(selection.include_tags) + "."
+        return "All cases are excluded, or have none of the tags " + ", ".join(selection.include_tags) + "."
     return "Every case is excluded."

@@ -81,7 +81,7 @@ class SuiteConfig(SuiteAgents):
         ids = [model.model_id for model in models]
         twice = sorted({model_id for model_id in ids if ids.count(model_id) > 1})
         if twice:
-            raise ValueError(f"the model_id {twice[0]!r} is there twice")
+            raise ValueError(f"the model_id {twice[0]!r} is used twice")
         first: dict[str, str] = {}
         for model_id in ids:
             other = first.setdefault(model_id.casefold(), model_id)

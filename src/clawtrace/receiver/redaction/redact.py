@@ -217,7 +217,9 @@ def _user_pattern(name: str, pattern: str) -> UserPattern[str]:
     try:
         return regex.compile(pattern)
     except regex.error as error:
-        raise ReceiverError(f"`redaction.patterns` {name!r}: {pattern!r} is no regular expression: {error}") from error
+        raise ReceiverError(
+            f"`redaction.patterns` {name!r}: {pattern!r} is not a valid regular expression: {error}"
+        ) from error
 
 
 def _own_clean(name: str, pattern: UserPattern[str], text: str) -> str:

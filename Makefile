@@ -6,6 +6,8 @@ SUITE ?= quickstart
 RUN_PROFILE ?=
 EVALUATION_PROFILE ?=
 FAULT ?=
+MUTATE ?=
+SAMPLE ?= 60
 RUNS ?= 500
 SEED ?= 1
 
@@ -27,7 +29,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup eval test lint types imports pytest test-full soak coverage format docs lock clean
+.PHONY: help setup eval test lint types imports pytest test-full soak mutants coverage format docs lock clean
 
 help: ## Show this list
 	@echo "make TARGET [PYTHON=python3.x]"
@@ -66,6 +68,9 @@ test-full: $(DEV) ## Run all tests of both tiers (at most 40 minutes), property 
 
 soak: $(DEV) ## Run real frameworks against a model that behaves at random (RUNS of each, SEED); findings go to outputs/soak
 	$(IN_VENV) python tests/soak/soak.py --runs $(RUNS) --seed $(SEED) --out outputs/soak
+
+mutants: $(DEV) ## Change the code in SAMPLE places, one at a time, and show what no test notices (MUTATE=facts/calls)
+	$(BIN)/python benchmarks/mutants.py $(MUTATE) --sample $(SAMPLE)
 
 coverage: $(DEV) ## Run all tests and show which lines they did not reach
 	$(IN_VENV) coverage run -m pytest --full

@@ -181,3 +181,23 @@ class TestGraphs:
                 node("m", "f", "ChatOpenAI", 3, 28, "answer:1", "LLM"))  # fmt: skip
 
         assert lab.rows(ACTIVATIONS) == [("desk", None, "root")]
+
+    def test_through_langsmith(self, lab: Lab) -> None:
+        """Its metadata are attributes of their own."""
+
+        def smith(id: str, parent: str, name: str, at: int, to: int, places: str = "", kind: str = "chain") -> S:
+            where = (
+                {"langgraph_node": places.split("|")[-1].split(":")[0], "langgraph_checkpoint_ns": places}
+                if places
+                else {}
+            )
+            told = {
+                f"langsmith.metadata.{key}": value for key, value in {"ls_integration": "langgraph", **where}.items()
+            }
+            told |= {"gen_ai.request.model": "gpt-4o", "gen_ai.usage.input_tokens": 9} if kind == "llm" else {}
+            return S(id, parent, at, to, name, {"langsmith.span.kind": kind} | told, scope="langsmith")
+
+        lab.put(smith("g", "", "team", 0, 99), smith("o", "g", "boss", 1, 40, "boss:1"), smith("i", "o", "boss", 2, 39, "boss:1"),
+                smith("a", "i", "agent", 3, 38, "boss:1|agent:1"), smith("m", "a", "ChatOpenAI", 4, 30, "boss:1|agent:1", "llm"))  # fmt: skip
+
+        assert lab.rows(ACTIVATIONS) == [("boss", None, "root")]

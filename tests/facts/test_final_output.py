@@ -51,6 +51,17 @@ def test_an_agent_that_failed_gave_no_answer(lab: Lab) -> None:
     assert lab.rows(ANSWER) == [(None,)]
 
 
+def test_an_agents_word_that_repeats_its_last_failure_is_no_answer(lab: Lab) -> None:
+    """Whatever the agent's span says of itself; other words beside a failed call are its answer."""
+    failed = said("m", "a", 1, "")
+    failed.error = "Error code: 400 - no such order"
+    lab.put(agent("a", **{"gen_ai.output.messages": says("no such order")}), failed)
+    lab.put(agent("a", **{"gen_ai.output.messages": says("Try again later.")}), failed, run="kept")
+
+    assert lab.rows(ANSWER) == [(None,)]
+    assert lab.rows(ANSWER, "kept") == [("Try again later.",)]
+
+
 @pytest.mark.parametrize(("first_ends", "answer"), [(30, "the second"), (40, "the second"), (41, None), (90, None)])
 def test_of_two_conversations_the_later_one_answers_if_the_first_was_over(
     lab: Lab, first_ends: int, answer: str | None

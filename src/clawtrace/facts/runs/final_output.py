@@ -48,7 +48,8 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     topmost = [index for depth, index in told if depth == min(told)[0]]
     if topmost and topmost[-1] == max(index for index in tops if run.depth[index] <= run.depth[topmost[-1]]):
         side_by_side = any(run.spans[index].last_ns > run.spans[topmost[-1]].start_ns for index in topmost[:-1])
-        return None if side_by_side else _own_word(run, topmost[-1])
+        word = _own_word(run, topmost[-1])
+        return None if side_by_side or _is_error(run, models, word) else word
     if tellers and not models:
         return _message(run, [index for index in agents if homes[run.root[index]] == last], tellers)
     call = next((call for call in reversed(models) if homes[run.root[call.index]] == last), None)
@@ -83,6 +84,12 @@ def _answer(run: RunSpans, call: LlmCall, text: str | None) -> str | None:
     if found is None:
         return text
     return found.group(1) if found.re.groups else None
+
+
+def _is_error(run: RunSpans, models: Sequence[LlmCall], word: str | None) -> bool:
+    """Return whether an agent's word repeats what its last model call failed with, in place of an answer."""
+    failure = run.spans[models[-1].index].error if models and models[-1].outcome != "ok" else None
+    return bool(word) and word is not None and failure is not None and word in failure
 
 
 def _given(run: RunSpans, said: Sequence[Part]) -> str | None:

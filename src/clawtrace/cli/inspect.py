@@ -126,12 +126,13 @@ def _print_totals(run: Mapping[str, Any], paper: Paper) -> None:
     if totals["failed_llm_attempts"]:
         calls += f" (+{count(totals['failed_llm_attempts'])} failed)"
     tokens = f"{count(totals['input_tokens'])} in, {count(totals['output_tokens'])} out"
+    # Details are summed up over the calls that tell them: where the whole is unknown there may be more.
     parts = [
-        f"{count(totals[key])} {word}"
-        for key, word in (
-            ("cache_read_tokens", "read from cache"),
-            ("cache_write_tokens", "written to cache"),
-            ("reasoning_tokens", "reasoning"),
+        f"{'' if totals[whole] is not None else 'at least '}{count(totals[key])} {word}"
+        for key, whole, word in (
+            ("cache_read_tokens", "input_tokens", "read from cache"),
+            ("cache_write_tokens", "input_tokens", "written to cache"),
+            ("reasoning_tokens", "output_tokens", "reasoning"),
         )
         if totals[key]
     ]

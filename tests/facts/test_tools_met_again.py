@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from building import Lab, S, agent, asks, chat, says, tool
 
@@ -92,3 +94,46 @@ def test_two_spellings_of_a_model_are_one(lab: Lab, one: str, other: str) -> Non
     lab.put(agent("a"))
 
     assert lab.totals("llm_calls", "input_tokens") == (1, 100)
+
+
+class TestAnswersInTheFormOfATool:
+    """A model "calls" a tool that stands for the form of its answer, and nothing executes it."""
+
+    def forced(self, tool_choice: object) -> S:
+        """A model call, alone, whose request says what must be called."""
+        attrs = {
+            "openinference.span.kind": "LLM",
+            "llm.model_name": "gpt-4o",
+            "llm.invocation_parameters": json.dumps({"model": "gpt-4o", "tool_choice": tool_choice}),
+            "llm.output_messages.0.message.role": "assistant",
+            "llm.output_messages.0.message.tool_calls.0.tool_call.id": "c1",
+            "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "Weather",
+            "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": '{"city": "Paris"}',
+        }
+        return S("m", "", 1, 2, "ChatCompletion", attrs, scope="openinference.instrumentation.openai")
+
+    @pytest.mark.parametrize(
+        "choice", [{"type": "function", "function": {"name": "Weather"}}, {"type": "tool", "name": "Weather"}]
+    )
+    def test_who_makes_a_model_call_a_tool_gets_an_answer(self, lab: Lab, choice: object) -> None:
+        lab.put(self.forced(choice))
+
+        assert lab.reasons() == []
+        assert lab.totals("tool_calls") == (0,)
+
+    @pytest.mark.parametrize("choice", ["auto", "required", {"type": "function", "function": {"name": "other"}}])
+    def test_else_what_came_of_the_call_was_not_received(self, lab: Lab, choice: object) -> None:
+        lab.put(self.forced(choice))
+
+        assert lab.reasons() == ["unanswered_tool_call"]
+
+    @pytest.mark.parametrize(
+        ("before", "reasons"),
+        [((chat("m", "p", at=1),), []), ((), ["unanswered_tool_call"])],
+        ids=["the program around several calls ended", "a step may be a trace of its own"],
+    )
+    def test_a_program_that_ended_lost_nothing(self, lab: Lab, before: tuple[S, ...], reasons: list[str]) -> None:
+        asking = chat("n", "p", at=10, **{"gen_ai.output.messages": asks(("c1", "Weather", {"city": "Paris"}))})
+        lab.put(S("p", "", 0, 50, "main"), *before, asking)
+
+        assert lab.reasons() == reasons

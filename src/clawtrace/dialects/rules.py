@@ -64,6 +64,7 @@ COLUMN_TYPES: dict[str, Literal["text", "integer", "decimal", "list"]] = {
     "prompt_id": "text",
     "final_output": "text",
     "pseudo_tools": "list",
+    "forced_tool": "text",
     "rollup_input_tokens": "integer",
     "rollup_output_tokens": "integer",
     "rollup_cache_read_tokens": "integer",
@@ -75,7 +76,7 @@ COLUMN_TYPES: dict[str, Literal["text", "integer", "decimal", "list"]] = {
 
 `owner_agent` is the name of the agent at whose work the span was done, where the span says it of itself; `parent_agent`
 the name of the agent that called this one. `tool_command` is the shell command of a tool call, where it stands apart from
-the arguments. `prompt_id` is what the spans of one user's prompt share, where a trace is not a
+the arguments. `forced_tool` is the name of the tool that a request makes the model call, mostly to give its answer a form. `prompt_id` is what the spans of one user's prompt share, where a trace is not a
 turn. `exchange_id`, within `exchange_session`, is what both sides of one tool call on a wire know. `attempts` is how many requests one span stands for. `rollup_*` are totals that stand in for model calls that nobody recorded.
 """
 

@@ -261,8 +261,9 @@ def _lost(spans: Mapping[str, str], record: RunRecord) -> IncompleteReason | Non
 def _unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> list[LlmCall]:
     """Return the last model call below each root (bare ones are one conversation) that asked for tools in vain.
 
-    Something must have come of it: an execution or a handoff after it, or the end of an agent around it. A span that stands
-    for several requests (role `turn`) tells of the last answer, too.
+    Something must have come of it: an execution or a handoff after it, or the end of an agent or of the program around it. A
+    span that stands for several requests (role `turn`) tells of the last answer, too; and who makes a model call a certain tool
+    asks for an answer of that form.
     """
     calls = {root for root in set(run.root) if run.spans[root].kind == "llm"}
     last = {-1 if (root := run.root[call.index]) in calls and _bare(run, call) else root: call for call in models}
@@ -271,9 +272,16 @@ def _unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> l
     for call in last.values():
         asked = call.group in tools.asking or call.asks is True
         several = run.role[call.index] == "turn"
-        if call.outcome == "ok" and asked and not several and not after.followed(call):
+        if call.outcome == "ok" and asked and not several and not after.followed(call) and not _forced(run, call):
             found.append(call)
     return sorted(found, key=lambda call: run.enter[call.index])
+
+
+def _forced(run: RunSpans, call: LlmCall) -> bool:
+    """Return whether a call asked for nothing but the tool that its request made it call."""
+    forced = {run.spans[index].forced_tool for index in run.kinds["llm"] if run.group[index] == call.group} - {None}
+    said = () if call.voice is None else run.said(call.voice, "output")
+    return bool(forced) and {part.name for part in said if part.type == "tool_call"} == forced
 
 
 def _bare(run: RunSpans, call: LlmCall) -> bool:
@@ -295,13 +303,30 @@ class _After:
         handoffs = (span.start_ns for role, span in zip(run.role, run.spans, strict=True) if role == "handoff")
         self._handed = max(handoffs, default=-1)
         agents = run.kinds.get("agent", ())
-        self._in_ended_agent = run.inside(index for index in agents if run.spans[index].end_ns is not None)
+        ended = [index for index in agents if run.spans[index].end_ns is not None]
+        self._in_ended = run.inside([*ended, *_programs(run)])
 
     def followed(self, call: LlmCall) -> bool:
-        """Return whether an execution or a handoff started after a call, or an agent around it ended."""
+        """Return whether an execution or a handoff started after a call, or an agent or a program around it ended."""
         root = None if _bare(self._run, call) else self._run.root[call.index]
         started = max(self._executed.get(root, -1), self._handed)
-        return started >= call.start_ns or self._in_ended_agent(call.index)
+        return started >= call.start_ns or self._in_ended(call.index)
+
+
+def _programs(run: RunSpans) -> list[int]:
+    """Return the roots that ended and hold more than one call: not a step of a program, each of which may be a trace."""
+    calls: dict[int, set[tuple[str, int | None]]] = {}
+    for kind in ("llm", "tool"):
+        for index in run.kinds.get(kind, ()):
+            calls.setdefault(run.root[index], set()).add((kind, run.group[index]))
+    return [
+        root
+        for root, held in calls.items()
+        if len(held) > 1
+        and run.spans[root].kind in ("chain", "other")
+        and run.spans[root].parent_span_id is None
+        and run.spans[root].end_ns is not None
+    ]
 
 
 def _reason(code: str, sentence: str, spans: Sequence[Span]) -> IncompleteReason | None:

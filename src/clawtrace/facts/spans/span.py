@@ -115,6 +115,8 @@ class Span(NamedTuple):
     """Of the user's prompt that the span works for, where a trace is not a turn."""
     pseudo_tools: str | None = None
     """JSON list of names that are declared as final answers and are no tools."""
+    forced_tool: str | None = None
+    """The tool that the request makes the model call."""
     rollup_llm_calls: int | None = None
     failed: bool = False
     tool_failed: bool = False

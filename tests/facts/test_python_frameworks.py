@@ -245,7 +245,7 @@ class TestOpenLLMetry:
         lab.put(
             tl("anthropic", "m", "", "anthropic.chat", 0, 9, llm__request__type="chat", gen_ai__system="Anthropic",
                gen_ai__request__model="claude-sonnet-4", gen_ai__response__model="claude-sonnet-4-20250514",
-               gen_ai__usage__prompt_tokens=100, gen_ai__usage__completion_tokens=10,
+               gen_ai__usage__prompt_tokens=100, gen_ai__usage__completion_tokens=10, llm__is_streaming=False,
                gen_ai__usage__cache_read_input_tokens=50, gen_ai__completion__0__role="assistant",
                gen_ai__completion__0__tool_calls__0__id="c1", gen_ai__completion__0__tool_calls__0__name="get_weather",
                gen_ai__completion__0__tool_calls__0__arguments='{"city": "Paris"}'),
@@ -257,6 +257,16 @@ class TestOpenLLMetry:
         ]
         assert lab.rows(TOOLS) == [("get_weather", '{"city": "Paris"}', "requested")]
         assert lab.rows("SELECT kind FROM spans WHERE name = 'cohere.rerank'") == [("retrieval",)]
+
+    @pytest.mark.parametrize(
+        "told", [{}, {"gen_ai__is_streaming": True}], ids=["as messages.stream() is recorded", "a stream"]
+    )
+    def test_output_tokens_of_what_may_be_a_stream_are_unknown(self, lab: Lab, told: dict[str, bool]) -> None:
+        """Of a stream the tokens of its first event are counted twice."""
+        lab.put(tl("anthropic", "m", "", "anthropic.chat", 0, 9, gen_ai__operation__name="chat", gen_ai__request__model="claude-sonnet-4",
+                   gen_ai__usage__input_tokens=100, gen_ai__usage__output_tokens=11, **told))  # fmt: skip
+
+        assert lab.totals("llm_calls", "input_tokens", "output_tokens") == (1, 100, None)
 
     def test_the_sdks_own_count_wins_beside_it(self, lab: Lab) -> None:
         """OpenLLMetry's output count of a streamed Anthropic answer is one too many."""

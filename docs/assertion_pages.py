@@ -66,7 +66,7 @@ def index(types: Sequence[Reference], note: str) -> str:
     common = [field for field in types[0].fields if field.common]
     return "\n".join(
         [
-            f"# Assertions\n\n{note}\nOne page a type. Which one for which fear: [../../which-assertion.md]"
+            f"# Assertions\n\n{note}\nOne page a type. Which one to use: [../../which-assertion.md]"
             "(../../which-assertion.md). Statuses, finality and exit codes: [../../assertions.md](../../assertions.md).\n",
             table(("type", "passes when"), [(f"[`{t.type}`]({t.type}.md)", t.sentence) for t in types]),
             f"## Fields of every type\n\n{fields(common)}",

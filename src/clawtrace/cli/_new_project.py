@@ -133,7 +133,7 @@ def suite_text(suite: str) -> str:
 
 
 def case_text(draft: CaseDraft, found: Sequence[Observation] | None = None) -> str:
-    """Return the case's file, with the assertions that hold of a run; without a run with the least there is."""
+    """Return the case's file, with the assertions that pass for a run; without a run, a minimal one."""
     if draft.command is None:
         runner = REPLAY.format(traces=_scalar(list(draft.traces)))
     else:

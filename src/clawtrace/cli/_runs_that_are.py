@@ -39,7 +39,7 @@ class RunsThatAre(NamedTuple):
         return bool(self.recordings or self.store is not None or self.wanted or self.where is not None)
 
     def check(self) -> None:
-        """Refuse what cannot be meant.
+        """Refuse flags that contradict each other or lack what they need.
 
         Raises:
             UsageError: there is no source, or there are two.

@@ -323,7 +323,7 @@ class _Execution:
             return None
         try:
             return at_home(decision.stored, folder, self.plan.folder, self._context.session)
-        except InputError:  # since it was decided, another process took hold of its store
+        except InputError:  # another process has opened its store since
             return None
 
     def _run(self, planned: PlannedRun, failed: Sequence[str], decision: Decision, place: Place) -> RunResult:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from clawtrace.dialects import Dialect
-    from clawtrace.dialects.schema import EventRule, JoinPair
+    from clawtrace.dialects.schema import DialectFile, EventRule, JoinPair
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = "docs/reference"
@@ -65,7 +65,29 @@ def unknown_facts() -> str:
     return (
         f"# Unknown facts\n\n{NOTE}\nA total that cannot be known is NULL, never 0. The relation "
         "[`unknown_facts`](relations.md#unknown_facts) has a row for each, with one of these reason codes, and "
-        f"`clawtrace inspect --explain` prints them.\n\n{table(('reason', 'meaning'), rows)}"
+        "`clawtrace inspect --explain` prints them. The last of them are [cross-checks](cross-checks.md).\n\n"
+        f"{table(('reason', 'meaning'), rows)}"
+    )
+
+
+def cross_checks() -> str:
+    """Return the page of the cross-checks."""
+    from clawtrace.dialects.evidence import EVIDENCE
+    from clawtrace.facts.checks.rules import CROSS_CHECKS
+
+    evidence = table(("`spans.rule`", "meaning"), [(f"`{word}`", meaning) for word, meaning in EVIDENCE.items()])
+    rows = [
+        (f"`{check.id}`", check.meaning, check.source, ", ".join(f"`{fact}`" for fact in check.facts), check.settled_by)
+        for check in CROSS_CHECKS.values()
+    ]
+    always = ", ".join(f"`{check.id}`" for check in CROSS_CHECKS.values() if check.always)
+    checks = table(("check", "contradiction", "source", "unknown", "what settles it"), rows)
+    return (
+        f"# Cross-checks\n\n{NOTE}\nWhere statements of one trace contradict each other, the facts that rest on them are "
+        "unknown. The relation [`unknown_facts`](unknown-facts.md) names the check as the reason, and so does the verdict that "
+        "asks for such a fact.\n\n## Evidence\n\nEach span is read by the rules of a dialect; the column `spans.rule` says on "
+        f"what evidence they were written.\n\n{evidence}\n## Checks\n\nThese hold whatever reads the spans, because they "
+        f"compare numbers: {always}. The others hold where the rules were not verified.\n\n{checks}"
     )
 
 
@@ -110,16 +132,34 @@ def dialects() -> Iterator[tuple[str, str]]:
     found = {dialect.name: dialect for dialect in load_dialects()}
     rows = []
     for dialect in found.values():
-        versions = ", ".join(map(str, dialect.file.versions))
-        rows.append((f"[`{dialect.name}`]({dialect.name}.md)", dialect.file.title, versions or "no recording yet"))
+        versions = verified_versions(dialect.file)
+        rows.append((f"[`{dialect.name}`]({dialect.name}.md)", dialect.file.title, versions or "no recording"))
         yield f"{REFERENCE}/dialects/{dialect.name}.md", dialect_page(dialect, found)
     yield (
         f"{REFERENCE}/dialects/README.md",
         f"# Dialects\n\n{NOTE}\nThe instrumentations that clawtrace reads, the most particular first. Each page says what the "
         "instrumentation can record and which attribute fills each column; `clawtrace inspect --explain` says it of a run. "
-        "What an instrumentation cannot record is unknown, and verdicts say so. The last column names the versions that "
-        f"were seen in recordings.\n\n{table(('dialect', 'instrumentation', 'versions seen'), rows)}",
+        "What an instrumentation cannot record is unknown, and verdicts say so. The last column names the versions in whose "
+        "recordings the rules were verified; what holds for other spans is on the page of "
+        f"[cross-checks](../cross-checks.md).\n\n{table(('dialect', 'instrumentation', 'versions verified'), rows)}",
     )
+
+
+def verified_versions(file: DialectFile) -> str:
+    """Return the versions in whose recordings a dialect was verified, or where spans tell of none the word for that."""
+    versions = dict.fromkeys(version for one in file.verified for version in one.versions)
+    return ", ".join(versions) or ("recordings without a version" if file.verified else "")
+
+
+def verified(file: DialectFile) -> str:
+    """Return which instrumentations the rules of a dialect were verified on."""
+    if not file.verified:
+        return "No recording yet: its spans are read, and doubted where they contradict themselves.\n"
+    rows = [
+        (f"`{one.scope}`", ", ".join(one.versions) or "none is recorded", ", ".join(one.recordings))
+        for one in file.verified
+    ]
+    return table(("instrumentation scope", "versions", "recordings"), rows)
 
 
 def dialect_page(dialect: Dialect, found: Mapping[str, Dialect]) -> str:
@@ -136,10 +176,10 @@ def dialect_page(dialect: Dialect, found: Mapping[str, Dialect]) -> str:
         for name, rules in file.columns.items()
         if base is None or base.columns.get(name) != rules
     ]
-    versions = ", ".join(map(str, file.versions))
     parts = [
         f"# `{dialect.name}`: {file.title}\n\n{NOTE}\n{file.about.strip()}\n",
-        f"Source: {file.source}.{f' Versions seen in recordings: {versions}.' if versions else ' No recording yet.'}\n",
+        f"Source: {file.source}.\n",
+        f"## Verified\n\n{verified(file)}",
         "## Recognised by\n\n" + "".join(f"- `{condition_words(test)}`\n" for test in file.detect.any),
         "## What it can record\n\nA word other than yes and no is the setting that makes it record that fact.\n\n"
         + table(("fact", "recorded"), [(fact.replace("_", " "), recorded(dialect, fact)) for fact in RECORDABLE]),
@@ -197,7 +237,7 @@ def dialect_words() -> str:
     models = [
         schema.DialectFile, rules.SpanTests, schema.Detect, rules.Condition, rules.ColumnRule, rules.KindRule, rules.RoleRule,
         rules.EmitRule, rules.LayerRule, rules.Errors, rules.MessageRule, rules.OrphanRule, rules.ShellRule,
-        schema.ExecutionsRule, schema.Recorded, schema.EventRule, schema.JoinPair,
+        schema.Verified, schema.ExecutionsRule, schema.Recorded, schema.EventRule, schema.JoinPair,
     ]  # fmt: skip
     for model in models:
         docs = attribute_docs(model)
@@ -240,6 +280,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield f"{REFERENCE}/unknown-facts.md", unknown_facts()
     yield f"{REFERENCE}/python.md", python_api(NOTE)
     yield "src/clawtrace/expect.pyi", expect_stub()
+    yield f"{REFERENCE}/cross-checks.md", cross_checks()
     yield from schemas()
 
 

@@ -66,7 +66,10 @@ class TestLoading:
 
     def test_words_are_inherited_as_they_declare(self, tmp_path: Path) -> None:
         """Rules go before the inherited, mappings over them key by key, and what is said stands instead, be it no."""
-        base = MINE + "sdk: yes\nby_time: [handoff]\nrefusals: [nay]\ntool_failed: {always: true}\nversions: [1]\n"
+        base = (
+            MINE
+            + "sdk: yes\nby_time: [handoff]\nrefusals: [nay]\ntool_failed: {always: true}\nverified: [{scope: s, versions: ['1'], recordings: [r]}]\n"
+        )
         child = (
             MINE.replace("dialect: mine", "dialect: yours")
             .replace("otel-genai", "mine")
@@ -82,7 +85,7 @@ class TestLoading:
         assert (loud.sdk, loud.by_time, loud.refusals[:2]) == (False, [], ["never", "nay"])
         assert silent.tool_failed == Condition(always=True)
         assert {"tool_name", "tool_result", "input_tokens"} <= silent.columns.keys()
-        assert (files["mine"].versions, silent.versions) == ([1], [])
+        assert (len(files["mine"].verified), silent.verified) == (1, [])
 
     def test_spans_and_logs_may_record_different_facts(self, tmp_path: Path) -> None:
         write(tmp_path, "mine", MINE.replace("{cost: yes}", "{cost: yes, errors: {spans: yes, logs: SETTING=1}}"))

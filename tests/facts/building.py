@@ -38,6 +38,7 @@ class S:
     events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     error: str | None = None
     scope: str = "test"
+    version: str = ""
     trace: str = TRACE
     flags: int = 0x100
     kind: str = "Internal"
@@ -124,7 +125,7 @@ def batch_of(spans: Sequence[S], run_no: int, arrival: int = 1) -> SpanBatch:
         b.service.append(s.service)
         b.resource_types.append(_put(b.resource, {"service.name": s.service}))
         b.scope.append(s.scope)
-        b.scope_version.append("")
+        b.scope_version.append(s.version)
         b.attribute_types.append(_put(b.attributes, s.attrs))
         b.start_ns.append(s.at * 1_000_000)
         b.end_ns.append((s.at + 1 if s.to is None else s.to) * 1_000_000)

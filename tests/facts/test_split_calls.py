@@ -104,11 +104,11 @@ class TestRemoteAgents:
         between = S("h", "b", 12, 58, "POST /", {"http.request.method": "POST"} if flags == 0x100 else {}, flags=flags)
         lab.put(
             agent("a"), agent("b", "a", at=10, to=60, agent="writer"), between,
-            agent("c", "h", at=15, to=50, agent="writer"), chat("m", "c", at=20),
+            agent("c", "h", at=15, to=50, agent="writer"), chat("m", "c", at=20), chat("n", "a", at=70),
         )  # fmt: skip
 
         assert lab.rows(ACTIVATIONS) == [("assistant", None, "root"), ("writer", 1, "nesting")]
-        assert lab.rows(OWNERS) == [(hex_id("m"), "writer")]
+        assert lab.rows(OWNERS) == [(hex_id("m"), "writer"), (hex_id("n"), "assistant")]
 
     def test_an_agent_that_calls_itself_is_at_work_twice(self, lab: Lab) -> None:
         lab.put(agent("a"), agent("b", "a", at=10, to=60))

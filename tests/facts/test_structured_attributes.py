@@ -36,6 +36,7 @@ def test_both_forms_are_one(form: str, tmp_path: Path) -> None:
     """The conventions allow either (dialects.md §1.3); every fact is the same."""
     as_sent = (lambda value: value) if form == "structured" else json.dumps
     call = {"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": {"city": "Paris", "days": 2}}
+    other = call | {"id": "c2", "name": "get_population", "arguments": {"city": "Rome"}}
     answer = {"type": "tool_call_response", "id": "c1", "response": "21 C"}
     usage = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 10}
     chat = {
@@ -46,7 +47,7 @@ def test_both_forms_are_one(form: str, tmp_path: Path) -> None:
     }
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_population", "gen_ai.tool.call.id": "c2"}
     spans = [
-        span(1, "chat", chat | {"gen_ai.output.messages": as_sent([{"role": "assistant", "parts": [call]}])}),
+        span(1, "chat", chat | {"gen_ai.output.messages": as_sent([{"role": "assistant", "parts": [call, other]}])}),
         span(2, "execute_tool", tool | {"gen_ai.tool.call.arguments": as_sent({"city": "Rome"}), "gen_ai.tool.call.result": "9"}),
         span(3, "chat", chat | {
             "gen_ai.input.messages": as_sent([{"role": "tool", "parts": [answer]}]),

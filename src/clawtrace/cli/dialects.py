@@ -26,6 +26,7 @@ def command(as_json: bool) -> None:
     """List the dialects, the project's own among them, what each can record, and where the facts come from.
 
     `yes` and `no` are facts about the instrumentation; any other word is the setting that makes it record that fact.
+    `verified` names the instrumentation scopes, versions and recordings on which its rules were verified.
     """
     from clawtrace.cli._data import print_json, stdout_paper
     from clawtrace.config.projects.project_file import load_project
@@ -50,7 +51,7 @@ def _facts(dialect: Dialect) -> dict[str, object]:
         "extends": dialect.file.extends,
         "about": dialect.file.about,
         "source": dialect.file.source,
-        "versions": [str(version) for version in dialect.file.versions],
+        "verified": [one.model_dump(exclude={"version"}) for one in dialect.verified],
         "recognised_by": [condition_words(test) for test in dialect.file.detect.any],
         "records": {fact: dialect.records(fact) for fact in RECORDABLE},
     }
@@ -65,7 +66,11 @@ def _print(dialect: Dialect, paper: Paper) -> None:
         records = dialect.records(fact)
         word = records if isinstance(records, str) else "yes" if records else "no"
         paper.line((f"  {fact:<16}", "cyan"), (f" {word}", ""))
-    seen = ", ".join(map(str, dialect.file.versions)) or "no recording yet"
-    paper.paragraph(f"seen: {seen}", indent="  ", style="dim")
+    for one in dialect.verified:
+        versions = f" {', '.join(one.versions)}" if one.versions else ""
+        recordings = ", ".join(one.recordings)
+        paper.paragraph(f"verified: {one.scope}{versions}, on recordings {recordings}", indent="  ", style="dim")
+    if not dialect.verified:
+        paper.paragraph("verified: no recording yet", indent="  ", style="dim")
     paper.paragraph(f"source: {dialect.file.source}", indent="  ", style="dim")
     paper.line()

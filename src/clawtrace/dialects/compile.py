@@ -284,6 +284,15 @@ class Compiler:
         """Return an expression for the name of the dialect that reads a log record; `dialects` highest priority first."""
         return self._first((d.name, Condition(any=[*d.detect.any, *d.detect.logs])) for d in dialects)
 
+    def version(self, dialects: Iterable[Dialect]) -> str:
+        """Return an expression for the version of the instrumentation: its scope's, or that of an agent that is a program."""
+        programs = sorted({scope for dialect in dialects for scope in dialect.programs})
+        if not programs:
+            return '"ScopeVersion"'
+        is_one = self._atom("is_in", value='"ScopeName"', values=", ".join(map(_quote, programs)))
+        told = self._atom("attribute", map=_RESOURCE, key=_quote("service.version"))
+        return f'CASE WHEN {is_one} THEN {told} ELSE "ScopeVersion" END'
+
     def row_facts(self, dialect: Readable, source: str) -> str:
         """Return a SELECT of `ROW_FACT_COLUMNS` after ``sid`` for the spans of `source` that `dialect` reads."""
         self._atoms, self._numbers = {}, {}

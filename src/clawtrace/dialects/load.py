@@ -16,7 +16,8 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from clawtrace.dialects.schema import Detect, DialectFile, Merge, Recorded
+from clawtrace.dialects.evidence import Evidence, evidence
+from clawtrace.dialects.schema import Detect, DialectFile, Merge, Recorded, Verified
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.yaml_reading import read_foreign_yaml, read_yaml
 
@@ -63,6 +64,20 @@ class _Source:
         """Per fact what is recorded: a plain value, or one for spans and one for logs (`Recorded`, or its mapping)."""
         return self.words.records if self._checked else self._said.get("records", {})
 
+    @property
+    def verified(self) -> Sequence[Verified]:
+        return self.words.verified if self._checked else [Verified.model_validate(one) for one in self._entries]
+
+    @property
+    def programs(self) -> Sequence[str]:
+        """The verified scopes of agents that are programs, whose version the resource tells; not checked."""
+        return [one["scope"] for one in self._entries if one.get("version") == "service.version"]
+
+    @property
+    def _entries(self) -> Sequence[Mapping[str, Any]]:
+        entries: Sequence[Mapping[str, Any]] = self._said.get("verified", ())
+        return entries
+
 
 class Dialect:
     """A dialect with its ancestors merged in, ready to compile."""
@@ -75,6 +90,7 @@ class Dialect:
         inherited = b"" if base is None else base.digest.encode()
         self.digest: str = hashlib.sha256(source.data + inherited).hexdigest()
         """SHA-256 over the file and its ancestors."""
+        self._evidence: dict[tuple[str, str], Evidence] = {}
 
     @cached_property
     def file(self) -> DialectFile:
@@ -86,6 +102,23 @@ class Dialect:
     def detect(self) -> Detect:
         """How its spans are recognised: known without the rest of `file`, since every span is held against it."""
         return self._source.detect
+
+    @cached_property
+    def verified(self) -> Sequence[Verified]:
+        """The instrumentations whose spans it was verified to read."""
+        return self._source.verified
+
+    @property
+    def programs(self) -> Sequence[str]:
+        """The scopes among them whose version is the resource attribute ``service.version``."""
+        return self._source.programs
+
+    def evidence(self, scope: str, version: str) -> Evidence:
+        """Return on what evidence its rules read spans of an instrumentation scope and version (`spans.rule`)."""
+        found = self._evidence.get((scope, version))
+        if found is None:
+            found = self._evidence[scope, version] = evidence(self.verified, scope, version)
+        return found
 
     def records(self, fact: str, by: Literal["spans", "logs"] = "spans") -> bool | str:
         """Return whether `fact` (one of `RECORDABLE`) can be recorded: yes, no, or the setting that makes it so."""

@@ -26,7 +26,17 @@ from clawtrace.dialects.rules import (
     SpanTests,
 )
 
-__all__ = ["Detect", "DialectFile", "EventRule", "ExecutionsRule", "JoinPair", "JoinPart", "Merge", "Recorded"]
+__all__ = [
+    "Detect",
+    "DialectFile",
+    "EventRule",
+    "ExecutionsRule",
+    "JoinPair",
+    "JoinPart",
+    "Merge",
+    "Recorded",
+    "Verified",
+]
 
 
 class _Words(BaseModel):
@@ -129,6 +139,20 @@ class Recorded(_Words):
     """By log events alone."""
 
 
+class Verified(_Words):
+    """An instrumentation whose spans were read with this dialect, in recordings whose truth is known, without one wrong fact."""
+
+    scope: str
+    """Its instrumentation scope; a glob where a part of the name is the user's own."""
+    version: Literal["scope", "service.version"] = "scope"
+    """What tells its version: that of the instrumentation scope, or the resource attribute of an agent that is a program."""
+    versions: list[str] = []
+    """Those of the recordings; none where spans tell of none. Versions between two of one major version count as verified, and
+    so do all of the same minor version."""
+    recordings: list[str]
+    """Folders of the recordings, of ``tests/recordings`` and of those that are shared between the projects."""
+
+
 class Merge(Enum):
     """What becomes of a word that the extended dialect says, too."""
 
@@ -154,8 +178,8 @@ class DialectFile(SpanTests, _Words):
     """What is particular about its spans, in a sentence or two."""
     extends: Annotated[str | None, Merge.OWN] = None
     """The dialect whose words hold where this file says nothing."""
-    versions: Annotated[list[str | float], Merge.OWN] = []
-    """Versions of the instrumentation that were seen in recordings."""
+    verified: Annotated[list[Verified], Merge.OWN] = []
+    """The instrumentations whose spans it was verified to read; those of any other scope are read by general rules only."""
     detect: Annotated[Detect, Merge.OWN]
     """How its spans are recognised."""
     kind: Annotated[list[KindRule], Merge.BEFORE] = []

@@ -119,7 +119,9 @@ class Normaliser:
         side.load("fact_runs", {"run_no": ("bigint", list(run_ids)), "run_id": ("text", list(run_ids.values()))})
         seen = self._seen(side)
         detection = Compiler(seen=seen).detection(self.dialects.values())
-        side.script(read_sql("keys").format(detection=detection, once=_ONCE if side.script(_TWICE) else ""))
+        version = Compiler().version(self.dialects.values())
+        once = _ONCE if side.script(_TWICE) else ""
+        side.script(read_sql("keys").format(detection=detection, version=version, once=once))
         counts = dict(side.script("SELECT dialect, count(*) FROM fact_keys GROUP BY dialect ORDER BY dialect"))
         self._row_facts(side, seen, counts)
         return Rows(side, run_ids, complete_rows(side, self.dialects, list(counts), read_sql), sum(counts.values()))

@@ -94,6 +94,7 @@ ended b Whether the span has an end.
 turn i 1-based turn of the conversation (one root trace or user prompt is one turn); NULL when unknown.
 kind t llm, tool, agent, chain, retrieval, embedding, guardrail, evaluator, infra, other.
 dialect t The dialect file that read the span.
+rule t On what evidence its rules were written: verified (on recordings of this instrumentation in this version range), other-version (of other versions only), generic (of none).
 operation t gen_ai.operation.name or the dialect's word for it.
 provider t Model provider (OpenTelemetry's names).
 request_model t Model that was asked for.
@@ -109,6 +110,7 @@ error t Error message; NULL when the span has no error.
 error_type t error.type or the exception's type.
 service t service.name of the resource.
 scope t Instrumentation scope name.
+scope_version t Version of the instrumentation: of its scope, or service.version of an agent that is a program; NULL when unknown.
 source t otlp, or log for a span made from log lines or events.
 counted_as t What the span is in the ledger: call, wrapper, accounting, duplicate, none.
 counted_in t Span id of the logical call that the span belongs to; NULL for none.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 
 from clawtrace.dialects import Dialect
+from clawtrace.dialects.evidence import Evidence
 from clawtrace.dialects.part import Part
 from clawtrace.dialects.schema import DialectFile
 from clawtrace.facts.calls.duplicate_instrumentations import join_duplicates
@@ -121,6 +122,11 @@ class RunSpans:
     def words(self, index: int) -> DialectFile:
         """Return what the dialect that read a span says, with what it inherits."""
         return self.dialects[self.spans[index].dialect].file
+
+    def evidence(self, index: int) -> Evidence:
+        """Return on what evidence a span was read (`spans.rule`)."""
+        span = self.spans[index]
+        return self.dialects[span.dialect].evidence(span.scope, span.version)
 
     def said(self, index: int, direction: str) -> Sequence[Part]:
         """Return the parts of the messages of a span."""

@@ -92,8 +92,8 @@ def _load_records(
     listed = ", ".join(map(_quoted, names))
     keys = dict.fromkeys(key for dialect in telling for key in dialect.file.event_name)
     event_names = "".join(f", nullif(\"LogAttributes\"[{_quoted(key)}], '')" for key in keys)
-    detection = Compiler().log_detection(telling)
-    store.script(sql("logs").format(names=listed, event_names=event_names, detection=detection))
+    detection, version = Compiler().log_detection(telling), Compiler().version(telling)
+    store.script(sql("logs").format(names=listed, event_names=event_names, detection=detection, version=version))
     seen: dict[str, dict[str, set[str]]] = {}
     for dialect, place, key in store.script(sql("logs_seen")):
         seen.setdefault(dialect, {"name": set(), "span": set(), "resource": set()})[place].add(key)

@@ -31,7 +31,8 @@ class Activation:
     number: int
     parent: int | None
     """Number of the activation that it works for."""
-    via: Literal["root", "nesting", "tool", "handoff", "spawn"]
+    via: Literal["root", "nesting", "tool", "handoff", "spawn"] | None
+    """None: it may be no agent, or work for one that may be none (`check_agents`)."""
     seen: bool = True
     """False: its span is the handoff's or the spawning tool's own; whom that started is not known."""
 

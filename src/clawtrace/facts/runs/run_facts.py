@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 from clawtrace.dialects.rules import ShellRule
 from clawtrace.facts.calls.llm_calls import LlmCall, llm_calls
 from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.checks.agents import check_agents
+from clawtrace.facts.checks.findings import Findings
+from clawtrace.facts.checks.tools import check_tools
+from clawtrace.facts.checks.usage import check_usage
 from clawtrace.facts.commands.commands import Command, commands, unsplit
 from clawtrace.facts.runs.agents import Activation, activations
 from clawtrace.facts.runs.failures import Failure, failures
@@ -25,6 +30,7 @@ PLACED = {
     "sid": "bigint", "root_span_id": "text", "tree_enter": "bigint", "tree_leave": "bigint", "depth": "bigint",
     "turn": "bigint", "counted_as": "text", "counted_in": "text", "counted_by": "text", "input_tokens": "bigint",
     "kind": "text", "agent_name": "text",
+    "rule": "text",
 }  # fmt: skip
 """What run facts say of each span, besides its row facts: columns of ``fact_placed``."""
 
@@ -52,9 +58,13 @@ class RunFacts:
         self.lost = lost or {}
         """Spans that log events name and that were not received: their ids with the name of an event."""
         self.models: list[LlmCall] = llm_calls(spans)
-        self.tools: ToolCalls = tool_calls(spans, self.models, executions_of)
+        self.findings = Findings(spans)
+        """Contradictions within the trace, and what is unknown for them."""
+        check_usage(spans, self.models, self.findings)
+        told = tool_calls(spans, self.models, executions_of)
+        self.tools: ToolCalls = check_tools(spans, self.models, told, self.findings)
         self.background: list[ToolCallRow] = background_calls(spans)
-        self.agents: list[Activation] = activations(spans, self.tools.handed)
+        self.agents: list[Activation] = _checked(spans, activations(spans, self.tools.handed), self.findings)
         self.failures: list[Failure] = failures(spans, self.models, self.tools.calls, self.tools.told.agents)
         self.totals: dict[str, Any] = {}
         """The row of `run_totals` without its id."""
@@ -66,8 +76,15 @@ class RunFacts:
     def sum_up(self, records: Callable[[Span, str], bool | str]) -> None:
         """Set `totals`, once prices are known; `records` says what a dialect can record (`Dialect.records`)."""
         self.totals = totals(self.spans, self.models, self.tools, self.agents, self.failures, records)
+        self.totals |= dict.fromkeys(self.findings.totals)
         self.unknown = unknown_totals(
-            self.spans, self.models, self.tools.calls, self.totals, records, states_uncounted_usage(self.spans)
+            self.spans,
+            self.models,
+            self.tools.calls,
+            self.totals,
+            records,
+            states_uncounted_usage(self.spans),
+            self.findings,
         )
 
     def rows(self, shells: Callable[[str, str], Sequence[ShellRule]]) -> dict[str, Iterable[tuple[Any, ...]]]:
@@ -106,6 +123,7 @@ class RunFacts:
             [span.input_tokens for span in run.spans],
             [span.kind for span in run.spans],
             [span.agent_name for span in run.spans],
+            [run.dialects[span.dialect].evidence(span.scope, span.version) for span in run.spans],
         )  # fmt: skip
 
     def llm_call_rows(self) -> Iterable[tuple[Any, ...]]:
@@ -176,6 +194,14 @@ def message_rows(run_id: str, run: RunSpans) -> Iterator[tuple[Any, ...]]:
         (run_id, ids[sid - first], direction, *part[:-1])
         for (sid, direction), parts in messages.items()
         for part in parts
+    )
+
+
+def _checked(run: RunSpans, agents: list[Activation], findings: Findings) -> list[Activation]:
+    """Return the activations; how those came to work that may be no agents, or work inside of one, is unknown."""
+    doubted = check_agents(run, [one.index for one in agents], findings)
+    return (
+        [replace(one, parent=None, via=None) if one.index in doubted else one for one in agents] if doubted else agents
     )
 
 

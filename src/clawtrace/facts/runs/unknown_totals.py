@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.checks.findings import Findings
+from clawtrace.facts.checks.rules import CROSS_CHECKS
 from clawtrace.facts.spans.span import Span
 from clawtrace.facts.tools.tool_call import ToolCallRow
 
@@ -28,8 +30,9 @@ UNKNOWN_REASONS: dict[str, str] = {
     "outcome-unknown": "Nothing says how a tool call that is over has ended.",
     "no-time": "The clocks of the spans contradict each other, or a log gives instants only.",
     "too-large": "The sum is larger than a column can hold.",
+    **{check.id: check.meaning for check in CROSS_CHECKS.values()},
 }
-"""Every reason code, with what it means."""
+"""Every reason code, with what it means; last the cross-checks."""
 
 _USAGE = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 _RECORDED_AS = {
@@ -62,9 +65,13 @@ class _Run(NamedTuple):
     tools: Sequence[ToolCallRow]
     records: Callable[[Span, str], bool | str]
     uncounted_usage: bool
+    findings: Findings
 
     def lacking(self, total: str, indices: Sequence[int], of: int) -> Unknown:
         """Return the reason for a fact that some of so many calls lack, by what the dialect of the first says."""
+        finding = next((found for at in indices if (found := self.findings.calls.get((at, total)))), None)
+        if finding is not None:
+            return Unknown(total, finding.check.id, len(indices), of, finding.span)
         recorded = self.records(self.spans.spans[indices[0]], _RECORDED_AS[total])
         reason = "missing" if recorded is True else "needs-setting" if isinstance(recorded, str) else "not-recorded"
         return Unknown(total, reason, len(indices), of, indices[0])
@@ -83,6 +90,7 @@ def unknown_totals(
     row: Mapping[str, Any],
     records: Callable[[Span, str], bool | str],
     uncounted_usage: bool,
+    findings: Findings,
 ) -> list[Unknown]:
     """Return a reason for each unknown total.
 
@@ -93,12 +101,16 @@ def unknown_totals(
         row: the totals.
         records: whether the instrumentation that wrote a span records a fact (`Dialect.records`).
         uncounted_usage: whether a span states usage of calls that were not recorded.
+        findings: contradictions within the trace.
     """
-    run = _Run(spans, models, tools, records, uncounted_usage)
+    run = _Run(spans, models, tools, records, uncounted_usage, findings)
     return [_reason(run, name) for name, value in row.items() if value is None]
 
 
 def _reason(run: _Run, total: str) -> Unknown:
+    finding = run.findings.totals.get(total)
+    if finding is not None:
+        return Unknown(total, finding.check.id, at=finding.span)
     if total in ("first_start_ns", "last_end_ns", "busy_ns"):
         return Unknown(total, "no-time")
     if total == "agents":

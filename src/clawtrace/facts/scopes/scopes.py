@@ -117,6 +117,7 @@ class ScopePart:
         numbers = {activation.number for activation in agents}
         found = RunFacts.__new__(RunFacts)
         found.run_id = whole.run_id
+        found.findings = whole.findings
         found.models = _kept(whole.models, self.models, least)
         found.background = _kept(whole.background, self.background, least)
         found.tools = whole.tools._replace(calls=_kept(whole.tools.calls, self.tools, least))

@@ -80,6 +80,8 @@ class Span(NamedTuple):
     """It came from a process that has the run's own environment (`clawtrace.model.run.CARRIED`)."""
     name: str = ""
     scope: str = ""
+    version: str = ""
+    """Of the instrumentation, as far as the span tells (`Dialect.evidence`)."""
     flags: int | None = None
     trace_state: str | None = None
     dropped: int | None = None
@@ -125,6 +127,8 @@ class Span(NamedTuple):
     """No tool was run for the call."""
     tool_unknown: bool = False
     """What is recorded of the tool call does not tell whether it failed."""
+    unlike_total: bool = False
+    """Its input and output tokens do not make the total that it records."""
     unread: str | None = None
     """Names of numeric columns whose attribute is there and is no such number."""
     input_format: str | None = None

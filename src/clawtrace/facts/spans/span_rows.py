@@ -44,6 +44,8 @@ _ELSEWHERE = {
     "trace_state": "nullif(k.trace_state, '')",
     "carried": f"coalesce(k.run_rule IN ({', '.join(map(repr, sorted(CARRIED)))}), TRUE)",
     "scope": "coalesce(k.scope, '')",
+    "version": "coalesce(k.version, '')",
+    "unlike_total": "coalesce(f.total_tokens <> f.input_tokens + f.output_tokens, FALSE)",
     "message": "coalesce(f.error_message, f.error_type)",
     "input_digest": f"CASE WHEN {_IS_INPUT} AND f.input_payload IS NOT NULL THEN hash(f.input_payload) END",
     "output_digest": f"CASE WHEN {_IS_OUTPUT} AND f.output_payload IS NOT NULL THEN hash(f.output_payload) END",

@@ -17,6 +17,7 @@ WITH narrow AS MATERIALIZED (
            t."SpanName" AS name,
            t."ServiceName" AS service,
            t."ScopeName" AS scope,
+           {version} AS version,
            t.flags AS flags,
            t."TraceState" AS trace_state,
            t.dropped_attributes + t.dropped_events + t.dropped_links AS dropped,

@@ -12,7 +12,7 @@ WITH named AS (
 ),
 records AS (
     SELECT run_no, run_rule, "TraceId", "SpanId", least(time_ns, 9223372036854775807)::BIGINT AS at_ns, arrival_ns,
-           event_name AS "SpanName", 'Internal' AS "SpanKind", "ServiceName", "ScopeName", 'Unset' AS "StatusCode",
+           event_name AS "SpanName", 'Internal' AS "SpanKind", "ServiceName", "ScopeName", {version} AS version, 'Unset' AS "StatusCode",
            '' AS "StatusMessage", '' AS "ParentSpanId", []::VARCHAR[] AS "Events.Name",
            []::MAP(VARCHAR, VARCHAR)[] AS "Events.Attributes", "ResourceAttributes",
            map_concat("LogAttributes", MAP {{'log.body': coalesce("Body", ''), 'log.event': CASE

@@ -1,0 +1,111 @@
+"""The cross-checks: which contradictions within one trace make which facts unknown.
+
+A check is declared here once and applied by a module of this room. Its id is the reason in the relation `unknown_facts`, and
+``docs/reference/cross-checks.md`` is made of these texts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["CROSS_CHECKS", "CrossCheck"]
+
+
+class CrossCheck(NamedTuple):
+    """A contradiction between independent statements of one trace."""
+
+    id: str
+    """Stable: reports and questions compare it."""
+    meaning: str
+    """One sentence: what contradicts what."""
+    source: str
+    """Why both cannot be true."""
+    facts: tuple[str, ...]
+    """The totals that it makes unknown."""
+    settled_by: str
+    """What would make them known: a recording, or a line of configuration."""
+    always: bool = False
+    """Whether it holds whatever rules read the spans; else only for spans that general rules read (`spans.rule`: generic)."""
+
+
+CROSS_CHECKS: dict[str, CrossCheck] = {}
+"""Every cross-check, by id."""
+
+
+def _check(
+    id: str, meaning: str, source: str, facts: tuple[str, ...], settled_by: str, *, always: bool = False
+) -> CrossCheck:
+    CROSS_CHECKS[id] = CrossCheck(id, meaning, source, facts, settled_by, always)
+    return CROSS_CHECKS[id]
+
+
+_NUMBERS = (
+    "Compare the numbers with the provider's own usage. If the instrumentation counts differently, `columns` or `excludes_cache` "
+    "of a dialect file says how."
+)
+_AGENTS = "A recording of this instrumentation with a known delegation, and `kind` rules in a dialect file, would tell."
+_TOOLS = "A recording of this instrumentation with a known tool call, and `kind` rules in a dialect file, would tell."
+
+# Numbers ----------------------------------------------------------------------------------------------------------------
+
+TOTAL_UNLIKE_PARTS = _check(
+    "total-unlike-parts",
+    "The total of tokens that a span records is not the sum of its input and output tokens, with or without cached or reasoning "
+    "tokens.",
+    "a total is the sum of its parts",
+    ("input_tokens", "output_tokens"),
+    _NUMBERS,
+    always=True,
+)
+SAME_RESPONSE_OTHER_USAGE = _check(
+    "same-response-other-usage",
+    "Two model spans carry the same response id and different numbers of tokens.",
+    "semconv: `gen_ai.response.id` names one answer, which used its tokens once",
+    ("input_tokens", "output_tokens"),
+    _NUMBERS,
+    always=True,
+)
+DETAILS_BEYOND_WHOLE = _check(
+    "details-beyond-whole",
+    "More reasoning tokens than output tokens, or more cached than input tokens, are recorded.",
+    "semconv: `gen_ai.usage.output_tokens` includes reasoning, `gen_ai.usage.input_tokens` includes cached tokens",
+    ("input_tokens", "output_tokens"),
+    _NUMBERS,
+    always=True,
+)
+USAGE_BELOW_ANSWER = _check(
+    "usage-below-answer",
+    "The recorded answer has more than twice as many words as the output tokens that are recorded for it.",
+    "no tokenizer of a hosted model makes one token of several words",
+    ("output_tokens",),
+    "Switch on usage in streamed answers, or compare with the provider's own usage.",
+    always=True,
+)
+
+# Agents -----------------------------------------------------------------------------------------------------------------
+
+AGENT_WITHOUT_CALLS = _check(
+    "agent-without-calls",
+    "An agent span has no model or tool call of its own, and an agent that has some works inside of it: it may be an agent, or "
+    "the runner or graph around one.",
+    "frameworks write spans for runners, graphs and workflows that look like those of agents",
+    ("agents",),
+    _AGENTS,
+)
+# Tools ------------------------------------------------------------------------------------------------------------------
+
+EXECUTION_WITHOUT_REQUEST = _check(
+    "execution-without-request",
+    "Every answer of the models was recorded with the tools that it asks for, and a tool span has no request in them: it may be "
+    "a call by the program, or a second span of one call.",
+    "models call tools by asking for them",
+    ("tool_calls",),
+    _TOOLS,
+)
+REQUEST_IN_OTHER_SPAN = _check(
+    "request-in-other-span",
+    "A model asked for a tool that no tool span executed, and a span that is read as no tool call has the tool's name.",
+    "frameworks name the spans of executions after the tool",
+    ("tool_calls", "errors", "unrecovered_errors"),
+    _TOOLS,
+)

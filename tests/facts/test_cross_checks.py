@@ -1,0 +1,145 @@
+"""Each cross-check has its smallest trace: what contradicts itself is unknown for that reason, and nothing else is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from building import Lab, S, agent, asks, chat, says, tool
+
+from clawtrace.facts.checks.rules import CROSS_CHECKS
+
+VERIFIED = """
+dialect: verified
+title: An instrumentation whose recordings were verified
+source: tests
+about: GenAI spans.
+extends: otel-genai
+verified: [{scope: test, recordings: [tests]}]
+detect: {priority: 90, any: [{present: gen_ai.operation.name}]}
+"""
+
+OUTPUT = "gen_ai.output.messages"
+INPUT_TOKENS, OUTPUT_TOKENS = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
+
+
+class Smallest(NamedTuple):
+    """The smallest trace of a check, and how it reads without its contradiction."""
+
+    spans: tuple[S, ...]
+    agrees: tuple[S, ...]
+
+
+def usage(id: str, at: int, tokens: int) -> S:
+    return chat(id, at=at, **{"gen_ai.response.id": "r", INPUT_TOKENS: tokens})
+
+
+ASKED = asks(("call_t", "get_weather", {}))
+WAITING = chat("m", "a", **{OUTPUT: ASKED, "gen_ai.response.finish_reasons": ["tool_calls"]})
+
+SMALLEST = {
+    "total-unlike-parts": Smallest(
+        (chat("m", **{"gen_ai.usage.total_tokens": 111}),), (chat("m", **{"gen_ai.usage.total_tokens": 110}),)
+    ),
+    "same-response-other-usage": Smallest(
+        (usage("m", 0, 100), usage("n", 20, 99)), (usage("m", 0, 100), usage("n", 20, 100))
+    ),
+    "details-beyond-whole": Smallest(
+        (chat("m", **{"gen_ai.usage.reasoning_tokens": 11}),), (chat("m", **{"gen_ai.usage.reasoning_tokens": 10}),)
+    ),
+    "usage-below-answer": Smallest(
+        (chat("m", **{OUTPUT: says("It is warmer than today. " * 10), OUTPUT_TOKENS: 2}),),
+        (chat("m", **{OUTPUT: says("It is warmer than today. " * 10), OUTPUT_TOKENS: 60}),),
+    ),
+    "agent-without-calls": Smallest(
+        (agent("r", agent="runner"), agent("a", "r"), chat("m", "a")),
+        (agent("r", agent="runner"), agent("a", "r"), chat("m", "a"), chat("n", "r", at=20)),
+    ),
+    "execution-without-request": Smallest(
+        (agent("a"), replace(WAITING), tool("t", "a", at=10), tool("u", "a", at=20)),
+        (agent("a"), replace(WAITING), tool("t", "a", at=10)),
+    ),
+    "request-in-other-span": Smallest(
+        (agent("a"), replace(WAITING), S("t", "a", 10, name="get_weather")),
+        (agent("a"), replace(WAITING), S("t", "a", 10, name="look_up")),
+    ),
+}  # fmt: skip
+
+
+def unknown(lab: Lab, *spans: S) -> dict[str, str]:
+    """Return the reason of each total that a cross-check makes unknown; the cost follows the tokens."""
+    lab.put(*spans)
+    rows = lab.rows("SELECT fact, reason FROM unknown_facts WHERE fact <> 'run_totals.cost_high'")
+    return {fact.removeprefix("run_totals."): reason for fact, reason in rows if reason in CROSS_CHECKS}
+
+
+@pytest.fixture
+def verified(tmp_path: Path) -> Lab:
+    """A lab whose GenAI spans come from an instrumentation that was verified."""
+    (tmp_path / "verified.yaml").write_text(VERIFIED, encoding="utf-8")
+    return Lab(dialects=[tmp_path])
+
+
+def test_every_check_has_its_smallest_trace() -> None:
+    """A check that is added without one fails here."""
+    assert list(SMALLEST) == list(CROSS_CHECKS)
+
+
+@pytest.mark.parametrize("check", SMALLEST)
+def test_what_contradicts_itself_is_unknown(lab: Lab, check: str) -> None:
+    assert unknown(lab, *SMALLEST[check].spans) == dict.fromkeys(CROSS_CHECKS[check].facts, check)
+
+
+@pytest.mark.parametrize("check", SMALLEST)
+def test_the_same_trace_without_the_contradiction_is_known(lab: Lab, check: str) -> None:
+    assert unknown(lab, *SMALLEST[check].agrees) == {}
+
+
+@pytest.mark.parametrize("check", SMALLEST)
+def test_verified_rules_are_believed_unless_numbers_contradict(verified: Lab, check: str) -> None:
+    found = unknown(verified, *SMALLEST[check].spans)
+
+    assert found == (dict.fromkeys(CROSS_CHECKS[check].facts, check) if CROSS_CHECKS[check].always else {})
+
+
+def test_the_usage_of_the_call_is_unknown_too(lab: Lab) -> None:
+    """What asks for the tokens of single calls does not get a number that the trace contradicts."""
+    lab.put(chat("m", **{"gen_ai.usage.total_tokens": 111}), chat("n", at=20))
+
+    assert lab.rows("SELECT input_tokens, output_tokens FROM llm_calls ORDER BY call_no") == [(None, None), (100, 10)]
+    assert lab.rows("SELECT lacking, of_calls FROM unknown_facts WHERE fact = 'run_totals.input_tokens'") == [(1, 2)]
+
+
+def test_who_delegated_to_an_agent_inside_of_a_doubtful_one_is_unknown(lab: Lab) -> None:
+    lab.put(*SMALLEST["agent-without-calls"].spans)
+
+    assert lab.rows("SELECT name, parent_activation_no, via FROM agents") == [
+        ("runner", None, None),
+        ("assistant", None, None),
+    ]
+
+
+def test_a_doubtful_execution_counts_for_nothing(lab: Lab) -> None:
+    """It may be a second span of the call that a model asked for: neither executed nor not."""
+    lab.put(*SMALLEST["execution-without-request"].spans)
+
+    assert lab.rows("SELECT call_id, outcome FROM tool_calls ORDER BY call_no") == [("call_t", "ok"), ("call_u", None)]
+
+
+@pytest.mark.parametrize(
+    ("version", "found"),
+    [("1.2.9", "verified"), ("1.3", "verified"), ("1.5.0", "other-version"), ("", "other-version")],
+)
+def test_the_evidence_of_a_span_is_known(tmp_path: Path, version: str, found: str) -> None:
+    """Versions between two that were recorded count as verified."""
+    declared = VERIFIED.replace("scope: test,", "scope: test, versions: ['1.2.1', '1.4.0'],")
+    (tmp_path / "verified.yaml").write_text(declared, encoding="utf-8")
+    lab = Lab(dialects=[tmp_path])
+    lab.put(replace(chat("m"), version=version), replace(chat("n", at=20), scope="another"))
+
+    assert lab.rows("SELECT rule, scope_version FROM spans ORDER BY start_ns") == [
+        (found, version or None),
+        ("generic", None),
+    ]

@@ -1,0 +1,129 @@
+"""Which instrumentation scopes and versions the recordings verify, for the word `verified` of the dialect files.
+
+    python tests/facts/verified.py           # what the recordings tell, as it stands in the dialect files
+    python tests/facts/verified.py --write   # write it into the dialect files
+
+A recording verifies the rules that read it when no fact of its client is wrong, in any of its scenarios.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import conformance
+
+from clawtrace.dialects import Dialect, load_dialects
+from clawtrace.dialects.load import BUILTIN
+from clawtrace.model.query import Query
+from clawtrace.receiver.recordings.recording import Grouping
+from clawtrace.session.session import Session
+
+HERE = Path(__file__).parent
+SHARED = HERE.parents[1].parent / "shared"
+FOLDERS = (HERE.parent / "recordings", SHARED / "corpus", SHARED / "strangers")
+"""Those of this repository first; the others where they are there."""
+
+OWN_SCOPES = frozenset(("lab.app", "weather-app"))
+"""Tracers of the recorded programs themselves: another program calls its tracer otherwise."""
+
+LAST_RESORT = "opentelemetry"
+"""The dialect that reads nothing of an agent."""
+
+_READ = "SELECT DISTINCT s.run_id, s.dialect, s.scope, coalesce(s.scope_version, '') FROM spans AS s"
+
+
+class Read(NamedTuple):
+    """That a dialect read spans of an instrumentation, in recordings of one client."""
+
+    dialect: str
+    scope: str
+    version: str
+    client: str
+
+
+def reads(folder: Path, clients: tuple[str, ...] = ()) -> set[Read]:
+    """Return what the recordings below a folder verify, of `clients` or all: those of clients of which nothing is wrong."""
+    paths = conformance.recordings(folder, clients)
+    with Session.open() as session:
+        for path in paths:
+            session.load_recordings([path], Grouping.one_run(conformance.name(path)))
+        runs = {run["run_id"]: run for run in session.inspect()["runs"]}
+        rows = session._store.ask(Query(_READ)).rows
+    wrong = {
+        path.parent.name
+        for path in paths
+        if any(status == "wrong" for status, *_ in conformance.compare(path, runs[conformance.name(path)]).values())
+    }
+    found = {Read(dialect, scope, version, run_id.split("/")[0]) for run_id, dialect, scope, version in rows}
+    return {
+        one for one in found if one.client not in wrong and one.scope not in OWN_SCOPES and one.dialect != LAST_RESORT
+    }
+
+
+def declarations(found: Iterable[Read]) -> dict[str, list[dict[str, Any]]]:
+    """Return the word `verified` of each dialect, as the recordings tell it."""
+    versions: dict[tuple[str, str], set[str]] = defaultdict(set)
+    clients: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for one in found:
+        versions[one.dialect, one.scope].add(one.version)
+        clients[one.dialect, one.scope].add(one.client)
+    told: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for dialect, scope in sorted(versions):
+        told[dialect].append(
+            {
+                "scope": scope,
+                "versions": sorted(versions[dialect, scope] - {""}),
+                "recordings": sorted(clients[dialect, scope]),
+            }
+        )
+    return dict(told)
+
+
+def declared(dialect: Dialect) -> list[dict[str, Any]]:
+    """Return what a dialect file declares, in the form of `declarations`."""
+    return [one.model_dump(exclude={"version"}) for one in dialect.verified]
+
+
+def written(dialect: Dialect, entries: Iterable[dict[str, Any]]) -> str:
+    """Return the word as it stands in a dialect file; what tells the version is kept."""
+    kept = {one.scope: one.version for one in dialect.verified}
+    lines = ["verified:"]
+    for entry in entries:
+        version = kept.get(entry["scope"], "scope")
+        listed = ", ".join(f'"{one}"' for one in entry["versions"])
+        lines += [f'  - scope: "{entry["scope"]}"', f"    versions: [{listed}]"]
+        lines += [f"    version: {version}"] if version != "scope" else []
+        lines.append(_folded(entry["recordings"]))
+    return "\n".join(lines) + "\n"
+
+
+def _folded(names: Iterable[str]) -> str:
+    lines, line = [], "    recordings: ["
+    for name in names:
+        if len(line) + len(name) > 118:
+            lines.append(line.rstrip())
+            line = "      "
+        line += f"{name}, "
+    return "\n".join([*lines, line.rstrip(", ") + "]"])
+
+
+def main(write: bool) -> None:
+    """Print the declarations, or write them into the dialect files."""
+    told = declarations(one for folder in FOLDERS for one in reads(folder))
+    for dialect in load_dialects():
+        text = written(dialect, told[dialect.name]) if dialect.name in told else ""
+        if not write:
+            print(f"# {dialect.name}\n{text}", end="")
+            continue
+        path = BUILTIN / f"{dialect.name}.yaml"
+        said = re.sub(r"(?m)^verified:\n(?:[ ].*\n)+", "", path.read_text(encoding="utf-8"))
+        path.write_text(re.sub(r"(?m)^detect:", f"{text}detect:", said, count=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main("--write" in sys.argv)

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.rules import CrossCheck
 
-__all__ = ["Finding", "Findings"]
+__all__ = ["Contradiction", "Findings"]
 
 
-class Finding(NamedTuple):
+class Contradiction(NamedTuple):
     """One contradiction."""
 
     check: CrossCheck
@@ -23,9 +23,9 @@ class Findings:
 
     def __init__(self, run: RunSpans) -> None:
         self._run = run
-        self.totals: dict[str, Finding] = {}
+        self.totals: dict[str, Contradiction] = {}
         """By total that is unknown altogether."""
-        self.calls: dict[tuple[int, str], Finding] = {}
+        self.calls: dict[tuple[int, str], Contradiction] = {}
         """By model call (its span) and fact of it that is unknown."""
 
     def holds(self, check: CrossCheck, index: int) -> bool:
@@ -34,12 +34,12 @@ class Findings:
 
     def add(self, check: CrossCheck, index: int) -> None:
         """Make the totals of a check unknown; `index` is the span that shows the contradiction."""
-        finding = Finding(check, index)
+        finding = Contradiction(check, index)
         for total in check.facts:
             self.totals.setdefault(total, finding)
 
     def add_call(self, check: CrossCheck, index: int) -> None:
         """Make the facts of one model call unknown, by its span."""
-        finding = Finding(check, index)
+        finding = Contradiction(check, index)
         for fact in check.facts:
             self.calls.setdefault((index, fact), finding)

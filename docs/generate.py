@@ -147,7 +147,7 @@ def dialects() -> Iterator[tuple[str, str]]:
 
 def verified_versions(file: DialectFile) -> str:
     """Return the versions in whose recordings a dialect was verified, or where spans tell of none the word for that."""
-    versions = dict.fromkeys(version for one in file.verified for version in one.versions)
+    versions = dict.fromkeys(version for one in file.verified for version in one.versions if version)
     return ", ".join(versions) or ("recordings without a version" if file.verified else "")
 
 
@@ -156,7 +156,11 @@ def verified(file: DialectFile) -> str:
     if not file.verified:
         return "No recording yet: its spans are read, and doubted where they contradict themselves.\n"
     rows = [
-        (f"`{one.scope}`", ", ".join(one.versions) or "none is recorded", ", ".join(one.recordings))
+        (
+            f"`{one.scope}`",
+            ", ".join(version or "none" for version in one.versions) or "none",
+            ", ".join(one.recordings),
+        )
         for one in file.verified
     ]
     return table(("instrumentation scope", "versions", "recordings"), rows)

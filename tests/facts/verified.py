@@ -77,7 +77,7 @@ def declarations(found: Iterable[Read]) -> dict[str, list[dict[str, Any]]]:
         told[dialect].append(
             {
                 "scope": scope,
-                "versions": sorted(versions[dialect, scope] - {""}),
+                "versions": sorted(versions[dialect, scope]) if versions[dialect, scope] != {""} else [],
                 "recordings": sorted(clients[dialect, scope]),
             }
         )

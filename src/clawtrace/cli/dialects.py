@@ -67,7 +67,7 @@ def _print(dialect: Dialect, paper: Paper) -> None:
         word = records if isinstance(records, str) else "yes" if records else "no"
         paper.line((f"  {fact:<16}", "cyan"), (f" {word}", ""))
     for one in dialect.verified:
-        versions = f" {', '.join(one.versions)}" if one.versions else ""
+        versions = f" {', '.join(filter(None, one.versions))}" if any(one.versions) else ""
         recordings = ", ".join(one.recordings)
         paper.paragraph(f"verified: {one.scope}{versions}, on recordings {recordings}", indent="  ", style="dim")
     if not dialect.verified:

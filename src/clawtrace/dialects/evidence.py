@@ -33,8 +33,8 @@ def evidence(verified: Iterable[Verified], scope: str, version: str) -> Evidence
 
 def _within(versions: Sequence[str], version: str) -> bool:
     """Return whether a version is in the range of those that were recorded: of one major version, from minor to minor."""
-    if not versions or not version:
-        return not versions and not version
+    if not version:
+        return not versions or version in versions
     major, minor = _series(version)
     minors = [_series(recorded)[1] for recorded in versions if _series(recorded)[0] == major]
     return version in versions or (bool(minors) and min(minors) <= minor <= max(minors))

@@ -147,7 +147,7 @@ class Verified(_Words):
     version: Literal["scope", "service.version"] = "scope"
     """What tells its version: that of the instrumentation scope, or the resource attribute of an agent that is a program."""
     versions: list[str] = []
-    """Those of the recordings; none where spans tell of none. Versions between two of one major version count as verified, and
+    """Those of the recordings; none where spans tell of none, an empty one where some do not. Versions between two of one major version count as verified, and
     so do all of the same minor version."""
     recordings: list[str]
     """Folders of the recordings, of ``tests/recordings`` and of those that are shared between the projects."""

@@ -1,4 +1,4 @@
-"""The report for people: pinned byte for byte on plain paper, and safe against what agents write.
+"""The report for people: pinned byte for byte on plain console, and safe against what agents write.
 
 The goldens pin how it looks; whether numbers and verdicts are true is tested elsewhere. `CLAWTRACE_UPDATE_GOLDEN=1`
 writes them anew.
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clawtrace.report.base import CampaignReport, LeftOut
-from clawtrace.report.console import PlainPaper, RichPaper, TableColumn, display_width, paper_for
+from clawtrace.report.console import PlainConsole, RichConsole, TableColumn, console_for, display_width
 from clawtrace.report.terminal import print_campaign
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -20,7 +20,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def plain(report: CampaignReport, **options) -> str:
     """What a pipe, a file or a CI log gets."""
     stream = io.StringIO()
-    print_campaign(report, PlainPaper(stream), **options)
+    print_campaign(report, PlainConsole(stream), **options)
     return stream.getvalue()
 
 
@@ -29,7 +29,7 @@ def watched(report: CampaignReport, width: int) -> str:
     from rich.console import Console
 
     stream = io.StringIO()
-    print_campaign(report, RichPaper(Console(file=stream, force_terminal=True, color_system=None, width=width)))
+    print_campaign(report, RichConsole(Console(file=stream, force_terminal=True, color_system=None, width=width)))
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().split("\n")[:-1])
 
 
@@ -161,7 +161,7 @@ def test_why_a_trace_is_not_whole_is_told_once(verdict, run, campaign, number) -
 
 
 def test_control_characters_cannot_paint(verdict, run, campaign, node) -> None:
-    """A tool name with escape sequences or line breaks reaches neither plain paper nor a terminal as such."""
+    """A tool name with escape sequences or line breaks reaches neither a plain console nor a terminal as such."""
     from clawtrace.model.verdict import Evidence
 
     evil = "rm\x1b[2K\r\n✓ pass\u202e"
@@ -178,7 +178,7 @@ def test_a_stream_that_cannot_encode_gets_ascii(mixed) -> None:
     """On an ASCII stream the drawing falls back to ASCII and nothing raises."""
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii", errors="backslashreplace")
-    print_campaign(mixed, PlainPaper(stream))
+    print_campaign(mixed, PlainConsole(stream))
     stream.flush()
 
     text = raw.getvalue().decode("ascii")
@@ -189,7 +189,7 @@ def test_a_stream_that_cannot_encode_gets_ascii(mixed) -> None:
 def test_wide_characters_keep_columns_aligned() -> None:
     """East Asian names count two columns a character."""
     stream = io.StringIO()
-    PlainPaper(stream).table(
+    PlainConsole(stream).table(
         [TableColumn("case"), TableColumn("n", "right")], [[("天気", ""), ("1", "")], [("abcdef", ""), ("22", "")]]
     )
 
@@ -202,7 +202,7 @@ def terminal(width: int, columns: list[str], rows: list[list[str]]) -> list[str]
 
     stream = io.StringIO()
     titles = [TableColumn(name.removeprefix("#"), "right" if name.startswith("#") else "left") for name in columns]
-    RichPaper(Console(file=stream, force_terminal=True, color_system=None, width=width)).table(
+    RichConsole(Console(file=stream, force_terminal=True, color_system=None, width=width)).table(
         titles, [[(cell, "") for cell in row] for row in rows]
     )
     return [line.rstrip() for line in stream.getvalue().splitlines()]
@@ -257,20 +257,20 @@ class Tty(io.StringIO):
         return True
 
 
-def test_a_terminal_gets_rich_paper(monkeypatch) -> None:
+def test_a_terminal_gets_rich_console(monkeypatch) -> None:
     """A watched terminal gets colour; CI, a dumb terminal and a pipe get plain text."""
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
-    assert isinstance(paper_for(Tty()), RichPaper)
-    assert isinstance(paper_for(io.StringIO()), PlainPaper)
+    assert isinstance(console_for(Tty()), RichConsole)
+    assert isinstance(console_for(io.StringIO()), PlainConsole)
 
     monkeypatch.setenv("CI", "true")
-    assert isinstance(paper_for(Tty()), PlainPaper)
+    assert isinstance(console_for(Tty()), PlainConsole)
 
     monkeypatch.delenv("CI")
     monkeypatch.setenv("TERM", "dumb")
-    assert isinstance(paper_for(Tty()), PlainPaper)
+    assert isinstance(console_for(Tty()), PlainConsole)
 
 
 @pytest.mark.parametrize("no_color", [False, True])
@@ -283,7 +283,7 @@ def test_no_color_leaves_no_colour(no_color, monkeypatch, mixed) -> None:
     else:
         monkeypatch.delenv("NO_COLOR", raising=False)
     stream = Tty()
-    print_campaign(mixed, paper_for(stream))
+    print_campaign(mixed, console_for(stream))
 
     assert ("\x1b[31m" in stream.getvalue()) is not no_color
 

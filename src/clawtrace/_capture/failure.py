@@ -36,13 +36,13 @@ def failure_text(result: RunResult, failed: Sequence[Verdict], nodes: Sequence[S
     """Return what is told of the verdicts `failed` of a run: sentence, evidence, hints, and the tree with its marks."""
     from clawtrace.errors import ExitCode
     from clawtrace.report.base import CampaignReport
-    from clawtrace.report.console import PlainPaper
+    from clawtrace.report.console import PlainConsole
     from clawtrace.report.terminal import print_verdicts
 
     stream = io.StringIO()
     shown = result._replace(verdicts=tuple(failed))
     report = CampaignReport(None, datetime.now(UTC), [shown], ExitCode.FAILED, trees={result.run_id: nodes})
-    print_verdicts(report, PlainPaper(stream))
+    print_verdicts(report, PlainConsole(stream))
     told = stream.getvalue().strip("\n")
     drawn = {node.span_id for node in nodes} & {item.span_id for verdict in failed for item in verdict.evidence}
     return told if drawn or not nodes else f"{told}\n\n{tree_text(nodes)}"
@@ -50,11 +50,11 @@ def failure_text(result: RunResult, failed: Sequence[Verdict], nodes: Sequence[S
 
 def tree_text(nodes: Sequence[SpanNode]) -> str:
     """Return the spans of a run as a tree, as plain text."""
-    from clawtrace.report.console import PlainPaper
+    from clawtrace.report.console import PlainConsole
     from clawtrace.report.tree import tree_lines
 
     stream = io.StringIO()
-    paper = PlainPaper(stream)
+    console = PlainConsole(stream)
     for line in tree_lines(nodes):
-        paper.line(*line)
+        console.line(*line)
     return stream.getvalue().rstrip("\n")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from clawtrace.report.console import Paper, Segment, TableColumn
+from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
 from clawtrace.report.figures import UNKNOWN, count, dollars, duration
 
 if TYPE_CHECKING:
@@ -73,14 +73,14 @@ def tell(
 ) -> ExitCode:
     """Compare two campaigns, print what was found, and return the exit code."""
     from clawtrace.campaign.comparing.compare import compare
-    from clawtrace.cli._data import print_json, stdout_paper
+    from clawtrace.cli._data import print_json, stdout_console
 
     found = compare(first, second, names, alpha)
     code = exit_code_of(found, fail_on)
     if as_json:
         print_json(found)
     else:
-        print_comparison(found, code, stdout_paper(), verbose=verbose)
+        print_comparison(found, code, stdout_console(), verbose=verbose)
     return code
 
 
@@ -96,23 +96,23 @@ def exit_code_of(found: Comparison, fail_on: FailOn) -> ExitCode:
     return ExitCode.UNDECIDED if found.not_shown else ExitCode.PASSED
 
 
-def print_comparison(found: Comparison, code: ExitCode, paper: Paper, *, verbose: bool) -> None:
+def print_comparison(found: Comparison, code: ExitCode, console: ConsoleOutput, *, verbose: bool) -> None:
     """Print the table, what changed in plain numbers, what could not be seen, and the exit code."""
-    _print_side("first ", found.first, paper)
-    _print_side("second", found.second, paper)
+    _print_side("first ", found.first, console)
+    _print_side("second", found.second, console)
     if found.cases:
-        paper.line()
-        _print_table(found, paper, verbose=verbose)
+        console.line()
+        _print_table(found, console, verbose=verbose)
     for case in found.cases:
-        _print_assertions(case, paper)
+        _print_assertions(case, console)
     for word, names in (("first", found.only_in_first), ("second", found.only_in_second)):
         for name in names:
-            paper.line((f"only in the {word}: {_name(name)}", "yellow"))
+            console.line((f"only in the {word}: {_name(name)}", "yellow"))
     for name in found.quarantined:
-        paper.line((f"in quarantine, not compared: {_name(name)}", "yellow"))
-    paper.line()
+        console.line((f"in quarantine, not compared: {_name(name)}", "yellow"))
+    console.line()
     if found.shared_runs:
-        paper.paragraph(
+        console.paragraph(
             f"{count(found.shared_runs)} of the second campaign's runs are runs of the first one, reused because nothing was "
             "edited that could change them.",
             first="note: ",
@@ -120,8 +120,10 @@ def print_comparison(found: Comparison, code: ExitCode, paper: Paper, *, verbose
             style="yellow",
         )
     for reason in found.not_shown:
-        paper.paragraph(reason, first="not shown: ", indent="  ", style="yellow")
-    paper.line((f"exit {int(code)}", f"bold {_STYLE['regression'] if code else 'green'}"), (f": {_meaning(found)}", ""))
+        console.paragraph(reason, first="not shown: ", indent="  ", style="yellow")
+    console.line(
+        (f"exit {int(code)}", f"bold {_STYLE['regression'] if code else 'green'}"), (f": {_meaning(found)}", "")
+    )
 
 
 def _name(name: CaseName) -> str:
@@ -143,13 +145,13 @@ def _meaning(found: Comparison) -> str:
     return seen + ("; what is not shown is said above" if found.not_shown else "")
 
 
-def _print_side(word: str, side: Side, paper: Paper) -> None:
+def _print_side(word: str, side: Side, console: ConsoleOutput) -> None:
     suite = f"suite {side.suite_id}, " if side.suite_id else ""
     runs = f"{count(side.cases)} case{'s' if side.cases != 1 else ''}, {count(side.runs)} run{'s' if side.runs != 1 else ''}"
-    paper.line((word, "bold"), (f"  {side.name}: {suite}{runs}, started {side.started_at}", ""))
+    console.line((word, "bold"), (f"  {side.name}: {suite}{runs}, started {side.started_at}", ""))
 
 
-def _print_table(found: Comparison, paper: Paper, *, verbose: bool) -> None:
+def _print_table(found: Comparison, console: ConsoleOutput, *, verbose: bool) -> None:
     models = any(suite.model_id is not None for suite in found.suites)
     titles = ["case", *["model"] * models, "", "first", "second", "change", "noticed at", "p (Holm)", "verdict"]
     right = {"first", "second", "noticed at", "p (Holm)"}
@@ -163,7 +165,7 @@ def _print_table(found: Comparison, paper: Paper, *, verbose: bool) -> None:
         for test in case.measures:
             if verbose or test.verdict != "no evidence":
                 rows.append(_row([*head, _WORDS[test.measure], *_measure_cells(test)], test.reason))
-    paper.table([TableColumn(title, "right" if title in right else "left") for title in titles], rows)
+    console.table([TableColumn(title, "right" if title in right else "left") for title in titles], rows)
 
 
 def _row(cells: list[str], reason: str = "") -> list[Segment]:
@@ -215,9 +217,9 @@ def _p(value: float | None) -> str:
     return f"{value:.3f}" if value >= 0.001 else "< 0.001"
 
 
-def _print_assertions(case: CaseComparison, paper: Paper) -> None:
+def _print_assertions(case: CaseComparison, console: ConsoleOutput) -> None:
     for line in _changes(case):
-        paper.paragraph(line, first="  • ", indent="    ")
+        console.paragraph(line, first="  • ", indent="    ")
 
 
 def _changes(case: CaseComparison) -> Iterator[str]:

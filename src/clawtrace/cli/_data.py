@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from clawtrace.report.console import Paper
+    from clawtrace.report.console import ConsoleOutput
 
-__all__ = ["json_option", "print_json", "print_table", "stdout_paper"]
+__all__ = ["json_option", "print_json", "print_table", "stdout_console"]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -23,11 +23,11 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json_text(value) + "\n")
 
 
-def stdout_paper() -> Paper:
+def stdout_console() -> ConsoleOutput:
     """Return what to write on: a terminal's colours, or plain text for pipes, files and CI."""
-    from clawtrace.report.console import paper_for
+    from clawtrace.report.console import console_for
 
-    return paper_for(sys.stdout)
+    return console_for(sys.stdout)
 
 
 def print_table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -37,7 +37,7 @@ def print_table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     data = [list(row) for row in rows]
     numeric = [_is_numeric(row[i] for row in data) for i in range(len(titles))]
     columns = [TableColumn(title, "right" if right else "left") for title, right in zip(titles, numeric, strict=True)]
-    stdout_paper().table(columns, [[(_text(cell), "") for cell in row] for row in data])
+    stdout_console().table(columns, [[(_text(cell), "") for cell in row] for row in data])
 
 
 def _text(cell: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clawtrace.report.console import Paper
+    from clawtrace.report.console import ConsoleOutput
 
 __all__ = ["print_calls", "print_explained", "print_unknown"]
 
@@ -15,26 +15,26 @@ _LONG = 40
 """Characters of a value that are shown."""
 
 
-def print_explained(spans: Sequence[Mapping[str, Any]], paper: Paper) -> None:
+def print_explained(spans: Sequence[Mapping[str, Any]], console: ConsoleOutput) -> None:
     """Print each span with its dialect, and for each column its value and the rule that filled it."""
     wide = max((len(entry["column"]) for span in spans for entry in span["columns"]), default=0)
     for span in spans:
         counted = f", counted as {span['counted_as']}" if span["counted_as"] != "none" else ""
         if span["counted_as"] == "duplicate" and span["counted_in"]:
             counted += f" of {span['counted_in']}"
-        paper.line(
+        console.line(
             ("  ", ""), (span["name"], "bold"), (f"  {span['span_id']}", "dim"), (f"  {span['dialect']}{counted}", "")
         )
         for entry in span["columns"]:
             value = _shown(entry["value"])
             if "counted" in entry:
                 value += f" ({_shown(entry['counted'])} counted)"
-            paper.line((f"    {entry['column']:<{wide}}", "cyan"), (f" {value}", ""))
+            console.line((f"    {entry['column']:<{wide}}", "cyan"), (f" {value}", ""))
             lead = " " * (wide + 5)
-            paper.paragraph(f"from {entry['rule']} [{entry['dialect']}]", first=lead, indent=lead, style="dim")
+            console.paragraph(f"from {entry['rule']} [{entry['dialect']}]", first=lead, indent=lead, style="dim")
 
 
-def print_calls(spans: Sequence[Mapping[str, Any]], paper: Paper) -> None:
+def print_calls(spans: Sequence[Mapping[str, Any]], console: ConsoleOutput) -> None:
     """Print which spans are one call, which are not counted, and by which rules; nothing where each call has one span."""
     from clawtrace.facts.calls.rules import CALL_RULES
 
@@ -49,20 +49,20 @@ def print_calls(spans: Sequence[Mapping[str, Any]], paper: Paper) -> None:
             continue
         which = ", ".join(f"`{span['name']}` {span['span_id']}" for span in members)
         are = f"these {len(members)} spans are one call" if len(members) > 1 else "this span is a call of its own"
-        paper.paragraph(f"{are}: {_rules(rules)} ({which})", first="  ", indent="    ")
+        console.paragraph(f"{are}: {_rules(rules)} ({which})", first="  ", indent="    ")
         named += rules
     alone: dict[str, list[str]] = defaultdict(list)
     for span in spans:
         if span["counted_in"] is None and span["counted_by"] is not None:
             alone[span["counted_by"]].append(f"`{span['name']}` {span['span_id']}")
     for rule, uncounted in alone.items():
-        paper.paragraph(f"not counted: {_rules([rule])} ({', '.join(uncounted)})", first="  ", indent="    ")
+        console.paragraph(f"not counted: {_rules([rule])} ({', '.join(uncounted)})", first="  ", indent="    ")
         named.append(rule)
     for rule in dict.fromkeys(named):
-        paper.paragraph(f"{rule}: {CALL_RULES[rule].meaning}", first="  rule ", indent="    ", style="dim")
+        console.paragraph(f"{rule}: {CALL_RULES[rule].meaning}", first="  rule ", indent="    ", style="dim")
 
 
-def print_unknown(facts: Sequence[Mapping[str, Any]], paper: Paper) -> None:
+def print_unknown(facts: Sequence[Mapping[str, Any]], console: ConsoleOutput) -> None:
     """Print why totals are unknown: one line for those of one reason, then what the reasons mean."""
     from clawtrace.facts.runs.unknown_totals import UNKNOWN_REASONS
 
@@ -73,11 +73,11 @@ def print_unknown(facts: Sequence[Mapping[str, Any]], paper: Paper) -> None:
     for (reason, lacking, of_calls, dialect, span_id), totals in alike.items():
         calls = "" if lacking is None else f"{lacking} of {of_calls} calls {'has' if lacking == 1 else 'have'} none, "
         where = "" if dialect is None else f" (dialect `{dialect}`, first span {span_id})"
-        paper.paragraph(
+        console.paragraph(
             f"{', '.join(totals)} unknown: {calls}reason `{reason}`{where}", first="  ", indent="    ", style="yellow"
         )
     for reason in dict.fromkeys(one["reason"] for one in facts):
-        paper.paragraph(f"{reason}: {UNKNOWN_REASONS[reason]}", first="  reason ", indent="    ", style="dim")
+        console.paragraph(f"{reason}: {UNKNOWN_REASONS[reason]}", first="  reason ", indent="    ", style="dim")
 
 
 def _rules(ids: Iterable[str]) -> str:

@@ -124,7 +124,7 @@ def finish(report: CampaignReport, output: Output, *, folder: Path | None = None
     Raises:
         ClawtraceError: a report cannot be written; the others were, and people have been told.
     """
-    from clawtrace.report.console import paper_for
+    from clawtrace.report.console import console_for
     from clawtrace.report.terminal import print_campaign
 
     targets = [*output.reports, *(in_every_format(folder) if folder else ())]
@@ -133,7 +133,7 @@ def finish(report: CampaignReport, output: Output, *, folder: Path | None = None
     report = report._replace(results_file=next((path for path in written if path.is_file()), None))
     stream = sys.stderr if to_stderr or writes_to_stdout(output.reports) else sys.stdout
     told = report._replace(exit_code=ExitCode.BROKEN) if unwritten else report
-    print_campaign(told, paper_for(stream), verbose=output.verbose, quiet=output.quiet)
+    print_campaign(told, console_for(stream), verbose=output.verbose, quiet=output.quiet)
     if unwritten:
         raise ClawtraceError(" ".join(unwritten))
     return report.exit_code

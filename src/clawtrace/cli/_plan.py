@@ -10,7 +10,7 @@ from typing import Any
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
 from clawtrace.campaign.results.stored import read_run
 from clawtrace.campaign.reusing.reuse import Decision
-from clawtrace.cli._data import print_table, stdout_paper
+from clawtrace.cli._data import print_table, stdout_console
 
 __all__ = ["grounds_of_reuse", "print_plan"]
 
@@ -26,20 +26,20 @@ def print_plan(plan: Plan, decisions: Mapping[str, Decision], refusals: Mapping[
     rows = [_row(planned, decisions[planned.run_id]) for planned in plan.runs]
     print_table(("case", "model", "repetition", "", "why"), rows)
     to_run = [planned for planned in plan.runs if decisions[planned.run_id].stored is None]
-    paper = stdout_paper()
-    paper.line()
+    console = stdout_console()
+    console.line()
     runs = f"{len(plan.runs)} run{'s' if len(plan.runs) != 1 else ''}"
-    paper.line((f"{runs}: {len(to_run)} to run, {len(plan.runs) - len(to_run)} reused.", "bold"))
+    console.line((f"{runs}: {len(to_run)} to run, {len(plan.runs) - len(to_run)} reused.", "bold"))
     if grounds := grounds_of_reuse(plan, decisions):
-        paper.paragraph(grounds)
+        console.paragraph(grounds)
     if to_run:
-        paper.line((_estimate(plan, to_run), ""))
+        console.line((_estimate(plan, to_run), ""))
     if to_run and plan.fail_fast:
-        paper.paragraph(
+        console.paragraph(
             "`fail_fast` is set: after the first failed case, including a stored one, the remaining runs are skipped."
         )
     for case_id, why in refusals.items():
-        paper.paragraph(f"Nothing would be started, because of the case `{case_id}`: {why}")
+        console.paragraph(f"Nothing would be started, because of the case `{case_id}`: {why}")
 
 
 def grounds_of_reuse(plan: Plan, decisions: Mapping[str, Decision]) -> str:

@@ -19,7 +19,7 @@ from clawtrace.errors import ClawtraceError, ExitCode, UsageError
 if TYPE_CHECKING:
     from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.model.progress import Progress
-    from clawtrace.report.console import Paper
+    from clawtrace.report.console import ConsoleOutput
     from clawtrace.session.session import Session
     from clawtrace.store.api import Answer
     from clawtrace.verdicts.asking.rerun import Rerun
@@ -222,18 +222,18 @@ def _again(session: Session, stored: _Stored, today: date) -> _Again:
 
 
 def _print(answers: Sequence[_Again], path: Path, *, where_to_ask: str, alone: bool) -> None:
-    from clawtrace.cli._data import stdout_paper
+    from clawtrace.cli._data import stdout_console
 
-    paper = stdout_paper()
+    console = stdout_console()
     for one in answers:
         style = {"the same": "green", "differs": "red"}.get(one.word, "yellow")
-        paper.line((one.word, style), (f"  {one.stored.name}", "bold"), (f"  {one.stored.verdict['status']}", ""))
+        console.line((one.word, style), (f"  {one.stored.name}", "bold"), (f"  {one.stored.verdict['status']}", ""))
         if one.again is None:
-            paper.paragraph(one.why, indent="  ")
+            console.paragraph(one.why, indent="  ")
         for key, (then, now) in one.differs.items():
-            paper.paragraph(f"{key} was {_value(then)}, and is {_value(now)}", indent="  ")
+            console.paragraph(f"{key} was {_value(then)}, and is {_value(now)}", indent="  ")
         if alone and len(answers) == 1 and one.again is not None:
-            _print_whole(one, one.again, where_to_ask, paper)
+            _print_whole(one, one.again, where_to_ask, console)
     words = [one.word for one in answers]
     counted = ", ".join(_counted(words.count(word), word) for word in dict.fromkeys(words))
     click.echo(
@@ -245,39 +245,39 @@ def _counted(number: int, word: str) -> str:
     return f"{number} {'differ' if word == 'differs' and number != 1 else word}"
 
 
-def _print_whole(one: _Again, again: Rerun, where_to_ask: str, paper: Paper) -> None:
+def _print_whole(one: _Again, again: Rerun, where_to_ask: str, console: ConsoleOutput) -> None:
     """Print everything that decided a verdict."""
     stored = one.stored.verdict
-    paper.paragraph(again.verdict.message, indent="  ")
+    console.paragraph(again.verdict.message, indent="  ")
     if again.row is None:
         return
     if again.wide is not None:
-        _table("the run's row, with what may belong to it", again.wide, paper)
-    _table("the run's row", again.row, paper)
+        _table("the run's row, with what may belong to it", again.wide, console)
+    _table("the run's row", again.row, console)
     if stored["decided_by"]:
         if again.rows is not None:
-            _table("what the function was given", again.rows, paper)
+            _table("what the function was given", again.rows, console)
         if beside := stored["decided_by"]["beside"]:
-            paper.line()
-            paper.paragraph(_value(beside), first="given from the world: ", indent="  ")
-        paper.line()
-        paper.line((f"decided by {stored['decided_by']['function']}", ""))
+            console.line()
+            console.paragraph(_value(beside), first="given from the world: ", indent="  ")
+        console.line()
+        console.line((f"decided by {stored['decided_by']['function']}", ""))
     if again.outcome is not None:
         holds = {True: "true", False: "false", None: "unknown"}[again.outcome.holds]
         missing = f", missing {again.outcome.missing}" if again.outcome.missing else ""
-        paper.line((f"holds {holds}, final {str(again.outcome.final).lower()}{missing}", "bold"))
+        console.line((f"holds {holds}, final {str(again.outcome.final).lower()}{missing}", "bold"))
     scope = "".join(f" --{key} {value}" for key, value in (stored["scope"] or {}).items() if value is not None)
-    paper.line()
-    paper.line((f"the SQL, for {where_to_ask}{scope}:", ""))
+    console.line()
+    console.line((f"the SQL, for {where_to_ask}{scope}:", ""))
     for line in stored["sql"].splitlines():
-        paper.line((f"  {line}", "dim"))
+        console.line((f"  {line}", "dim"))
 
 
-def _table(title: str, answer: Answer, paper: Paper) -> None:
+def _table(title: str, answer: Answer, console: ConsoleOutput) -> None:
     from clawtrace.cli._data import print_table
 
-    paper.line()
-    paper.line((f"{title} ({len(answer)})" if len(answer) != 1 else title, ""))
+    console.line()
+    console.line((f"{title} ({len(answer)})" if len(answer) != 1 else title, ""))
     print_table(answer.columns, answer.rows)
 
 

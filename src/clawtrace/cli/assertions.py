@@ -18,7 +18,7 @@ def command(as_json: bool) -> None:
     """
     from clawtrace.assertions.base import summary
     from clawtrace.assertions.registry import all_types
-    from clawtrace.cli._data import print_json, stdout_paper
+    from clawtrace.cli._data import print_json, stdout_console
 
     types = all_types()
     if as_json:
@@ -36,11 +36,11 @@ def command(as_json: bool) -> None:
             ]
         )
         return
-    paper = stdout_paper()
+    console = stdout_console()
     width = max(map(len, types))
     for name, cls in types.items():
-        if paper.width is None:
-            paper.line((f"{name:<{width}}", "cyan"), (f"  {summary(cls)}", ""))
+        if console.width is None:
+            console.line((f"{name:<{width}}", "cyan"), (f"  {summary(cls)}", ""))
         else:
-            paper.line((name, "cyan"))
-            paper.paragraph(summary(cls), indent="    ")
+            console.line((name, "cyan"))
+            console.paragraph(summary(cls), indent="    ")

@@ -12,7 +12,7 @@ from clawtrace.cli._data import json_option
 
 if TYPE_CHECKING:
     from clawtrace.dialects import Dialect
-    from clawtrace.report.console import Paper
+    from clawtrace.report.console import ConsoleOutput
 
 __all__ = ["command"]
 
@@ -28,7 +28,7 @@ def command(as_json: bool) -> None:
     `yes` and `no` are facts about the instrumentation; any other word is the setting that makes it record that fact.
     `verified` names the instrumentation scopes, versions and recordings on which its rules were verified.
     """
-    from clawtrace.cli._data import print_json, stdout_paper
+    from clawtrace.cli._data import print_json, stdout_console
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.dialects import load_dialects
 
@@ -36,9 +36,9 @@ def command(as_json: bool) -> None:
     if as_json:
         print_json([_facts(dialect) for dialect in dialects])
         return
-    paper = stdout_paper()
+    console = stdout_console()
     for dialect in dialects:
-        _print(dialect, paper)
+        _print(dialect, console)
 
 
 def _facts(dialect: Dialect) -> dict[str, object]:
@@ -57,20 +57,20 @@ def _facts(dialect: Dialect) -> dict[str, object]:
     }
 
 
-def _print(dialect: Dialect, paper: Paper) -> None:
+def _print(dialect: Dialect, console: ConsoleOutput) -> None:
     from clawtrace.dialects.rules import RECORDABLE
 
-    paper.line((dialect.name, "bold"), (f"  {dialect.file.title}", ""))
-    paper.paragraph(dialect.file.about.strip(), indent="  ")
+    console.line((dialect.name, "bold"), (f"  {dialect.file.title}", ""))
+    console.paragraph(dialect.file.about.strip(), indent="  ")
     for fact in RECORDABLE:
         records = dialect.records(fact)
         word = records if isinstance(records, str) else "yes" if records else "no"
-        paper.line((f"  {fact:<16}", "cyan"), (f" {word}", ""))
+        console.line((f"  {fact:<16}", "cyan"), (f" {word}", ""))
     for one in dialect.verified:
         versions = f" {', '.join(filter(None, one.versions))}" if any(one.versions) else ""
         recordings = ", ".join(one.recordings)
-        paper.paragraph(f"verified: {one.scope}{versions}, on recordings {recordings}", indent="  ", style="dim")
+        console.paragraph(f"verified: {one.scope}{versions}, on recordings {recordings}", indent="  ", style="dim")
     if not dialect.verified:
-        paper.paragraph("verified: no recording yet", indent="  ", style="dim")
-    paper.paragraph(f"source: {dialect.file.source}", indent="  ", style="dim")
-    paper.line()
+        console.paragraph("verified: no recording yet", indent="  ", style="dim")
+    console.paragraph(f"source: {dialect.file.source}", indent="  ", style="dim")
+    console.line()

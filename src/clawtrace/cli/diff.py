@@ -12,7 +12,7 @@ import click
 from clawtrace.cli._data import json_option
 
 if TYPE_CHECKING:
-    from clawtrace.report.console import Paper
+    from clawtrace.report.console import ConsoleOutput
     from clawtrace.report.difference import Difference, Number, TreeStep
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
@@ -48,7 +48,7 @@ def command(first: str, second: str, stores: tuple[Path, ...], one_run: bool, as
     Two single runs differ for many reasons; whether a change made things worse is what `clawtrace compare` tells, from
     repetitions. The exit code is 0 whatever the difference.
     """
-    from clawtrace.cli._data import print_json, stdout_paper
+    from clawtrace.cli._data import print_json, stdout_console
     from clawtrace.report.difference import difference_of
 
     if len(stores) > 2:
@@ -61,7 +61,7 @@ def command(first: str, second: str, stores: tuple[Path, ...], one_run: bool, as
     if as_json:
         print_json(found)
     else:
-        _print(found, stdout_paper())
+        _print(found, stdout_console())
 
 
 def _run(name: str, store: Path | None, one_run: bool) -> tuple[dict[str, Any], Sequence[SpanNode]]:
@@ -89,15 +89,15 @@ def _run(name: str, store: Path | None, one_run: bool) -> tuple[dict[str, Any], 
     return facts["runs"][0], trees[run_id]
 
 
-def _print(found: Difference, paper: Paper) -> None:
+def _print(found: Difference, console: ConsoleOutput) -> None:
     from clawtrace.report.console import TableColumn
 
     for word, side in (("first ", found.first), ("second", found.second)):
         named = side.run_id if side.name == side.run_id else f"{side.name} ({side.run_id})"
-        paper.line((word, "bold"), (f"  {named}", ""))
+        console.line((word, "bold"), (f"  {named}", ""))
         if side.complete is False:
-            paper.line(("        its trace is not complete: the differences may be missing spans", "yellow"))
-    paper.line()
+            console.line(("        its trace is not complete: the differences may be missing spans", "yellow"))
+    console.line()
     known = [figure for figure in found.figures if figure.first is not None or figure.second is not None]
     rows = []
     for figure in known:
@@ -105,7 +105,7 @@ def _print(found: Difference, paper: Paper) -> None:
         sign = "" if figure.difference is None or figure.difference <= 0 else "+"
         change = _text(figure.name, figure.difference, sign) if figure.difference else ""
         rows.append([(_word(figure.name), ""), *((t, "") for t in texts), (change, "")])
-    paper.table(
+    console.table(
         [
             TableColumn(""),
             TableColumn("first", "right"),
@@ -115,13 +115,13 @@ def _print(found: Difference, paper: Paper) -> None:
         rows,
     )
     for word, numbers in (("tools", found.tools), ("models", found.models), ("agents", found.agents)):
-        _print_numbers(word, numbers, paper)
+        _print_numbers(word, numbers, console)
     unknown = [_word(figure.name) for figure in found.figures if figure not in known]
     if unknown:
-        paper.paragraph(", ".join(unknown), first="unknown in both runs: ", indent="  ", style="dim")
-    _print_order(found, paper)
-    paper.line()
-    _print_tree(found.tree, paper)
+        console.paragraph(", ".join(unknown), first="unknown in both runs: ", indent="  ", style="dim")
+    _print_order(found, console)
+    console.line()
+    _print_tree(found.tree, console)
 
 
 def _word(name: str) -> str:
@@ -143,29 +143,29 @@ def _text(name: str, value: float | None, sign: str = "") -> str:
     return sign + (shown(value) if shown else f"{value:,.0f}")
 
 
-def _print_numbers(word: str, numbers: list[Number] | None, paper: Paper) -> None:
+def _print_numbers(word: str, numbers: list[Number] | None, console: ConsoleOutput) -> None:
     if numbers is None:
-        paper.line((f"{word}: unknown in at least one of the runs", "yellow"))
+        console.line((f"{word}: unknown in at least one of the runs", "yellow"))
         return
     changed = [f"{one.name} {one.first} → {one.second}" for one in numbers if one.first != one.second]
     if changed:
-        paper.paragraph(", ".join(changed), first=f"{word}: ", indent="  ")
+        console.paragraph(", ".join(changed), first=f"{word}: ", indent="  ")
 
 
-def _print_order(found: Difference, paper: Paper) -> None:
+def _print_order(found: Difference, console: ConsoleOutput) -> None:
     steps = found.tool_order or []
     if any(step.change != "same" for step in steps):
-        paper.line(("tool calls:", ""))
+        console.line(("tool calls:", ""))
         for step in steps:
             sign, style = _SIGNS[step.change]
-            paper.line((f"  {sign} {step.name}", style))
+            console.line((f"  {sign} {step.name}", style))
 
 
-def _print_tree(steps: Sequence[TreeStep], paper: Paper) -> None:
+def _print_tree(steps: Sequence[TreeStep], console: ConsoleOutput) -> None:
     """Print the spans around each change; what is left out in between is counted."""
     changed = [index for index, step in enumerate(steps) if step.change != "same"]
     if not changed:
-        paper.line((f"the trees are alike: {len(steps)} spans", ""))
+        console.line((f"the trees are alike: {len(steps)} spans", ""))
         return
     shown = {near for index in changed for near in range(index - _AROUND, index + _AROUND + 1)}
     hidden = 0
@@ -173,13 +173,13 @@ def _print_tree(steps: Sequence[TreeStep], paper: Paper) -> None:
         if index not in shown:
             hidden += 1
             continue
-        _print_hidden(hidden, paper)
+        _print_hidden(hidden, console)
         hidden = 0
         sign, style = _SIGNS[step.change]
-        paper.line((f"{sign} {'  ' * step.depth}{step.name}  {step.kind}", style))
-    _print_hidden(hidden, paper)
+        console.line((f"{sign} {'  ' * step.depth}{step.name}  {step.kind}", style))
+    _print_hidden(hidden, console)
 
 
-def _print_hidden(number: int, paper: Paper) -> None:
+def _print_hidden(number: int, console: ConsoleOutput) -> None:
     if number:
-        paper.line((f"  … {number} alike", "dim"))
+        console.line((f"  … {number} alike", "dim"))

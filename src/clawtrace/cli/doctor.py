@@ -28,17 +28,17 @@ def command(as_json: bool) -> int:
     Exit codes: 0 no problem (warnings may be there); 4 at least one.
     """
     from clawtrace.cli._checkup import checkup
-    from clawtrace.cli._data import print_json, stdout_paper
+    from clawtrace.cli._data import print_json, stdout_console
 
-    paper, found = stdout_paper(), []
+    console, found = stdout_console(), []
     for finding in checkup(Path.cwd(), os.environ):
         found.append(finding)
         if not as_json:
             mark, style = _MARKS[finding.status]
             told, indent = f"{finding.check}: {finding.message}", " " * len(mark)
-            paper.paragraph(told, first=mark, indent=indent, first_style=style)
+            console.paragraph(told, first=mark, indent=indent, first_style=style)
             if finding.advice:
-                paper.paragraph(finding.advice, indent=indent, style="dim")
+                console.paragraph(finding.advice, indent=indent, style="dim")
     if as_json:
         print_json({"schema": _SCHEMA, "findings": [finding._asdict() for finding in found]})
     return 4 if any(finding.status == "problem" for finding in found) else 0

@@ -32,7 +32,7 @@ def command(protocol: Protocol, as_json: bool) -> None:
     Ports, run id and traceparent are examples: each run gets its own. A project switches a variable or a whole group
     off, or on where it is off, with `telemetry_env:` in clawtrace.yaml.
     """
-    from clawtrace.cli._data import print_json, stdout_paper
+    from clawtrace.cli._data import print_json, stdout_console
     from clawtrace.runners.base import TelemetryTarget
     from clawtrace.runners.telemetry_env import table, telemetry_variables
 
@@ -54,17 +54,17 @@ def command(protocol: Protocol, as_json: bool) -> None:
         removed = [{"match": entry.match, "why": entry.why} for entry in table().removed]
         print_json({"groups": dict(table().groups), "variables": rows, "removed": removed})
         return
-    paper = stdout_paper()
+    console = stdout_console()
     for group, meaning in table().groups.items():
-        paper.line((group, "bold"))
-        paper.paragraph(meaning, indent="  ", style="dim")
+        console.line((group, "bold"))
+        console.paragraph(meaning, indent="  ", style="dim")
         for variable, value in variables:
             if variable.group == group:
                 remark = "  (merged with your own)" if variable.merge else "  (off)" if variable.asked_for else ""
-                paper.line((f"  {variable.name}", "cyan"), (f"={value}{remark}", ""))
-                paper.paragraph(variable.changes, indent="      ")
-        paper.line()
-    paper.line(("removed", "bold"))
+                console.line((f"  {variable.name}", "cyan"), (f"={value}{remark}", ""))
+                console.paragraph(variable.changes, indent="      ")
+        console.line()
+    console.line(("removed", "bold"))
     for entry in table().removed:
-        paper.line((f"  {entry.match}", "cyan"))
-        paper.paragraph(entry.why, indent="      ")
+        console.line((f"  {entry.match}", "cyan"))
+        console.paragraph(entry.why, indent="      ")

@@ -12,7 +12,7 @@ from clawtrace.cli._data import json_option
 
 if TYPE_CHECKING:
     from clawtrace.assertions.reference import FieldReference, Reference
-    from clawtrace.report.console import Paper
+    from clawtrace.report.console import ConsoleOutput
 
 __all__ = ["command"]
 
@@ -34,7 +34,7 @@ def command(type_name: str, verbose: bool, as_json: bool) -> None:
     """Explain one assertion type: when it passes, why that matters, its fields, an example."""
     from clawtrace.assertions.reference import reference
     from clawtrace.assertions.registry import UnknownTypeError, get
-    from clawtrace.cli._data import print_json, stdout_paper
+    from clawtrace.cli._data import print_json, stdout_console
 
     try:
         found = reference(get(type_name))
@@ -43,49 +43,51 @@ def command(type_name: str, verbose: bool, as_json: bool) -> None:
     if as_json:
         print_json(asdict(found))
         return
-    _print(found, stdout_paper(), verbose=verbose)
+    _print(found, stdout_console(), verbose=verbose)
 
 
-def _print(found: Reference, paper: Paper, *, verbose: bool) -> None:
-    paper.line((found.type, "bold"))
-    paper.paragraph(found.sentence, indent="  ")
-    paper.line()
-    paper.paragraph(found.why, indent="  ")
-    paper.line()
-    paper.paragraph(_GROWTH[found.growth], indent="  ", style="dim")
+def _print(found: Reference, console: ConsoleOutput, *, verbose: bool) -> None:
+    console.line((found.type, "bold"))
+    console.paragraph(found.sentence, indent="  ")
+    console.line()
+    console.paragraph(found.why, indent="  ")
+    console.line()
+    console.paragraph(_GROWTH[found.growth], indent="  ", style="dim")
     if found.requires:
-        paper.paragraph(f"Needs {', '.join(found.requires)}.", indent="  ", style="dim")
+        console.paragraph(f"Needs {', '.join(found.requires)}.", indent="  ", style="dim")
     if found.warns_when_missing:
-        paper.paragraph("Only warns when these are unknown: " + ", ".join(found.warns_when_missing) + ".", indent="  ")
+        console.paragraph(
+            "Only warns when these are unknown: " + ", ".join(found.warns_when_missing) + ".", indent="  "
+        )
     if found.main_field:
-        paper.paragraph(f"Main field: `{found.main_field}`.", indent="  ", style="dim")
+        console.paragraph(f"Main field: `{found.main_field}`.", indent="  ", style="dim")
     for title, common in (("Fields", False), ("Fields of every type", True)):
         fields = [field for field in found.fields if field.common is common]
         if fields:
-            paper.line()
-            paper.line((title, "bold"))
+            console.line()
+            console.line((title, "bold"))
         for field in fields:
-            _print_field(field, paper)
-    paper.line()
-    paper.line(("Example", "bold"))
+            _print_field(field, console)
+    console.line()
+    console.line(("Example", "bold"))
     for line in found.example.splitlines():
-        paper.line((f"  {line}", ""))
+        console.line((f"  {line}", ""))
     if verbose and not found.sql:
-        paper.line()
-        paper.line(("It checks files, services or commands, not the trace: there is no SQL.", "dim"))
+        console.line()
+        console.line(("It checks files, services or commands, not the trace: there is no SQL.", "dim"))
     elif verbose:
-        paper.line()
-        paper.line(("SQL of the example", "bold"))
+        console.line()
+        console.line(("SQL of the example", "bold"))
         for line in found.sql.splitlines():
-            paper.line((f"  {line}", "dim"))
+            console.line((f"  {line}", "dim"))
 
 
-def _print_field(field: FieldReference, paper: Paper) -> None:
+def _print_field(field: FieldReference, console: ConsoleOutput) -> None:
     default = "required" if field.required else "" if field.default in (None, "", [], {}) else _default(field.default)
     words = ", ".join(filter(None, (field.type, default)))
-    paper.paragraph(words, first=f"  {field.name}  ", indent="      ", style="dim", first_style="cyan")
+    console.paragraph(words, first=f"  {field.name}  ", indent="      ", style="dim", first_style="cyan")
     if field.meaning:
-        paper.paragraph(" ".join(field.meaning.split()), indent="      ")
+        console.paragraph(" ".join(field.meaning.split()), indent="      ")
 
 
 def _default(value: Any) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from clawtrace.cli._new_project import CaseDraft
     from clawtrace.config.projects.project_file import Project
     from clawtrace.model.verdict import RunResult
-    from clawtrace.report.console import Paper
+    from clawtrace.report.console import ConsoleOutput
 
 __all__ = ["command"]
 
@@ -328,22 +328,22 @@ def _last_words(folder: Path) -> str:
 
 def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
     """Tell what came of it; return the exit code."""
-    from clawtrace.report.console import paper_for
+    from clawtrace.report.console import console_for
     from clawtrace.report.figures import amount
 
-    paper = paper_for(sys.stdout)
-    paper.line()
+    console = console_for(sys.stdout)
+    console.line()
     if seen is not None:
-        paper.paragraph(f"{_hold(seen.found)} of the run `{seen.run_id}`.")
+        console.paragraph(f"{_hold(seen.found)} of the run `{seen.run_id}`.")
     elif trial is None:
-        paper.paragraph("The command was not run; the case has a minimal assertion.")
+        console.paragraph("The command was not run; the case has a minimal assertion.")
     else:
-        ended = _say_end(trial, paper)
+        ended = _say_end(trial, console)
         result = trial.result
-        paper.paragraph(f"The agent ran once {ended}: {amount(result.spans, 'span')}, {_hold(trial.found)} of it.")
+        console.paragraph(f"The agent ran once {ended}: {amount(result.spans, 'span')}, {_hold(trial.found)} of it.")
         if not result.complete:
-            paper.paragraph("Its trace is not whole: " + " ".join(result.incomplete_because), style="yellow")
-    paper.line(("Next: ", ""), (f"clawtrace eval --suite {draft.suite_id}", "bold"))
+            console.paragraph("Its trace is not whole: " + " ".join(result.incomplete_because), style="yellow")
+    console.line(("Next: ", ""), (f"clawtrace eval --suite {draft.suite_id}", "bold"))
     return 0
 
 
@@ -355,11 +355,11 @@ def _say_nothing_came(trial: _Trial, answers: _Answers) -> int:
     """Tell why there may be no trace, and how to try again; return the exit code."""
     import shlex
 
-    from clawtrace.report.console import paper_for
+    from clawtrace.report.console import console_for
 
-    paper = paper_for(sys.stdout)
-    ended = _say_end(trial, paper)
-    paper.paragraph(
+    console = console_for(sys.stdout)
+    ended = _say_end(trial, console)
+    console.paragraph(
         f"The command ran {ended}, and exported no spans: there is nothing to judge, and nothing was written.",
         style="yellow",
     )
@@ -367,7 +367,7 @@ def _say_nothing_came(trial: _Trial, answers: _Answers) -> int:
     told = trial.last_words.splitlines()[-1:]
     notes = [note for note in trial.result.diagnostics if not any(words.strip() in note for words in told)]
     for hint in dict.fromkeys([*hints, *notes]):
-        paper.paragraph(hint, first="  hint: ", indent="        ", style="cyan")
+        console.paragraph(hint, first="  hint: ", indent="        ", style="cyan")
     again = ["clawtrace", "init", "--yes", "--command", answers.command or "", "--message", answers.message or ""]
     for flag, value, default in (
         ("--case", answers.case, _FIRST),
@@ -375,19 +375,19 @@ def _say_nothing_came(trial: _Trial, answers: _Answers) -> int:
         ("--timeout", str(answers.timeout), str(_TIMEOUT)),
     ):
         again += [flag, value] if value != default else []
-    paper.line(("Then try again (--no-trial writes the case without a run):", ""))
-    paper.line((f"  {shlex.join(again)}", "bold"))
+    console.line(("Then try again (--no-trial writes the case without a run):", ""))
+    console.line((f"  {shlex.join(again)}", "bold"))
     return int(ExitCode.UNDECIDED)
 
 
-def _say_end(trial: _Trial, paper: Paper) -> str:
+def _say_end(trial: _Trial, console: ConsoleOutput) -> str:
     """Show what an agent that did not end well wrote at its end; return how it ended."""
     if trial.result.run_status == "success":
         return "and succeeded"
     if trial.last_words:
-        paper.line(("The end of its standard error:", "dim"))
+        console.line(("The end of its standard error:", "dim"))
         for line in trial.last_words.splitlines():
-            paper.line((f"  {line}", "dim"))
+            console.line((f"  {line}", "dim"))
     return f"and ended as `{trial.result.run_status}`"
 
 

@@ -14,7 +14,7 @@ from clawtrace.cli._source import TraceSource, chosen_runs, source_options
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clawtrace.report.console import Paper
+    from clawtrace.report.console import ConsoleOutput
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = ["command", "print_run"]
@@ -63,19 +63,19 @@ def command(source: TraceSource, wanted: tuple[str, ...], explain: bool, as_json
 
 
 def _print_runs(runs: Sequence[Mapping[str, Any]], trees: Mapping[str, Sequence[SpanNode]], *, explain: bool) -> None:
-    from clawtrace.cli._data import stdout_paper
+    from clawtrace.cli._data import stdout_console
 
-    paper = stdout_paper()
+    console = stdout_console()
     for number, run in enumerate(runs):
         if number:
-            paper.line()
-        print_run(run, trees[run["run_id"]], paper)
+            console.line()
+        print_run(run, trees[run["run_id"]], console)
         if explain:
             from clawtrace.cli._explained import print_calls, print_explained, print_unknown
 
-            print_unknown(run["unknown"], paper)
-            print_calls(run["explained"], paper)
-            print_explained(run["explained"], paper)
+            print_unknown(run["unknown"], console)
+            print_calls(run["explained"], console)
+            print_explained(run["explained"], console)
 
 
 def _say_that_nothing_is_there(runs: Sequence[Mapping[str, Any]]) -> None:
@@ -86,7 +86,7 @@ def _say_that_nothing_is_there(runs: Sequence[Mapping[str, Any]]) -> None:
         click.echo(f"{what} span: nothing was received.", err=True)
 
 
-def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], paper: Paper) -> None:
+def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: ConsoleOutput) -> None:
     """Print one run of `clawtrace.inspect/1` with its tree."""
     from clawtrace.report.figures import UNKNOWN, amount, duration
     from clawtrace.report.tree import tree_lines
@@ -97,19 +97,19 @@ def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], paper: Paper) -
     if UNKNOWN not in (work, whole) and work != whole:
         lasted = f"the agent's work {work}, the whole trace {whole}"
     told = [traces, lasted, dialects] if run["spans"] else ["no spans", lasted]
-    paper.line((run["run_id"], "bold"), (f"  {', '.join(told)}", ""))
-    for line in tree_lines(nodes, width=paper.width):
-        paper.line(*line)
+    console.line((run["run_id"], "bold"), (f"  {', '.join(told)}", ""))
+    for line in tree_lines(nodes, width=console.width):
+        console.line(*line)
     if run["spans"] or any(value is not None for value in run["totals"].values()):
-        _print_totals(run, paper)
+        _print_totals(run, console)
     for line in run["reconciliation"] or ():
-        paper.paragraph(line, first="  counted: ", indent="    ", style="dim")
+        console.paragraph(line, first="  counted: ", indent="    ", style="dim")
     if unused := _not_run(run["tool_calls"] or ()):
-        paper.paragraph(unused, first="  requested, not run: ", indent="    ")
+        console.paragraph(unused, first="  requested, not run: ", indent="    ")
     if run["closed_by"] is None:
-        paper.paragraph("open: more spans may come", indent="  ", style="yellow")
+        console.paragraph("open: more spans may come", indent="  ", style="yellow")
     for reason in run["incomplete_because"] or ():
-        paper.paragraph(_sentence(reason), first="  incomplete: ", indent="    ", style="yellow")
+        console.paragraph(_sentence(reason), first="  incomplete: ", indent="    ", style="yellow")
 
 
 def _not_run(calls: Sequence[Mapping[str, Any]]) -> str:
@@ -118,7 +118,7 @@ def _not_run(calls: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(name if number == 1 else f"{name} ({number} times)" for name, number in asked.items())
 
 
-def _print_totals(run: Mapping[str, Any], paper: Paper) -> None:
+def _print_totals(run: Mapping[str, Any], console: ConsoleOutput) -> None:
     from clawtrace.report.figures import count, dollars
 
     totals: Mapping[str, Any] = run["totals"]
@@ -141,11 +141,13 @@ def _print_totals(run: Mapping[str, Any], paper: Paper) -> None:
     cost = (
         f"at most {dollars(most)} (cached tokens are unknown)" if exact is None and most is not None else dollars(exact)
     )
-    paper.line((f"  llm calls {calls} · tool calls {count(totals['tool_calls'])} · tokens {tokens} · cost {cost}", ""))
+    console.line(
+        (f"  llm calls {calls} · tool calls {count(totals['tool_calls'])} · tokens {tokens} · cost {cost}", "")
+    )
     if run["errors"]:
-        paper.line((f"  errors {count(len(run['errors']))}", "red"))
+        console.line((f"  errors {count(len(run['errors']))}", "red"))
     if run["delegations"]:
-        paper.line(("  delegations " + ", ".join(f"{a or '?'} → {b or '?'}" for a, b in run["delegations"]), ""))
+        console.line(("  delegations " + ", ".join(f"{a or '?'} → {b or '?'}" for a, b in run["delegations"]), ""))
 
 
 def _sentence(reason: Any) -> str:

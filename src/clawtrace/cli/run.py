@@ -78,19 +78,19 @@ def _show(session: Session, wrapped: WrappedRun, *, judged: bool) -> None:
     """Print the trace of the run; the report that follows a judged one says what else happened."""
     from clawtrace.cli._progress import working
     from clawtrace.cli.inspect import print_run
-    from clawtrace.report.console import paper_for
+    from clawtrace.report.console import console_for
 
-    paper = paper_for(sys.stderr)
+    console = console_for(sys.stderr)
     run_id = wrapped.record.run_id
     with working() as session.progress:
         inspected, trees = session.inspect_with_trees([run_id])
     (facts,) = inspected["runs"]
-    paper.line()
-    print_run(facts, trees[run_id], paper)
+    console.line()
+    print_run(facts, trees[run_id], console)
     if not facts["spans"] and not judged:
-        paper.paragraph(session.why_no_trace(run_id), first="  hint: ", indent="        ", style="cyan")
+        console.paragraph(session.why_no_trace(run_id), first="  hint: ", indent="        ", style="cyan")
     for note in () if judged else wrapped.result.diagnostics:
-        paper.paragraph(note, first="  note: ", indent="    ", style="dim")
+        console.paragraph(note, first="  note: ", indent="    ", style="dim")
 
 
 def _judge(session: Session, wrapped: WrappedRun, started: datetime, spent: float, output: Output) -> int:

@@ -111,7 +111,7 @@ def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None) -> None:
 @json_option
 def show(run_id: str, store: Path | None, as_json: bool) -> None:
     """Show the facts of one run: its spans as a tree, its totals (`clawtrace.inspect/1` in JSON)."""
-    from clawtrace.cli._data import print_json, stdout_paper
+    from clawtrace.cli._data import print_json, stdout_console
     from clawtrace.cli.inspect import print_run
 
     with TraceSource(Recordings((), "rules"), store).opened() as (asked, known):
@@ -120,7 +120,7 @@ def show(run_id: str, store: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(facts)
     else:
-        print_run(facts["runs"][0], trees[run_id], stdout_paper())
+        print_run(facts["runs"][0], trees[run_id], stdout_console())
 
 
 @command.command(

@@ -113,17 +113,17 @@ def _root(start: Path) -> Path:
 
 
 def _print(files: list[str], problems: list[ConfigProblem], warnings: list[ConfigProblem]) -> None:
-    from clawtrace.cli._data import stdout_paper
+    from clawtrace.cli._data import stdout_console
 
-    paper = stdout_paper()
+    console = stdout_console()
     for word, style, found in (("error", "red", problems), ("warning", "yellow", warnings)):
         for one in found:
-            paper.line((f"{word}: ", style), (_text(one), ""))
+            console.line((f"{word}: ", style), (_text(one), ""))
     counted = [
         f"{len(found)} {word}{'s' if len(found) != 1 else ''}"
         for word, found in (("file", files), ("problem", problems), ("warning", warnings))
     ]
-    paper.line((f"{counted[0]}: {counted[1]}, {counted[2]}", "bold"))
+    console.line((f"{counted[0]}: {counted[1]}, {counted[2]}", "bold"))
 
 
 def _text(problem: ConfigProblem) -> str:

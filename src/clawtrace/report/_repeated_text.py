@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult
 from clawtrace.report.base import CampaignReport, cases_of
-from clawtrace.report.console import Paper, Segment, TableColumn
+from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
 from clawtrace.report.figures import UNKNOWN, count
 from clawtrace.verdicts.gating.pass_rate import PassRate, assertion_rates, rate_of_runs
 
@@ -24,7 +24,7 @@ def rate_words(rate: PassRate) -> str:
     return f"{rate.rate:.2f} ({low:.2f} to {high:.2f})"
 
 
-def print_datasets(report: CampaignReport, paper: Paper) -> None:
+def print_datasets(report: CampaignReport, console: ConsoleOutput) -> None:
     """Print one line for each dataset and model: how many of its rows passed, and which did not.
 
     A row passed when all of its planned runs did; one that broke or was not run did not.
@@ -39,14 +39,14 @@ def print_datasets(report: CampaignReport, paper: Paper) -> None:
             passed = rate_of_runs(runs).passed == len(runs) and (case_id, model_id) not in left_out
             rows.setdefault((labels.row_of, model_id), {})[case_id] = passed
     if rows:
-        paper.line()
+        console.line()
     for (case_id, model_id), passed_by_row in rows.items():
         others = [name for name, passed in passed_by_row.items() if not passed]
         told = f"{count(len(passed_by_row) - len(others))} of {count(len(passed_by_row))} rows passed"
         if others:
             told += f"; not: {', '.join(others[:_NAMED])}"
             told += f" and {count(len(others) - _NAMED)} more" if len(others) > _NAMED else ""
-        paper.paragraph(
+        console.paragraph(
             f"{case_id}{'' if model_id is None else f' · {model_id}'}: {told}", first="rows  ", indent="      "
         )
 
@@ -55,7 +55,7 @@ _NAMED = 10
 """Rows that are named in one line; each has its own line in the table of runs."""
 
 
-def print_repetitions(results: Sequence[RunResult], paper: Paper) -> None:
+def print_repetitions(results: Sequence[RunResult], console: ConsoleOutput) -> None:
     """Print one row for each case that ran more than once, and each of its assertions that did not always pass."""
     repeated = {key: runs for key, runs in cases_of(results).items() if len(runs) > 1}
     if not repeated:
@@ -82,10 +82,10 @@ def print_repetitions(results: Sequence[RunResult], paper: Paper) -> None:
             for one in assertion_rates(runs)
             if one.rate.passed < one.rate.ran
         ]
-    paper.line()
-    paper.table(columns, rows)
+    console.line()
+    console.table(columns, rows)
     for note in notes:
-        paper.paragraph(note, first="  • ", indent="    ")
+        console.paragraph(note, first="  • ", indent="    ")
 
 
 def _passed(rate: PassRate) -> str:
@@ -100,7 +100,7 @@ def _all_pass(rate: PassRate) -> str:
     return f"{chances[k]:.2f} (k={k})" if k in chances else UNKNOWN
 
 
-def print_thresholds(report: CampaignReport, paper: Paper) -> None:
+def print_thresholds(report: CampaignReport, console: ConsoleOutput) -> None:
     """Print one line for each threshold of the suite."""
     words = {True: ("reached", "green"), False: ("BELOW", "red"), None: ("UNDECIDED", "yellow")}
     for found in report.thresholds:
@@ -109,4 +109,4 @@ def print_thresholds(report: CampaignReport, paper: Paper) -> None:
         if found.code(report.gate) is ExitCode.PASSED and not found.reached:
             style = "yellow"
         held = ", held against the lower end" if report.gate.gate_on == "lower-bound" else ""
-        paper.line((f"threshold {word}", style), (f"{only_shown}: {found.sentence}{held}", ""))
+        console.line((f"threshold {word}", style), (f"{only_shown}: {found.sentence}{held}", ""))

@@ -14,7 +14,7 @@ from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.report.base import CampaignReport, cases_of, is_open, without_reasons
 
 if TYPE_CHECKING:
-    from clawtrace.report.console import Paper, Segment
+    from clawtrace.report.console import ConsoleOutput, Segment
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = ["STATUS_STYLE", "print_verdicts", "title_of"]
@@ -44,10 +44,10 @@ class _Block(NamedTuple):
     shows_spans: bool
 
 
-def print_verdicts(report: CampaignReport, paper: Paper, *, verbose: bool = False) -> None:
+def print_verdicts(report: CampaignReport, console: ConsoleOutput, *, verbose: bool = False) -> None:
     """Print what did not pass, case by case, the gravest first; with `verbose` also what passed, each by itself."""
     for runs in cases_of(report.results).values():
-        _print_case(runs, report.trees, paper, verbose=verbose)
+        _print_case(runs, report.trees, console, verbose=verbose)
 
 
 def title_of(result: RunResult) -> str:
@@ -56,22 +56,22 @@ def title_of(result: RunResult) -> str:
 
 
 def _print_case(
-    runs: Sequence[RunResult], trees: Mapping[str, Sequence[SpanNode]], paper: Paper, *, verbose: bool
+    runs: Sequence[RunResult], trees: Mapping[str, Sequence[SpanNode]], console: ConsoleOutput, *, verbose: bool
 ) -> None:
     shown = {id(run): list(run.verdicts) if verbose else run.not_passed() for run in runs}
     told_of = [run for run in runs if shown[id(run)] or run.error]
     numbered = len(runs) > 1 or runs[0].model_id is not None or runs[0].repetition != 1
     for error, broken in _by((run.error, run) for run in runs if run.error).items():
-        paper.line()
-        paper.line(("ERROR", "bold red"), (f"  {_title(broken, numbered)}", "bold"))
-        paper.paragraph(error, indent="  ")
+        console.line()
+        console.line(("ERROR", "bold red"), (f"  {_title(broken, numbered)}", "bold"))
+        console.paragraph(error, indent="  ")
     pairs = [(run, verdict) for run in runs for verdict in shown[id(run)]]
     blocks = _alone(pairs) if verbose else _folded(pairs)
-    _print_reasons(told_of, paper, numbered)
+    _print_reasons(told_of, console, numbered)
     hints: set[str] = set()
     for block in blocks:
-        _print_block(block, trees, paper, numbered=numbered, hints=hints, verbose=verbose)
-    _print_notes(told_of, paper, apart=verbose or len(blocks) > 1)
+        _print_block(block, trees, console, numbered=numbered, hints=hints, verbose=verbose)
+    _print_notes(told_of, console, apart=verbose or len(blocks) > 1)
 
 
 # -- what is said once ------------------------------------------------------------------------------------------------
@@ -137,80 +137,80 @@ def _by(pairs: Iterable[tuple[str, RunResult]]) -> dict[str, list[RunResult]]:
 def _print_block(
     block: _Block,
     trees: Mapping[str, Sequence[SpanNode]],
-    paper: Paper,
+    console: ConsoleOutput,
     *,
     numbered: bool,
     hints: set[str],
     verbose: bool,
 ) -> None:
     verdict, first = block.verdict, block.runs[0]
-    paper.line()
+    console.line()
     word = "known failure" if verdict.known_failure else verdict.status.value
     severity = ", severity warn" if verdict.severity == "warn" else ""
     status: Segment = (word.upper(), STATUS_STYLE[verdict.status])
     labels = f" · {', '.join(block.labels)}{severity}"
-    paper.line(status, (f"  {_title(block.runs, numbered)}", "bold"), (labels, ""))
+    console.line(status, (f"  {_title(block.runs, numbered)}", "bold"), (labels, ""))
     if verdict.description:
-        paper.paragraph(verdict.description, indent="  ", style="dim")
-    paper.paragraph(block.message, indent="  ")
+        console.paragraph(verdict.description, indent="  ", style="dim")
+    console.paragraph(block.message, indent="  ")
     if block.shows_spans:
         among = f"spans of repetition {first.repetition}" if len(block.runs) > 1 else ""
-        _print_spans(verdict, trees.get(first.run_id, ()), paper, among)
+        _print_spans(verdict, trees.get(first.run_id, ()), console, among)
     if verdict.stale:
-        paper.paragraph("Spans of this run arrived after the verdict.", indent="  ", style="yellow")
+        console.paragraph("Spans of this run arrived after the verdict.", indent="  ", style="yellow")
     if verdict.hint and verdict.hint not in hints:
-        paper.paragraph(verdict.hint, first="  hint: ", indent="        ", style="cyan")
+        console.paragraph(verdict.hint, first="  hint: ", indent="        ", style="cyan")
         hints.add(verdict.hint)
     if verbose and verdict.sql:
-        _print_sql(verdict, paper)
+        _print_sql(verdict, console)
 
 
-def _print_spans(verdict: Verdict, nodes: Sequence[SpanNode], paper: Paper, among: str) -> None:
+def _print_spans(verdict: Verdict, nodes: Sequence[SpanNode], console: ConsoleOutput, among: str) -> None:
     """Print the tree with the spans that decided, and what decided without being one of its spans."""
     in_tree = {node.span_id for node in nodes}
     marks = {item.span_id: item.why for item in verdict.evidence if item.span_id is not None}
     if marks.keys() & in_tree:
         from clawtrace.report.tree import tree_lines
 
-        paper.line()
+        console.line()
         if among:
-            paper.paragraph(among, indent="  ", style="dim")
-        for line in tree_lines(nodes, marks=marks, only_marked=True, width=paper.width):
-            paper.line(*line)
+            console.paragraph(among, indent="  ", style="dim")
+        for line in tree_lines(nodes, marks=marks, only_marked=True, width=console.width):
+            console.line(*line)
     for item in verdict.evidence:
         if item.span_id not in in_tree:
-            paper.paragraph(": ".join(filter(None, (item.name, item.why))), first="  • ", indent="    ")
+            console.paragraph(": ".join(filter(None, (item.name, item.why))), first="  • ", indent="    ")
 
 
-def _print_sql(verdict: Verdict, paper: Paper) -> None:
-    paper.line()
+def _print_sql(verdict: Verdict, console: ConsoleOutput) -> None:
+    console.line()
     for line in verdict.sql.strip().splitlines():
-        paper.line((f"    {line}", "dim"))
+        console.line((f"    {line}", "dim"))
     if verdict.decided_by:
-        paper.paragraph(f"decided by {verdict.decided_by['function']}, from these rows", indent="    ", style="dim")
+        console.paragraph(f"decided by {verdict.decided_by['function']}, from these rows", indent="    ", style="dim")
 
 
-def _print_reasons(runs: Sequence[RunResult], paper: Paper, numbered: bool) -> None:
+def _print_reasons(runs: Sequence[RunResult], console: ConsoleOutput, numbered: bool) -> None:
     """Say why traces are incomplete: the cause of whatever could not be decided below it."""
     reasons = _by((reason, run) for run in runs for reason in run.incomplete_because)
     told: dict[tuple[int, ...], list[str]] = {}
     for reason, told_of in reasons.items():
         told.setdefault(tuple(map(id, told_of)), []).append(reason)
     for of_same in told.values():
-        paper.line()
-        paper.line(("INCOMPLETE", "yellow"), (f"  {_title(reasons[of_same[0]], numbered)}", "bold"))
+        console.line()
+        console.line(("INCOMPLETE", "yellow"), (f"  {_title(reasons[of_same[0]], numbered)}", "bold"))
         for reason in of_same:
-            paper.paragraph(reason, indent="  ", style="yellow")
+            console.paragraph(reason, indent="  ", style="yellow")
 
 
-def _print_notes(runs: Sequence[RunResult], paper: Paper, *, apart: bool) -> None:
+def _print_notes(runs: Sequence[RunResult], console: ConsoleOutput, *, apart: bool) -> None:
     """Say what else there is to know of the runs."""
     notes = _by((note, run) for run in runs for note in run.diagnostics)
     if apart and notes:
-        paper.line()
+        console.line()
     for text, told_of in notes.items():
         which = f" ({_repetitions(told_of)})" if len(runs) > 1 else ""
-        paper.paragraph(text, first=f"  note{which}: ", indent="        ", style="dim")
+        console.paragraph(text, first=f"  note{which}: ", indent="        ", style="dim")
 
 
 def _title(runs: Sequence[RunResult], numbered: bool) -> str:

@@ -1,6 +1,6 @@
-"""What text is written on: plain for pipes, files and CI; colour and boxes on a terminal.
+"""Where reports are printed: plain text for pipes, files and CI; colour and boxes on a terminal.
 
-Both papers get the same content, as lines of styled segments and as tables. Text that an agent wrote reaches a
+Both consoles get the same content, as lines of styled segments and as tables. Text that an agent wrote reaches a
 terminal only here, with its control characters made visible: a span name cannot move the cursor or repaint a verdict.
 """
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
-    "Paper",
-    "PlainPaper",
-    "RichPaper",
+    "ConsoleOutput",
+    "PlainConsole",
+    "RichConsole",
     "Segment",
     "TableColumn",
     "clean",
+    "console_for",
     "cut",
     "display_width",
     "is_watched",
-    "paper_for",
 ]
 
 Segment = tuple[str, str]
@@ -55,8 +55,8 @@ class TableColumn(NamedTuple):
     align: Literal["left", "right"] = "left"
 
 
-class Paper(ABC):
-    """Something to write lines, paragraphs and tables on."""
+class ConsoleOutput(ABC):
+    """An output for lines, paragraphs and tables."""
 
     width: int | None
     """Columns of a line; None when lines may be as long as they are."""
@@ -102,7 +102,7 @@ class Paper(ABC):
         )
 
 
-class PlainPaper(Paper):
+class PlainConsole(ConsoleOutput):
     """Text without colour, as pipes, files and CI logs want it: lines are as long as they are, nothing is cut."""
 
     width = None
@@ -125,7 +125,7 @@ class PlainPaper(Paper):
             self.line(((" " * _GAP).join(padded), ""))
 
 
-class RichPaper(Paper):
+class RichConsole(ConsoleOutput):
     """A terminal, through rich; colour obeys `NO_COLOR`."""
 
     def __init__(self, console: Console) -> None:
@@ -168,13 +168,13 @@ class RichPaper(Paper):
                 self.paragraph(text, first=_pad(title, lead, "left"), indent=" " * lead)
 
 
-def paper_for(stream: TextIO) -> Paper:
-    """Return a terminal's paper when `stream` is one that a person watches, else plain paper without a width."""
+def console_for(stream: TextIO) -> ConsoleOutput:
+    """Return a rich console when a person watches `stream` on a terminal, else a plain one without a width."""
     if not is_watched(stream):
-        return PlainPaper(stream)
+        return PlainConsole(stream)
     from rich.console import Console
 
-    return RichPaper(Console(file=stream, highlight=False))
+    return RichConsole(Console(file=stream, highlight=False))
 
 
 def is_watched(stream: TextIO) -> bool:

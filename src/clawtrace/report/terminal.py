@@ -11,7 +11,7 @@ from clawtrace.model.verdict import RunResult, Status
 from clawtrace.report._repeated_text import print_datasets, print_repetitions, print_thresholds
 from clawtrace.report._verdict_text import STATUS_STYLE, print_verdicts, title_of
 from clawtrace.report.base import CampaignReport, LeftOut, status_of
-from clawtrace.report.console import Paper, Segment, TableColumn
+from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
 from clawtrace.report.figures import UNKNOWN, cost_of, count, duration, tokens_of
 
 __all__ = ["print_campaign", "print_runs", "print_scores", "print_summary", "print_verdicts"]
@@ -34,32 +34,34 @@ _COUNTED = {
 }
 
 
-def print_campaign(report: CampaignReport, paper: Paper, *, verbose: bool = False, quiet: bool = False) -> None:
+def print_campaign(
+    report: CampaignReport, console: ConsoleOutput, *, verbose: bool = False, quiet: bool = False
+) -> None:
     """Print the table of runs, what did not pass, how repetitions differ, and the summary.
 
     Args:
         report: what to print.
-        paper: where to.
+        console: where to.
         verbose: also what passed, and the SQL of each verdict.
         quiet: thresholds and the summary only.
     """
     if not quiet:
         if report.results:
-            print_runs(report.results, paper)
-        print_verdicts(report, paper, verbose=verbose)
-        print_scores(report.results, paper)
-        _print_retried(report.results, paper)
-        _print_left_out(report.left_out, paper)
-        _print_unjudged(report, paper)
-        print_datasets(report, paper)
-        print_repetitions(report.results, paper)
-        _print_rerun(report, paper)
-        paper.line()
-    print_thresholds(report, paper)
-    print_summary(report, paper)
+            print_runs(report.results, console)
+        print_verdicts(report, console, verbose=verbose)
+        print_scores(report.results, console)
+        _print_retried(report.results, console)
+        _print_left_out(report.left_out, console)
+        _print_unjudged(report, console)
+        print_datasets(report, console)
+        print_repetitions(report.results, console)
+        _print_rerun(report, console)
+        console.line()
+    print_thresholds(report, console)
+    print_summary(report, console)
 
 
-def print_runs(results: Sequence[RunResult], paper: Paper) -> None:
+def print_runs(results: Sequence[RunResult], console: ConsoleOutput) -> None:
     """Print one row a run; the columns `model` and `rep` appear where they tell something."""
     models = any(result.model_id is not None for result in results)
     repeated = any(result.repetition != 1 for result in results)
@@ -75,7 +77,7 @@ def print_runs(results: Sequence[RunResult], paper: Paper) -> None:
         row.append((f"{word} (quarantined)" if result.quarantined else word, STATUS_STYLE[status]))
         row += [(text, "dim" if text == UNKNOWN else "") for text in _run_figures(result)]
         rows.append(row)
-    paper.table(columns, rows)
+    console.table(columns, rows)
 
 
 def _run_figures(result: RunResult) -> list[str]:
@@ -84,63 +86,63 @@ def _run_figures(result: RunResult) -> list[str]:
     return [count(result.spans), calls, tokens_of(totals), cost_of(totals), duration(result.duration_ms)]
 
 
-def print_scores(results: Sequence[RunResult], paper: Paper) -> None:
+def print_scores(results: Sequence[RunResult], console: ConsoleOutput) -> None:
     """Print the scores of the runs that have any, from 0 to 10 by dimension."""
     scored = [(result, scores) for result in results if (scores := result.scores)]
     if scored:
-        paper.line()
+        console.line()
     for result, scores in scored:
         told = ", ".join(f"{dimension} {score:.1f}" for dimension, score in scores.items())
-        paper.paragraph(f"{title_of(result)}: {told}", first="scores  ", indent="        ")
+        console.paragraph(f"{title_of(result)}: {told}", first="scores  ", indent="        ")
 
 
-def _print_retried(results: Sequence[RunResult], paper: Paper) -> None:
+def _print_retried(results: Sequence[RunResult], console: ConsoleOutput) -> None:
     """Say which runs took more than one attempt, and why."""
     retried = [result for result in results if result.retried]
     if retried:
-        paper.line()
+        console.line()
     for result in retried:
-        paper.paragraph(f"{title_of(result)}: {'; '.join(result.retried)}", first="RETRIED  ", indent="  ")
+        console.paragraph(f"{title_of(result)}: {'; '.join(result.retried)}", first="RETRIED  ", indent="  ")
 
 
-def _print_left_out(left_out: Sequence[LeftOut], paper: Paper) -> None:
+def _print_left_out(left_out: Sequence[LeftOut], console: ConsoleOutput) -> None:
     if left_out:
-        paper.line()
+        console.line()
     for run in left_out:
         model = f" · {run.model_id}" if run.model_id is not None else ""
-        paper.paragraph(
+        console.paragraph(
             f"{run.case_id}{model} · repetition {run.repetition}{' (quarantined)' if run.quarantined else ''}: {run.reason}",
             first="NOT RUN  ",
             indent="  ",
         )
 
 
-def _print_unjudged(report: CampaignReport, paper: Paper) -> None:
+def _print_unjudged(report: CampaignReport, console: ConsoleOutput) -> None:
     """Say which cases ask for a judge that there is not."""
     asking = {result.case_id for result in report.results}
     found = [(case_id, labels.unjudged) for case_id, labels in report.labels.items() if case_id in asking]
     if any(unjudged for _, unjudged in found):
-        paper.line()
+        console.line()
     for case_id, unjudged in found:
         if unjudged:
             what = " and ".join(unjudged)
-            paper.paragraph(f"{case_id}: {what}; no judge is configured", first="NOT JUDGED  ", indent="  ")
+            console.paragraph(f"{case_id}: {what}; no judge is configured", first="NOT JUDGED  ", indent="  ")
 
 
-def _print_rerun(report: CampaignReport, paper: Paper) -> None:
+def _print_rerun(report: CampaignReport, console: ConsoleOutput) -> None:
     """Say how to see what decided the first verdict that did not pass, where its results and its spans are kept."""
     if report.results_file is None or report.source is None:
         return
     found = next((one for result in report.results for one in result.not_passed() if one.sql), None)
     if found is not None:
-        paper.line()
+        console.line()
         near = os.path.relpath(report.results_file)
         file = report.results_file if near.startswith(os.pardir) else near
         named = shlex.quote(f"{file}#{found.run_id}/{found.id}")
-        paper.line((f"What decided: clawtrace query --verdict {named}", "dim"))
+        console.line((f"What decided: clawtrace query --verdict {named}", "dim"))
 
 
-def print_summary(report: CampaignReport, paper: Paper) -> None:
+def print_summary(report: CampaignReport, console: ConsoleOutput) -> None:
     """Print how many runs ended how, and the exit code with its meaning."""
     words = [status_of(result) for result in report.results]
     line: list[Segment] = [(f"{count(len(words))} run{'s' if len(words) != 1 else ''}", "bold")]
@@ -156,12 +158,12 @@ def print_summary(report: CampaignReport, paper: Paper) -> None:
         line.append((f"; {count(reused)} reused, `--no-reuse` runs all", "dim"))
     if report.duration_ms is not None:
         line.append((f"  ({duration(report.duration_ms)})", "dim"))
-    paper.line(*line)
+    console.line(*line)
     if report.reuse:
-        paper.paragraph(report.reuse)
+        console.paragraph(report.reuse)
     code = report.exit_code
     style = {ExitCode.PASSED: "green", ExitCode.UNDECIDED: "yellow"}.get(code, "red")
-    paper.line((f"exit {int(code)}", f"bold {style}"), (f": {_meaning(report)}", ""))
+    console.line((f"exit {int(code)}", f"bold {style}"), (f": {_meaning(report)}", ""))
 
 
 def _meaning(report: CampaignReport) -> str:

@@ -103,12 +103,12 @@ class TestNames:
 
         assert lab.rows(ACTIVATIONS) == [(None, None, "root"), ("one", 1, "tool")]
 
-    def test_a_workflow_that_is_called_an_agent_is_one(self, lab: Lab) -> None:
-        """Sequential, parallel and loop agents have names of their own and ask no model."""
+    def test_a_workflow_that_has_a_name_stays_an_agent_and_is_doubted_by_generic_rules(self, lab: Lab) -> None:
+        """Sequential, parallel and loop agents ask no model; only a verified dialect knows that they are agents."""
         lab.put(agent("w", agent="pipeline"), agent("a", "w", to=40, agent="one"), chat("m", "a"),
                 agent("b", "w", at=50, to=90, agent="two"), chat("n", "b", at=51))  # fmt: skip
 
-        assert lab.rows(ACTIVATIONS) == [("pipeline", None, "root"), ("one", 1, "nesting"), ("two", 1, "nesting")]
+        assert lab.rows(ACTIVATIONS) == [("pipeline", None, None), ("one", None, None), ("two", None, None)]
 
     def test_one_agent_told_twice_is_one(self, lab: Lab) -> None:
         """An instrumentation writes the method and what it calls, and both name the agent."""

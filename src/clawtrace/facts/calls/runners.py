@@ -64,8 +64,9 @@ class _Runners:
             above = self._above[index]
             if above is not None and _is_agent(span):
                 self._inner[above].append(index)
-            elif above is not None and span.kind in ("llm", "tool"):
-                self._works.add(above)
+        for index, span in enumerate(spans):
+            if span.kind in ("llm", "tool") and not _is_agent(span):
+                self._works |= self._workers(self._above[index], span.owner_agent)
         self._busy: set[int] = set()
         """Agents that work, or inside of which one works."""
         for index in self._works:
@@ -73,6 +74,14 @@ class _Runners:
             while at is not None and at not in self._busy:
                 self._busy.add(at)
                 at = self._above[at]
+
+    def _workers(self, above: int | None, owner: str | None) -> Set[int]:
+        """Return whose work a call is: the agent's around it, or those's right inside of that one whose name the call names."""
+        if above is None:
+            return frozenset()
+        if owner is None or owner == self._spans[above].agent_name:
+            return {above}
+        return {inner for inner in self._inner[above] if self._spans[inner].agent_name == owner} or {above}
 
     def gone(self) -> tuple[list[Span], Set[int]]:
         """Return the spans without those that run agents, and which these are."""

@@ -152,7 +152,7 @@ class _AnyFields(TypedDict):
 
 class _Fields(_AnyFields):
     expect: NotRequired[Literal["fail"] | None]
-    """`fail`: a known failure. It fails no run while it lasts; that it passes is then a failure of its own."""
+    """`fail`: a known failure. It fails no run while it lasts; that it passes is then itself a failure."""
 
 def agent_exit_code(
     value: int = ...,
@@ -344,7 +344,7 @@ def env_present(
     """Every variable of `vars` is set and not empty.
 
     A run without its key fails after it was started, and looks like the agent's mistake. It is the environment of
-    whoever started clawtrace; values are never shown.
+    the clawtrace process; values are never shown.
 
     Args:
         vars: Names of variables.
@@ -480,7 +480,7 @@ def final_response_present(
     An agent that ends without a word has not finished. The answer comes from the spans' messages, else from the
     runner's reading of the agent's standard output; standard error is no answer, and neither is JSON without
     content, such as an empty list of payloads. A run without any span is judged by what its runner read, once it is
-    over. A run that failed, timed out or lost its provider gave no answer, whatever it printed.
+    over. A run that failed, timed out or lost its provider gave no answer, regardless of what it printed.
     """
 
 def gateway_healthy(
@@ -614,8 +614,8 @@ def no_secret_leak(
     was redacted before is judged like one that is redacted now. Files that the run created or changed in its
     workspace are read for the same secrets, compressed ones as they are; a run without a workspace here, such as a
     recording, has none to look at. Of a workspace without a snapshot from before the run it is unknown which files
-    those are. The verdict says which kinds the project told redaction to leave alone (`redaction: kinds_off`).
-    Texts that were not captured leave the question open.
+    those are. The verdict says which kinds the project excluded from redaction (`redaction: kinds_off`). Texts that
+    were not captured leave the question open.
 
     Args:
         allow: Kinds of secrets that may be there, whole as in the mark, or `glob:`, `re:`, `literal:`.
@@ -633,8 +633,8 @@ def no_span_errors(
     An error that an agent swallows leaves no trace in its answer. Each cause counts once, however far it travels up
     to parent spans; infrastructure spans such as HTTP clients do not count. With `unrecovered: true` an error is
     tolerated when a later call of the same tool or model succeeded; such a call may still come, so that a fail is
-    not final. A span around an ignored error that failed right after it, with other words, may have failed for a
-    reason of its own: that leaves the question open.
+    not final. A span around an ignored error that failed right after it, with other words, may have failed for
+    another reason: that leaves the question open.
 
     Args:
         ignore: Names of spans, tools or models (bare) whose errors do not count, whole, or `glob:`, `re:`, `literal:`.
@@ -737,7 +737,7 @@ def path_exists(
 ) -> Assertion:
     """A file or folder is at `path` after the run.
 
-    Some work shows in a folder, whatever the files in it are called.
+    Some work shows in a folder, regardless of the names of its files.
 
     Args:
         path: The file or folder, relative to the run's workspace.
@@ -752,11 +752,11 @@ def per_span_budget(
 ) -> Assertion:
     """No span of the type, with `span_name` in its name, used more than `max_tokens` tokens.
 
-    One overlong prompt hides in a total. A model call counts input and output once, whatever spans tell of it; any
-    other span counts the usage recorded on it or the calls under it, whichever is more. Every span over the budget
-    is listed. A span whose tokens are unknown leaves the question open, and so do a run without any such span and
-    model calls that were made and are not recorded. Another span may know the tokens of a call better: over the
-    budget is final once the run is closed.
+    One overlong prompt hides in a total. A model call counts input and output once, however many spans report it;
+    any other span counts the usage recorded on it or the calls under it, whichever is more. Every span over the
+    budget is listed. A span whose tokens are unknown leaves the question open, and so do a run without any such
+    span and model calls that were made and are not recorded. Another span may know the tokens of a call better:
+    over the budget is final once the run is closed.
 
     Args:
         max_tokens: Most tokens of one span, input and output together.
@@ -777,8 +777,8 @@ def python_hook(
     Some questions need code: a parser, a database, arithmetic over several files. The function takes nothing,
     `run`, or `run` and `context`, and returns true or false, or a mapping of `passed`, `message` and `metadata`.
     `run` holds the facts that `clawtrace inspect --json` prints for the run, with its `workspace`, `run_status`,
-    `agent_exit_code` and `changes`; keys are attributes as well. It runs in a process of its own, with a time
-    limit, and without network unless the evaluation profile allows it; hooks are off until the profile says
+    `agent_exit_code` and `changes`; keys are attributes as well. It runs in its own process, with a time limit, and
+    without network unless the evaluation profile allows it; hooks are off until the profile says
     `allow_local_python_hooks: true`.
 
     Args:
@@ -839,8 +839,8 @@ def span_duration(
 ) -> Assertion:
     """The given quantile of the durations of the spans, or of the times to their first token, is at most `max_ms`.
 
-    A run can be fast on the whole and slow where somebody waits. The quantile is a value that occurred: of n spans
-    at least quantile × n took no longer. Every span of the type counts; infrastructure spans only when asked for,
+    A run can be fast on the whole and slow where a user waits. The quantile is a value that occurred: of n spans at
+    least quantile × n took no longer. Every span of the type counts; infrastructure spans only when asked for,
     spans that only account for a call never. A span that never ended, or whose first token was not recorded, may
     have taken any time; a run without any such span leaves the question open.
 
@@ -862,8 +862,8 @@ def span_query(
 ) -> Assertion:
     """The number of selected spans is right, and every one of them satisfies `where`.
 
-    Which span ran under which, beside which and after which is what other types do not ask. `select` chooses spans;
-    `count` says how many are right (by default at least one); `where` is what each of them must satisfy. A
+    Which span ran under which, alongside which and after which is what other types do not ask. `select` chooses
+    spans; `count` says how many are right (by default at least one); `where` is what each of them must satisfy. A
     condition is a mapping, all of whose entries must be met: columns of `spans` (names, `glob:`, `re:`, lists;
     numbers, `">=3"`, of times `"<2s"`; `any`, or null for none), `attributes` as they were sent, spans around it
     (`child`, `descendant`, `parent`, `ancestor`, `sibling`, `before`, `after`, `overlaps`), and `not`, `and`, `or`.
@@ -934,7 +934,8 @@ def status_is(
 
     It tells a wrong answer from no answer at all, and asserts time limits and refusals that are meant. It is the
     runner's word: `success` and `failed` by the agent's exit code, `timed_out` by our time limit, `provider_error`
-    when the model's provider gave up. Nobody ran a recording, so that its status is unknown. No span can change it.
+    when the model's provider gave up. Clawtrace did not run a recording, so that its status is unknown. No span can
+    change it.
 
     Args:
         status: The status that is right.
@@ -1170,10 +1171,10 @@ def trace_token_budget(
 ) -> Assertion:
     """The tokens of all model calls together stay within the budget.
 
-    Input counts cached tokens, output counts reasoning; each logical call counts once, whatever spans repeat it.
-    Where a call does not say its tokens, the sum is an interval: over the budget for sure fails, everything else is
-    undecided. A span that tells of the same call can lower the sum: over the budget is final once the run is
-    closed.
+    Input counts cached tokens, output counts reasoning; each logical call counts once, however many spans repeat
+    it. Where a call does not say its tokens, the sum is an interval: over the budget for sure fails, everything
+    else is undecided. A span that tells of the same call can lower the sum: over the budget is final once the run
+    is closed.
 
     Args:
         max_input_tokens: Most input tokens, cached ones included.
@@ -1194,7 +1195,7 @@ def verify(
 
     If it can be checked in a terminal, it can be checked here: a test suite, a database, a container. The exit code
     is looked at first: where it is not 0, the output is not looked at. The command is given to `/bin/sh`, gets the
-    environment of whoever started clawtrace, and is ended with everything it started after `timeout` seconds, which
+    environment of the clawtrace process, and is ended with everything it started after `timeout` seconds, which
     fails.
 
     Args:

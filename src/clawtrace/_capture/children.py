@@ -1,4 +1,4 @@
-"""Child processes that export to a capture: the environment they are told so with, and one that is run to its end."""
+"""Child processes that export to a capture: their environment, and one that is run to its end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Children:
     told: int = 0
     """How often the environment was given out."""
     unwatched: bool = False
-    """Whether it was given to somebody who starts processes without us: nobody tells when those end."""
+    """Whether it was given to code that starts processes without us: when those end is unknown."""
     lingering: bool = False
     """Whether a process that we watched may still be there."""
     ends: tuple[ProcessEnd, ...] = ()

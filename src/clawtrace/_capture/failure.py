@@ -33,7 +33,7 @@ for _public in (CheckFailedError, CheckWarning):
 
 
 def failure_text(result: RunResult, failed: Sequence[Verdict], nodes: Sequence[SpanNode]) -> str:
-    """Return what is told of the verdicts `failed` of a run: sentence, evidence, hints, and the tree with its marks."""
+    """Return the text about the verdicts `failed` of a run: sentence, evidence, hints, and the tree with its marks."""
     from clawtrace.errors import ExitCode
     from clawtrace.report.base import CampaignReport
     from clawtrace.report.console import PlainConsole

@@ -3,7 +3,7 @@
 The context says it, in two ways, because code drops either of them: OpenTelemetry's context is carried to threads by
 instrumentation and replaced by servers that extract one from a request; a variable of our own does the opposite. A
 span without such a context (a thread that was started plainly) belongs to the only open capture. Where several are
-open nobody can say whose it is: none takes it, and each of them knows that something may be missing.
+open its capture is unknown: none takes it, and each of them knows that something may be missing.
 """
 
 from __future__ import annotations

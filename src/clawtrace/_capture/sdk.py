@@ -119,7 +119,7 @@ def encode(spans: Sequence[ReadableSpan], is_outside: Callable[[int], bool]) -> 
         chunk = spans[start : start + _CHUNK_SPANS]
         try:
             bodies.append(_request(chunk, is_outside))
-        except Exception:  # whatever protobuf says of a value that it cannot hold: the spans beside it are good
+        except Exception:  # any error of protobuf about a value that it cannot hold: the other spans are good
             for span in chunk:
                 try:
                     bodies.append(_request([span], is_outside))

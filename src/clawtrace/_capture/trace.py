@@ -6,7 +6,7 @@
         agent.run_sync("What is the weather in Paris?")
     trace.check(tool_sequence(["get_weather"]))
 
-Each capture is one run in a store of its own. Spans of this process come from the SDK when they end; those of child
+Each capture is one run in its own store. Spans of this process come from the SDK when they end; those of child
 processes come through a receiver that starts when `Trace.env` or `Trace.run` is first used.
 """
 
@@ -59,7 +59,7 @@ def capture(
     Args:
         name: what reports call the run.
         in_process: whether spans of this process are taken; False needs no opentelemetry-sdk.
-        tracer_provider: a provider (or a list of them) that the code under test uses beside the global one.
+        tracer_provider: a provider (or a list of them) that the code under test uses in addition to the global one.
         project: a folder; `clawtrace.yaml` is looked for from there upwards, by default from the working folder.
         store: a DuckDB file that keeps the run; by default it is kept in memory.
         settle_ms: see `SessionSettings.settle_ms`; by default the project's.
@@ -156,7 +156,7 @@ class Trace:
                     self._scope.end()
 
     def end(self) -> None:
-        """Say that nothing more will come, also from child processes that nobody watches; ends the block's capture."""
+        """Say that nothing more will come, also from unwatched child processes; ends the block's capture."""
         self.__exit__(None, None, None)
         self._ended = True
 
@@ -177,7 +177,7 @@ class Trace:
 
         Args:
             base: the environment to add to; this process's own by default.
-            protocol: the OTLP protocol that the process is told to use.
+            protocol: the OTLP protocol for the process.
         """
         with self._lock:
             self._children.unwatched = True
@@ -197,11 +197,11 @@ class Trace:
 
         Args:
             argv: the program and its arguments.
-            env: variables to set beside this process's own and the telemetry's.
+            env: variables to set in addition to this process's own and the telemetry's.
             cwd: its working folder.
             input: its standard input; nothing by default.
             timeout: its time limit in seconds.
-            protocol: the OTLP protocol that it is told to use.
+            protocol: the OTLP protocol for the process.
 
         Returns:
             Exit code, standard output and standard error.

@@ -29,7 +29,7 @@ _MAX_BODY = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and what was answered: the ground truth beside any trace."""
+    """One request and what was answered: the ground truth, independent of any trace."""
 
     n: int
     """0-based, in order of arrival."""

@@ -23,7 +23,7 @@ class RunnerWord(Assertion):
         raise NotImplementedError
 
     def query(self) -> Query:
-        """Compare the column; where it is NULL nobody knows."""
+        """Compare the column; where it is NULL the answer is unknown."""
         found = f"r.{self.column}"
         return Query(
             f"""

@@ -106,7 +106,7 @@ class Assertion(Documented):
     min_pass_rate: MinPassRate = 1.0
     """Least share of the repetitions that must pass, above 0 up to 1."""
     expect: Literal["fail"] | None = None
-    """`fail`: a known failure. It fails no run while it lasts; that it passes is then a failure of its own."""
+    """`fail`: a known failure. It fails no run while it lasts; that it passes is then itself a failure."""
     reason: str | None = Field(default=None, min_length=1)
     """What is known to be wrong; `expect: fail` needs it."""
     until: LookAgain = None
@@ -146,7 +146,7 @@ class Assertion(Documented):
         Columns: ``run_id``; ``holds`` (boolean, NULL when unknown facts decide); for exact questions ``final`` (without
         it nothing is final before the trace is whole);
         optionally ``missing`` (the unknown fact, NULL when none), ``settled`` (false: `details` and `decide` must
-        answer), and whatever `explain` and `actual` need. A run has a trace when it has a row in ``run_totals``. Where a
+        answer), and what `explain` and `actual` need. A run has a trace when it has a row in ``run_totals``. Where a
         question `asks_answer`, a run that has none but a ``final_output`` has a row too.
         """
         raise NotImplementedError
@@ -172,7 +172,7 @@ class Assertion(Documented):
         return type(self).beside is not Assertion.beside
 
     def paths_read(self) -> Sequence[str]:
-        """Return the paths of files that the answer depends on, as they are written; not those beside the case file."""
+        """Return the paths of files that the answer depends on, as written; not those next to the case file."""
         return ()
 
     def evidence(self) -> Query | None:

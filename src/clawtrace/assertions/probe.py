@@ -72,5 +72,5 @@ class Probe(Assertion):
 
 
 def unknown_workspace(path: str | Path) -> Finding:
-    """Return the finding of a probe that needs a file of a run whose workspace nobody knows, as of a recording."""
+    """Return the finding of a probe that needs a file of a run whose workspace is unknown, as of a recording."""
     return Finding(None, f"`{path}` could not be looked at: this run has no workspace here.", missing="runs.workspace")

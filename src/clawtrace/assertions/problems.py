@@ -52,7 +52,7 @@ def problems_of(error: ValidationError, model: type[BaseModel], written: Mapping
     """Return pydantic's errors about `model` in readable words, with paths into what was `written`."""
     details = error.errors(include_url=False)
     inner = {detail["loc"][:length] for detail in details for length in range(len(detail["loc"]))}
-    # A list whose entries are wrong is called too short beside: those entries were not counted.
+    # A list whose entries are wrong is also called too short: those entries were not counted.
     told = [detail for detail in details if detail["type"] != "too_short" or detail["loc"] not in inner]
     found: dict[Path, list[ErrorDetails]] = {}
     for detail in told:
@@ -65,7 +65,7 @@ def problems_of(error: ValidationError, model: type[BaseModel], written: Mapping
 def _problems_at(
     path: Path, details: Sequence[ErrorDetails], places: Sequence[Path], model: type[BaseModel], written: Any
 ) -> list[AssertionProblem]:
-    """Return what is wrong at one place; what may be text or a list, and is neither, is told once."""
+    """Return what is wrong at one place; what may be text or a list, and is neither, is reported once."""
     kinds = " or ".join(dict.fromkeys(_KINDS[detail["type"]] for detail in details if detail["type"] in _KINDS))
     others = [_problem(detail, model, written) for detail in details if detail["type"] not in _KINDS]
     if not kinds or any(len(place) > len(path) and place[: len(path)] == path for place in places):
@@ -140,14 +140,14 @@ def _found(value: Any) -> str:
 
 
 def _path(loc: tuple[int | str, ...], written: Any) -> Path:
-    """Return the keys of `loc` that exist in what was written, and the last one; pydantic adds names of its own."""
+    """Return the keys of `loc` that exist in what was written, and the last one; pydantic adds its own names."""
     path: list[str | int] = []
     for place, part in enumerate(loc):
         inside = isinstance(written, Mapping) and part in written
         indexed = isinstance(written, list | tuple) and isinstance(part, int) and part < len(written)
         if inside or indexed:
             written = written[part]
-        # pydantic's names of union members (tags) are told apart by their spaces.
+        # pydantic's names of union members (tags) are recognised by their spaces.
         elif place < len(loc) - 1 or isinstance(part, int) or " " in part or not isinstance(written, Mapping):
             continue
         path.append(part)

@@ -105,7 +105,7 @@ def _origin(name: str) -> str:
 def _load(name: str) -> type[Assertion]:
     try:
         found = _plugins()[name].load()
-    except Exception as error:  # whatever a third party's module raises while it is imported
+    except Exception as error:  # any error that a third party's module raises while it is imported
         raise PluginError(f"the assertion type {name!r} of {_origin(name)} cannot be loaded: {error!r}") from error
     if not (isinstance(found, type) and issubclass(found, Assertion) and found.type_name == name):
         raise PluginError(f"{_origin(name)} is no assertion class whose type is {name!r}")

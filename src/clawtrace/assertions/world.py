@@ -30,7 +30,7 @@ class HookPolicy(NamedTuple):
 
 
 class World(NamedTuple):
-    """What is known of a run beside its spans; None where nobody knows, as of a recording."""
+    """What is known of a run apart from its spans; None where that is unknown, as of a recording."""
 
     run_id: str
     workspace: Path | None = None
@@ -42,7 +42,7 @@ class World(NamedTuple):
     changes: Mapping[str, Sequence[str]] | None = None
     """Paths in the workspace that the run ``created``, ``modified``, ``deleted`` or left ``unchanged``."""
     env: Mapping[str, str] = MappingProxyType({})
-    """The environment of whoever started clawtrace."""
+    """The environment of the clawtrace process."""
     gateway: Gateway = Gateway()
     hooks: HookPolicy = HookPolicy()
     run_status: str | None = None

@@ -92,11 +92,11 @@ def _project(start: Path, env: Mapping[str, str]) -> tuple[Project | None, Check
 
 
 def _receiver(project: Project) -> Iterator[CheckupFinding]:
-    """Start the project's receiver beside a store in memory, and send it a span over each protocol."""
+    """Start the project's receiver with a store in memory, and send it a span over each protocol."""
     from clawtrace.config.projects.session_settings import session_settings
     from clawtrace.session.session import Session
 
-    settings: SessionSettings = session_settings(project)._replace(tee=None)  # our spans are nobody else's business
+    settings: SessionSettings = session_settings(project)._replace(tee=None)  # our spans are not forwarded
     try:
         session = Session.open(receive=True, settings=settings)
     except ClawtraceError as error:
@@ -123,7 +123,7 @@ def _sent(name: str, send: Callable[[Session, str], None], session: Session) -> 
     began = time.perf_counter()
     try:
         send(session, run_id)
-    except Exception as error:  # whatever a client, a proxy or the system raises is what is asked for
+    except Exception as error:  # any error that a client, a proxy or the system raises is the finding
         advice = "A firewall or security software may block connections on this machine."
         return CheckupFinding(name, "problem", f"A span could not be sent: {type(error).__name__}: {error}", advice)
     spent = (time.perf_counter() - began) * 1000

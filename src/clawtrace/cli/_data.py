@@ -17,7 +17,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 def print_json(value: Any) -> None:
-    """Write `value` as indented JSON, valid in UTF-8 whatever texts it holds."""
+    """Write `value` as indented JSON, valid in UTF-8 with any texts in it."""
     from clawtrace.report.json_text import json_text
 
     sys.stdout.write(json_text(value) + "\n")

@@ -1,4 +1,4 @@
-"""How an evaluation ends: reports are written, people are told, and the exit code follows."""
+"""How an evaluation ends: reports are written, the outcome is printed, and the exit code follows."""
 
 from __future__ import annotations
 
@@ -117,12 +117,12 @@ def finish(report: CampaignReport, output: Output, *, folder: Path | None = None
 
     Args:
         report: what came of it.
-        output: which reports were asked for, and what people are told.
+        output: which reports were asked for, and what is printed.
         folder: where every format is written as well; None where nowhere.
-        to_stderr: whether standard output is somebody else's.
+        to_stderr: whether standard output is already taken.
 
     Raises:
-        ClawtraceError: a report cannot be written; the others were, and people have been told.
+        ClawtraceError: a report cannot be written; the others were, and the outcome has been printed.
     """
     from clawtrace.report.console import console_for
     from clawtrace.report.terminal import print_campaign

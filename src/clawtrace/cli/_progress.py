@@ -22,7 +22,7 @@ __all__ = ["progress", "working"]
 
 
 SECONDS = 2.0
-"""What takes longer is shown, so that nobody takes it for a hang."""
+"""What takes longer is shown, so that it does not look like a hang."""
 LOGGED_SECONDS = 10.0
 
 
@@ -120,7 +120,7 @@ def _share(done: int, total: int) -> str:
 
 
 class _Lines:
-    """What is said where nobody watches: an interruption, and the first wait for an agent's last spans."""
+    """What is printed where no person watches: an interruption, and the first wait for an agent's last spans."""
 
     def __init__(self) -> None:
         self._waits = False

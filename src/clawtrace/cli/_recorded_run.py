@@ -1,4 +1,4 @@
-"""One run among those that were recorded: which one, what it was told, what holds of it, and which files hold it."""
+"""One of several recorded runs: which one, the user's first message, what holds of it, and which files hold it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ ReportTarget = tuple[str, str]
 
 
 def _targets(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[ReportTarget]:
-    """Read `--report` options; a mistake is told before anything runs."""
+    """Read `--report` options; a mistake is reported before anything runs."""
     del ctx, param
     targets = [_target(value) for value in values]
     places = [path if path == "-" else os.path.realpath(path) for _, path in targets]

@@ -107,8 +107,8 @@ def judge_runs(
         assertions: path of the file that says what must be true.
         profile: id or path of the evaluation profile that says what hooks may do.
         gate: what the exit code is computed by.
-        shows_passes: whether anybody reads the spans of what passed.
-        quiet: whether nobody reads the spans of what did not.
+        shows_passes: whether the spans of what passed are shown.
+        quiet: whether the spans of what did not pass are left out.
 
     Raises:
         ConfigError: every problem of the files.

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 _NO_ID = "\0"
-"""Stands for `--one-run` without an id; nobody can type it."""
+"""Stands for `--one-run` without an id; it cannot be typed."""
 
 _RECORDING_OPTIONS = (
     click.option(
@@ -55,7 +55,7 @@ _RECORDING_OPTIONS = (
 
 
 class Recordings(NamedTuple):
-    """`--traces`, and how what they hold is told apart into runs."""
+    """`--traces`, and how their content is split into runs."""
 
     paths: tuple[Path, ...]
     mode: Literal["rules", "one", "file", "dir"]

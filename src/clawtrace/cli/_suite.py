@@ -181,7 +181,7 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
 
 
 def _nothing_to_run(decisions: Mapping[str, Decision]) -> int:
-    """Say that everything passed last time; return 3 where nobody knows whether an agent was edited since."""
+    """Say that everything passed last time; return 3 where it is unknown whether an agent was edited since."""
     unknown = next((one.unknown for one in decisions.values() if one.unknown), "")
     if not unknown:
         click.echo(_NOTHING_TO_RUN, err=True)
@@ -203,7 +203,7 @@ def _told_stale(done: CampaignResult) -> list[str]:
 def _planned(
     suite: str, project: Project, flags: SuiteFlags, out: Path | None, output: Output
 ) -> tuple[Plan, dict[str, Decision]]:
-    """Return what the suite would run, and which stored runs can stand for it, whatever came of them."""
+    """Return what the suite would run, and which stored runs can stand for it, with any outcome."""
     from clawtrace.campaign.planning.expand import expand
     from clawtrace.campaign.reusing.reuse import decide
     from clawtrace.campaign.running.manifest import last_execution

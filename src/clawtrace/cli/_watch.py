@@ -37,7 +37,7 @@ def watch(root: Path, leave_out: set[Path], evaluate: Callable[[], int]) -> int:
     batches = watchfiles.watch(root, watch_filter=Inputs(), rust_timeout=_STEP_MS, yield_on_timeout=True)
     code = 0
     try:
-        next(batches)  # what changes from here on is told, also what changes while the suite is being evaluated
+        next(batches)  # what changes from here on is noticed, also what changes while the suite is being evaluated
         code = _once(evaluate)
         click.echo(_WAITING, err=True)
         for changes in batches:
@@ -53,7 +53,7 @@ def watch(root: Path, leave_out: set[Path], evaluate: Callable[[], int]) -> int:
 
 
 def _once(evaluate: Callable[[], int]) -> int:
-    """Evaluate; a mistake in a file is told, and its next edit awaited."""
+    """Evaluate; a mistake in a file is reported, and its next edit awaited."""
     from clawtrace.cli.main import tell
 
     try:

@@ -40,13 +40,13 @@ _WORDS = {"duration_ms": "time", "cost_usd": "cost"}
 @click.option("--one-run", is_flag=True, help="Treat each recording as one run.")
 @json_option
 def command(first: str, second: str, stores: tuple[Path, ...], one_run: bool, as_json: bool) -> None:
-    """Show the run SECOND beside the run FIRST.
+    """Show the run SECOND next to the run FIRST.
 
     Each is a recording (a file or folder that holds one run) or the id of a run in a store. Spans are alike when depth,
     kind and name are; `-` is in the first run only, `+` in the second only. Unknown is `?`, never 0.
 
     Two single runs differ for many reasons; whether a change made things worse is what `clawtrace compare` tells, from
-    repetitions. The exit code is 0 whatever the difference.
+    repetitions. The exit code is 0 with any difference.
     """
     from clawtrace.cli._data import print_json, stdout_console
     from clawtrace.report.difference import difference_of

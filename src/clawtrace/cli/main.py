@@ -49,13 +49,13 @@ _TERMINATED = 143
 _INTERRUPTED_QUERY = "Query interrupted"
 """What DuckDB makes of the exception of a signal's handler that ran while it worked: a RuntimeError of this text."""
 _signals: set[int] = set()
-"""Which signals have told this process to end."""
+"""Which signals have asked this process to end."""
 _BROKEN_PIPE = 141
 """128 + the signal's number, as shells report it."""
 
 
 class _ReaderGoneError(Exception):
-    """Nobody reads standard output any more."""
+    """The reader of standard output has gone."""
 
 
 class LazyGroup(click.Group):
@@ -96,7 +96,7 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a reader of stdout that has gone is told to the edge, before click makes it an exit code 1."""
+        """Run the command; report a reader of stdout that has gone, before click makes it an exit code 1."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
@@ -111,7 +111,7 @@ class LazyGroup(click.Group):
 
 
 def _at_the_edge(run: Callable[[], Any]) -> int:
-    """Run and return an exit code, whatever happens: one line on stderr for a mistake, no traceback."""
+    """Run and return an exit code, in any case: one line on stderr for a mistake, no traceback."""
     try:
         _take_interrupts()
         code = run()
@@ -222,10 +222,10 @@ def main() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Point the standard streams that whoever started this process has closed (``>&-``) at nothing.
+    """Point the standard streams that the parent process has closed (``>&-``) at nothing.
 
     Python has None for them then, and the next file that is opened, a span store for example, would get their number and
-    be written to by whoever writes to standard output.
+    be written to by every write to standard output.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-# What nobody announced and what has no span (its spans were rejected) is no run to list.
+# What was not announced and has no span (its spans were rejected) is no run to list.
 _LIST = """
 SELECT r.run_id, r.case_id, r.model_id, r.repetition, r.closed_by, r.complete, r.run_status,
        coalesce(s.spans, 0) AS spans, coalesce(s.traces, 0) AS traces, coalesce(s.strays > 0, false) AS unattributed,
@@ -158,7 +158,7 @@ def export(run_id: str, store: Path | None, out: Path | None) -> None:
 @click.argument("run_ids", nargs=-1, required=True)
 @_store_option
 def delete(run_ids: tuple[str, ...], store: Path | None) -> None:
-    """Take runs out of a store, with everything that it holds of them; in a campaign also what is kept beside it."""
+    """Take runs out of a store, with everything that it holds of them; in a campaign also what is kept next to it."""
     from clawtrace.campaign.results.stored import kept_runs
     from clawtrace.store.whole_runs import forget_runs
 
@@ -174,7 +174,7 @@ def delete(run_ids: tuple[str, ...], store: Path | None) -> None:
 
 @contextmanager
 def _held(store: Path | None) -> Iterator[DuckStore]:
-    """Open a store that nobody else holds."""
+    """Open a store that no other process holds."""
     from clawtrace.cli._source import existing_store
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.store.duckdb import DuckStore

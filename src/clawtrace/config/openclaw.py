@@ -130,7 +130,7 @@ class OpenClawFragments(ConfigModel):
 
 
 class OpenClawContext(ConfigModel):
-    """What clawtrace is told about an OpenClaw agent's task; the agent is not told."""
+    """What clawtrace knows about an OpenClaw agent's task, and the agent does not."""
 
     expected_artifact: str | None = Field(default=None, min_length=1)
     """The file that the run should leave, relative to the workspace; always kept as an artifact, and missed aloud."""
@@ -184,7 +184,7 @@ class ProfileAgent(ConfigModel):
 
 
 class AgentProgram(ConfigModel):
-    """What the program of an agent is told of it."""
+    """What is passed to the program of an agent."""
 
     openclaw: OpenClawFragments = OpenClawFragments.model_construct()
     """What goes into the generated `openclaw.json`."""
@@ -200,7 +200,7 @@ class AgentProgram(ConfigModel):
 
 
 class TaskContext(ConfigModel):
-    """What clawtrace, and not the agent, is told about the task."""
+    """What clawtrace, and not the agent, knows about the task."""
 
     openclaw: OpenClawContext | None = None
     """About the task of an OpenClaw agent."""

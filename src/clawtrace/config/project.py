@@ -58,7 +58,7 @@ class LimitsSection(ConfigModel):
     max_request_bytes: int = Field(default=67_108_864, ge=1024)
     """Largest request after decompression; a larger one is refused for good."""
     queue_bytes: int = Field(default=268_435_456, ge=1024)
-    """Most bytes that wait to be stored; beyond, exporters are told to try again."""
+    """Most bytes that wait to be stored; beyond that, exporters are asked to try again."""
     body_timeout_seconds: float = Field(default=30.0, gt=0, allow_inf_nan=False)
     """How long an HTTP body may stand still before its request is given up, in seconds."""
     span_window: int = Field(default=262_144, ge=1)
@@ -85,7 +85,7 @@ class ReceiverSection(ConfigModel):
     http_port: int = Field(default=0, ge=0, le=65535)
     """Port of OTLP/HTTP; 0 takes a free one."""
     auth_token: str | None = None
-    """What every export request must carry; agents that are started here are told. Without it any program of this
+    """What every export request must carry; agents that are started here get it. Without it any program of this
     machine may send."""
     limits: LimitsSection = LimitsSection.model_construct()
     """How much the receiver takes and holds."""

@@ -17,7 +17,7 @@ class EnvPresent(Probe):
     """Every variable of `vars` is set and not empty.
 
     A run without its key fails after it was started, and looks like the agent's mistake. It is the environment of
-    whoever started clawtrace; values are never shown.
+    the clawtrace process; values are never shown.
 
     Example:
         - type: env_present

@@ -19,7 +19,8 @@ class FinalResponsePresent(Assertion):
 
     An agent that ends without a word has not finished. The answer comes from the spans' messages, else from the runner's
     reading of the agent's standard output; standard error is no answer, and neither is JSON without content, such as an
-    empty list of payloads. A run without any span is judged by what its runner read, once it is over. A run that failed, timed out or lost its provider gave no answer, whatever it printed.
+    empty list of payloads. A run without any span is judged by what its runner read, once it is over. A run that
+    failed, timed out or lost its provider gave no answer, regardless of what it printed.
 
     Example:
         - type: final_response_present

@@ -122,7 +122,7 @@ class ModelUsed(Assertion):
         return self._wrong if self.expected is None else f"({_WANTED} OR {self._wrong})"
 
     def query(self) -> Query:
-        """Count the calls that meet, those that offend, and those whose model nobody recorded."""
+        """Count the calls that meet, those that offend, and those without a recorded model."""
         vague = "(g.countable = 0 OR g.calls < g.answered OR g.nameless > 0{none})".format(
             none=" OR g.calls = 0" if self._limits else ""
         )

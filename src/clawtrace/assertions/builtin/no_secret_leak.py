@@ -54,7 +54,7 @@ class NoSecretLeak(Assertion):
     is judged like one that is redacted now. Files that the run created or changed in its workspace are read for the same
     secrets, compressed ones as they are; a run without a workspace here, such as a recording, has none to look at. Of a
     workspace without a snapshot from before the run it is unknown which files those are. The verdict says which kinds the project
-    told redaction to leave alone (`redaction: kinds_off`). Texts that were not captured leave the question open.
+    excluded from redaction (`redaction: kinds_off`). Texts that were not captured leave the question open.
 
     Example:
         - type: no_secret_leak

@@ -45,7 +45,7 @@ class NoSpanErrors(Assertion):
     An error that an agent swallows leaves no trace in its answer. Each cause counts once, however far it travels up to
     parent spans; infrastructure spans such as HTTP clients do not count. With `unrecovered: true` an error is tolerated
     when a later call of the same tool or model succeeded; such a call may still come, so that a fail is not final. A span
-    around an ignored error that failed right after it, with other words, may have failed for a reason of its own: that
+    around an ignored error that failed right after it, with other words, may have failed for another reason: that
     leaves the question open.
 
     Example:

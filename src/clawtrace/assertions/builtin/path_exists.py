@@ -15,7 +15,7 @@ __all__ = ["PathExists"]
 class PathExists(AtPath):
     """A file or folder is at `path` after the run.
 
-    Some work shows in a folder, whatever the files in it are called.
+    Some work shows in a folder, regardless of the names of its files.
 
     Example:
         - type: path_exists

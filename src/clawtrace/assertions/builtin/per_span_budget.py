@@ -26,11 +26,11 @@ _CALL_HIGH = f"CASE WHEN c.outcome = 'ok' THEN c.input_tokens + c.output_tokens 
 class PerSpanBudget(Assertion):
     """No span of the type, with `span_name` in its name, used more than `max_tokens` tokens.
 
-    One overlong prompt hides in a total. A model call counts input and output once, whatever spans tell of it; any other
-    span counts the usage recorded on it or the calls under it, whichever is more. Every span over the budget is listed.
-    A span whose tokens are unknown leaves the question open, and so do a run without any such span and model calls that
-    were made and are not recorded. Another span may
-    know the tokens of a call better: over the budget is final once the run is closed.
+    One overlong prompt hides in a total. A model call counts input and output once, however many spans report it; any
+    other span counts the usage recorded on it or the calls under it, whichever is more. Every span over the budget is
+    listed. A span whose tokens are unknown leaves the question open, and so do a run without any such span and model
+    calls that were made and are not recorded. Another span may know the tokens of a call better: over the budget is
+    final once the run is closed.
 
     Example:
         - type: per_span_budget
@@ -122,7 +122,7 @@ class PerSpanBudget(Assertion):
     def query(self) -> Query:
         """Count the spans, those over the budget for sure, and those that may be; name them where any is over."""
         calls = self.span_type == "llm"
-        # Of a number of calls that nobody knows some are not among the rows.
+        # Of an unknown number of calls some are not among the rows.
         untold = "CASE WHEN t.llm_calls IS NULL THEN 1 ELSE 0 END" if calls else "0"
         return Query(
             f"""

@@ -32,7 +32,7 @@ class PythonHook(Probe):
     Some questions need code: a parser, a database, arithmetic over several files. The function takes nothing, `run`, or `run`
     and `context`, and returns true or false, or a mapping of `passed`, `message` and `metadata`. `run` holds the facts
     that `clawtrace inspect --json` prints for the run, with its `workspace`, `run_status`, `agent_exit_code` and `changes`;
-    keys are attributes as well. It runs in a process of its own, with a time limit, and without network unless the
+    keys are attributes as well. It runs in its own process, with a time limit, and without network unless the
     evaluation profile allows it; hooks are off until the profile says `allow_local_python_hooks: true`.
 
     Example:
@@ -65,7 +65,7 @@ class PythonHook(Probe):
         return self
 
     def probe(self, world: World) -> Finding:
-        """Call the function in a process of its own."""
+        """Call the function in its own process."""
         if not world.hooks.allowed:
             raise HookError("Python hooks are off; `security_policy: {allow_local_python_hooks: true}` allows them")
         if self.path is not None and world.case_dir is None:
@@ -102,7 +102,7 @@ def _environment(world: World) -> dict[str, str]:
 
 
 def _run(world: World) -> dict[str, Any]:
-    """Return what a hook is told of the run: its facts, and its world."""
+    """Return what a hook gets about the run: its facts, and its world."""
     return {
         **(world.facts() if world.facts is not None else {"run_id": world.run_id}),
         "run_status": world.run_status,

@@ -29,7 +29,7 @@ _RECORDED = {
 class SpanQuery(Assertion):
     """The number of selected spans is right, and every one of them satisfies `where`.
 
-    Which span ran under which, beside which and after which is what other types do not ask. `select` chooses spans;
+    Which span ran under which, alongside which and after which is what other types do not ask. `select` chooses spans;
     `count` says how many are right (by default at least one); `where` is what each of them must satisfy. A condition
     is a mapping, all of whose entries must be met: columns of `spans` (names, `glob:`, `re:`, lists; numbers,
     `">=3"`, of times `"<2s"`; `any`, or null for none), `attributes` as they were sent, spans around it (`child`,

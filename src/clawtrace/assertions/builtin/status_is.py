@@ -15,7 +15,7 @@ class StatusIs(RunnerWord):
 
     It tells a wrong answer from no answer at all, and asserts time limits and refusals that are meant. It is the runner's
     word: `success` and `failed` by the agent's exit code, `timed_out` by our time limit, `provider_error` when the model's
-    provider gave up. Nobody ran a recording, so that its status is unknown. No span can change it.
+    provider gave up. Clawtrace did not run a recording, so that its status is unknown. No span can change it.
 
     Example:
         - type: status_is

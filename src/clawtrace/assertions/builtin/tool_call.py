@@ -25,7 +25,7 @@ _SHOWN = 120
 """Characters of the arguments that the message repeats."""
 _UNREAD = "the text that was recorded"
 _NAMED = "c.name IN (SELECT m.value FROM asked_tool AS m)"
-# What each further condition says of a call: 1 it is met, 0 it is not, 2 nobody recorded it, 3 what was recorded of it
+# What each further condition says of a call: 1 it is met, 0 it is not, 2 it was not recorded, 3 what was recorded of it
 # cannot be read: it was cut off or redacted.
 _ARGUMENTS = """CASE WHEN c.arguments IS NULL THEN 2
               WHEN c.arguments IN (SELECT x.value FROM asked_arguments AS x WHERE x.item = 0) THEN 1

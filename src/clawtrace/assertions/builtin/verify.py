@@ -21,7 +21,7 @@ class Verify(Probe):
 
     If it can be checked in a terminal, it can be checked here: a test suite, a database, a container. The exit code is looked
     at first: where it is not 0, the output is not looked at. The command is given to `/bin/sh`, gets the environment of
-    whoever started clawtrace, and is ended with everything it started after `timeout` seconds, which fails.
+    the clawtrace process, and is ended with everything it started after `timeout` seconds, which fails.
 
     Example:
         - type: verify

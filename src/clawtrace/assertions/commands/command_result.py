@@ -39,7 +39,7 @@ class Matching(Documented):
 
 
 def _form(value: Any) -> str:
-    """Return which form of `of` is written, so that only its problems are told."""
+    """Return which form of `of` is written, so that only its problems are reported."""
     return "a mapping" if isinstance(value, Mapping | Matching) else "one word"
 
 
@@ -242,7 +242,7 @@ class CommandText(CommandResult):
         )
 
     def fit(self) -> str:
-        """Look at the stream, and where it is not told apart, at the output."""
+        """Look at the stream, and where the streams are not separated, at the output."""
         return f"""CASE
              WHEN c.{self.stream} IN (SELECT a.value FROM asked_stream AS a WHERE a.item = 0) THEN 1
              WHEN c.{self.stream} IN (SELECT b.value FROM asked_stream AS b WHERE b.item = 1) THEN 2

@@ -1,4 +1,4 @@
-"""Calls that stay apart: how many calls of a run cannot become fewer, whatever spans still come.
+"""Calls that stay apart: how many calls of a run cannot become fewer, whichever spans still come.
 
 Of a run that is still open more spans bring more calls, and they can also show that two calls are one: a wrapper around both, a second
 instrumentation that tells of the same call. So a count is final only as far as the counted calls stay apart. These do:

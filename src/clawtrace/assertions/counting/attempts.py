@@ -54,8 +54,8 @@ def counted_attempts(matching: str, tool: str = "r.name", *, everywhere: bool = 
     """Return ``FROM (…) AS g``: for each selected run the attempts by outcome, ``recordable`` and ``has_trace``.
 
     Args:
-        matching: SQL condition on ``r.name``; attempts without a name are counted apart, whatever it says.
-        tool: SQL for the names of which ``first_tool`` and ``last_tool`` are told.
+        matching: SQL condition on ``r.name``; attempts without a name are counted apart, regardless of it.
+        tool: SQL for the names from which ``first_tool`` and ``last_tool`` are taken.
         everywhere: whether attempts in work that a timer started are among them.
     """
     return f"""FROM (

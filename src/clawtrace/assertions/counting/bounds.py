@@ -103,7 +103,7 @@ Counted = Annotated[
 
 
 def bounds_of(count: Bounds | None, minimum: int | None, maximum: int | None) -> dict[str, int]:
-    """Return the ``min`` and ``max`` that hold together: those of `count`, and the two beside it."""
+    """Return the ``min`` and ``max`` that hold together: those of `count`, and the two given separately."""
     lower = [bound for bound in (minimum, count.min if count else None) if bound is not None]
     upper = [bound for bound in (maximum, count.max if count else None) if bound is not None]
     return ({"min": max(lower)} if lower else {}) | ({"max": min(upper)} if upper else {})

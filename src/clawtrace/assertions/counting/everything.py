@@ -1,6 +1,6 @@
 """Relations with what a timer started, for questions of what must never happen, and of what was run at all.
 
-Work that nobody asked for (a heartbeat) is in no count. A forbidden tool that was called there was called all the same.
+Unrequested work (a heartbeat) is in no count. A forbidden tool that was called there was called all the same.
 """
 
 from __future__ import annotations

@@ -110,9 +110,7 @@ def match_arguments(
     paths: tuple[tuple[Step, ...], ...] = tuple(parse_path(path) for path in ignore)
     wanted, actual = without(dict(expected), paths), without(actual, paths)
     if not isinstance(actual, dict):
-        return (
-            None  # some instrumentations record the bare value of a tool with one parameter: whose it is, nobody says
-        )
+        return None  # a bare value: some instrumentations record no name for a tool's only parameter
     if mode != "superset" and wanted.keys() - actual.keys():
         return False
     if mode != "subset" and actual.keys() - wanted.keys():

@@ -81,7 +81,7 @@ def _check_regex(pattern: str) -> str:
 
 
 RegexText = Annotated[str, AfterValidator(_check_regex)]
-"""A regular expression as a field of its own, checked when the file is loaded."""
+"""A regular expression as a separate field, checked when the file is loaded."""
 
 
 _UNCLOSED = re.compile(r"^(?:[^\[]|\[!?+\]?+[^\]]*\])*+\[")
@@ -125,7 +125,7 @@ def compile_matcher(text: str) -> Predicate:
 
 
 def _check_plain(text: str, kind: str) -> None:
-    """Refuse a plain text that was meant as a pattern: as a name it is nobody's, and whatever must not be never is.
+    """Refuse a plain text that was meant as a pattern: as a name it matches nothing, so that a ban on it always passes.
 
     Raises:
         ValueError: it begins like a matcher, or holds the sign of a glob.

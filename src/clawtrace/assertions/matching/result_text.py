@@ -1,4 +1,4 @@
-"""What a tool told, looked for a text: results are often JSON, in which quotes and ends of lines are written otherwise."""
+"""Search a tool's result for a text: results are often JSON, in which quotes and line ends are escaped."""
 
 from __future__ import annotations
 

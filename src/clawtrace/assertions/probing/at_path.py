@@ -11,7 +11,7 @@ __all__ = ["AtPath"]
 
 
 class AtPath(Probe):
-    """Base of the assertions about what is at a path, whoever put it there."""
+    """Base of the assertions about what is at a path, regardless of who put it there."""
 
     abstract = True
     main_field = "path"

@@ -131,7 +131,7 @@ def hidden(part: str, text: str) -> bool:
 def stale_reason(file: Path, world: World, updated_after: str | None) -> str | None:
     """Return why a file is not the run's own work: it was there before and was not touched, or is too old.
 
-    Empty where it is; None where nobody can know. `updated_after` replaces the rule about the run.
+    Empty where it is; None where that cannot be known. `updated_after` replaces the rule about the run.
     """
     changed = file.stat().st_mtime
     if updated_after is not None:

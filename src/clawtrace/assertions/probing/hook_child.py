@@ -1,6 +1,6 @@
-"""The other side of a Python hook: a script in a process of its own, which imports nothing of clawtrace.
+"""The other side of a Python hook: a script in its own process, which imports nothing of clawtrace.
 
-It reads one JSON order from descriptor 0, takes the network away where it is told to, calls the hook, and writes one JSON
+It reads one JSON order from descriptor 0, takes the network away where that says so, calls the hook, and writes one JSON
 answer to the descriptor that the order names. What the hook prints goes to standard error.
 """
 

@@ -1,4 +1,4 @@
-"""Run a Python hook in a process of its own: JSON in files, a time limit, and no network unless allowed."""
+"""Run a Python hook in its own process: JSON in files, a time limit, and no network unless allowed."""
 
 from __future__ import annotations
 

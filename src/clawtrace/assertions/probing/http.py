@@ -19,7 +19,7 @@ MAX_BODY = 4 * 1024 * 1024
 
 
 class UnreachableError(ClawtraceError):
-    """Nobody answered at the address."""
+    """Nothing answered at the address."""
 
 
 class HttpAnswer(NamedTuple):
@@ -35,7 +35,7 @@ class HttpAnswer(NamedTuple):
 def request(
     method: str, url: str, *, headers: Mapping[str, str], timeout_s: float, body: bytes | None = None
 ) -> HttpAnswer:
-    """Send one request and return the answer, whatever its status.
+    """Send one request and return the answer, with any status.
 
     Raises:
         UnreachableError: no connection, no answer in time, or no HTTP.
@@ -48,7 +48,7 @@ def request(
         def redirect_request(self, *_: object) -> None:
             return None
 
-    # A gateway on this machine is asked directly, whatever proxy the environment names for the rest of the world.
+    # A gateway on this machine is asked directly, even if the environment names a proxy for the rest of the world.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), KeepRedirects())
     asked = urllib.request.Request(url, data=body, headers=dict(headers), method=method)
     try:

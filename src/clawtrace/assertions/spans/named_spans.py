@@ -1,6 +1,6 @@
 """Spans by type and by a part of their name: what `span_type` and `span_name` mean, wherever they are fields.
 
-A logical model or tool call is told of by several spans; each of their names is a name of the call.
+A logical model or tool call is described by several spans; each of their names is a name of the call.
 """
 
 from __future__ import annotations

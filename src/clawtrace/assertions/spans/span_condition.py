@@ -36,7 +36,7 @@ COLUMNS: Mapping[str, Column] = {c.name: c for c in relation("spans").columns if
 """The columns that a condition may name."""
 
 ABSENT = frozenset(("parent_span_id", "error", "error_type", "dialect", "scope", "service", "counted_in"))
-"""Columns in which NULL says that there is none; in the others it says that nobody recorded it."""
+"""Columns in which NULL says that there is none; in the others it says that the value was not recorded."""
 
 RELATED = ("child", "descendant", "parent", "ancestor", "sibling", "before", "after", "overlaps")
 """Relations between spans, as keys of a condition."""
@@ -193,7 +193,7 @@ _Values = dict[
 
 
 class _Around(Documented):
-    """What a condition says beside the columns."""
+    """What a condition says apart from the columns."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -243,7 +243,7 @@ SpanCondition: Any = create_model(
 
 
 def parts_of(condition: Any) -> Iterator[Any]:
-    """Yield the conditions that stand directly inside of another, whatever for."""
+    """Yield the conditions that stand directly inside of another, for any purpose."""
     for name in condition.model_fields_set:
         value = getattr(condition, name)
         if name in ("and_", "or_"):

@@ -131,7 +131,7 @@ def _later(times: str) -> str:
 
 
 def _overlapping(table: str, truth: int) -> str:
-    """How many others ran beside a span: those that started before it ended, less those that had ended when it started.
+    """How many others ran alongside a span: those that started before its end, less those that had ended at its start.
 
     One running sum over starts and ends in order. For truth 2 a span that never ended counts as short, so that what is
     found did overlap; for truth 1 it counts as endless, so that what is not found did not.

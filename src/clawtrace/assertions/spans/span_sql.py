@@ -236,7 +236,7 @@ def _combine(parts: Sequence[str], *, deciding: int) -> str:
 
 
 def stays(condition: Any, *, met: bool) -> bool:
-    """Return whether a span of which the condition is met (or not met) stays so, whatever spans still come."""
+    """Return whether a span of which the condition is met (or not met) stays so, whichever spans still come."""
     return all(_entry_stays(condition, name, met=met) for name in _in_order(condition))
 
 

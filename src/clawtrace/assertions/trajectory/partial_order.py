@@ -156,7 +156,7 @@ class PartialOrder:
         ]
 
     def _surely(self, details: Sequence[Row]) -> bool:
-        """Return whether the calls meet everything whatever is unknown turns out to be."""
+        """Return whether the calls meet everything however the unknown turns out."""
         if self.growing:
             return self._holds(self._known_calls(details))
         if any(row["start_ns"] is None for row in details):

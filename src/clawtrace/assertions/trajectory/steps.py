@@ -59,7 +59,7 @@ class RepeatStep(_Part):
 
     @model_validator(mode="after")
     def _check(self) -> RepeatStep:
-        check_bounds(self.min, self.max, alone=False)  # where others stand beside it, `min: 0` lets it be absent
+        check_bounds(self.min, self.max, alone=False)  # where there are others, `min: 0` lets it be absent
         return self
 
 

@@ -158,7 +158,7 @@ class Trajectory:
         return False
 
     def _enough(self, calls: Sequence[Placed]) -> bool:
-        """Return whether no expectation has fewer calls than it needs, whatever their order."""
+        """Return whether no expectation has fewer calls than it needs, in any order."""
         counted = Counter(call.meanings for call in calls)
         if self.strict and len(calls) < least(self.pattern, lambda _: True):
             return False

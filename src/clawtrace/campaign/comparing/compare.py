@@ -40,7 +40,7 @@ _EQUAL = "all runs have the same value"
 
 
 def compare(first: Measured, second: Measured, names: tuple[str, str], alpha: float) -> Comparison:
-    """Return what the second campaign did worse, better, or the same as far as can be told.
+    """Return what the second campaign did worse, better, or the same as far as the evidence goes.
 
     Args:
         first: the campaign to compare with.
@@ -163,7 +163,7 @@ def _case_rates(pairs: Sequence[Pair], alpha: float) -> list[RateTest]:
 
 
 def _with_collapse(test: RateTest) -> RateTest:
-    """Return the test of a case, to which the fall from all to none is a regression whatever its p-value."""
+    """Return the test of a case, to which the fall from all to none is a regression at any p-value."""
     if collapse.is_collapse(test.first, test.second):
         return replace(test, verdict="regression", reason=collapse.REASON, noticed_at=test.noticed_at or 0)
     return replace(test, noticed_at=0) if _shows_only_collapse(test) else test
@@ -324,7 +324,7 @@ def _corrected_measure(test: MeasureTest, adjusted: float | None, family: int, a
     return replace(test, adjusted_p_value=adjusted, verdict=verdict, noticed_at=noticed_at)
 
 
-# --- what else is told ----------------------------------------------------------------------------------------------
+# --- what else is reported ------------------------------------------------------------------------------------------
 
 
 def _assertions(pair: Pair) -> list[AssertionChange]:

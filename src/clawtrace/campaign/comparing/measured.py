@@ -16,7 +16,7 @@ from clawtrace.verdicts.gating.pass_rate import Outcome
 __all__ = ["MEASURES", "CaseKey", "Measured", "MeasuredRun", "find_results", "measured_of", "nearest", "read_json"]
 
 MEASURES = ("duration_ms", "tokens", "cost_usd", "llm_calls", "tool_calls")
-"""What is compared beside the pass rate; more of each is worse."""
+"""What is compared in addition to the pass rate; more of each is worse."""
 
 RESULTS = "clawtrace.results/1"
 REPORT = "report.json"
@@ -100,7 +100,7 @@ def find_results(value: str, outputs: Path, others: Sequence[str] = ()) -> Path:
 
 
 def nearest(name: str, known: Sequence[str], none: str) -> str:
-    """Return the sentence that helps somebody who named what is not there."""
+    """Return the hint for a name that does not exist."""
     return did_you_mean(name, known) or (f"There are: {', '.join(known)}." if known else none)
 
 

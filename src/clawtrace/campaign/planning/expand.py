@@ -30,7 +30,7 @@ class PlannedRun:
     """One run of one case with one model."""
 
     run_id: str
-    """``<suite>/<model>/<case>/<repetition>-<random>``: unique for ever, readable, safe in headers and URLs."""
+    """``<suite>/<model>/<case>/<repetition>-<random>``: permanently unique, readable, safe in headers and URLs."""
     case: LoadedCase
     model: ModelConfig | None
     repetition: int
@@ -60,7 +60,7 @@ class Plan:
     fail_fast: bool
     stop_on_runner_error: bool
     reports: tuple[Path, ...] = ()
-    """Absolute files that the campaign writes beside its folder."""
+    """Absolute files that the campaign writes in addition to its folder."""
     execution: str = field(default_factory=lambda: secrets.token_hex(8))
     """Which carrying out of the campaign this is: one that resumes an earlier one has the same."""
     allows_unjudged: bool = False
@@ -93,7 +93,7 @@ def expand(
         repetitions: instead of the profile's.
         concurrency: instead of the profile's.
         outputs: folder of results, instead of the project's.
-        reports: files that the campaign writes beside its folder.
+        reports: files that the campaign writes in addition to its folder.
 
     Raises:
         UsageError: a case, tag or model that the suite does not have.

@@ -42,7 +42,7 @@ def run_parts(planned: PlannedRun, env: Mapping[str, str], inputs: Mapping[str, 
     Args:
         planned: the run.
         env: the caller's environment: a variable that a template reads counts with its value.
-        inputs: what the runner says can change its agent beside the settings (`Runner.inputs`).
+        inputs: what the runner says can change its agent apart from the settings (`Runner.inputs`).
     """
     case, model = planned.case, planned.model
     given = {
@@ -69,7 +69,7 @@ def _told(messages: Sequence[Message]) -> list[list[str | None]]:
 
 
 def _agent(agent: LoadedAgent | None) -> dict[str, Any] | None:
-    """Return what of an agent can change a run: its id, what its program is told of it, its files with their modes."""
+    """Return what of an agent can change a run: its id, what is passed to its program, its files with their modes."""
     if agent is None:
         return None
     return {
@@ -126,7 +126,7 @@ def evaluation_fingerprint(
         run: the fingerprint of the run itself.
         profile: the evaluation profile, as written.
         project: what the project says about closing, normalising, prices and redaction.
-        judging: digests of the files beside the case that judge (golden files, word lists, hooks), by path.
+        judging: digests of the files next to the case that judge (golden files, word lists, hooks), by path.
         env: the caller's environment: a variable that an assertion's template reads counts with its value.
     """
     case = planned.case

@@ -1,7 +1,7 @@
 """Verdicts that spans touched which came after them: they are marked where they are kept (spec: span-model.md §3).
 
-The next evaluation judges such a run again, and the mark is gone with the verdict. Until then whoever reads a judgement or a
-report again, as comparisons do, is told.
+The next evaluation judges such a run again, and the mark is gone with the verdict. Until then those who read a
+judgement or a report again, as comparisons do, get a note.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ RUN_SCHEMA = "clawtrace.run/1"
 """Version of ``run.json``; keys may be added. A file of another version is not reused."""
 
 _WELL_ENDED = ("success", "failed", None)
-"""Statuses of runs that are worth keeping: the agent's own end. Time-outs and broken providers are run again. Of
-a recording nobody knows how it ended."""
+"""Statuses of runs that are worth keeping: the agent's own end. Time-outs and broken providers are run again. How
+a recording ended is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

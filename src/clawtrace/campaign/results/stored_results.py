@@ -1,6 +1,6 @@
 """The judgement of a run as a file, and back: so that an evaluation that nothing could change is not made again.
 
-The file lies beside those of the same evaluation profile (spec: config.md §5) and is written whole or not at all.
+The file lies next to those of the same evaluation profile (spec: config.md §5) and is written whole or not at all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which files an agent depended on, by the digest of them all: so that an edit can be told by its file (spec: config.md §5)."""
+"""Which files an agent depended on, by the digest of them all: so an edit is reported with its file (spec: config.md §5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["EditedFiles", "remember_files"]
 
 _FOLDER = "index/files"
 _MOST_FILES = 5_000
-"""Files of one digest that are remembered; of more an edit is told without names."""
+"""Files of one digest that are remembered; with more, an edit is reported without names."""
 _MOST_DIGESTS = 200
 """Digests whose files are remembered: the newest."""
 _NAMED = 3
@@ -51,7 +51,7 @@ class EditedFiles:
         self._told: dict[tuple[str, str], str] = {}
 
     def between(self, before: str | None, now: str, files: Mapping[str, str] | None) -> str:
-        """Return the first of the files that differ, in words; empty where nobody knows.
+        """Return the first of the files that differ, in words; empty where that is unknown.
 
         Args:
             before: the part of the fingerprint as it was; None where there was none.

@@ -185,7 +185,7 @@ class _Fingerprints:
         return evaluation_fingerprint(planned, run, self._profile, self._project, self._files(planned.case), self._env)
 
     def _files(self, case: LoadedCase) -> dict[str, str]:
-        """Return the digests of the files beside a case that its assertions name, by path as written."""
+        """Return the digests of the files next to a case that its assertions name, by path as written."""
         case_id = case.config.case_id
         if case_id not in self._judging:
             folder = case.path.parent
@@ -197,7 +197,7 @@ def _recording(config: ProjectConfig) -> dict[str, Any]:
     """Return what a project says about how runs are recorded: spans that are stored were never recorded otherwise.
 
     What was stored while another `redaction` held has other marks, so that questions about secrets would be asked of
-    texts in which nobody looked for them.
+    texts that were not searched for them.
     """
     redaction = config.redaction.model_dump(mode="json")
     ordinary = redaction == RedactionSection().model_dump(mode="json")
@@ -224,7 +224,7 @@ def written_reports(plan: Plan) -> set[Path]:
 
 
 def remember_inputs(plan: Plan, decisions: Iterable[Decision]) -> None:
-    """Note which files stand behind the fingerprints, so that later an edit can be told by its file."""
+    """Note which files stand behind the fingerprints, so that later an edit can be reported with its file."""
     prints = {id(one.fingerprint): one.fingerprint for one in decisions if one.fingerprint is not None}
     remember_files(
         plan.outputs, ((one.parts[name], files) for one in prints.values() for name, files in one.files.items())

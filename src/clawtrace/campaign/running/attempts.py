@@ -19,7 +19,7 @@ _FIRST_WAIT_SECONDS = 1.0
 
 
 def attempt_ids(run_id: str, retries: int) -> list[str]:
-    """Return the ids of the attempts at a run, in order: each is a run of its own."""
+    """Return the ids of the attempts at a run, in order: each is a separate run."""
     return [run_id, *(f"{run_id}-attempt{number}" for number in range(2, retries + 2))]
 
 
@@ -32,7 +32,7 @@ def attempt(
 ) -> RunResult:
     """Return the result of the first attempt that the infrastructure let through, or of the last one.
 
-    An attempt is a run of its own, with its own id, so that no span of a failed one is counted. Again is tried when the
+    An attempt is a separate run, with its own id, so that no span of a failed one is counted. Again is tried when the
     agent could not be run, when its provider failed (`provider_error`), and when the receiver did.
 
     Args:

@@ -80,7 +80,7 @@ class CampaignResult:
     started_at: float
     """Seconds since the epoch."""
     ended_at: float
-    """As many seconds later as it took, whatever somebody did to the clock."""
+    """As many seconds later as it took, even if the clock was set meanwhile."""
     interrupted: bool
     """Whether the user ended it (Ctrl-C)."""
     blind_spots: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ def execute(
         plan: from `expand`.
         session: open, with a receiver.
         env: the caller's environment.
-        listener: told about progress, one event at a time.
+        listener: receives the progress, one event at a time.
         decisions: from `decide`, made before the campaign's store was opened; by default nothing is reused.
         budget: what may be spent before nothing new is started; by default there is no limit.
     """
@@ -290,7 +290,7 @@ class _Execution:
         return failed_result(planned, self._context.session.clean(str(error)))
 
     def _is_lost(self, planned: PlannedRun) -> bool:
-        """Return whether the case of a run has failed, whatever its other repetitions say."""
+        """Return whether the case of a run has failed, regardless of its other repetitions."""
         repetitions = [run for run in self.plan.runs if run.case is planned.case and run.model_id == planned.model_id]
         ended = [self._results[run.run_id] for run in repetitions if run.run_id in self._results]
         if any(result.quarantined for result in ended):

@@ -186,7 +186,7 @@ def run_one(
         judging: called when the agent has ended.
         looked: called when nothing of the run but its stored spans is needed any more: another agent may start.
         retried: why earlier attempts at it failed, one sentence each.
-        waiting: told what is waited for and how long, where the last spans do not come at once.
+        waiting: called with what is waited for and how long, where the last spans do not come at once.
 
     Raises:
         RunInterruptedError: it was ended from outside.

@@ -54,7 +54,7 @@ def open_campaign(plan: Plan) -> Iterator[Session]:
 def _share_heaps() -> None:
     """Let the threads of this process allocate from few heaps, where the C library is GNU's.
 
-    By default nearly each has one of its own, and each grows to what judging a batch of runs takes: 750 runs that replay a
+    By default nearly each has its own, and each grows to what judging a batch of runs takes: 750 runs that replay a
     recording added 50 MB so, 10 MB with two heaps, in the same time.
     """
     import ctypes

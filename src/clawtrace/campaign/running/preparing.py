@@ -17,7 +17,7 @@ def preparing(session: CampaignSession) -> Iterator[None]:
     """Load what judging needs in the block: the first verdict waits half as long for it."""
 
     def prepare() -> None:
-        with suppress(ClawtraceError):  # what cannot be loaded is told when it is needed
+        with suppress(ClawtraceError):  # what cannot be loaded is reported when it is needed
             session.prepare()
 
     thread = threading.Thread(target=prepare, name="clawtrace-prepare")

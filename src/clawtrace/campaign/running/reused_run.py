@@ -120,7 +120,7 @@ def _file(path: Path) -> Path | None:
 
 
 def _changes(path: Path) -> Mapping[str, Any] | None:
-    """Return what the run changed in its workspace; None where nobody wrote it down."""
+    """Return what the run changed in its workspace; None where that was not recorded."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

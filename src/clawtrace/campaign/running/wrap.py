@@ -69,11 +69,11 @@ def run_command(
         env: the caller's environment.
         assertions: what must be true; None or empty judges nothing.
         switches: `telemetry_env` of the project.
-        protocol: the OTLP protocol that the command is told to export with.
+        protocol: the OTLP protocol that the command is to export with.
         timeout_seconds: time limit; None for none.
         streams: file descriptors that become the command's standard input, output and error.
         cwd: working folder; by default the current one.
-        waiting: told what is waited for and how long, where the last spans do not come at once.
+        waiting: called with what is waited for and how long, where the last spans do not come at once.
 
     Raises:
         RunnerError: the program does not exist or cannot be started.

@@ -28,7 +28,7 @@ _CURRENT_RUN = re.compile(r"\{\{\s*run_id\s*\}\}")
 
 
 class AssertionList(NamedTuple):
-    """The assertions of one file, in order; each has an id of its own."""
+    """The assertions of one file, in order; each has its own id."""
 
     parsed: tuple[Assertion, ...]
     """As checked when the file was loaded: templates of a run hold samples, ``{{env.NAME}}`` its value."""
@@ -156,7 +156,7 @@ def _parse(
 
 
 def _missing_files(entry: WrittenAssertion, assertion: Assertion, document: Document) -> list[ConfigProblem]:
-    """Return the files beside the case that an assertion names and that do not exist."""
+    """Return the files next to the case that an assertion names and that do not exist."""
     if not isinstance(assertion, Probe) or document.path is None:
         return []
     found = []

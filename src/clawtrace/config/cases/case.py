@@ -67,7 +67,7 @@ class LlmProbeContext(ConfigModel):
 
 
 class ContextSection(TaskContext):
-    """Whatever else the agent is given: free keys, besides those of two runners."""
+    """Anything else that the agent is given: free keys, besides those of two runners."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
@@ -86,7 +86,7 @@ class InputSection(ConfigModel):
     attachments: list[str] = Field(default_factory=list)
     """Text files, relative to the case file, that are put before the first user message as user messages."""
     context: ContextSection = ContextSection.model_construct()
-    """Whatever else the agent is given, as a mapping."""
+    """Anything else that the agent is given, as a mapping."""
 
 
 class RunnerSection(ConfigModel):

@@ -39,7 +39,7 @@ class LoadedCase:
     config: CaseConfig
     path: Path
     conversation: Conversation
-    """What its agent is told."""
+    """The messages that its agent is sent."""
     preconditions: AssertionList
     """What must hold before the agent starts: probes."""
     assertions: AssertionList

@@ -1,4 +1,4 @@
-"""What a judge is told of a case: its expectations and its rubric (spec: config.md §4).
+"""What a judge gets about a case: its expectations and its rubric (spec: config.md §4).
 
 They are checked and kept whether a judge is configured or not; without one nothing judges them, and that is said.
 """

@@ -44,12 +44,12 @@ def _fields(cls: type[Assertion], names: list[str]) -> Schema:
 
 
 def _own(cls: type[Assertion]) -> list[str]:
-    """Return the fields of a type that not every type has; editors are told the meaning of these."""
+    """Return the fields of a type that not every type has; editors show the meaning of these."""
     return [name for name in cls.model_fields if name not in Assertion.model_fields]
 
 
 def _short(cls: type[Assertion], long: Schema) -> Schema:
-    """An entry like ``ran: "make test"``: the type's name is the key, and fields may stand beside it."""
+    """An entry like ``ran: "make test"``: the type's name is the key, and fields may stand next to it."""
     own = _fields(cls, _own(cls))
     required = [name for name in long["required"] if name != "type"]
     names = _ref(f"fields_{cls.type_name}")

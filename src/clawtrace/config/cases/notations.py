@@ -27,7 +27,7 @@ PRECONDITIONS = ("preconditions", "given")
 """The two keys of preconditions; their entries are in the long or the short notation."""
 
 _SHARED = tuple(name for name in Assertion.model_fields if name != "id")
-"""Fields that every assertion has, and that an entry in the check notation may hold beside its check."""
+"""Fields that every assertion has, and that an entry in the check notation may hold next to its check."""
 
 
 class WrittenAssertion(NamedTuple):

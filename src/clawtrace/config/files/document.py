@@ -168,7 +168,7 @@ def _check_depth(text: str, file: str) -> None:
     if text.count("[") + text.count("{") <= MAX_DEPTH and _DEEP_LINE.search(text) is None:
         return
     depth = 0
-    with contextlib.suppress(yaml.YAMLError):  # whoever composes the text says what is wrong with it
+    with contextlib.suppress(yaml.YAMLError):  # composing the text reports what is wrong with it
         event: Any
         for event in yaml.parse(text, _Loader):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

@@ -39,7 +39,7 @@ def find_project_file(start: Path) -> Path | None:
 def with_either_suffix(stem: Path) -> Path | None:
     """Return the file `stem` with .yaml or .yml; None when there is none.
 
-    A link that leads nowhere, or a folder of that name, counts: whoever reads it says so, and nobody goes on without.
+    A link that leads nowhere, or a folder of that name, counts: its reader reports that, instead of going on without.
 
     Raises:
         UsageError: both are there.
@@ -88,7 +88,7 @@ def configs_of(file: Path, kind_folder: str, fallback: Path) -> Path:
 def case_files(cases: Path) -> dict[str, list[Path]]:
     """Return the case files by the name of their folder: ``<case_id>/test.yaml``, or one group folder deeper.
 
-    More than one file for a name is a problem of whoever asks for that case.
+    More than one file for a name is a problem only of a request for that case.
 
     Raises:
         UsageError: a folder holds both test.yaml and test.yml.

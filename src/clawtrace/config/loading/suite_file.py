@@ -145,7 +145,7 @@ def load_suite(
 def _odd(
     document: Document, config: SuiteConfig, agents: Agents, cases: Sequence[LoadedCase], env: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield what of a suite and its cases changes nothing although somebody wrote it."""
+    """Yield what is written in a suite and its cases and has no effect."""
     yield from _idle(document, agents, cases)
     used = [case.agent for case in cases if case.agent is not None]
     yield from dict.fromkeys(str(one) for agent in used for one in agent.warnings)

@@ -294,7 +294,7 @@ class _Check:
         self._problems += dialect_problems(folders)
 
     def _check_dialect(self, path: Path) -> None:
-        """Check one dialect, which may extend those beside it."""
+        """Check one dialect, which may extend the others in its folder."""
         self._files.append(display(path))
         self._problems += [one for one in dialect_problems([path.absolute().parent]) if one.file == display(path)]
 

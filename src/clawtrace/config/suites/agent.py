@@ -1,4 +1,4 @@
-"""An agent: a workspace to start from, and what its program is told of it (`agent.yaml`; spec: config.md §1)."""
+"""An agent: a workspace to start from, and what is passed to its program (`agent.yaml`; spec: config.md §1)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["AgentConfig"]
 
 
 class AgentConfig(AgentProgram):
-    """The file `configs/agents/<agent_id>/agent.yaml`, beside the folder `workspace/`."""
+    """The file `configs/agents/<agent_id>/agent.yaml`, next to the folder `workspace/`."""
 
     schema_version: SchemaVersion
     """Version of this file's format."""

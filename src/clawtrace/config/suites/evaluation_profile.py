@@ -1,4 +1,4 @@
-"""How runs are judged: what checks may do, and what judges will be told (spec: config.md §4)."""
+"""How runs are judged: what checks may do, and what judges will be sent (spec: config.md §4)."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class EvaluationProfile(ConfigModel):
     anchors: AnchorsConfig | None = None
     """Examples that calibrate a judge."""
     judge_system_prompt: str | None = None
-    """What a judge is told before everything else."""
+    """The system prompt of a judge."""
     judge_system_prompt_path: str | None = Field(default=None, min_length=1)
     """The file with those words, relative to this one."""
     security_policy: SecurityPolicy = SecurityPolicy.model_construct()

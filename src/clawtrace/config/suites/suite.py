@@ -29,7 +29,7 @@ class ModelConfig(ConfigModel):
     label: str | None = None
     """A label for people."""
     requested_model: str | None = None
-    """What the agent is told to use, for example `openai/gpt-4o-mini`; by default the `model_id`."""
+    """The model that the agent is to use, for example `openai/gpt-4o-mini`; by default the `model_id`."""
 
 
 class Thresholds(ConfigModel):

@@ -15,8 +15,9 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,10 +66,10 @@ def add_numbers(a: int, b: int) -> str:
 
 def search_notes(query: str, tags: list[str]) -> str:
     """Search the notes for a query, with tags."""
-    random.seed(query)
-    time.sleep(random.choice((0, 0.001, 0.01)))
+    chance = random.Random(query)
+    time.sleep(chance.choice((0, 0.001, 0.01)))
     found = ("", "Error: no note says so", "word " * 400, '{"notes": [], "error": null}', "Nothing.", f"failed: {tags}")
-    return random.choice(found)
+    return chance.choice(found)
 
 
 def refund_order(order_id: str) -> str:
@@ -76,28 +77,40 @@ def refund_order(order_id: str) -> str:
     raise ValueError(f"order {order_id!r} cannot be refunded")
 
 
-def logged(tool: Callable[..., str]) -> Callable[..., str]:
+def logged(tool: Callable[..., Any]) -> Callable[..., Any]:
     """Return `tool` with its signature, logging every call of it."""
+    signature = inspect.signature(tool, eval_str=True)
 
-    def call(*values: Any, **named: Any) -> str:
-        given = inspect.signature(tool).bind(*values, **named).arguments
-        record = {"kind": "tool", "name": tool.__name__, "arguments": given, "start": time.time(), "error": None}
-        try:
+    def call(*values: Any, **named: Any) -> Any:
+        with _noted(tool.__name__, signature.bind(*values, **named).arguments) as given:
             return tool(**given)
-        except Exception as error:
-            record["error"] = str(error)
-            raise
-        finally:
-            write(**record, end=time.time())
 
-    call.__name__ = call.__qualname__ = tool.__name__
-    call.__doc__ = tool.__doc__
-    call.__annotations__ = {name: _TYPES[text] for name, text in tool.__annotations__.items()}
-    call.__signature__ = inspect.signature(tool, eval_str=True)  # type: ignore[attr-defined]
-    return call
+    async def call_later(*values: Any, **named: Any) -> Any:
+        with _noted(tool.__name__, signature.bind(*values, **named).arguments) as given:
+            return await tool(**given)
+
+    found: Any = call_later if inspect.iscoroutinefunction(tool) else call
+    found.__name__ = found.__qualname__ = tool.__name__
+    found.__doc__ = tool.__doc__
+    found.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()} | {
+        "return": str
+    }
+    found.__signature__ = signature
+    return found
 
 
-_TYPES = {"str": str, "int": int, "list[str]": list[str]}
+@contextmanager
+def _noted(name: str, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    start, error = time.time(), None
+    try:
+        yield given
+    except BaseException as raised:
+        error = repr(raised)
+        raise
+    finally:
+        write(kind="tool", name=name, arguments=given, start=start, end=time.time(), error=error)
+
+
 TOOLS = {tool.__name__: logged(tool) for tool in (get_weather, add_numbers, search_notes, refund_order)}
 _JSON = {str: {"type": "string"}, int: {"type": "integer"}, list[str]: {"type": "array", "items": {"type": "string"}}}
 

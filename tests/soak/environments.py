@@ -70,7 +70,10 @@ def python_of(framework: Framework) -> Path:
         if not (folder / "done").exists():
             base = getattr(sys, "_base_executable", sys.executable)
             _run([base, "-m", "venv", "--clear", str(folder / "venv")], "an environment")
-            _run([str(python), "-m", "pip", "install", "--quiet", *framework.dependencies], framework.name)
+            _run(
+                [str(python), "-m", "pip", "install", "--quiet", "--no-compile", *framework.dependencies],
+                framework.name,
+            )
             (folder / "done").touch()
     return python
 

@@ -109,18 +109,20 @@ class _Mind:
         if left > 0 and asked.tools:
             calls = tuple(self._calls(asked))
             text = chance.choice((None, None, "Let me look.", "I will call get_weather."))
-            return ScriptedStep(tool_calls=calls, text=text, usage=self._usage(text, 15 * len(calls)), model=model)
+            return ScriptedStep(
+                tool_calls=calls, text=text, usage=self._usage(asked, text, 15 * len(calls)), model=model
+            )
         text = self._text()
         last = next((name for name in LAST_TOOLS if name in asked.tools), None)
         if last:
             calls = (ScriptedToolCall(name=last, arguments=dict.fromkeys(_schema(asked, last), text)),)
-            return ScriptedStep(tool_calls=calls, usage=self._usage(text, 15), model=model)
+            return ScriptedStep(tool_calls=calls, usage=self._usage(asked, text, 15), model=model)
         finish = "length" if chance.random() < 0.05 else None
-        return ScriptedStep(text=text, usage=self._usage(text), finish=finish, model=model)
+        return ScriptedStep(text=text, usage=self._usage(asked, text), finish=finish, model=model)
 
-    def _usage(self, text: str | None, more: int = 0) -> Usage | None:
+    def _usage(self, asked: ModelRequest, text: str | None, more: int = 0) -> Usage | None:
         chance = self.chance
-        if not self.counts:
+        if not self.counts and asked.api != "anthropic":
             return None
         given = chance.randint(20, 9000)
         reasoning = chance.choice((0, 0, chance.randint(1, 500)))

@@ -65,6 +65,7 @@ COLUMN_TYPES: dict[str, Literal["text", "integer", "decimal", "list"]] = {
     "final_output": "text",
     "pseudo_tools": "list",
     "forced_tool": "text",
+    "tool_definitions": "text",
     "rollup_input_tokens": "integer",
     "rollup_output_tokens": "integer",
     "rollup_cache_read_tokens": "integer",
@@ -76,7 +77,9 @@ COLUMN_TYPES: dict[str, Literal["text", "integer", "decimal", "list"]] = {
 
 `owner_agent` is the name of the agent at whose work the span was done, where the span says it of itself; `parent_agent`
 the name of the agent that called this one. `tool_command` is the shell command of a tool call, where it stands apart from
-the arguments. `forced_tool` is the name of the tool that a request makes the model call, mostly to give its answer a form. `prompt_id` is what the spans of one user's prompt share, where a trace is not a
+the arguments. `forced_tool` is the name of the tool that a request makes the model call, mostly to give its answer a form.
+`tool_definitions` are the tools that a model was offered, a JSON list with the schemas of their arguments.
+`prompt_id` is what the spans of one user's prompt share, where a trace is not a
 turn. `exchange_id`, within `exchange_session`, is what both sides of one tool call on a wire know. `attempts` is how many requests one span stands for. `rollup_*` are totals that stand in for model calls that nobody recorded.
 """
 
@@ -244,6 +247,8 @@ class SpanTests(_Words):
     """A tool call was denied before it ran."""
     tool_refused: Annotated[Condition | None, Told.ANY] = None
     """A tool call was answered without running the tool: there is none of that name, or the arguments do not fit."""
+    tool_cancelled: Annotated[Condition | None, Told.ANY] = None
+    """A tool call was given up because something else failed: the tool may have been run, or not."""
     tool_unknown: Annotated[Condition | None, Told.ALL] = None
     """What is recorded of a tool call does not tell whether it failed."""
     excludes_cache: Annotated[Condition | None, Told.SPAN] = None

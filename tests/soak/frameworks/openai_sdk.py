@@ -9,6 +9,7 @@
 # ]
 # [tool.soak]
 # instrumentations = ["genai", "openinference", "openllmetry", "genai,openinference", "openinference,openllmetry"]
+# named-agents = false
 # ///
 """A loop around Chat Completions of the OpenAI SDK: the program executes the tools itself."""
 

@@ -37,9 +37,9 @@ async def _run(job: Job) -> str | None:
     if job.helper == "tool":
         researcher = Agent(model, name="researcher", system_prompt=system("researcher"), tools=tools[:2])
 
-        def ask_researcher(question: str) -> str:
+        async def ask_researcher(question: str) -> str:
             """Ask the researcher."""
-            return asyncio.run(researcher.run(question)).output
+            return (await researcher.run(question)).output
 
         agent.tool_plain(logged(ask_researcher))
     history, output = None, None

@@ -56,7 +56,8 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     if call is None or call.outcome != "ok" or call.voice is None or run.went_on_unseen(run.spans[call.index].last_ns):
         return None
     said = run.said(call.voice, "output")
-    return _answer(run, call, _text(said)) or _given(run, said)
+    given = _given(run, said)
+    return given if given is not None or _asks(said) else _answer(run, call, _text(said))
 
 
 def _own_word(run: RunSpans, index: int) -> str | None:
@@ -69,9 +70,12 @@ def _own_word(run: RunSpans, index: int) -> str | None:
         return span.final_output
     parts = run.said(index, "output")
     last = [part for part in parts if part.message_no == parts[-1].message_no]
-    if told and any(part.role != "assistant" or part.type == "tool_call" for part in last):
-        return None
-    return _text(last)
+    return None if _asks(last) or (told and any(part.role != "assistant" for part in last)) else _text(last)
+
+
+def _asks(parts: Sequence[Part]) -> bool:
+    """Return whether a message asks for a tool: what it says beside that is no answer."""
+    return any(part.type == "tool_call" for part in parts)
 
 
 def _answer(run: RunSpans, call: LlmCall, text: str | None) -> str | None:

@@ -119,12 +119,16 @@ class Span(NamedTuple):
     """JSON list of names that are declared as final answers and are no tools."""
     forced_tool: str | None = None
     """The tool that the request makes the model call."""
+    tool_definitions: str | None = None
+    """JSON list of the tools that the model was offered."""
     rollup_llm_calls: int | None = None
     failed: bool = False
     tool_failed: bool = False
     tool_blocked: bool = False
     tool_refused: bool = False
     """No tool was run for the call."""
+    tool_cancelled: bool = False
+    """The call was given up, before or while the tool ran."""
     tool_unknown: bool = False
     """What is recorded of the tool call does not tell whether it failed."""
     unlike_total: bool = False

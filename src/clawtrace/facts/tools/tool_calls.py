@@ -13,6 +13,7 @@ from clawtrace.facts.calls.rules import NAMELESS_TOOL_SPAN
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.span import Span, merged, same_tool
 from clawtrace.facts.tools.histories import Histories, ToldCall, histories
+from clawtrace.facts.tools.misfits import Offers, is_broken
 from clawtrace.facts.tools.results import Result, results, went_unseen
 from clawtrace.facts.tools.tool_call import Execution, Outcome, ToolCallRow
 from clawtrace.facts.tools.tool_requests import (
@@ -45,12 +46,11 @@ class ExecutionWords(NamedTuple):
     """``spans``, ``none``; None where it is not known."""
     refusals: tuple[str, ...]
 
-    def refused(self, tool: str, result: str | None) -> bool:
-        """Return whether a result says that the framework ran no tool."""
-        if self.written != "spans" or result is None:
-            return False
-        name = re.escape(tool)
-        return any(re.match(words.replace("{tool}", name), result) for words in self.refusals)
+    def refused(self, tool: str | None, *said: str | None) -> bool:
+        """Return whether a result, or a failure, says that the framework ran no tool."""
+        name = re.escape(tool or "")
+        texts = [text for text in said if text is not None]
+        return any(re.match(words.replace("{tool}", name), text) for words in self.refusals for text in texts)
 
 
 ExecutionsOf = Callable[[str, str], ExecutionWords]
@@ -92,12 +92,17 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
         _with_history(_executed(execution, of_execution.get(execution.group), told), conversations)
         for execution in executions
     ]
+    offers = Offers(run)
+    found = [
+        _as_refused(run, call, of_execution.get(execution.group), offers, executions_of)
+        for call, execution in zip(found, executions, strict=True)
+    ]
     waiting = [request for number, request in enumerate(asked) if number not in carried_out]
     handed = transfers(run, waiting)
     gone = answered_by_handoffs(run, waiting) | handed.keys()
     waiting = [request for request in waiting if request.number not in gone]
     answered = _answered(run, [request for request in waiting if request.number in told], told, executions_of)
-    found += [_requested(request, told.get(request.number), answered) for request in waiting]
+    found += [_requested(request, told.get(request.number), answered, offers) for request in waiting]
     # What spans in another place tell of, too, is one call.
     known = {(call.call_id, call.name) for call in found if call.call_id is not None}
     found += [_told(one, run) for one in conversations.calls if (one.call.call_id, one.call.name) not in known]
@@ -132,7 +137,7 @@ def _holds_several(run: RunSpans, members: Sequence[int]) -> bool:
 
 def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
     error: str | None
-    outcome: Outcome
+    outcome: Outcome | None
     if len(members) == 1:
         outer = members[0]
         told = run.spans[outer]
@@ -157,9 +162,11 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
     )  # fmt: skip
 
 
-def _outcome(layers: Sequence[Span]) -> Outcome:
+def _outcome(layers: Sequence[Span]) -> Outcome | None:
     if any(span.tool_refused for span in layers):
         return "unexecuted"
+    if any(span.tool_cancelled for span in layers):
+        return None
     outcome: Outcome = "ok"
     for span in layers:
         if span.tool_blocked:
@@ -205,6 +212,23 @@ def _executed(execution: Execution, request: ToolRequest | None, results: dict[i
     )  # fmt: skip
 
 
+def _as_refused(
+    run: RunSpans, call: ToolCallRow, request: ToolRequest | None, offers: Offers, executions_of: ExecutionsOf
+) -> ToolCallRow:
+    """Return an execution that failed as none where its span, or what the model was offered, says that no tool may have run.
+
+    Frameworks check the arguments inside of the span of the execution, too.
+    """
+    if call.outcome != "error" or call.index is None:
+        return call
+    span = run.spans[call.index]
+    if executions_of(span.dialect, span.scope).refused(call.name, call.error, call.result):
+        return replace(call, outcome="unexecuted")
+    if is_broken(call.arguments) or (request is not None and offers.lack(request, call.arguments)):
+        return replace(call, outcome=None)
+    return call
+
+
 def _answered(
     run: RunSpans, waiting: Sequence[ToolRequest], told: Mapping[int, Result], executions_of: ExecutionsOf
 ) -> dict[int, Literal["unknown", "unexecuted"] | None]:
@@ -230,17 +254,23 @@ def _answered(
         if request.served or ("spans" not in written and "none" in written):
             found[request.number] = "unknown"
         else:
-            refused = any(words.refused(request.name, told[request.number].text) for words in said)
+            words = [one for one in said if one.written == "spans"]
+            refused = any(one.refused(request.name, told[request.number].text) for one in words)
             found[request.number] = "unexecuted" if refused else None
     return found
 
 
 def _requested(
-    request: ToolRequest, told: Result | None, answered: Mapping[int, Literal["unknown", "unexecuted"] | None]
+    request: ToolRequest,
+    told: Result | None,
+    answered: Mapping[int, Literal["unknown", "unexecuted"] | None],
+    offers: Offers,
 ) -> ToolCallRow:
     outcome: Outcome | None = "requested"
     if told is not None:
         outcome = answered[request.number]
+        if outcome == "unknown" and (is_broken(request.arguments) or offers.lack(request, request.arguments)):
+            outcome = None  # the program, too, may refuse a call
         if told.failed is False:
             outcome = "ok"  # no framework says so of what it refused to run
         elif told.failed and outcome == "unknown":

@@ -1,0 +1,79 @@
+"""Tool calls that no tool can have been run for as they were asked: a framework may have refused them, or mended them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.tools.tool_requests import ToolRequest
+
+__all__ = ["Offers", "is_broken"]
+
+
+class Offers:
+    """What the model calls of a run were offered, read where a call is in doubt."""
+
+    def __init__(self, run: RunSpans) -> None:
+        self._run = run
+        self._of_text: dict[str, dict[str, frozenset[str]]] = {}
+        self._of_group: dict[int, dict[str, frozenset[str]]] | None = None
+
+    def lack(self, request: ToolRequest, arguments: str | None) -> bool:
+        """Return whether a call asks for a tool that was not offered, or lacks an argument that it needs."""
+        offered = self._groups().get(request.group)
+        if not offered or request.served:
+            return False
+        needed = offered.get(request.name)
+        if needed is None:
+            return True
+        given = _object(arguments)
+        return given is not None and not needed <= given.keys()
+
+    def _groups(self) -> dict[int, dict[str, frozenset[str]]]:
+        if self._of_group is None:
+            self._of_group = {}
+            for index in self._run.kinds.get("llm", ()):
+                number, text = self._run.group[index], self._run.spans[index].tool_definitions
+                if number is not None and text is not None:
+                    if text not in self._of_text:
+                        self._of_text[text] = _tools(text)
+                    self._of_group.setdefault(number, self._of_text[text])
+        return self._of_group
+
+
+def is_broken(arguments: str | None) -> bool:
+    """Return whether arguments are a JSON object that was begun and is none."""
+    return arguments is not None and arguments.lstrip().startswith("{") and _object(arguments) is None
+
+
+def _object(text: str | None) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text or "")
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _tools(text: str) -> dict[str, frozenset[str]]:
+    """Return the names of the arguments that each tool needs; nothing where one of the tools is in no form that is known."""
+    try:
+        listed = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    found: dict[str, frozenset[str]] = {}
+    for told in listed if isinstance(listed, Sequence) and not isinstance(listed, str) else ():
+        value = _object(told) if isinstance(told, str) else told
+        inner = value.get("function") if isinstance(value, dict) and isinstance(value.get("function"), dict) else value
+        if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
+            return {}
+        found[inner["name"]] = _required(inner)
+    return found
+
+
+def _required(tool: Mapping[str, Any]) -> frozenset[str]:
+    schemas = (tool.get(key) for key in ("parameters", "input_schema", "inputSchema", "parameters_json_schema"))
+    schema = next((one for one in schemas if isinstance(one, dict)), {})
+    names = schema.get("required")
+    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()

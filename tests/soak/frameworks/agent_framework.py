@@ -1,0 +1,59 @@
+# /// script
+# dependencies = [
+#     "agent-framework-core==1.23.0",
+#     "agent-framework-openai==1.17.0",
+#     "opentelemetry-sdk==1.45.2",
+#     "opentelemetry-exporter-otlp-proto-http==1.45.2",
+# ]
+# [tool.soak]
+# instrumentations = ["native"]
+# helpers = ["tool"]
+# ///
+"""Agents of Microsoft's Agent Framework, which writes its spans itself; over Responses and over Chat Completions."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+sys.path.remove(sys.path[0])  # this file has the framework's name
+
+from agent_framework import Agent
+from agent_framework.observability import enable_instrumentation
+from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
+from agent_program import MODEL, TOOLS, Job, logged, main, system
+
+
+def run(job: Job) -> str | None:
+    return asyncio.run(_run(job))
+
+
+async def _run(job: Job) -> str | None:
+    client = (OpenAIChatClient if job.count_stream else OpenAIChatCompletionClient)(
+        MODEL, base_url=job.url, api_key="none"
+    )
+    tools: list[Any] = list(TOOLS.values())
+    researcher = Agent(client, system("researcher"), name="researcher", tools=tools[:2])
+
+    async def ask_researcher(question: str) -> str:
+        """Ask the researcher."""
+        return (await researcher.run(question)).text
+
+    if job.helper == "tool":
+        tools.append(logged(ask_researcher))
+    agent = Agent(client, system("assistant"), name="assistant", tools=tools)
+    session, output = agent.create_session(), None
+    for turn in job.turns:
+        if job.stream:
+            said = agent.run(turn, stream=True, session=session)
+            async for _ in said:
+                pass
+            output = (await said.get_final_response()).messages[-1].text
+        else:
+            output = (await agent.run(turn, session=session)).messages[-1].text
+    return output
+
+
+if __name__ == "__main__":
+    main(run, {"native": lambda _: enable_instrumentation(enable_sensitive_data=True, force=True)}, together=3)

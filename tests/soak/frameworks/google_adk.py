@@ -1,0 +1,72 @@
+# /// script
+# dependencies = [
+#     "google-adk==2.13.0",
+#     "litellm==1.82.6",
+#     "openinference-instrumentation-google-adk==1.0.5",
+#     "opentelemetry-sdk==1.44.0",
+#     "opentelemetry-exporter-otlp-proto-http==1.44.0",
+# ]
+# [tool.soak]
+# instrumentations = ["native", "openinference"]
+# helpers = ["handoff", "tool"]
+# pseudo-tools = ["transfer_to_agent"]
+# ///
+"""Agents of Google's Agent Development Kit, which writes its spans itself; the model is reached through LiteLLM."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from agent_program import MODEL, TOOLS, Job, logged, main, system
+from google.adk.agents import LlmAgent
+from google.adk.agents.run_config import RunConfig, StreamingMode
+from google.adk.models.lite_llm import LiteLlm
+from google.adk.runners import InMemoryRunner
+from google.genai import types
+
+
+def run(job: Job) -> str | None:
+    return asyncio.run(_run(job))
+
+
+async def _run(job: Job) -> str | None:
+    model = LiteLlm(f"openai/{MODEL}", api_base=job.url, api_key="none")
+    tools: list[Any] = list(TOOLS.values())
+    researcher = LlmAgent(
+        name="researcher", model=model, instruction=system("researcher"), tools=tools[:2], description="Researches."
+    )
+
+    async def ask_researcher(question: str) -> str:
+        """Ask the researcher."""
+        return await _turn(InMemoryRunner(researcher, app_name="research"), None, question, stream=False) or ""
+
+    if job.helper == "tool":
+        tools.append(logged(ask_researcher))
+    helpers = [researcher] if job.helper == "handoff" else []
+    agent = LlmAgent(name="assistant", model=model, instruction=system("assistant"), tools=tools, sub_agents=helpers)
+    runner, output = InMemoryRunner(agent, app_name="soak"), None
+    session = await runner.session_service.create_session(app_name="soak", user_id="user")
+    for turn in job.turns:
+        output = await _turn(runner, session, turn, stream=job.stream)
+    return output
+
+
+async def _turn(runner: InMemoryRunner, session: Any, turn: str, *, stream: bool) -> str | None:
+    session = session or await runner.session_service.create_session(app_name=runner.app_name, user_id="user")
+    said = types.Content(role="user", parts=[types.Part(text=turn)])
+    config, output = RunConfig(streaming_mode=StreamingMode.SSE if stream else StreamingMode.NONE), None
+    async for event in runner.run_async(user_id="user", session_id=session.id, new_message=said, run_config=config):
+        if event.is_final_response() and event.content and event.content.parts:
+            output = "".join(part.text or "" for part in event.content.parts if not part.thought)
+    return output
+
+
+def _openinference(provider: object) -> None:
+    from openinference.instrumentation.google_adk import GoogleADKInstrumentor
+
+    GoogleADKInstrumentor().instrument(tracer_provider=provider)
+
+
+if __name__ == "__main__":
+    main(run, {"native": lambda _: None, "openinference": _openinference}, together=2)

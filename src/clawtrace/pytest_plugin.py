@@ -73,7 +73,7 @@ def pytest_runtest_makereport(
         if call.excinfo is None or not call.excinfo.errisinstance(CheckFailedError):
             try:
                 tree = trace.glance()
-            except ClawtraceError as error:  # the failure itself is what must be told
+            except ClawtraceError as error:  # the failure itself is what must be reported
                 tree = f"the spans cannot be shown: {error}"
             if tree:
                 report.sections.append((_SECTION, tree))

@@ -58,7 +58,7 @@ class ConfiguredForm(LogForm):
         self._tells_tools = "tool" in groups
 
     def recognises(self, head: Sequence[str]) -> bool:
-        """Return whether one of the first lines is one of its own."""
+        """Return whether one of the first lines matches its patterns."""
         patterns = self._patterns if self._recognise is None else [self._recognise]
         return any(_found(pattern, line) for pattern in patterns for line in head)
 

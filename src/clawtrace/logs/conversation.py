@@ -63,7 +63,7 @@ class LoggedConversation:
         return self._last
 
     def turn(self, said: str | None = None) -> None:
-        """Say that somebody asked the agent: what follows is another turn."""
+        """Note a request to the agent: what follows is another turn."""
         self._said = said
         self._root = None
 
@@ -150,7 +150,7 @@ class LoggedConversation:
             line: the line that tells of its end.
             end: time of that line.
             call_id: the id that the model gave the call.
-            result: what the model was told of it.
+            result: what was returned to the model.
             outcome: how it ended.
             name: the tool's name, where the line tells it too.
             error: what is said of its failure.

@@ -27,7 +27,7 @@ _STARTED = frozenset(("start", "started", "running", "begin", "pending"))
 
 
 class Event(NamedTuple):
-    """What one line tells; None is not told."""
+    """What one line says; None where it does not say."""
 
     run_id: str
     time: Any = None
@@ -93,7 +93,7 @@ class _Run:
         above = agent
         if event.tool is not None:
             above = self._tool(event, at, agent)
-            event = event._replace(model=None)  # tokens beside a tool are counted, and are no model call
+            event = event._replace(model=None)  # tokens next to a tool are counted, and are no model call
         if event.usage is not None or event.model is not None:
             self._usage(event, at, agent)
         if event.to_agent is not None or event.child_run_id is not None:

@@ -18,7 +18,7 @@ Line = tuple[int, str]
 """Number of a line, from 1, and its text without its end."""
 
 _FILE_NAME = re.compile(r"[\w.:@+-]{1,200}")
-"""An id that a file may be called after; with any other a log could name files that are none of its own."""
+"""An id that a file may be called after; with any other a log could name files that are not its own."""
 
 
 class LogForm(ABC):

@@ -69,7 +69,7 @@ class LogReading:
     """The form, as people call it."""
     path: Path
     by_run: bool
-    """Whether lines name their run; else all of it is the work of one run, whatever that is called."""
+    """Whether lines name their run; else all of it is the work of one run, under any name."""
     runs: dict[str, LoggedRun] = field(default_factory=dict)
     """By the id that the log gives."""
     lines: int = 0

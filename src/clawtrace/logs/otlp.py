@@ -70,7 +70,7 @@ def _span(span: LoggedSpan, form: str) -> dict[str, Any]:
         "name": span.name,
         "kind": 1,
         "startTimeUnixNano": str(span.start_ns),
-        # What ended at a time that nobody tells has ended all the same: 0 means that it never did.
+        # What ended at an unknown time has ended all the same: 0 means that it never did.
         "endTimeUnixNano": "0" if span.end_ns is None else str(max(span.end_ns, 1)),
         "attributes": _attributes(span.attributes | {"clawtrace.log.line": span.line}),
     }

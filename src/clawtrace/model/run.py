@@ -14,7 +14,7 @@ class ClosedBy(StrEnum):
     EXIT = "exit"
     """Every process that the runner started has exited and no connection that carried its spans is open."""
     END_RUN = "end_run"
-    """Somebody said so."""
+    """The end was stated explicitly."""
     EVIDENCE = "evidence"
     """The agent already ran, and the entry span of every turn has arrived and ended, with the agent's work below it."""
     SETTLED = "settled"
@@ -43,7 +43,7 @@ class RunRule(StrEnum):
 
 
 CARRIED = frozenset((RunRule.RESOURCE.value, RunRule.HEADER.value, RunRule.PATH.value))
-"""Rules that only a process with the run's own environment follows: whatever else reaches a run comes from a process that
+"""Rules that only a process with the run's own environment follows: anything else in a run comes from a process that
 ran before it, or whose exporter is written into its code."""
 
 
@@ -69,7 +69,7 @@ class IncompleteReason(NamedTuple):
 
 
 class RunRecord(NamedTuple):
-    """What is known of a run apart from its spans: from the runner, or from whoever opened it."""
+    """What is known of a run apart from its spans: from the runner, or from the caller that opened it."""
 
     run_id: str
     case_id: str
@@ -94,7 +94,7 @@ class RunRecord(NamedTuple):
     timed_out: bool = False
     """Whether our time limit ended the agent."""
     cut_off: str | None = None
-    """Which processes beside the agent's own our signal ended while they might still have exported, in one sentence."""
+    """Which processes besides the agent's our signal ended while they might still have exported, in one sentence."""
     lacking: str | None = None
     """Which spans did not get into the trace, as far as only the runner can know of it, in one sentence."""
     runner_error: str | None = None
@@ -104,9 +104,9 @@ class RunRecord(NamedTuple):
     turns: tuple[SentTurn, ...] = ()
     """What a runner sent, turn by turn; before it is known how the agent ended, what it will send. Empty where none did."""
     agent: Literal["started", "running"] | None = None
-    """Whether the command starts the agent or one already runs, where somebody said so; None leaves it to the spans."""
+    """Whether the command starts the agent or one already runs, where that was stated; None leaves it to the spans."""
     settle_ms: int | None = None
-    """Silence that closes the run, as its runner was told; None leaves it to the project."""
+    """Silence that closes the run, as its runner was configured; None leaves it to the project."""
     notes: tuple[str, ...] = ()
     """What reading its logs and transcripts had to say, one sentence each."""
 

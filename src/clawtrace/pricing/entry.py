@@ -23,7 +23,7 @@ _UNITS = (("per_1k", Decimal(1000)), ("per_1m", Decimal(1_000_000)))
 
 
 class Rates(NamedTuple):
-    """US dollars for one token of each kind; None where a kind has no price of its own."""
+    """US dollars for one token of each kind; None where a kind has no separate price."""
 
     input: Decimal | None
     output: Decimal | None
@@ -93,7 +93,7 @@ class PriceEntry(_TokenPrices):
     """What one model costs."""
 
     per_request: Dollars | None = None
-    """Dollars for each call, whatever its tokens."""
+    """Dollars for each call, regardless of its tokens."""
     tiers: tuple[PriceTier, ...] = ()
     """Prices for calls with a long input; what a tier does not state keeps its price."""
 

@@ -30,7 +30,7 @@ class ModelCall(NamedTuple):
 
     provider: str | None
     model: str | None
-    """The answering (else requested) model's name as recorded, with whatever prefix and date it has."""
+    """The answering (else requested) model's name as recorded, with any prefix and date that it has."""
     input_tokens: int | None
     output_tokens: int | None
     cache_read: int | None = None
@@ -41,7 +41,7 @@ class ModelCall(NamedTuple):
 
 
 class Price(NamedTuple):
-    """A price and where it comes from; both None when nobody can say."""
+    """A price and where it comes from; both None when they are unknown."""
 
     usd: float | None
     source: Literal["model_pricing", "genai-prices"] | None

@@ -1,6 +1,6 @@
 """When a run is closed: nothing more can come (spec: span-model.md §3, the waiting half).
 
-(a) the processes have exited and no connection that carried the run's spans is open, (b) somebody said so,
+(a) the processes have exited and no connection that carried the run's spans is open, (b) the end was stated explicitly,
 (c) nothing arrived for `settle_ms` after the last arrival and after the command's end, at most `trace_timeout_ms`.
 Where the agent already ran, its exit is none of the command's: every turn's entry span closes the run, else (c).
 Waiting is for events: commits and connections that end.
@@ -22,10 +22,10 @@ _REST_SECONDS = 0.5
 """Shortest time given to what is half-way in, also when everything else has run out: a busy machine is no reason to
 say that spans were still arriving."""
 _SAY_SECONDS = 1.0
-"""A wait that may take longer is told of."""
+"""A wait that may take longer is reported."""
 
 Waiting = Callable[[str, float], None]
-"""Told what is waited for, and for how many seconds nothing may arrive until then; again when that changes."""
+"""Called with what is waited for, and for how many seconds nothing may arrive until then; again when that changes."""
 
 
 class Outlook(NamedTuple):
@@ -59,12 +59,12 @@ def wait_closed(
         receiver: the receiver that the run's exporters were pointed at.
         run_id: the run.
         processes_gone: whether every process that the runner started has exited, descendants included.
-        ended: when the command ended, in seconds of the monotonic clock, which nobody sets; now when None.
+        ended: when the command ended, in seconds of the monotonic clock, which cannot be set; now when None.
         end_run: whether the run was ended explicitly.
         settle_ms: how long nothing may arrive, where exit cannot close the run and `outlook` is not given.
         trace_timeout_ms: longest wait after the command's end.
         outlook: says from what was counted of the run what its end will be; by default exit closes it.
-        waiting: told of a wait that may take a while.
+        waiting: called for a wait that may take a while.
     """
     try:
         if end_run:

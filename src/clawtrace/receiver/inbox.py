@@ -95,7 +95,7 @@ class Inbox:
         return requests, events
 
     def _gather(self) -> None:
-        """Wait, as long as more come, until whoever was waiting or answered before has sent again."""
+        """Wait, as long as more come, until each sender that was waiting or answered before has sent again."""
         pause, longest = _GATHER_SECONDS
         end = time.monotonic() + longest
         count = 0

@@ -27,7 +27,7 @@ _REASONS_TOLD = 5
 
 
 class Note(NamedTuple):
-    """A receipt, and what the counters need beside it."""
+    """A receipt, and what else the counters need."""
 
     receipt: Receipt
     port: int
@@ -78,7 +78,7 @@ class Intake:
         """Add one request to the batch; see `add_all`.
 
         Returns:
-            What the sender is told, once the batch is committed.
+            The answer to the sender, once the batch is committed.
 
         Raises:
             BadPayloadError: it will never be accepted; the batch is as before.
@@ -93,7 +93,7 @@ class Intake:
         """Add requests to the batch, in their order; their `runs` are filled in.
 
         Returns:
-            Of each what its sender is told once the batch is committed, or why nothing of it is in the batch: a
+            For each the answer to its sender once the batch is committed, or why nothing of it is in the batch: a
             `BadPayloadError` where it will never be accepted, a `StoreError` where a new run could not be registered.
         """
         answers: list[RequestAnswer | Exception] = []
@@ -194,7 +194,7 @@ class Intake:
         return range(len(runs)) if self._is_retry(request, batch) else ()
 
     def _is_retry(self, request: Request, batch: LogBatch) -> bool:
-        """Say whether this very request came before; records without a time cannot be told apart, so they are kept."""
+        """Say whether this very request came before; records without a time look alike, so they are kept."""
         if not len(batch) or 0 in batch.time_ns:
             return False
         context = f"{request.header_run}\0{request.path_run}\0{batch.run_rule[0]}\0{batch.run_no[0]}"

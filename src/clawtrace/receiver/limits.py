@@ -62,7 +62,7 @@ class ReceiverSettings:
     group_bytes: int = 32 * MEBIBYTE
     """Most bytes that one commit takes together."""
     retry_after_s: int = 1
-    """What a request that was turned away is told to wait, in seconds."""
+    """How long the sender of a rejected request is asked to wait, in seconds."""
     body_timeout_s: float = 30.0
     """How long an HTTP body may stand still before the request is given up (408), in seconds."""
     grpc_reading: int = 32

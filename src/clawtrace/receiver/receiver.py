@@ -60,7 +60,7 @@ class Receiver:
             runs: (run id, number) that the store holds.
             traces: (trace id, run number, rule) that the store holds.
             sessions: (session id, run number) that runs announced earlier.
-            questions: what answers other processes on the HTTP port; None answers nobody.
+            questions: what answers other processes on the HTTP port; None answers none.
             idle: called, in the thread that commits, when nothing came for a while after something did.
 
         Raises:
@@ -263,7 +263,7 @@ class Receiver:
         return self._writer.flush(seconds)
 
     def rest(self, run_id: str, seconds: float) -> bool:
-        """Wait until whatever was sent by processes that have ended is committed, as far as it may be of the run.
+        """Wait until everything sent by processes that have ended is committed, as far as it may be of the run.
 
         False when `seconds` ran out before that was certain.
         """

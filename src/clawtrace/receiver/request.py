@@ -29,7 +29,7 @@ class RequestOutcome(Enum):
 
 
 class RequestAnswer(NamedTuple):
-    """What the sender is told."""
+    """The answer to the sender."""
 
     outcome: RequestOutcome
     rejected: int = 0
@@ -61,6 +61,6 @@ class Request:
     outside: int = 0
     """Log records that belong to no trace and no run; filled in when it is decoded."""
     given_run: str = ""
-    """Run id of everything in it, where whoever handed it in says so; no rule of attribution is asked then."""
+    """Run id of everything in it, where the caller says so; no rule of attribution is asked then."""
     document: Any = None
-    """The parsed body, where whoever handed it in has it."""
+    """The parsed body, where the caller has it."""

@@ -33,7 +33,7 @@ _IDLE_SECONDS = 2.0
 class Writer:
     """Takes requests from any thread and answers them from its own.
 
-    `lost`, `forward` and `idle` are set before `start`, by whoever puts the receiver together.
+    `lost`, `forward` and `idle` are set before `start`, by the code that assembles the receiver.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Writer:
             for note in taken.notes:
                 self._counters.add(note.receipt, note.port, note.unattributed, note.foreign)
         self._inbox.expect(len(requests))
-        # Whoever is answered may send again at once, and finds the room that the request took.
+        # A sender that is answered may send again at once, and finds the room that the request took.
         self.budget.give(sum(len(request.body) for request in requests))
         for request, answer in answers:
             if answer.outcome is RequestOutcome.ACCEPTED and request.connection is not None:
@@ -170,7 +170,7 @@ class Writer:
         receipts = [note.receipt for note in (*taken.notes, *refusals)]
         try:
             self._sink.commit(taken.spans, taken.logs, receipts, taken.adopted)
-        except Exception as error:  # whatever a store raises, the process lives and the exporters retry
+        except Exception as error:  # after any error of a store the process lives and the exporters retry
             if not isinstance(error, StoreError):
                 _LOG.exception("a commit failed")
             self._intake.failed(taken)

@@ -1,1 +1,1 @@
-"""What one is told: one module a format, all of them written from the verdicts alone."""
+"""Reports: one module a format, all of them written from the verdicts alone."""

@@ -86,7 +86,7 @@ def _alone(pairs: Sequence[tuple[RunResult, Verdict]]) -> list[_Block]:
 
 def _folded(pairs: Sequence[tuple[RunResult, Verdict]]) -> list[_Block]:
     """Return the blocks of a case: verdicts that are alike over its repetitions, then assertions that say the same."""
-    # What could still change is a matter of the trace: told once, and where several verdicts could, no span decided.
+    # What could still change is a matter of the trace: said once, and where several verdicts could, no span decided.
     several = sum(is_open(run, verdict) for run, verdict in pairs) > 1
     alike: dict[tuple[Any, ...], list[tuple[RunResult, Verdict, str]]] = {}
     for run, verdict in sorted(pairs, key=lambda pair: _gravity(pair[1])):
@@ -112,7 +112,7 @@ def _folded(pairs: Sequence[tuple[RunResult, Verdict]]) -> list[_Block]:
 
 
 def _said(verdict: Verdict, message: str) -> tuple[Any, ...]:
-    """Return what a reader is told of a verdict, apart from its name and its spans."""
+    """Return the text about a verdict, apart from its name and its spans."""
     return verdict.status, verdict.severity, verdict.known_failure, verdict.stale, verdict.hint, message
 
 
@@ -191,7 +191,7 @@ def _print_sql(verdict: Verdict, console: ConsoleOutput) -> None:
 
 
 def _print_reasons(runs: Sequence[RunResult], console: ConsoleOutput, numbered: bool) -> None:
-    """Say why traces are incomplete: the cause of whatever could not be decided below it."""
+    """Say why traces are incomplete: the cause of everything that could not be decided below it."""
     reasons = _by((reason, run) for run in runs for reason in run.incomplete_because)
     told: dict[tuple[int, ...], list[str]] = {}
     for reason, told_of in reasons.items():

@@ -178,7 +178,7 @@ def console_for(stream: TextIO) -> ConsoleOutput:
 
 
 def is_watched(stream: TextIO) -> bool:
-    """Whether a person watches `stream` on a terminal that can draw; in CI nobody does."""
+    """Whether a person watches `stream` on a terminal that can draw; in CI none does."""
     return stream.isatty() and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
 
 

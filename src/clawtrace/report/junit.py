@@ -7,9 +7,9 @@ system shows red exactly when the exit code is not 0:
 - the gate says undecided or broken → `<error>` with the status as its type: skipped and inconclusive are not green;
 - the gate lets something pass that is no pass (a failed assertion of `severity: warn`, a skip under
   `--allow-missing-trace`) → `<skipped>` with the reason: visible, not red;
-- of an assertion with `min_pass_rate` below 1 its rate is a test case of its own, which is red or not; a single
+- of an assertion with `min_pass_rate` below 1 its rate is a separate test case, which is red or not; a single
   repetition that did not pass is `<skipped>`;
-- a run that broke, was not run, or of which nothing was asked, has a test case of its own, named `(run)`;
+- a run that broke, was not run, or of which nothing was asked, has a separate test case, named `(run)`;
 - each threshold of the suite is a test case; how often repetitions passed is in the properties of their test suite.
 """
 

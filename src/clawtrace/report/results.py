@@ -192,7 +192,7 @@ class RepeatedAssertion(Struct):
     passed: int
     """Runs in which it passed."""
     failed: int
-    """Runs in which it failed, whatever its severity."""
+    """Runs in which it failed, at any severity."""
     undecided: int
     """Runs in which it did neither."""
     min_pass_rate: float
@@ -226,7 +226,7 @@ class Case(Struct):
     tags: list[str]
     """Words by which suites select the case."""
     metadata: Mapping[str, Any]
-    """Whatever the author noted at the case."""
+    """The author's notes on the case."""
     agent_id: str | None
     """The agent whose workspace its runs start from; null when it has none."""
     unjudged: Mapping[str, Any]
@@ -328,7 +328,7 @@ class Suite(Struct):
     title: str
     """The suite's label."""
     metadata: Mapping[str, Any]
-    """Whatever the author noted at the suite."""
+    """The author's notes on the suite."""
     models: Mapping[str, str]
     """Label by model id, of those that have one."""
     agents: Mapping[str, str]
@@ -348,7 +348,7 @@ class ResultsSource(Struct):
     traces: list[str]
     """Recordings."""
     runs_by: Literal["rules", "one", "file", "dir"]
-    """How recordings are told apart into runs."""
+    """How recordings are split into runs."""
     one_run: str | None
     """The id of the only run, where one was given."""
     logs: list[str]

@@ -103,7 +103,7 @@ def _grow(nodes: Sequence[SpanNode], marks: Mapping[str, str]) -> _Branch:
 
 
 def _rows(root: _Branch, marks: Mapping[str, str], fold: bool) -> Iterator[_Row]:
-    """Walk the tree depth first, with a stack of its own: 5 000 deep is ordinary."""
+    """Walk the tree depth first, with an explicit stack: 5 000 deep is ordinary."""
     stack: list[tuple[_Branch | int, str, bool, int]] = _children(root, "", 0, fold)
     while stack:
         item, prefix, last, depth = stack.pop()

@@ -1,10 +1,10 @@
 """A tiny process that starts one command and knows when its last descendant has ended.
 
-One for each command, so that runs never see each other's orphans: a ``python -I -S`` of its own, standard library only. On
+One for each command, so that runs never see each other's orphans: a separate ``python -I -S``, standard library only. On
 Linux it is the child subreaper of everything that the command starts: a process that detaches (``setsid``, double fork)
 becomes its child and is waited for, or ended. Elsewhere the command's process group is all that can be known.
 
-It shares a socket with whoever started it. The first line that it reads there is the order
+It shares a socket with the process that started it. The first line that it reads there is the order
 (`clawtrace.runners.process.ProcessSpec`, marshalled, as hex digits); a later line ``stop``, or the end of the stream, ends
 the command. It writes one line per event, likewise. Both ends are one interpreter. The command inherits the standard
 streams. Waiting is by SIGCHLD and by the socket, never by polling.
@@ -216,7 +216,7 @@ class Watch:
         self.signal_all(signal.SIGTERM)
 
     def signal_all(self, number: int) -> None:
-        """Signal the process group and every descendant, in whatever session it is."""
+        """Signal the process group and every descendant, in any session."""
         targets = list(descendants()) if self.adopts else ([] if self.main_ended else [self.main])
         for pid in targets:
             try:

@@ -61,7 +61,7 @@ def collect_artifacts(
         changes: its ``created`` and ``modified`` paths.
         folder: where the copies go; it is created when there is something to keep.
         globs: which of the paths (`*` within a name, `**` over folders; a folder stands for all in it); None for all.
-        expected: a path that is looked at first, whatever the globs say and whether it was changed or not.
+        expected: a path that is looked at first, regardless of the globs and of whether it was changed or not.
 
     Returns:
         The artifacts in the order of their paths, the expected one first, and what is to be said about others.

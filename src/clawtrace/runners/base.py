@@ -104,9 +104,9 @@ class RunRequest:
     turns: tuple[Message, ...] = ()
     """User messages that follow each other in one session, `messages` before the first; empty for a single turn."""
     context: Mapping[str, Any] = field(default_factory=dict)
-    """Whatever else the agent is given: free keys."""
+    """Anything else that the agent is given: free keys."""
     expected_artifact: str | None = None
-    """A file that the run should leave, relative to the workspace; the agent is not told."""
+    """A file that the run should leave, relative to the workspace; not shown to the agent."""
     agent: AgentFiles | None = None
     """None where the suite gives the case no agent."""
     model_settings: Mapping[str, Any] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class InputsRequest:
-    """What a runner is asked about: which things beside its settings can change what the agent does."""
+    """What a runner is asked about: which things apart from its settings can change what the agent does."""
 
     settings: RunnerSettings
     case_dir: Path
@@ -136,7 +136,7 @@ class InputsRequest:
 
 @dataclass(frozen=True, slots=True)
 class AgentInputs:
-    """Everything beside its settings that can change what an agent does, as digests."""
+    """Everything apart from its settings that can change what an agent does, as digests."""
 
     digests: Mapping[str, Any]
     """JSON values by name; they hold no secret in plain text."""
@@ -164,7 +164,7 @@ class TelemetryTarget:
     token: str | None = None
     """What every export request must carry; None where nothing is asked for."""
     later_turns: tuple[tuple[str, str], ...] = ()
-    """Trace id and parent span id of the turns after the first: each is sent with a ``traceparent`` of its own."""
+    """Trace id and parent span id of the turns after the first: each is sent with its own ``traceparent``."""
 
     @property
     def traceparent(self) -> str:
@@ -172,7 +172,7 @@ class TelemetryTarget:
         return f"00-{self.trace_id}-{self.parent_span_id}-01"
 
     def of_turn(self, number: int) -> TelemetryTarget:
-        """Return the target of a turn, counted from 1; a turn that was given no context of its own has the first one's."""
+        """Return the target of a turn, counted from 1; a turn without its own context has the first one's."""
         if not 0 <= number - 2 < len(self.later_turns):
             return self
         trace_id, parent_span_id = self.later_turns[number - 2]
@@ -192,7 +192,7 @@ class RunOutcome:
     """How a run ended, as seen by its runner."""
 
     run_status: RunStatus | None
-    """None where no agent was run here, so that nobody knows."""
+    """None where no agent was run here, so that this is unknown."""
     started_ns: int | None = None
     ended_ns: int | None = None
     """When the agent's own process ended, not its last descendant."""
@@ -213,7 +213,7 @@ class RunOutcome:
     runner_error: str | None = None
     """What kept the agent from being judged, and what to do about it; None when nothing did."""
     notes: tuple[str, ...] = ()
-    """What happened beside the run: processes that outlived the command, and how they ended."""
+    """What else happened around the run: processes that outlived the command, and how they ended."""
     changes: Mapping[str, list[str]] = field(default_factory=dict)
     """Files of the workspace: ``created``, ``modified``, ``deleted``, ``unchanged``."""
     digests: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -227,7 +227,7 @@ class RunOutcome:
     turns_started_ns: tuple[int, ...] = ()
     """When the command of each turn that was sent was started."""
     agent: Literal["started", "running"] | None = None
-    """Whether the command starts its agent or sends messages to one that already runs; None where nobody says it."""
+    """Whether the command starts its agent or sends messages to one that already runs; None where not stated."""
     settle_ms: int | None = None
     """Silence that closes the run, in milliseconds; None leaves it to the project."""
     logs: tuple[Path, ...] = ()
@@ -312,7 +312,7 @@ class Runner(ABC):
         return None
 
     def inputs(self, request: InputsRequest) -> AgentInputs:
-        """Return what beside the settings can change the agent; a runner that cannot know says so."""
+        """Return what apart from the settings can change the agent; a runner that cannot know says so."""
         del request
         return AgentInputs({}, f"the runner `{self.type_name}` cannot tell what its agent depends on")
 

@@ -1,4 +1,4 @@
-"""What a command depends on beside its settings, as digests (spec: config.md §5)."""
+"""What a command depends on apart from its settings, as digests (spec: config.md §5)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MODULE = re.compile(r"-m\s*([A-Za-z_]\w*)")
 def command_inputs(request: InputsRequest, settings: CommandSettings) -> AgentInputs:
     """Return the program, the case's folder, the files that the agent depends on, and the variables passed to it.
 
-    What code a program loads beside the files that its command names, only its author knows: it is known where `inputs` says it.
+    What code a program loads apart from the files that its command names, only its author knows: `inputs` says it.
     """
     own = files_below(request.case_dir, request.judging, _listing(request.project_root))
     if own is None:

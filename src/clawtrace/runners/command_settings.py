@@ -70,12 +70,12 @@ class CommandSettings(RunnerSettings):
     agent: Literal["started", "running"] | None = None
     """`running`: the command only sends a message to an agent that already runs (a server, a gateway, a container), whose
     exporter is not clawtrace's to set: the run is closed when the entry span of each turn is here, or by silence. `started`:
-    whatever exports spans is started by the command. By default the spans tell."""
+    everything that exports spans is started by the command. By default the spans tell."""
     settle_ms: int | None = Field(default=None, ge=0, le=600_000)
     """Silence that closes a run whose end no exit tells, in milliseconds: longer than the exporter of the agent waits. By
     default the project's."""
     telemetry: Protocol = "http/protobuf"
-    """The OTLP protocol that the agent is told to export with."""
+    """The OTLP protocol that the agent is to export with."""
     grace_seconds: float = Field(default=5.0, ge=0)
     """Time between SIGTERM and SIGKILL when the agent is ended, in seconds."""
     leftover_seconds: float = Field(default=10.0, ge=0)

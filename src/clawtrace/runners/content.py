@@ -72,7 +72,7 @@ class Tree(NamedTuple):
 
 
 def tree(root: Path, files: Iterable[Path]) -> Tree:
-    """Return the paths, relative to `root`, and the contents of `files`, whatever their order."""
+    """Return the paths, relative to `root`, and the contents of `files`, in any order."""
     found = {name: file_digest(file) for name, file in sorted((os.path.relpath(file, root), file) for file in files)}
     total = hashlib.sha256()
     for name, digest in found.items():
@@ -85,7 +85,7 @@ def files_below(
 ) -> list[Path] | None:
     """Return the files below `root`: what git does not ignore, else all but the folders that hold no inputs.
 
-    Results of campaigns are no inputs, in whatever folder somebody wanted them.
+    Results of campaigns are no inputs, in whichever folder they are.
 
     Args:
         root: a folder.
@@ -134,7 +134,7 @@ class ProjectListing:
         self._files = sorted(map(str, found or ()))
 
     def below(self, folder: Path) -> list[Path] | None:
-        """Return the files of a folder like `_from_git`; one outside of the project or in a repository of its own asks git."""
+        """Return the files of a folder like `_from_git`; one outside of the project or in another repository asks git."""
         if not folder.is_relative_to(self._project) or self._has_repository(folder):
             return _from_git(folder)
         if not self._is_repository:

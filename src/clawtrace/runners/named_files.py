@@ -35,7 +35,7 @@ class Named(NamedTuple):
     scripts: list[Path]
     """The folders of the scripts among the files."""
     too_many: bool
-    """Whether a folder holds more files than are looked at, or some that nobody may list."""
+    """Whether a folder holds more files than are looked at, or some that cannot be listed."""
 
 
 def named_by(settings: CommandSettings, request: InputsRequest, passed: Mapping[str, str | None]) -> Named:
@@ -75,7 +75,7 @@ def _below(folder: Path, request: InputsRequest, *, ignored: bool) -> list[Path]
 
 
 def inner(folder: Path, request: InputsRequest) -> Iterator[Path]:
-    """Yield what is in a folder and no input of the agent; a folder that is named itself counts, whatever it is in."""
+    """Yield what is in a folder and no input of the agent; a folder that is named itself counts, wherever it is."""
     real = os.path.realpath(folder) + os.sep
     return (path for path in (*request.leave_out, *request.judging) if os.path.realpath(path).startswith(real))
 

@@ -65,7 +65,7 @@ class ProcessEnd:
     ended_ns: int | None
     """When the command itself ended; None when it outlived SIGKILL."""
     ran_s: float | None
-    """How long the command itself ran, in seconds, by a clock that nobody sets; None when it outlived SIGKILL."""
+    """How long the command itself ran, in seconds, by a clock that cannot be set; None when it outlived SIGKILL."""
     ended: float | None
     """When the command itself ended, in seconds of the machine's monotonic clock; None when it outlived SIGKILL."""
     exit_code: int | None
@@ -77,7 +77,7 @@ class ProcessEnd:
     leftovers: tuple[str, ...]
     """Command lines of processes that outlived the command for too long and were ended."""
     killed: int
-    """Processes beside the command that a signal ended when we ended things."""
+    """Processes other than the command that a signal ended when we ended things."""
     stuck: tuple[str, ...]
     """Command lines of processes that survived SIGKILL."""
 

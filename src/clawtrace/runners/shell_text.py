@@ -1,6 +1,6 @@
 """Templates inside a shell command: a value becomes a variable's expansion, never part of the command's text.
 
-So a message that holds quotes, ``$(…)`` or a newline is data to the shell, whatever it says.
+So a message that holds quotes, ``$(…)`` or a newline is data to the shell, with any content.
 """
 
 from __future__ import annotations

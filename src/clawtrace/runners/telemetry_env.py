@@ -1,6 +1,6 @@
 """The variables that make an agent export its spans here, as a table of data (spec: span-model.md §2).
 
-The table is `telemetry_env.yaml` beside this file: each variable, what it changes in what the agent emits, and
+The table is `telemetry_env.yaml` next to this file: each variable, what it changes in what the agent emits, and
 the group by which it can be switched off. `clawtrace env` prints it.
 """
 
@@ -35,7 +35,7 @@ class Variable:
     changes: str
     """One sentence: what it changes in what the agent emits."""
     merge: Literal["pairs", "list"] | None = None
-    """How a value of the user's own is kept beside ours; None: ours replaces it."""
+    """How the user's own value is kept along with ours; None: ours replaces it."""
     instead_of: Mapping[str, str] = field(default_factory=dict)
     """Another variable's name to the value that this one takes when that one is switched off."""
     asked_for: bool = False
@@ -98,7 +98,7 @@ def telemetry_variables(target: TelemetryTarget, protocol: Protocol, run_id: str
 
 
 def merge_value(variable: Variable, own: str | None, value: str) -> str:
-    """Return `value` beside the user's `own`, whose entries of other names stay as they are written."""
+    """Return `value` together with the user's `own`, whose entries of other names stay as they are written."""
     if not own or variable.merge is None:
         return value
     ours = value.split(",")

@@ -1,4 +1,4 @@
-"""The question side of a session: facts brought up to date, verdicts, and what reports show beside them."""
+"""The question side of a session: facts brought up to date, verdicts, and what reports show with them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class SessionQuestions:
         Args:
             run_ids: of which runs.
             assertions: what to ask.
-            worlds: what is known of runs beside their spans, by run id; by default what their records say.
+            worlds: what is known of runs apart from their spans, by run id; by default what their records say.
             case_dir: folder of the file that holds the assertions, for runs that are not in `worlds`.
             hooks: what Python hooks may do in such runs; by default nothing.
             evidence_of_passes: off, only verdicts that did not pass carry their spans (and half of the time is saved).

@@ -233,8 +233,8 @@ class Session(SessionQuestions):
             record: what the runner knows of the run's end.
             processes_gone: whether every process that the runner started has exited, descendants included.
             ended: when its command ended, in seconds of the monotonic clock; now when None.
-            end_run: whether somebody says that nothing more will come; nothing is waited for then.
-            waiting: told what is waited for and how long, where that may take a while.
+            end_run: whether the caller says that nothing more will come; nothing is waited for then.
+            waiting: called with what is waited for and how long, where that may take a while.
 
         Returns:
             The record with `closed_by`; what the agent printed is in it without the secrets that redaction knows.
@@ -311,7 +311,7 @@ class Session(SessionQuestions):
             )
 
     def take_run(self, store: Path, run_id: str, renamed: RunRecord | None = None) -> RunRecord | None:
-        """Copy a run with its spans and its record from another store, which nobody else may hold; return that record.
+        """Copy a run, its spans and its record from another store, which no other process may hold; return the record.
 
         Args:
             store: the other store.
@@ -319,7 +319,7 @@ class Session(SessionQuestions):
             renamed: whose id, case, model and repetition the copy gets; None leaves them.
 
         Returns:
-            The record of the copy; None where nobody announced the run.
+            The record of the copy; None where the run was not announced.
 
         Raises:
             InputError: that store is this session's own, cannot be opened, or has no such run.
@@ -336,7 +336,7 @@ class Session(SessionQuestions):
         return self._store.record(run_id if renamed is None else renamed.run_id)
 
     def runs_to_take(self, store: Path) -> list[str] | None:
-        """Return the runs that another store holds; None where it cannot be opened, such as while somebody else holds it."""
+        """Return the runs that another store holds; None where it cannot be opened, as while another process holds it."""
         try:
             with self._other_store(store) as source:
                 return source.run_ids()

@@ -1,7 +1,7 @@
-"""Questions that wait for the store: whoever gets it answers all that can be asked together.
+"""Questions that wait for the store: the thread that gets it answers all that can be asked together.
 
-Judging a run costs some thirty statements, of which nearly all is planning, so twenty runs cost little more than one. Nobody
-waits for company: a question that finds the store free is asked at once.
+Judging a run costs some thirty statements, of which nearly all is planning, so twenty runs cost little more than one. No
+question waits for company: a question that finds the store free is asked at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class WaitingQuestion:
     Args:
         run_ids: of which runs.
         assertions: what is asked.
-        worlds: what is known of runs beside their spans, by run id.
+        worlds: what is known of runs apart from their spans, by run id.
         probed: what the probes among `assertions` found, by place.
         evidence_of_passes: whether verdicts that passed carry their spans.
         alone: whether it can only be asked for itself.
@@ -53,7 +53,7 @@ class WaitingQuestion:
         self.evidence_of_passes = evidence_of_passes
         self.alone = alone
         self.results: list[RunResult] | None = None
-        """The answer; None until somebody gave it."""
+        """The answer; None until it is given."""
 
     def asking(self) -> Asking:
         """Return what can be put together with others' (`clawtrace.verdicts.combined`)."""

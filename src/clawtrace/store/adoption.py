@@ -13,7 +13,7 @@ __all__ = ["RETIRED", "adopt"]
 RETIRED = ""
 """The run id of a number whose run is no more; its row stays, so that no number is used twice."""
 
-# A run of the trace's name that somebody announced, or whose spans said so themselves, stays.
+# A run of the trace's name that was announced, or whose spans said so themselves, stays.
 _KEPT = """
 SELECT run_no FROM otel_traces WHERE run_no IN (SELECT unnest($alone))
 UNION SELECT run_no FROM otel_logs WHERE run_no IN (SELECT unnest($alone))

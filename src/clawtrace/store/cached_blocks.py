@@ -38,12 +38,12 @@ def move_log(db: DuckDBPyConnection, path: str, at_least: int) -> None:
 
 
 class CachedBlocks:
-    """Drops what was written and nobody asks for, and what questions left behind.
+    """Drops what was written and is not asked for, and what questions left behind.
 
     Args:
         db: the connection that writes; it may still change ``memory_limit``.
         path: of the file.
-        questions: held by whoever asks; a question must never meet the limit of an instant.
+        questions: held while asking; a question must never meet the limit of an instant.
     """
 
     def __init__(self, db: DuckDBPyConnection, path: str, questions: RLock) -> None:
@@ -67,7 +67,7 @@ class CachedBlocks:
         import duckdb
 
         try:
-            # What was written is durable, whatever comes of this; what is wrong with the file the next question tells.
+            # What was written is durable, even if this fails; what is wrong with the file the next question tells.
             with contextlib.suppress(duckdb.Error):
                 self._drop(asked, many_rows=many_rows, many_questions=many_questions)
         finally:

@@ -1,4 +1,4 @@
-"""An answer that stays in Arrow's columns until somebody reads a value.
+"""An answer that stays in Arrow's columns until a value is read.
 
 A question about 100 000 runs has 100 000 rows, of which few are ever shown; to make Python objects of all of them takes
 ten times as long as to ask. Nothing here refers to the store: an answer outlives it.

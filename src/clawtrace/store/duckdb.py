@@ -2,7 +2,7 @@
 
 Commits come from the receiver's writer thread, questions from the engine; each side has its own
 connection to the same database, so a question never waits for a commit's decode. A commit is in the journal or in
-DuckDB's write-ahead log, synced, before `commit` returns (see `clawtrace.store.raw_rows`); whatever reads raw rows moves
+DuckDB's write-ahead log, synced, before `commit` returns (see `clawtrace.store.raw_rows`); every reader of raw rows moves
 them into their tables first.
 """
 
@@ -45,7 +45,7 @@ _MERGED_BYTES = 64 << 20
 """Row groups of a file of at most so many are merged when it is closed: each session leaves one more in every table."""
 
 _SIDES = 2
-"""Question sides of one store. Beside each other two do 1.7 times the work of one; what they cannot share is Python."""
+"""Question sides of one store. In parallel two do 1.7 times the work of one; what they cannot share is Python."""
 
 
 def _check_text(run_id: str) -> None:
@@ -81,7 +81,7 @@ class DuckStore(QuestionSide):
                 renew_logs(self._db, self.path)
             else:
                 create_tables(self._db, self.path)
-            # Nothing outside of the store is read or written from here on, whatever SQL is asked.
+            # Nothing outside of the store is read or written from here on, by any SQL.
             self._db.execute("SET enable_external_access = false")
             # Table functions can change settings from inside a SELECT: enable_logging() to a file disabled the store.
             self._db.execute(
@@ -300,7 +300,7 @@ class DuckStore(QuestionSide):
         """Write what a later open would have to replay, and let go of the file. Safe to call twice.
 
         Raises:
-            StoreError: the file could not be written; what was acknowledged is moved by whoever opens the store next.
+            StoreError: the file could not be written; what was acknowledged is moved when the store is opened next.
         """
         import duckdb
 

@@ -1,4 +1,4 @@
-"""What was acknowledged and does not stand in the tables yet: a file beside the store, synced with every group.
+"""What was acknowledged and does not stand in the tables yet: a file next to the store, synced with every group.
 
 A commit of DuckDB costs milliseconds however few spans it has, an append to this file a tenth of one. ``<store>.journal``
 begins with a line that says which store it is of; each group after it is `_HEAD` and JSON. A last group that ends too
@@ -290,7 +290,7 @@ _shapes: set[tuple[str, ...]] = set()
 def problem(batch: SpanBatch | LogBatch) -> str:
     """Say why the tables would refuse a batch; empty when they take it.
 
-    Whoever was told that a span is durable is not asked again, so that this is found before. Decoding leaves none of it.
+    A span that was acknowledged is not sent again, so that this is found before. Decoding leaves none of it.
     """
     for name, column in vars(batch).items():
         rows = len(column) if isinstance(column, list) else len(column.offsets) - 1

@@ -1,7 +1,7 @@
-"""Who holds a store: DuckDB gives a file to one process, so that one says beside it where it can be asked.
+"""Who holds a store: DuckDB gives a file to one process, so that one writes next to it where it can be asked.
 
 ``<store>.owner`` is written while the store is held and removed before it is let go. A process that was killed leaves
-it behind; whoever holds the store next replaces it, and readers pass over the file of a process that is gone.
+it behind; the next holder of the store replaces it, and readers pass over the file of a process that is gone.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class Owner(NamedTuple):
 
 
 def owner_file(store: str | Path) -> Path:
-    """Return the path of ``<store>.owner``, beside the file itself wherever links point from."""
+    """Return the path of ``<store>.owner``, next to the file itself wherever links point from."""
     return Path(f"{os.path.realpath(store)}.owner")
 
 
 def write_owner(store: str | Path, owner: Owner) -> Path:
     """Write ``<store>.owner`` for the user alone (mode 0600), whole or not at all, and return its path.
 
-    The caller holds the store, so that whatever file is there is stale.
+    The caller holds the store, so that any file there is stale.
 
     Raises:
         StoreError: it cannot be written.
@@ -79,9 +79,9 @@ def write_owner(store: str | Path, owner: Owner) -> Path:
 
 
 def remove_owner(path: Path) -> None:
-    """Remove what `write_owner` wrote. The caller still holds the store, so that it is nobody else's.
+    """Remove what `write_owner` wrote. The caller still holds the store, so that it is this process's own.
 
-    One that cannot be removed harms nobody: it names an address that does not answer.
+    One that cannot be removed does no harm: it names an address that does not answer.
     """
     with contextlib.suppress(OSError):
         path.unlink(missing_ok=True)
@@ -128,11 +128,11 @@ def connect(path: str) -> DuckDBPyConnection:
 
 
 def _settings(path: str) -> dict[str, str | bool | int | float | list[str]]:
-    """Return what DuckDB is told when a file is opened."""
+    """Return the settings with which DuckDB opens a file."""
     return {
         # The default threshold of 16 MB checkpoints in the middle of a blast: a factor of four in ingest.
         "checkpoint_threshold": "256MB",
-        # Maps can be told how to be compressed only for the whole store (ADR 014); `schema.py` tells relations otherwise.
+        # The compression of maps can be set only for the whole store (ADR 014); `schema.py` tells relations otherwise.
         # In memory DuckDB has no zstd, and would leave the texts as they are.
         "force_compression": "dict_fsst" if path == ":memory:" else "zstd",
         "preserve_insertion_order": "false",
@@ -149,7 +149,7 @@ def _settings(path: str) -> dict[str, str | bool | int | float | list[str]]:
 
 
 def is_damage(text: str) -> bool:
-    """Return whether DuckDB's words are of a file that is none of its own, or not whole."""
+    """Return whether DuckDB's words are of a file that is not DuckDB's, or not whole."""
     return any(words in text for words in _DAMAGED)
 
 

@@ -1,4 +1,4 @@
-"""The question side of an embedded store: facts are written and relations asked on a connection of its own.
+"""The question side of an embedded store: facts are written and relations asked on a separate connection.
 
 A store has several, which can be used at the same time, each by one thread: DuckDB plans small questions on one core.
 What they load and select is seen by themselves alone.
@@ -34,7 +34,7 @@ class QuestionSide:
     """One connection that asks; see `clawtrace.store.api` for what it promises.
 
     Args:
-        connection: used by nobody else.
+        connection: used for nothing else.
         path: of the store, for messages.
         settle: called before anything is read, to bring what was acknowledged into the tables.
     """

@@ -20,7 +20,7 @@ _STEP_SECONDS = 0.05
 
 
 def check_single_select(sql: str) -> None:
-    """Refuse whatever is not exactly one SELECT.
+    """Refuse anything that is not exactly one SELECT.
 
     Raises:
         QueryError: the text cannot be parsed, or is something else.
@@ -38,8 +38,8 @@ def check_single_select(sql: str) -> None:
 def run_interruptibly(connection: DuckDBPyConnection, seconds: float | None, ask: Callable[[], T]) -> T:
     """Return what `ask` returns, which runs one statement on `connection`, and end it after so many seconds.
 
-    It runs on a thread of its own: DuckDB may look at no signal until a statement ends, and the caller's thread, where
-    Ctrl-C arrives, only waits here. Whatever ends the wait interrupts the statement first.
+    It runs on a separate thread: DuckDB may look at no signal until a statement ends, and the caller's thread, where
+    Ctrl-C arrives, only waits here. Anything that ends the wait interrupts the statement first.
 
     Raises:
         QueryError: the query ran longer than it may, or what `ask` raises.

@@ -25,7 +25,7 @@ _CHUNK = 2_000
 def copy_run(source: DuckStore, target: DuckStore, run_id: str, renamed: RunRecord | None = None) -> None:
     """Copy what `source` holds of a run: raw rows, counts, conflicts and its record; facts are computed anew.
 
-    A run that `target` has already is left as it is: its id is unique for ever, so that it is the same one.
+    A run that `target` has already is left as it is: its id is permanently unique, so that it is the same one.
 
     Args:
         source: where the run is.

@@ -21,8 +21,8 @@ def collect_seldom() -> None:
 def collector_paused() -> Iterator[None]:
     """Keep the collector away: it would look at millions of values, again and again, for a third of the time.
 
-    The collector is one for the process. Threads that pause it at the same time need no lock: whoever found it on turns it
-    on again, at worst while another is still at work, and it is on when all are done.
+    The collector is one for the process. Threads that pause it at the same time need no lock: the one that found it on
+    turns it on again, at worst while another is still at work, and it is on when all are done.
     """
     was = gc.isenabled()
     gc.disable()

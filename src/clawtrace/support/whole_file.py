@@ -14,7 +14,7 @@ __all__ = ["whole_file", "whole_text_file"]
 
 @contextmanager
 def whole_file(path: Path, *, mode: int = 0o666, sync: bool = True) -> Iterator[BinaryIO]:
-    """Open a draft beside `path`, which takes its place when the block ends, and is removed when the block raises.
+    """Open a draft next to `path`, which takes its place when the block ends, and is removed when the block raises.
 
     Args:
         path: the file; its folder is there.
@@ -29,7 +29,7 @@ def whole_file(path: Path, *, mode: int = 0o666, sync: bool = True) -> Iterator[
     try:
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     except OSError as error:
-        error.filename = str(path)  # nobody knows the draft
+        error.filename = str(path)  # the caller does not know the draft
         raise
     stream = os.fdopen(handle, "wb")
     try:

@@ -23,7 +23,7 @@ def read_yaml(data: bytes | str) -> Any:
 
 
 def read_foreign_yaml(data: bytes | str) -> Any:
-    """Return what a YAML file of somebody else's says.
+    """Return what a third party's YAML file says.
 
     Raises:
         yaml.YAMLError: it is no YAML.

@@ -1,4 +1,4 @@
-"""How large a YAML document of somebody else's may be before it is read."""
+"""How large a third party's YAML document may be before it is read."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Asking(NamedTuple):
     run_ids: Sequence[str]
     assertions: Sequence[Assertion]
     worlds: Mapping[str, World]
-    """What is known of runs beside their spans, by run id."""
+    """What is known of runs apart from their spans, by run id."""
     probed: Mapping[int, Probed]
     """What the probes among `assertions` found, by place."""
 
@@ -105,7 +105,7 @@ def own_verdicts(
 
 
 class _OwnVerdicts(UnreadVerdicts):
-    """The verdicts on one run, each of a judgement in which the run has a place of its own."""
+    """The verdicts on one run, each of a judgement in which the run has its own place."""
 
     __slots__ = ("_judged",)
 

@@ -70,10 +70,10 @@ def evaluate(
         run_ids: of which runs.
         dialects: by name, for hints on what would record an unknown fact.
         probed: what `ask_probes` found for the probes among `assertions`, by place.
-        worlds: what is known of runs beside their spans, by run id.
+        worlds: what is known of runs apart from their spans, by run id.
         scoped: finds what belongs to an agent or a turn (`Facts.scoped`); needed where an assertion is narrowed down.
         stand_ins: runs whose spans are a log's, which answer only who asks for that log: no trace here.
-        evidence_of_passes: whether verdicts that passed carry their spans too; where nobody reads them, half of the
+        evidence_of_passes: whether verdicts that passed carry their spans too; where they are not read, half of the
             time is saved.
         unmarked: what redaction is set not to mark, in one sentence; empty when it marks everything that it knows.
         today: the local date, by which known failures end; None takes the clock's.

@@ -1,7 +1,7 @@
 """Assertions that name a log: where their run has no spans, the log's lines are its spans (spec: assertions.md §6).
 
 Such spans are in the store like any others, of a run whose record names the log. They answer the assertions that name
-it; for every other assertion the run has no trace still, because nobody said that this log is all that there is.
+it; for every other assertion the run has no trace still, because it is not stated that this log is all that there is.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class LogFallback:
             assertions: what is asked.
             run_ids: of which runs.
             ask_all: asks assertions of runs; takes `stand_ins`.
-            ask_log: the same without what was found beside the spans.
+            ask_log: the same without what was found outside of the spans.
             ensure: makes the facts of runs current.
         """
         self._read(assertions, run_ids)
@@ -197,7 +197,7 @@ class LogFallback:
         return self._readings[path]
 
     def _name(self, path: Path, named: str) -> str:
-        """Return the run that holds a log's spans of a run: that run, of another log of it one beside it."""
+        """Return the run that holds a log's spans of a run: that run, or for another log of it a separate one."""
         for stored in (named, f"{named} ({path.name})", f"{named} ({path})"):
             record = self._store.record(stored)
             if stored not in self.stand_ins or (record is not None and record.log == str(path)):

@@ -19,7 +19,7 @@ _DELEGATE = ("Task", "Agent")
 """No set: what stands in a line in the place of such a word may be a list, which a set cannot be asked for."""
 _SYNTHETIC = "<synthetic>"
 _REJECTED = "User rejected tool use"
-"""What the program itself notes beside a result; what a tool says stands behind `Error: ` there."""
+"""What the program itself notes next to a result; what a tool says stands behind `Error: ` there."""
 
 
 class ClaudeCode(JsonLines):
@@ -53,7 +53,7 @@ class ClaudeCode(JsonLines):
             key = session
             agent: str | None = _MAIN
             if line.get("isSidechain") is True:
-                # A side chain that names no agent is somebody's of the session, nothing tells whose.
+                # A side chain that names no agent belongs to an unknown one of the session.
                 key, agent = f"{session}/{line.get('agentId') or 'side chain'}", None
             if key not in sessions:
                 sessions[key] = _Session(reading.run(key), session, agent)
@@ -62,7 +62,7 @@ class ClaudeCode(JsonLines):
             one.finish()
 
     def companions(self, reading: LogReading) -> list[Path]:
-        """Return the transcripts of sub-agents that lie beside a session's."""
+        """Return the transcripts of sub-agents that lie next to a session's."""
         return sorted((reading.path.parent / reading.path.stem / "subagents").glob("agent-*.jsonl"))
 
 

@@ -74,7 +74,7 @@ class Codex(JsonLines):
 class _Session:
     """Items of one session.
 
-    A model call is what was written since the one before when its tokens are told: items first, then the record of
+    A model call is what was written since the one before when its tokens are recorded: items first, then the record of
     their tokens, in older versions a count that also repeats itself.
     """
 
@@ -89,9 +89,9 @@ class _Session:
         self._ended = 0
         self._total: Any = None
         self._records = False
-        """Whether tokens are told by records, so that counts only repeat them."""
+        """Whether records hold the tokens, so that counts only repeat them."""
         self._commands: dict[str, Mapping[str, Any]] = {}
-        """What is told of commands besides their results, by call id."""
+        """What is recorded of commands besides their results, by call id."""
         self._results: list[tuple[int, int, Mapping[str, Any]]] = []
         self._names: dict[str, str | None] = {}
 
@@ -150,14 +150,14 @@ class _Session:
         if part is None:
             return
         if self._results:
-            self._settle({})  # tools have run: this is another answer, whose predecessor told no tokens
+            self._settle({})  # tools have run: this is another answer, whose predecessor recorded no tokens
         if not self._parts:
             self._first = number
         self._parts.append(part)
         self._ended = at
 
     def _count(self, number: int, at: int, info: Any) -> None:
-        """Take the tokens of the last call; the same total again is the same call told again."""
+        """Take the tokens of the last call; the same total again is the same call repeated."""
         told = info if isinstance(info, dict) else {}
         total, last = told.get("total_token_usage"), told.get("last_token_usage")
         if total is None or total == self._total:

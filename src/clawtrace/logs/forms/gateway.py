@@ -104,7 +104,7 @@ def _line(text: str) -> tuple[Mapping[str, str], list[str]]:
 def _values(text: str) -> tuple[Mapping[str, str], list[str]]:
     """Return what a line says of each word, of a word that comes twice the first; and the words that stand alone.
 
-    What stands inside of quotes, or behind a word whose value others write, is nobody's but that word's.
+    What stands inside of quotes, or behind a word whose value others write, belongs to that word only.
     """
     found: dict[str, str] = {}
     alone: list[str] = []
@@ -161,7 +161,7 @@ def _flat(told: Mapping[str, Any], above: str = "") -> Mapping[str, str]:
 
 
 def _names_tool(text: str) -> bool:
-    """Return whether a JSON line without a tool of its own names one somewhere inside of what it tells."""
+    """Return whether a JSON line without its own tool names one somewhere inside of what it tells."""
     told = json_object(text) if text.startswith("{") else None
     waiting: list[Any] = [] if told is None else list(told.values())
     while waiting:

@@ -230,7 +230,7 @@ class Attribution:
             if self._run_of_trace(trace_id) is None:
                 self._settle(trace_id, decision[1], RunRule.TRACE)
         known_targets = [target for target in waiting if self._run_of_trace(target) is not None]
-        while known_targets:  # links among the traces of this very request, in whatever order they stand
+        while known_targets:  # links among the traces of this very request, in any order
             target = known_targets.pop()
             number = self._run_of_trace(target)
             for trace_id in waiting.get(target, ()):
@@ -239,7 +239,7 @@ class Attribution:
                     known_targets.append(trace_id)
 
     def _final(self, trace_id: str, claim: Claim, own: Decision | None) -> Decision:
-        """Weigh what an item says itself against the run of its trace; where they agree, the item's own word is told."""
+        """Weigh what an item says itself against the run of its trace; where they agree, report the item's own rule."""
         known = self._run_of_trace(trace_id) if trace_id else None
         if own is None:
             if known is not None:

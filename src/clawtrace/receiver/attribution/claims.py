@@ -51,7 +51,7 @@ class ClaimReader:
         return self._one(Claim(attributes.get(RUN_ID, ""), "", self._sessions(attributes), self._key(attributes)))
 
     def of_item(self, base: Claim, attributes: Mapping[str, str], links: tuple[str, ...] = ()) -> Claim:
-        """Return what a span or log record says, beside what its resource says (`base`)."""
+        """Return what a span or log record says, in addition to what its resource says (`base`)."""
         sessions = tuple(dict.fromkeys((*base.sessions, *self._sessions(attributes))))
         key = self._key(attributes) or base.key
         return self._one(Claim(base.resource, attributes.get(RUN_ID, ""), sessions, key, links))

@@ -38,7 +38,7 @@ class Tally:
     """Unix time of the last request that brought spans or log records; None when none did."""
     last_counted: float | None = None
     """When that request was counted, which is once it was committed, in seconds of the monotonic clock: waiting is measured
-    by it, for somebody may set the other clock."""
+    by it, since the other clock may be set."""
 
 
 def _reason(tally: Tally, reason: str, count: int) -> None:

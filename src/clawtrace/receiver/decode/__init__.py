@@ -1,1 +1,1 @@
-"""Requests become columns, whatever their encoding."""
+"""Requests become columns, from any encoding."""

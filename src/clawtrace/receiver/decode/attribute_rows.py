@@ -1,7 +1,7 @@
 """The attributes of items as rows of columns, remembered by the bytes they were sent as.
 
 Most attributes repeat in span after span (names, models, providers), so what short ones mean is looked up by their
-bytes, in whatever encoding: a `KeyValue` of protobuf or an object of JSON text.
+bytes, in any encoding: a `KeyValue` of protobuf or an object of JSON text.
 """
 
 from __future__ import annotations

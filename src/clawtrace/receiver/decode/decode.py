@@ -1,7 +1,7 @@
-"""Requests to columns, redacted, in whatever encoding they came.
+"""Requests to columns, redacted, from any encoding.
 
 Requests of spans that hold nothing like a secret are decoded together, into one batch; any other is decoded alone. Either
-way what is wrong with a request is told of that request only.
+way what is wrong with a request is reported for that request only.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """OTLP JSON to columns: hex ids, 64-bit integers as text or number, enumerations by name or number.
 
-Unknown fields are ignored, ``snake_case`` names are accepted beside ``camelCase``. The columns are the same as from
+Unknown fields are ignored, ``snake_case`` names are accepted as well as ``camelCase``. The columns are the same as from
 protobuf. Nothing of protobuf is imported. Spans as exporters write them are read by `regular_json`, at a quarter of the cost.
 """
 

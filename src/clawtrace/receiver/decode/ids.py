@@ -1,4 +1,4 @@
-"""Ids, enumerations and how a bad id is told."""
+"""Ids, enumerations and how a bad id is reported."""
 
 from __future__ import annotations
 

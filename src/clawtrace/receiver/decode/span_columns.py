@@ -145,7 +145,7 @@ class SpanColumns:
         return section._replace(spans=spans)
 
     def _ids(self, spans: Sequence[Any]) -> tuple[list[str], list[str], list[str]]:
-        """Return the trace ids, span ids and parent span ids of spans that can be told from others."""
+        """Return the trace ids, span ids and parent span ids of spans that can be distinguished from others."""
         written = self._hexadecimal
         traces = [written(span.trace_id) for span in spans]
         own = [written(span.span_id) for span in spans]
@@ -233,7 +233,7 @@ class SpanColumns:
         return [tuple(traces[start:end]) for start, end in zip([0, *links.ends], links.ends, strict=False)]
 
     def _said(self, base: Claim, said: list[Said], targets: list[tuple[str, ...]]) -> list[Claim]:
-        """Return what each span says about its run, beside what its resource says (`base`)."""
+        """Return what each span says about its run, in addition to what its resource says (`base`)."""
         known: dict[tuple[Said, tuple[str, ...]], Claim] = {((), ()): base}
         claims = []
         for item in zip(said, targets, strict=True):

@@ -3,7 +3,7 @@
 The descriptors are opentelemetry-proto's own, changed in two ways before a private pool compiles them:
 
 - ``string`` is ``bytes``. Protobuf refuses a whole message for one invalid byte in one text; here only that text is
-  repaired (the bytes are replaced), and nothing beside it is touched.
+  repaired (the bytes are replaced), and nothing else is touched.
 - a ``KeyValue`` of a span, event, link, log record or resource, and a log record's body, are ``bytes``: their
   serialised form. Most attributes repeat in every span (names, models, providers), so their decoded form is looked up
   by those bytes. Decoding a span of 12 attributes costs 7 µs so, and 15 µs through message objects (measured). And what
@@ -11,7 +11,7 @@ The descriptors are opentelemetry-proto's own, changed in two ways before a priv
 
 This is sound because ``string``, ``bytes`` and messages are all length-delimited on the wire.
 
-And what OTLP 0.15 to 0.19 called instrumentation libraries, field 1000 beside the scopes and of their form, is read.
+And what OTLP 0.15 to 0.19 called instrumentation libraries, field 1000 next to the scopes and of their form, is read.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ _WINDOW = 1 << 22
 
 
 class Grouping(NamedTuple):
-    """How recordings are told apart into runs (spec: cli.md)."""
+    """How recordings are split into runs (spec: cli.md)."""
 
     mode: Literal["attribution", "one_run", "run_per_file", "run_per_dir"] = "attribution"
     run_id: str | None = None

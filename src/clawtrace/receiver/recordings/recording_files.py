@@ -1,4 +1,4 @@
-"""Recorded OTLP on disk: which requests a file holds, told by content and not by name.
+"""Recorded OTLP on disk: which requests a file holds, recognised by content and not by name.
 
 JSON: one object, JSON lines, objects one after the other (pretty-printed or not), or an array of objects. Protobuf: one
 request, or a stream of requests each preceded by its length (a varint, or four bytes big-endian as the Collector's

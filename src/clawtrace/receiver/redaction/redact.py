@@ -83,7 +83,7 @@ class _Rule:
     def __init__(self, kind: SecretKind, told: str | None = None) -> None:
         self.kind = kind
         self._told = told
-        """The mark of a value, whatever form it is found in; None where each match has its own."""
+        """The mark of a value, in each form that it is found in; None where each match has its own."""
 
     @cached_property
     def _confirmed(self) -> Callable[[bytes, int], object]:

@@ -51,7 +51,7 @@ class SecretKind(NamedTuple):
 
         Args:
             bounded: False leaves out the boundaries: in the bytes of a request, a length or the next field's tag may
-                stand directly beside a text and look like a letter.
+                stand directly next to a text and look like a letter.
         """
         filled = self.pattern.replace("{is}", _IS).replace("{quote}", _QUOTE)
         return _BOUNDARY.sub(_boundary if bounded else "", filled)

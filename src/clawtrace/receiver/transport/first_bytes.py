@@ -1,4 +1,4 @@
-"""Which protocol a new connection speaks, told by its first bytes, whichever port it came to."""
+"""Which protocol a new connection speaks, recognised by its first bytes, whichever port it came to."""
 
 from __future__ import annotations
 

@@ -27,12 +27,12 @@ _SEVERAL = "a call held more than one message, of which none was taken"
 Reader = Callable[[bytes | None, str], None]
 """Takes the message of a call, or None and why it cannot be taken.
 
-The reason is empty where the message never came, or was too large, which gRPC itself has told the caller.
+The reason is empty where the message never came, or was too large, which gRPC itself has reported to the caller.
 """
 
 
 class UnaryCall:
-    """One call; whoever takes its message answers or refuses it, once, from any thread."""
+    """One call; the taker of its message answers or refuses it, once, from any thread."""
 
     def __init__(self, event: Any, ended: Callable[[UnaryCall], None]) -> None:
         self._call = event.call

@@ -75,7 +75,7 @@ class GrpcServer:
     def rest(self, seconds: float) -> bool:
         """Wait until everything that reached this server has reached the queue; False when time ran out.
 
-        A call of our own is passed through the server, which hands calls out in order: whatever came before it has been
+        A call of our own is passed through the server, which hands calls out in order: everything before it has been
         handed out.
         """
         if self._server is None or not self._desk.connections.any_relayed:

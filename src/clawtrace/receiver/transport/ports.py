@@ -1,4 +1,4 @@
-"""The announced ports: an event loop in a thread of its own, in which each connection finds its protocol.
+"""The announced ports: an event loop in its own thread, in which each connection finds its protocol.
 
 HTTP/1.1 is read here, with uvicorn's protocol; what speaks HTTP/2 is carried to the gRPC server and back.
 """
@@ -40,7 +40,7 @@ class Ports:
     Args:
         desk: what both servers share.
         grpc: returns the address of the gRPC server.
-        questions: what answers other processes; None answers nobody.
+        questions: what answers other processes; None answers none.
     """
 
     def __init__(self, desk: Desk, grpc: Callable[[], tuple[str, int]], questions: Questions | None = None) -> None:
@@ -86,9 +86,9 @@ class Ports:
             self._thread.join()
 
     def rest(self, run_no: int, seconds: float) -> bool:
-        """Wait until whatever ended connections sent has reached the queue, as far as it may be of the run.
+        """Wait until everything that ended connections sent has reached the queue, as far as it may be of the run.
 
-        Everything that was in a socket when this began is read to its end, whoever has died meanwhile. False when
+        Everything that was in a socket when this began is read to its end, even if its sender has died. False when
         time ran out.
         """
         waiting = asyncio.run_coroutine_threadsafe(self._rest(run_no), self._loop)
@@ -188,7 +188,7 @@ class Ports:
             visitor.transport.close()
 
     def _config(self) -> Config:
-        """Return uvicorn's configuration: nothing of its own but the protocol, no words of its own on stderr."""
+        """Return uvicorn's configuration: our protocol class, and no messages on stderr."""
         from uvicorn.config import Config
 
         from clawtrace.receiver.transport.http_app import HttpApp

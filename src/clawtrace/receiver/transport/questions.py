@@ -1,7 +1,7 @@
-"""`POST /clawtrace/v1/query` on the HTTP port: whoever owns a store answers what other processes ask about it.
+"""`POST /clawtrace/v1/query` on the HTTP port: the owner of a store answers what other processes ask about it.
 
 Asked are the few things of `clawtrace.verdicts.reading.remote`; here is what keeps the asking harmless: a token, a bounded body,
-a bounded number that wait, one answer at a time in a thread of its own, away from the event loop and the writer.
+a bounded number that wait, one answer at a time in a separate thread, away from the event loop and the writer.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _CHUNK = 1 << 18
 
 
 class Visitor(Protocol):
-    """An open connection, in the hands of whatever reads it."""
+    """An open connection, in the hands of its reader."""
 
     link: Connection
     transport: asyncio.Transport

@@ -1,7 +1,7 @@
-"""Everything received is also forwarded to the user's own OTLP/HTTP endpoint, so that exporting here blinds nobody.
+"""Everything received is also forwarded to the user's own OTLP/HTTP endpoint, so that it misses nothing.
 
 Best effort: forwarding begins after the sender has its answer, waits in memory that is bounded, and never holds
-anything up. What could not be forwarded is counted and told when the receiver stops.
+anything up. What could not be forwarded is counted and reported when the receiver stops.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RETRIED = frozenset({429, 502, 503, 504})
 """What the OTLP specification lets a sender try again."""
 _ANSWER_BYTES = 1 << 20
 _ENTRY_BYTES = 512
-"""What a waiting request takes beside its body."""
+"""What a waiting request takes in addition to its body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class _FailedError(Exception):
 
 
 class Tee:
-    """Forwards requests from a thread of its own."""
+    """Forwards requests from a separate thread."""
 
     def __init__(self, settings: TeeSettings) -> None:
         self.settings = settings
@@ -135,7 +135,7 @@ class Tee:
         while (request := self._next()) is not None:
             try:
                 failure = self._forward(request)
-            except Exception as error:  # whatever one request does to it, the next is forwarded
+            except Exception as error:  # after any error of one request the next is forwarded
                 failure = f"clawtrace failed on it: {error}"
             with self._condition:
                 self._busy = False

@@ -44,7 +44,7 @@ class Values(NamedTuple):
     all: list[str]
     """Sorted."""
     of_run: Mapping[str, Collection[str]] | None
-    """Those of each run, by run id; None where nobody asks."""
+    """Those of each run, by run id; None where they are not asked for."""
 
 
 class DecisionInputs(NamedTuple):
@@ -86,7 +86,7 @@ class Asked:
     broken: Mapping[str, str] = field(default_factory=dict)
     """Why a user's own SQL could not be asked of a run, by run id; its row has no outcome."""
     own_values: Mapping[str, Mapping[str, Collection[str]]] = field(default_factory=dict)
-    """The values of each run, by run id, in each resolved relation, by name, where they are told apart."""
+    """The values of each run, by run id, in each resolved relation, by name, where they are kept apart."""
     inputs: Mapping[int, DecisionInputs] = field(default_factory=dict)
     """What Python answered from, by row, where it did."""
 
@@ -146,7 +146,7 @@ class Asked:
         ]
 
     def params_of(self, run_id: str) -> dict[str, Any]:
-        """Return what was bound, of each resolved relation the rows with values of one run where they are told apart."""
+        """Return what was bound, of each resolved relation the rows with values of one run where those are apart."""
         if not self.own_values:
             return self.params
         return dict(self.query.params) | {one.name: [list(row) for row in one.rows] for one in self._bound_of(run_id)}
@@ -229,7 +229,7 @@ def ask(
         store: holds the facts.
         assertion: what to ask.
         run_ids: of which runs.
-        worlds: what is known of runs beside their spans, by run id.
+        worlds: what is known of runs apart from their spans, by run id.
         known: the distinct values that other questions about these very runs have read from the same facts, by SQL; what
             this one reads is added.
 

@@ -29,7 +29,7 @@ class Probed:
 
 
 def look_at_the_world(assertions: Sequence[Assertion]) -> bool:
-    """Return whether any of `assertions` is a probe or reads something of the world beside the trace."""
+    """Return whether any of `assertions` is a probe or reads something of the world outside of the trace."""
     return any(isinstance(one, Probe) or one.reads_world() for one in assertions)
 
 
@@ -63,7 +63,9 @@ def _asked(probe: Probe, worlds: Mapping[str, World], clean: Callable[[str], str
             finding = probe.probe(world)
         except (ClawtraceError, OSError) as error:
             broken[run_id] = _reportable(str(error), clean)
-        except Exception as error:  # whatever a third party's probe raises: one verdict is an error, the others stand
+        except (
+            Exception
+        ) as error:  # a third party's probe may raise anything: one verdict is an error, the others stand
             broken[run_id] = _reportable(f"{type(error).__name__}: {error}", clean)
         else:
             told = clean if world.hooks.redact_secrets else str

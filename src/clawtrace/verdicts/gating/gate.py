@@ -1,4 +1,4 @@
-"""From verdicts to the exit code: the one place that decides what the shell is told (spec: assertions.md §2)."""
+"""From verdicts to the exit code: the one place that decides the result for the shell (spec: assertions.md §2)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Gate(NamedTuple):
     """What the user lets pass and what not. It never changes a verdict, only what follows from it."""
 
     strict: bool = False
-    """Every warn is a fail; every skip and inconclusive is undecided, whatever its severity and the flags below."""
+    """Every warn is a fail; every skip and inconclusive is undecided, at any severity and with any flags below."""
     allow_missing_trace: bool = False
     """Skips pass."""
     allow_missing_data: bool = False
@@ -129,7 +129,7 @@ class Gate(NamedTuple):
         return most_severe({self.of_case(runs) for runs in cases.values()})
 
     def is_lost(self, runs: Sequence[RunResult], repetitions: int) -> bool:
-        """Return whether a case has failed, whatever becomes of its repetitions that have not ended yet.
+        """Return whether a case has failed, regardless of its repetitions that have not ended yet.
 
         Args:
             runs: those of the case with one model that have ended.

@@ -209,5 +209,5 @@ def assertion_rates(results: Sequence[RunResult]) -> list[AssertionRate]:
 
 
 def _outcome_of_answer(standing: Standing) -> Outcome:
-    """Return what one answer counts as: a known failure failed, whatever stands against the run."""
+    """Return what one answer counts as: a known failure failed, regardless of what stands against the run."""
     return "failed" if standing.known_failure else _OUTCOMES.get(standing.status, "undecided")

@@ -43,7 +43,7 @@ _NAMES = frozenset({
 def provider_failure(store: QueryableStore, run_id: str) -> str | None:
     """Return the error of a provider that the last model call of a run ended with; None when it ended otherwise.
 
-    It is told by codes and by names of errors, never by prose. Facts must be current.
+    It is recognised by codes and by names of errors, never by prose. Facts must be current.
     """
     store.select_runs([run_id])
     answer = store.ask(Query(_LAST_CALL))

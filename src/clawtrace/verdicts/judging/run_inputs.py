@@ -1,4 +1,4 @@
-"""Per-run inputs to verdicts: what is known of a run whatever it is asked, and what reports show with its verdicts."""
+"""Per-run inputs to verdicts: what is known of a run for every question, and what reports show with its verdicts."""
 
 from __future__ import annotations
 

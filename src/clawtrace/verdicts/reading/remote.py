@@ -185,7 +185,7 @@ class HeldStore:
         return list(self._ask({"ask": "explain", "run_id": run_id})["spans"])
 
     def close(self) -> None:
-        """Do nothing: each question has a connection of its own."""
+        """Do nothing: each question has its own connection."""
 
     def _ask(self, question: Mapping[str, Any], seconds: float = _CLIENT_SECONDS) -> dict[str, Any]:
         status, body = self._post(json.dumps(question).encode(), seconds)

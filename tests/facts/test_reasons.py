@@ -108,9 +108,16 @@ def test_the_end_of_an_agent_beside_a_request_says_nothing_of_it(lab: Lab) -> No
 @pytest.mark.parametrize(("at", "reasons"), [(2, ["unanswered_tool_call"]), (5, []), (9, [])])
 def test_an_execution_answers_what_was_asked_before_it(lab: Lab, at: int, reasons: list[str]) -> None:
     """One that began at the very start of the call may be its answer: clocks are coarse."""
-    lab.put(S("main", "", 0, 60), tool("t", "main", at=at), chat("m", "main", at=5, **ASKING))
+    lab.put(S("main", "", 0, 0), tool("t", "main", at=at), chat("m", "main", at=5, **ASKING))
 
-    assert lab.reasons() == reasons
+    assert lab.reasons() == ["open_span", *reasons]
+
+
+def test_the_end_of_the_program_answers_what_was_asked_in_it(lab: Lab) -> None:
+    """A root around several calls is a whole program; one around a single call may be a step of one."""
+    lab.put(S("main", "", 0, 60), tool("t", "main", at=2), chat("m", "main", at=5, **ASKING))
+
+    assert lab.reasons() == []
 
 
 def test_a_model_call_that_failed_asked_for_nothing(lab: Lab) -> None:

@@ -268,19 +268,36 @@ def _unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> l
     calls = {root for root in set(run.root) if run.spans[root].kind == "llm"}
     last = {-1 if (root := run.root[call.index]) in calls and _bare(run, call) else root: call for call in models}
     after = _After(run, tools)
+    forced = _forced_tools(run)
     found = []
     for call in last.values():
         asked = call.group in tools.asking or call.asks is True
         several = run.role[call.index] == "turn"
-        if call.outcome == "ok" and asked and not several and not after.followed(call) and not _forced(run, call):
+        if (
+            call.outcome == "ok"
+            and asked
+            and not several
+            and not after.followed(call)
+            and not _forced(run, call, forced)
+        ):
             found.append(call)
     return sorted(found, key=lambda call: run.enter[call.index])
 
 
-def _forced(run: RunSpans, call: LlmCall) -> bool:
+def _forced_tools(run: RunSpans) -> dict[int | None, set[str]]:
+    """Return the tools that the requests of each model call made it call."""
+    found: dict[int | None, set[str]] = {}
+    for index in run.kinds.get("llm", ()):
+        name = run.spans[index].forced_tool
+        if name is not None:
+            found.setdefault(run.group[index], set()).add(name)
+    return found
+
+
+def _forced(run: RunSpans, call: LlmCall, tools: Mapping[int | None, set[str]]) -> bool:
     """Return whether a call asked for nothing but the tool that its request made it call."""
-    forced = {run.spans[index].forced_tool for index in run.kinds["llm"] if run.group[index] == call.group} - {None}
-    said = () if call.voice is None else run.said(call.voice, "output")
+    forced = tools.get(call.group)
+    said = () if call.voice is None or not forced else run.said(call.voice, "output")
     return bool(forced) and {part.name for part in said if part.type == "tool_call"} == forced
 
 

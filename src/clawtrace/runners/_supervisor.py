@@ -1,8 +1,8 @@
 """A tiny process that starts one command and knows when its last descendant has ended.
 
-One for each command, so that runs never see each other's orphans: a separate ``python -I -S``, standard library only. On
-Linux it is the child subreaper of everything that the command starts: a process that detaches (``setsid``, double fork)
-becomes its child and is waited for, or ended. Elsewhere the command's process group is all that can be known.
+One for each command, so that runs never see each other's orphans: a separate ``python -I -S``, standard library only.
+On Linux it is the child subreaper of everything that the command starts: a process that detaches (``setsid``, double
+fork) becomes its child and is waited for, or ended. Elsewhere the command's process group is all that can be known.
 
 It shares a socket with the process that started it. The first line that it reads there is the order
 (`clawtrace.runners.process.ProcessSpec`, marshalled, as hex digits); a later line ``stop``, or the end of the stream, ends

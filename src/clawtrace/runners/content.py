@@ -134,7 +134,7 @@ class ProjectListing:
         self._files = sorted(map(str, found or ()))
 
     def below(self, folder: Path) -> list[Path] | None:
-        """Return the files of a folder like `_from_git`; one outside of the project or in another repository asks git."""
+        """Return the files of a folder like `_from_git`; one outside the project or in another repository asks git."""
         if not folder.is_relative_to(self._project) or self._has_repository(folder):
             return _from_git(folder)
         if not self._is_repository:

@@ -336,7 +336,7 @@ class Session(SessionQuestions):
         return self._store.record(run_id if renamed is None else renamed.run_id)
 
     def runs_to_take(self, store: Path) -> list[str] | None:
-        """Return the runs that another store holds; None where it cannot be opened, as while another process holds it."""
+        """Return the runs of another store; None where it cannot be opened, such as while another process holds it."""
         try:
             with self._other_store(store) as source:
                 return source.run_ids()

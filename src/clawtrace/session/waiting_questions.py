@@ -1,7 +1,7 @@
 """Questions that wait for the store: the thread that gets it answers all that can be asked together.
 
-Judging a run costs some thirty statements, of which nearly all is planning, so twenty runs cost little more than one. No
-question waits for company: a question that finds the store free is asked at once.
+Judging a run costs some thirty statements, of which nearly all is planning, so twenty runs cost little more than one.
+No question waits for company: a question that finds the store free is asked at once.
 """
 
 from __future__ import annotations

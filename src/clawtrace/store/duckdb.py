@@ -1,9 +1,9 @@
 """The embedded store: one DuckDB file (or memory), one process.
 
-Commits come from the receiver's writer thread, questions from the engine; each side has its own
-connection to the same database, so a question never waits for a commit's decode. A commit is in the journal or in
-DuckDB's write-ahead log, synced, before `commit` returns (see `clawtrace.store.raw_rows`); every reader of raw rows moves
-them into their tables first.
+Commits come from the receiver's writer thread, questions from the engine; each side has its own connection to the same
+database, so a question never waits for a commit's decode. A commit is in the journal or in DuckDB's write-ahead log,
+synced, before `commit` returns (see `clawtrace.store.raw_rows`); every reader of raw rows moves them into their tables
+first.
 """
 
 from __future__ import annotations

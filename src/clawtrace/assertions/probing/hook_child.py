@@ -1,7 +1,7 @@
 """The other side of a Python hook: a script in its own process, which imports nothing of clawtrace.
 
-It reads one JSON order from descriptor 0, takes the network away where that says so, calls the hook, and writes one JSON
-answer to the descriptor that the order names. What the hook prints goes to standard error.
+It reads one JSON order from descriptor 0, takes the network away where that says so, calls the hook, and writes one
+JSON answer to the descriptor that the order names. What the hook prints goes to standard error.
 """
 
 from __future__ import annotations

@@ -183,8 +183,8 @@ def partial_sql(*, without_calls: bool) -> str:
 def details_sql() -> str:
     """Return SQL for the attempts of the runs that are left to Python, by start, and for tools that only handed over.
 
-    In each row the same: ``still_open``, whether the run is; ``apart``, how many of its calls then stay apart whichever spans
-    still come, NULL for none. ``handed_over`` is 1 for the name of a tool that is a handoff and no call.
+    In each row the same: ``still_open``, whether the run is; ``apart``, how many of its calls then stay apart whichever
+    spans still come, NULL for none. ``handed_over`` is 1 for the name of a tool that is a handoff and no call.
     """
     return f"""
 SELECT d.run_id AS run_id, d.tool AS tool, d.start_ns AS start_ns, d.end_ns AS end_ns, d.apart AS apart,

@@ -1,8 +1,8 @@
 """A case that passed every time and fails every time now; and which comparison could not have shown even that.
 
-Three passes and then three failures are no evidence to a test that is corrected for many (Fisher's exact test: p = 0.1), and yet
-the case is plainly broken. So it is a regression by definition. A case with a true pass rate of one half collapses so by
-chance in 1 of 64 comparisons, one with 0.9 in 1 of 1 400.
+Three passes and then three failures are no evidence to a test that is corrected for many (Fisher's exact test: p =
+0.1), and yet the case is plainly broken. So it is a regression by definition. A case with a true pass rate of one half
+collapses so by chance in 1 of 64 comparisons, one with 0.9 in 1 of 1 400.
 """
 
 from __future__ import annotations

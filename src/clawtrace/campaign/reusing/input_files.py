@@ -1,4 +1,4 @@
-"""Which files an agent depended on, by the digest of them all: so an edit is reported with its file (spec: config.md §5)."""
+"""The files an agent depended on, by the digest of all: so an edit is reported with its file (spec: config.md §5)."""
 
 from __future__ import annotations
 

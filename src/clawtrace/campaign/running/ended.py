@@ -104,7 +104,7 @@ def as_stored(
     """Return the end of a run that a stored one is replayed as: how that one ended.
 
     Args:
-        stored: what its store knows of it, under the id of the new run; None where it was not announced, so that its spans
+        stored: what its store knows of it, under the new run's id; None where it was not announced, so that its spans
             are all there is, and whole by themselves as those of any recording.
         record: what is known of the new run.
         outcome: what the runner says.

@@ -15,7 +15,7 @@ def test_text(invoke, recordings) -> None:
 
     assert lines[at + 1] == "from gen_ai.tool.call.arguments [pydantic-ai]"
     assert all(line[4 + width] == " " != line[5 + width] for line in columns)  # the values stand below each other
-    assert any(line.startswith("chat gpt-4o") and line.endswith("pydantic-ai, counted as call") for line in lines)
+    assert any(line.startswith("chat gpt-4o") and line.endswith("pydantic-ai, verified, counted as call") for line in lines)
 
 
 def test_spans_that_are_one_call_are_listed_with_their_rule(invoke, recordings) -> None:
@@ -53,3 +53,16 @@ def test_json(invoke, recordings) -> None:
     assert {key: value for key, value in run.items() if key != "explained"} == plain
     assert len(run["explained"]) == run["spans"]
     assert run["explained"][0]["name"] == "invoke_agent assistant"
+
+
+def test_spans_that_no_recording_verifies_are_named_with_their_version(invoke, recordings, tmp_path) -> None:
+    """A version that was never recorded is no drift without notice; a verified one has no line."""
+    text = (recordings / "pydantic-ai/one_tool/traces.otlp.jsonl").read_text(encoding="utf-8")
+    version = json.loads(text.splitlines()[0])["resourceSpans"][0]["scopeSpans"][0]["scope"]["version"]
+    (tmp_path / "newer.jsonl").write_text(text.replace(f'"{version}"', '"99.1.0"'), encoding="utf-8")
+
+    plain = invoke("inspect", "--traces", recordings / "pydantic-ai/one_tool", "--run-per-dir", "--explain").stdout
+    newer = invoke("inspect", "--traces", tmp_path / "newer.jsonl", "--explain").stdout
+
+    assert "other-version" not in plain
+    assert "of `pydantic-ai` 99.1.0 (dialect `pydantic-ai`): other-version" in " ".join(newer.split())

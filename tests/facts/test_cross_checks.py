@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from building import Lab, S, agent, asks, chat, says, tool
 
+from clawtrace.assertions.registry import parse_assertion
+from clawtrace.dialects import load_dialects
 from clawtrace.facts.checks.rules import CROSS_CHECKS
+from clawtrace.model.verdict import Status
+from clawtrace.verdicts.evaluate import evaluate
 
 VERIFIED = """
 dialect: verified
@@ -143,3 +147,23 @@ def test_the_evidence_of_a_span_is_known(tmp_path: Path, version: str, found: st
         (found, version or None),
         ("generic", None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("check", "assertion"),
+    [
+        ("total-unlike-parts", {"type": "trace_token_budget", "max_input_tokens": 1000}),
+        ("agent-without-calls", {"type": "delegation_occurred", "to_agent": "other"}),
+        ("execution-without-request", {"type": "tool_not_invoked", "tool": "delete_all"}),
+    ],
+)
+def test_a_verdict_names_the_check_and_what_would_settle_it(lab: Lab, check: str, assertion: dict[str, Any]) -> None:
+    """The hint of an answer that the contradiction leaves open."""
+    assert unknown(lab, *SMALLEST[check].spans)
+    dialects = {dialect.name: dialect for dialect in load_dialects()}
+
+    (found,) = evaluate(lab.store, [parse_assertion(assertion)], ["r"], dialects)
+
+    assert found.verdicts[0].status is Status.INCONCLUSIVE
+    assert f"`{check}`" in found.verdicts[0].hint
+    assert CROSS_CHECKS[check].settled_by in found.verdicts[0].hint

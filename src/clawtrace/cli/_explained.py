@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from clawtrace.report.console import ConsoleOutput
 
-__all__ = ["print_calls", "print_explained", "print_unknown"]
+__all__ = ["print_calls", "print_evidence", "print_explained", "print_unknown"]
 
 _LONG = 40
 """Characters of a value that are shown."""
@@ -23,7 +23,10 @@ def print_explained(spans: Sequence[Mapping[str, Any]], console: ConsoleOutput) 
         if span["counted_as"] == "duplicate" and span["counted_in"]:
             counted += f" of {span['counted_in']}"
         console.line(
-            ("  ", ""), (span["name"], "bold"), (f"  {span['span_id']}", "dim"), (f"  {span['dialect']}{counted}", "")
+            ("  ", ""),
+            (span["name"], "bold"),
+            (f"  {span['span_id']}", "dim"),
+            (f"  {span['dialect']}, {span['rule']}{counted}", ""),
         )
         for entry in span["columns"]:
             value = _shown(entry["value"])
@@ -60,6 +63,22 @@ def print_calls(spans: Sequence[Mapping[str, Any]], console: ConsoleOutput) -> N
         named.append(rule)
     for rule in dict.fromkeys(named):
         console.paragraph(f"{rule}: {CALL_RULES[rule].meaning}", first="  rule ", indent="    ", style="dim")
+
+
+def print_evidence(spans: Sequence[Mapping[str, Any]], console: ConsoleOutput) -> None:
+    """Print the instrumentations whose spans no recording of their version verifies; nothing where all are verified."""
+    from clawtrace.dialects.evidence import EVIDENCE
+
+    alike: dict[tuple[Any, ...], int] = defaultdict(int)
+    for span in spans:
+        if span["rule"] not in (None, "verified"):
+            alike[span["rule"], span["scope"], span["scope_version"], span["dialect"]] += 1
+    for (rule, scope, version, dialect), n in alike.items():
+        named = f"`{scope}`" if scope else "no instrumentation scope"
+        which = f"{n} span{'s' if n > 1 else ''} of {named} {version or 'without a version'}"
+        console.paragraph(f"{which} (dialect `{dialect}`): {rule}", first="  ", indent="    ", style="yellow")
+    for rule in dict.fromkeys(key[0] for key in alike):
+        console.paragraph(f"{rule}: {EVIDENCE[rule]}", first="  evidence ", indent="    ", style="dim")
 
 
 def print_unknown(facts: Sequence[Mapping[str, Any]], console: ConsoleOutput) -> None:

@@ -22,6 +22,7 @@ _SPANS = f"""
 CREATE OR REPLACE TEMP TABLE explained_spans AS
 SELECT s.dialect AS dialect, s.tree_enter AS tree_enter, s.trace_id AS trace_id, s.span_id AS span_id, s.name AS name,
        s.source AS source, s.counted_as AS counted_as, s.counted_in AS counted_in, s.counted_by AS counted_by,
+       s.rule AS rule, s.scope AS scope, s.scope_version AS scope_version,
        {", ".join(f"s.{name} AS counted_{name}" for name in _STORED)}, t.*
 FROM spans AS s
 JOIN run_numbers AS n ON n.run_id = s.run_id
@@ -39,7 +40,8 @@ UNION ALL SELECT DISTINCT dialect, 'any', '' FROM explained_spans
 """
 
 _ORDER = f"""
-SELECT trace_id, span_id, name, dialect, source, counted_as, counted_in, counted_by, {", ".join(f"counted_{name}" for name in _STORED)}
+SELECT trace_id, span_id, name, dialect, source, counted_as, counted_in, counted_by, rule, scope, scope_version,
+       {", ".join(f"counted_{name}" for name in _STORED)}
 FROM explained_spans ORDER BY tree_enter
 """
 
@@ -63,7 +65,20 @@ def explain_spans(store: FactStore, dialects: Mapping[str, Dialect], run_id: str
         for row in store.script(explainer.sql("explained_spans")):
             filled[row[0], row[1]] = [entry._asdict() for entry in explainer.filled(row)]
     spans = []
-    for trace_id, span_id, name, dialect, source, counted_as, counted_in, counted_by, *stored in store.script(_ORDER):
+    for (
+        trace_id,
+        span_id,
+        name,
+        dialect,
+        source,
+        counted_as,
+        counted_in,
+        counted_by,
+        rule,
+        scope,
+        version,
+        *stored,
+    ) in store.script(_ORDER):
         columns = filled.get((trace_id, span_id), [])
         told = {entry["column"]: entry for entry in columns}
         elsewhere = "a log record" if source == "log" else _ELSEWHERE
@@ -75,7 +90,8 @@ def explain_spans(store: FactStore, dialects: Mapping[str, Dialect], run_id: str
         spans.append(
             {
                 "trace_id": trace_id, "span_id": span_id, "name": name, "dialect": dialect, "counted_as": counted_as,
-                "counted_in": counted_in, "counted_by": counted_by, "columns": columns,
+                "counted_in": counted_in, "counted_by": counted_by, "rule": rule, "scope": scope, "scope_version": version,
+                "columns": columns,
             }
         )  # fmt: skip
     store.script("DROP TABLE explained_spans")

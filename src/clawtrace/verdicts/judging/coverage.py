@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clawtrace.dialects import Dialect
+from clawtrace.facts.checks.rules import CrossCheck
 
 __all__ = ["hint_for"]
 
@@ -53,8 +54,25 @@ def _recordable(missing: str) -> str | None:
     return _RECORDABLE.get(missing) or _RECORDABLE.get(relation)
 
 
-def hint_for(missing: str, dialects: Iterable[Dialect]) -> str:
-    """Return a sentence on what would record `missing`, from what the run's dialects say they can record."""
+def _in_doubt(missing: str, check: CrossCheck) -> bool:
+    """Return whether a cross-check made the missing fact unknown."""
+    relation, _, column = missing.partition(".")
+    if column.startswith("cost"):
+        return any(fact.endswith("_tokens") for fact in check.facts)
+    return relation in check.facts or column in check.facts or (relation == "commands" and "tool_calls" in check.facts)
+
+
+def hint_for(missing: str, dialects: Iterable[Dialect], doubts: Iterable[CrossCheck] = ()) -> str:
+    """Return what would make `missing` known.
+
+    Args:
+        missing: the fact, as ``relation.column``.
+        dialects: those of the run's spans, which say what they can record.
+        doubts: the cross-checks that found a contradiction in the run's trace.
+    """
+    for check in doubts:
+        if _in_doubt(missing, check):
+            return f"The trace contradicts itself (cross-check `{check.id}`): {check.meaning} {check.settled_by}"
     if missing in ("commands.exit_code", "commands.ok"):
         return "An exit code is read from the JSON result of the tool (`exit_code`), or from the span of the process."
     if missing == "commands.last_no":

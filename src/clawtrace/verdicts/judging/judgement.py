@@ -267,7 +267,7 @@ class Judgement:
             message += f" {runs.unmarked}"
         hint = ""
         if outcome.holds is None and outcome.missing:
-            hint = hint_for(outcome.missing, runs.dialects[place])
+            hint = hint_for(outcome.missing, runs.dialects[place], runs.doubts.get(outcome.run_id, ()))
         if weight.on_missing:
             message += f" `on_missing: {weight.status}` decides."
         if weight.could_change:

@@ -95,7 +95,8 @@ class ScopedJudgement(Judgement):
             return super().verdict(place)
         kind = self._kinds[self.codes[place]]
         decides = "" if self._assertion.on_missing is None else f" `on_missing: {kind.standing.status}` decides."
-        hint = hint_for(scope.missing, self._runs.dialects[place]) if scope.missing == "agents" else ""
+        doubts = self._runs.doubts.get(run_id, ())
+        hint = hint_for(scope.missing, self._runs.dialects[place], doubts) if scope.missing == "agents" else ""
         message = f"The question met no data: {scope.empty}{decides}"
         return self._made(run_id, kind, message, hint=hint, missing=scope.missing, **self._beside(run_id))
 

@@ -15,7 +15,9 @@ def test_text(invoke, recordings) -> None:
 
     assert lines[at + 1] == "from gen_ai.tool.call.arguments [pydantic-ai]"
     assert all(line[4 + width] == " " != line[5 + width] for line in columns)  # the values stand below each other
-    assert any(line.startswith("chat gpt-4o") and line.endswith("pydantic-ai, verified, counted as call") for line in lines)
+    assert any(
+        line.startswith("chat gpt-4o") and line.endswith("pydantic-ai, verified, counted as call") for line in lines
+    )
 
 
 def test_spans_that_are_one_call_are_listed_with_their_rule(invoke, recordings) -> None:

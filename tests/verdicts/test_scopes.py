@@ -288,6 +288,7 @@ class TestWhoseAgentWasNotReceived:
     def test_what_another_agent_started_is_not(self, lab: Lab) -> None:
         lab.put(
             elsewhere(agent("m", agent="manager", at=5, to=100)),
+            elsewhere(chat("c", "m", at=10, to=20)),
             elsewhere(agent("n", "m", agent="night", at=40, to=90)),
             elsewhere(tool("y", "n", at=81, tool="rm")),
             arrival=50,

@@ -170,7 +170,7 @@ def test_t05_usage_on_parent_and_child(bench: Bench):
 def test_t06_names_that_hold_another_name(bench: Bench):
     """`gpt-4o` is not `gpt-4o-mini`, `writer` is not `ghostwriter`, `read` is not `read_all`; price `o` prices no `…o`."""
     spans = [
-        agent("root", "boss"), agent("sub", "ghostwriter", "root", 10, 50),
+        agent("root", "boss"), model_call("b", "root", 5, model="gpt-4o-mini"), agent("sub", "ghostwriter", "root", 10, 50),
         model_call("m", "sub", 20, model="gpt-4o-mini"), tool_call("t", "read_all", "sub", 30),
     ]  # fmt: skip
     wanted = [

@@ -96,6 +96,8 @@ def play(batch: Batch, python: Path, session: Session, model: RandomModel, folde
         "PYTHONPATH": str(Path(__file__).parent), "OTEL_EXPORTER_OTLP_ENDPOINT": session.endpoints.http, "OTEL_SERVICE_NAME": "soak",
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY",
         "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",
+        # As `clawtrace env` does: past 128 attributes an SDK drops the first, which is the id of the run.
+        "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "1000000",
     }  # fmt: skip
     command = [str(python), str(batch.framework.script), batch.instrumentation, str(jobs), str(log)]
     with said.open("wb") as output:

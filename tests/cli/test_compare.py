@@ -376,7 +376,7 @@ class TestNoFalseComfort:
         """Checking a baseline before anything was run again is a mistake, not a pass."""
         suite.write(only="search")
         suite.run(1)
-        assert "No baseline was set yet" in suite.clawtrace("baseline", "check").stderr
+        assert "There is no baseline yet" in suite.clawtrace("baseline", "check").stderr
         done = suite.clawtrace("baseline", "set", "main", "s")
         assert done.returncode == 0, done.stderr
         done = suite.clawtrace("baseline", "check")

@@ -228,7 +228,7 @@ def test_standard_streams_that_are_closed(closed, tmp_path) -> None:
 
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
-        assert "fault of clawtrace" not in done.stderr
+        assert "bug in clawtrace" not in done.stderr
     assert not any(file.read_text().startswith("error") for file in (tmp_path / "schemas").iterdir())
 
 
@@ -272,7 +272,7 @@ def test_a_signal_ends_a_users_query(number, code) -> None:
     done = subprocess.run([sys.executable, "-c", source, "env"], capture_output=True, text=True, timeout=60)
 
     assert done.returncode == code, done.stderr
-    assert "fault of clawtrace" not in done.stderr
+    assert "bug in clawtrace" not in done.stderr
 
 
 def test_what_duckdb_makes_of_a_signal_is_no_fault(fails_with) -> None:

@@ -174,7 +174,7 @@ def test_a_stored_run_needs_a_command(program: Program, tmp_path: Path):
     done = program("init", "--yes", *source, "--command", command("search write"))
 
     assert without.returncode == 2
-    assert "give --command" in without.stderr
+    assert "command with --command" in without.stderr
     assert done.returncode == 0, done.stderr
     asked = {one["type"]: one for one in case_of(tmp_path, "again")["assertions"]}
     assert asked["tool_sequence"]["expected"] == ["search", "write"]

@@ -34,7 +34,7 @@ def test_one_that_fails_hides_no_result(program, asked, tmp_path):
     [
         (["json=a.out", "junit=./a.out"], "two reports cannot be one file: 'a.out'"),
         (["json=-", "junit=-"], "two reports cannot be one file: '-'"),
-        (["json=checks.yaml/a.json"], "is no folder that may be written to"),
+        (["json=checks.yaml/a.json"], "is not a writable folder"),
         (["json=."], "is a folder; name a file in it"),
     ],
 )

@@ -273,7 +273,7 @@ class TestWhatIsNotKnown:
     def test_the_ground_of_reuse_is_in_the_summary(self, project):
         """Which runs were reused and why, in one line; also of what was not."""
         assert project.eval() == {("a", 1): (True, "pass"), ("b", 1): (True, "pass")}
-        assert "2 reused, as everything that their agents depend on (settings, messages, the command's files" in told(
+        assert "2 reused, as nothing that their agents depend on has changed (settings, messages, the command's files" in told(
             project
         )
         project.undeclared("b")
@@ -299,7 +299,7 @@ class TestWhatIsNotKnown:
         assert reused(project.eval("--reevaluate")) == {"a", "b"}
         ended = project.clawtrace("eval", "--suite", "s", "--last-failed")
         assert ended.returncode == 3
-        assert "whether an agent was edited since is not known" in ended.stderr
+        assert "whether an agent has been edited since is unknown" in ended.stderr
         project.case("b", assertions="  - {type: tool_not_invoked, tool: search}")
         project.undeclared("b")
         assert project.eval() == {("a", 1): (False, "pass"), ("b", 1): (False, "fail")}

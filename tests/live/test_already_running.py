@@ -309,7 +309,7 @@ class TestAfterTheClose:
         found = standing.suite.run()
 
         assert {one: result.status for one, result in found.items()} == {"a": Status.FAIL, "b": Status.PASS}
-        assert any("it was judged again" in said for said in found["a"].diagnostics)
+        assert any("the run was judged again" in said for said in found["a"].diagnostics)
 
     def test_half_of_it(self, standing):
         """What came late is not all: the run that was without a trace is not complete now, and passes nothing."""

@@ -369,7 +369,7 @@ class TestNoFalseComfort:
 
         assert code == 3
         assert (test["second"]["undecided"], test["p_value"]) == (4, None)
-        assert test["reason"] == "no run was decided in the second campaign"
+        assert test["reason"] == "the second campaign has no decided run"
         assert "1 case has no decided run in one of the campaigns, such as 'only'." in found["not_shown"]
 
     def test_a_campaign_is_not_compared_with_itself(self, suite) -> None:

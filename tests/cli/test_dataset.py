@@ -156,8 +156,8 @@ class TestMistakes:
         ("text", "message"),
         [
             ('{"id": "one"', "rows.jsonl:1:13: is not valid JSON"),
-            ('{"id": "a"}\n[1]\n', "rows.jsonl:2:1: a row is a JSON object"),
-            ("\n\n", "rows.jsonl: holds no row"),
+            ('{"id": "a"}\n[1]\n', "rows.jsonl:2:1: each line must be one JSON object"),
+            ("\n\n", "rows.jsonl: has no rows"),
             ('{"id": "a/b"}', "rows.jsonl:1:1: the row's `id` has letters"),
             ('{"id": "a"}\n\n{"id": "a"}', "rows.jsonl:3:1: the row 'a' is used twice, first in line 1"),
         ],
@@ -171,10 +171,10 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("", "rows.csv: holds no row"),
-            ("id,question\n", "rows.csv: holds no row"),
+            ("", "rows.csv: has no rows"),
+            ("id,question\n", "rows.csv: has no rows"),
             ("id,id\n1,2\n", "rows.csv:1:1: the first line must name each column once"),
-            ('id,question\n1,"a\nb"\n2\n', "rows.csv:4:1: the row has 1 values, and the first line names 2 columns"),
+            ('id,question\n1,"a\nb"\n2\n', "rows.csv:4:1: the row has 1 values, but the first line names 2 columns"),
             ('id,question\n1,"a\n', "rows.csv:2:1: is not valid CSV"),
         ],
     )

@@ -114,7 +114,7 @@ def test_nothing_is_overwritten(program: Program, tmp_path: Path):
     second = program("init", "--yes", "--case", "second", "--command", command("search"))
 
     assert refused.returncode == 2
-    assert "configs/cases/first/test.yaml is there already" in refused.stderr
+    assert "configs/cases/first/test.yaml already exists" in refused.stderr
     assert second.returncode == 0, second.stderr
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
     assert files_in(tmp_path) - before.keys() == {"configs/cases/second/test.yaml"}
@@ -224,7 +224,7 @@ def answered(folder: Path, *answers: tuple[str, str]) -> str:
 
 def test_on_a_terminal_it_asks_with_defaults(tmp_path: Path):
     """Three questions; an empty answer takes the default."""
-    shown = answered(tmp_path, ("Command that starts", command("search")), ("told", ""), ("Name of the case", "asked"))
+    shown = answered(tmp_path, ("Command that starts", command("search")), ("The message for the agent", ""), ("Name of the case", "asked"))
 
     assert "Name of the case [first]: " in shown
     case = case_of(tmp_path, "asked")
@@ -239,9 +239,9 @@ def test_a_name_that_cannot_be_is_asked_for_again(program: Program, tmp_path: Pa
     shown = answered(
         tmp_path,
         ("Command that starts", command("search")),
-        ("told", "Hi"),
+        ("The message for the agent", "Hi"),
         ("Name of the case", "first"),
-        ("is there already", "../x"),
+        ("already exists", "../x"),
         ("an id has letters", "other"),
     )
 

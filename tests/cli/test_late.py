@@ -116,7 +116,7 @@ class TestAVerdictThatIsReadAgain:
         assert self.report(project) == {"a": [True], "b": [False]}
         compared = program("compare", "before", "s")
         assert compared.returncode == 3
-        assert "1 run of the second campaign grew after the verdict, which is stale" in " ".join(
+        assert "1 run of the second campaign received spans after the verdict, which is stale" in " ".join(
             compared.stdout.split()
         )
 

@@ -224,7 +224,12 @@ def answered(folder: Path, *answers: tuple[str, str]) -> str:
 
 def test_on_a_terminal_it_asks_with_defaults(tmp_path: Path):
     """Three questions; an empty answer takes the default."""
-    shown = answered(tmp_path, ("Command that starts", command("search")), ("The message for the agent", ""), ("Name of the case", "asked"))
+    shown = answered(
+        tmp_path,
+        ("Command that starts", command("search")),
+        ("The message for the agent", ""),
+        ("Name of the case", "asked"),
+    )
 
     assert "Name of the case [first]: " in shown
     case = case_of(tmp_path, "asked")

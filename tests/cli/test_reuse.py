@@ -273,8 +273,9 @@ class TestWhatIsNotKnown:
     def test_the_ground_of_reuse_is_in_the_summary(self, project):
         """Which runs were reused and why, in one line; also of what was not."""
         assert project.eval() == {("a", 1): (True, "pass"), ("b", 1): (True, "pass")}
-        assert "2 reused, as nothing that their agents depend on has changed (settings, messages, the command's files" in told(
-            project
+        assert (
+            "2 reused, as nothing that their agents depend on has changed (settings, messages, the command's files"
+            in told(project)
         )
         project.undeclared("b")
         project.eval()

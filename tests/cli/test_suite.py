@@ -169,7 +169,7 @@ def test_flags_choose_what_runs(project, program, results) -> None:
     ("args", "said"),
     [
         (["--suite", "t"], "there is no suite 't'"),
-        (["s"], "'s' stands without a flag: --suite names a suite"),
+        (["s"], "'s' is not a flag: use --suite for a suite"),
         (["--suite", "s", "--case", "firs"], "Did you mean `first`?"),
         (["--suite", "s", "--model", "gpt"], "selects no model 'gpt'"),
         (["--suite", "s", "--run-profile", "q"], "there is no run profile 'q'"),

@@ -55,7 +55,7 @@ def test_it_judges_a_recording(installed, tmp_path):
 
     assert ended.returncode == 1, ended.stderr
     assert [(one["id"], one["status"]) for one in found] == [("max_words", "pass"), ("strict", "fail")]
-    assert "words, expected at most 1." in found[1]["message"]
+    assert "words, at most 1 asked for." in found[1]["message"]
 
 
 def test_its_mistakes_have_their_place(installed, tmp_path):

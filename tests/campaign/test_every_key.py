@@ -226,6 +226,7 @@ def test_every_key_has_an_entry():
     assert sorted(named - ALL) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", KEYS)
 def test_the_key_changes_what_it_says(observe, name):
     """With the key edited, each thing that is named differs from what it is without the edit; or the edit is refused."""

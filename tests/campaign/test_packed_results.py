@@ -122,6 +122,7 @@ def test_results_of_a_full_disk_are_kept_in_memory(tmp_path: Path, monkeypatch):
     assert [one.verdicts._packed.text == b"" for one in packed] == [True, False, True, True]
 
 
+@pytest.mark.full
 def test_nothing_that_a_campaign_judged_with_outlives_it(tmp_path: Path, monkeypatch):
     """What was read to judge a run goes with the judging; its verdicts can still be read."""
     monkeypatch.chdir(tmp_path)

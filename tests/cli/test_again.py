@@ -473,7 +473,6 @@ def test_watch_runs_what_an_edit_touches_until_it_is_ended(project):
 
 
 class TestStoredRuns:
-    @pytest.mark.smoke
     def test_an_exported_run_is_the_same_when_it_is_read_again(self, project, tmp_path_factory):
         """Span by span and fact by fact, but for what only its campaign knew."""
         project.eval()

@@ -68,6 +68,7 @@ def test_an_agent_that_ends_badly_is_red(evaluated):
     assert "The run ended as `failed`, expected `success`. The agent exited with code 3." in ended.output
 
 
+@pytest.mark.full
 def test_an_end_that_is_meant_is_not_red(evaluated):
     """Where the case asks how its agent ended, that decides; an agent that ends well is asked nothing more."""
     ended, runs = evaluated(
@@ -120,6 +121,7 @@ def test_hard_expectations_that_nobody_judged_are_never_green(evaluated):
     assert {run["status"] for run in runs.values()} == {"pass"}
 
 
+@pytest.mark.full
 def test_a_variable_that_pass_env_names_and_that_is_not_set_is_told(evaluated):
     """An agent without its key fails in ways that look like its own mistakes; a glob may match nothing."""
     ended, _ = evaluated(a=(WITH_SPANS, {"runner": {"pass_env": ["NO_SUCH_KEY", "NONE_*"]}}))

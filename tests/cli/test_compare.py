@@ -201,7 +201,6 @@ class TestComparison:
         assert suite.run(6).returncode == 1
         return suite
 
-    @pytest.mark.smoke
     def test_the_faults_are_found_and_nothing_else(self, later) -> None:
         """A fault in five of six runs is a regression of the pass rate, three times the tokens one of tokens; exit 1."""
         code, found = later.compare("compare", "main", "s", "--fail-on", "pass-rate")
@@ -317,6 +316,7 @@ class TestComparison:
 
 
 class TestNoFalseComfort:
+    @pytest.mark.smoke
     def test_single_runs_show_nothing_and_say_so(self, suite) -> None:
         """One run against one: whatever the second does is no evidence, and that is exit 3, not 0."""
         suite.write(only="search")

@@ -132,6 +132,7 @@ class TestNobodyAnswers:
         )
         assert done.stderr.endswith(": wait until that has ended, or end it.\n")
 
+    @pytest.mark.full
     @pytest.mark.parametrize("kind", ["receive", "only open"])
     def test_adopting_waits_for_the_file_and_names_the_holder(self, holder, invoke, store, kind) -> None:
         """Adopting changes the store, which the owner does for nobody: exit 4, who holds it, what to do."""

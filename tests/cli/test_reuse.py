@@ -254,7 +254,6 @@ class TestWhatIsReused:
 class TestWhatIsNotKnown:
     """Where nobody says which code an agent loads, an edit of it could not be seen: no later campaign reuses its runs."""
 
-    @pytest.mark.smoke
     def test_an_edit_outside_of_the_project_is_never_green(self, project, tmp_path_factory):
         """The usual layout: `/agent` beside `/evals`. The summary says what would let runs be reused."""
         outside = tmp_path_factory.mktemp("agent")

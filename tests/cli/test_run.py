@@ -64,7 +64,6 @@ def test_passthrough_gives_the_commands_code(run) -> None:
     assert "exit 1: something failed" in done.stderr
 
 
-@pytest.mark.smoke
 def test_no_trace_is_not_green(run) -> None:
     """A command that exports nothing is skipped: exit 3, and it says once where to look."""
     done = run("--assertions", "checks.yaml", words="search silent")

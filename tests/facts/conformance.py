@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +40,18 @@ def name(path: Path) -> str:
     return f"{path.parent.name}/{path.name}"
 
 
-def inspect(paths: list[Path]) -> dict[str, dict[str, Any]]:
-    """Return what `clawtrace inspect --json` says of each recording, by ``client/scenario``."""
+@contextmanager
+def loaded(paths: Iterable[Path]) -> Iterator[Session]:
+    """Open a session whose runs are the recordings, each named ``client/scenario``."""
     with Session.open() as session:
         for path in paths:
             session.load_recordings([path], Grouping.one_run(name(path)))
-        return {run["run_id"]: run for run in session.inspect()["runs"]}
+        yield session
+
+
+def inspected(session: Session) -> dict[str, dict[str, Any]]:
+    """Return what `clawtrace inspect --json` says of each run, by its id."""
+    return {run["run_id"]: run for run in session.inspect()["runs"]}
 
 
 def compare(path: Path, run: dict[str, Any]) -> dict[str, tuple[str, Any, Any]]:
@@ -133,7 +140,8 @@ def _as_json(value: Any) -> Any:
 def main(root: Path, clients: tuple[str, ...]) -> None:
     """Print the table client x fact, and below it each wrong fact with what was found and what is true."""
     paths = recordings(root, clients)
-    runs = inspect(paths)
+    with loaded(paths) as session:
+        runs = inspected(session)
     table: dict[str, dict[str, Counter[str]]] = {}
     words = []
     for path in paths:

@@ -106,6 +106,20 @@ def test_dropped_attributes(lab: Lab) -> None:
     assert lab.reasons() == ["dropped"]
 
 
+class TestReusedIds:
+    def test_another_span_with_the_same_id(self, lab: Lab) -> None:
+        """A program that seeds its random generator makes one id twice; the first span counts."""
+        lab.put(agent("a"), tool("t", "a", at=1, tool="read"), tool("t", "a", at=5, tool="delete_all"))
+
+        assert lab.reasons() == ["reused_id"]
+        assert lab.rows("SELECT name FROM tool_calls") == [("read",)]
+
+    def test_the_same_span_again_is_a_repetition(self, lab: Lab) -> None:
+        lab.put(agent("a"), tool("t", "a", at=1), tool("t", "a", at=1))
+
+        assert lab.reasons() == []
+
+
 class TestSampling:
     def test_a_threshold_says_that_others_are_missing(self, lab: Lab) -> None:
         span = agent("a")

@@ -7,13 +7,24 @@ differs is wrong. A new recording is a new folder in tests/recordings; no list i
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import conformance
 import pytest
+import verified
 import yaml
+
+from clawtrace.dialects import load_dialects
+from clawtrace.facts.runs.unknown_totals import UNKNOWN_REASONS
+from clawtrace.model.relations import RELATIONS
+from clawtrace.session.session import Session
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE.parent / "recordings"
@@ -23,6 +34,13 @@ STRANGERS = SHARED / "strangers"
 
 TO_MEND: set[str] = set()
 """Clients of the strangers' folder of which a fact is still wrong. One that no longer is must leave this set."""
+
+TOTALS = [column.name for column in RELATIONS["run_totals"].columns if column.name != "run_id"]
+DIALECTS = {dialect.name: dialect for dialect in load_dialects()}
+SAYING = sorted(name for name, one in DIALECTS.items() if any(rule.is_ == "spans" for rule in one.file.executions))
+"""The dialects that say that every execution has a span."""
+INHERITED = "opencode"
+"""It is built on the AI SDK, inherits what holds for that SDK's scope, and has another."""
 
 
 def _unknown() -> dict[str, dict[str, str]]:
@@ -44,14 +62,29 @@ CASES = [
 OF_STRANGERS = conformance.recordings(STRANGERS)
 
 
+class Recorded(NamedTuple):
+    """Recordings as the runs of one session, named ``client/scenario``."""
+
+    paths: list[Path]
+    session: Session
+    runs: dict[str, dict[str, Any]]
+    """What `clawtrace inspect --json` says of each."""
+
+
 @pytest.fixture(scope="module")
-def inspected() -> dict[Path, dict[str, Any]]:
-    """What `clawtrace inspect --json` says of each recording; the folders hold recordings of the same names."""
-    found: dict[Path, dict[str, Any]] = {}
-    for paths in (CASES, OF_STRANGERS):
-        runs = conformance.inspect(paths)
-        found |= {path: runs[conformance.name(path)] for path in paths}
-    return found
+def recorded() -> Iterator[tuple[Recorded, Recorded]]:
+    """The recordings of the corpus and of this repository, and those of strangers: both have some of the same names."""
+    with conformance.loaded(CASES) as ours, conformance.loaded(OF_STRANGERS) as strangers:
+        yield (
+            Recorded(CASES, ours, conformance.inspected(ours)),
+            Recorded(OF_STRANGERS, strangers, conformance.inspected(strangers)),
+        )
+
+
+@pytest.fixture(scope="module")
+def inspected(recorded: tuple[Recorded, Recorded]) -> dict[Path, dict[str, Any]]:
+    """What `clawtrace inspect --json` says of each recording."""
+    return {path: some.runs[conformance.name(path)] for some in recorded for path in some.paths}
 
 
 @pytest.mark.parametrize("path", CASES, ids=conformance.name)
@@ -106,3 +139,95 @@ def test_an_entry_of_unknown_facts_is_needed(key: str) -> None:
     assert all(len(reason) > 20 for reason in entries.values())
     if _OF_CORPUS and OF_STRANGERS:
         assert any(_is_for(key, path) for path in (*CASES, *OF_STRANGERS))
+
+
+@pytest.fixture(scope="module")
+def found(recorded: tuple[Recorded, Recorded]) -> set[verified.Read]:
+    return {one for some in recorded for one in verified.verified(some.session, some.paths)}
+
+
+@pytest.fixture(scope="module")
+def declared() -> set[verified.Read]:
+    """Every scope, version and recording that a dialect file declares; a scope without a version has an empty one."""
+    return {
+        verified.Read(dialect.name, entry.scope, version, client)
+        for dialect in load_dialects()
+        for entry in dialect.verified
+        for version in entry.versions or [""]
+        for client in entry.recordings
+    }
+
+
+@pytest.fixture(scope="module")
+def shown(recorded: tuple[Recorded, Recorded]) -> dict[str, list[tuple[dict[str, Any], Counter[str]]]]:
+    """By dialect the truth of each recording in which it wrote spans of tools, and how many of each name."""
+    found: dict[str, list[tuple[dict[str, Any], Counter[str]]]] = {name: [] for name in SAYING}
+    paths = {conformance.name(path): path for path in recorded[0].paths}
+    rows = recorded[0].session.query(
+        "SELECT run_id, dialect, tool_name, count(*) FROM spans WHERE kind = 'tool' GROUP BY ALL ORDER BY ALL"
+    )
+    for (run, dialect), of in groupby(rows.rows, key=itemgetter(0, 1)):
+        if dialect in found:
+            truth = json.loads((paths[run] / "truth.json").read_text(encoding="utf-8"))
+            found[dialect].append((truth, Counter({tool: n for _, _, tool, n in of})))
+    return found
+
+
+class TestUnknownTotals:
+    """Every total that is unknown has a reason, and no other one (the relation `unknown_facts`)."""
+
+    def test_each_of_every_recording_has_one_reason(self, recorded: tuple[Recorded, Recorded]) -> None:
+        session = recorded[0].session
+        totals = session.query(f"SELECT run_id, {', '.join(TOTALS)} FROM run_totals").rows
+        unknown = {
+            (run_id, f"run_totals.{name}")
+            for run_id, *values in totals
+            for name, value in zip(TOTALS, values, strict=True)
+            if value is None
+        }
+        rows = session.query("SELECT run_id, fact, reason FROM unknown_facts").rows
+
+        assert len(unknown) > 100
+        assert sorted((run_id, fact) for run_id, fact, _ in rows) == sorted(unknown)
+        assert {reason for *_, reason in rows} <= set(UNKNOWN_REASONS)
+
+
+class TestVerified:
+    """What dialect files declare as verified is what the recordings carry (`python tests/facts/verified.py --write`)."""
+
+    def test_what_the_recordings_carry_is_declared(
+        self, found: set[verified.Read], declared: set[verified.Read]
+    ) -> None:
+        """A new recording needs a line in the dialect file that reads it; the script writes it."""
+        assert len(found) > 60
+        assert found <= declared
+
+    @pytest.mark.skipif(
+        not (_OF_CORPUS and OF_STRANGERS), reason="needs the recordings that are shared between projects"
+    )
+    def test_what_is_declared_is_in_the_recordings(
+        self, found: set[verified.Read], declared: set[verified.Read]
+    ) -> None:
+        """A declaration is true: its recordings have spans of that scope, and its versions are theirs."""
+        assert {(one.dialect, one.scope, one.client) for one in declared} <= {
+            (one.dialect, one.scope, one.client) for one in found
+        }
+        assert {one[:3] for one in declared} <= {one[:3] for one in found}
+
+
+class TestExecutions:
+    """A dialect that says that every execution has a span (`executions: spans`) has recordings that show it."""
+
+    def test_a_dialect_that_says_so_knows_what_its_framework_answers_without_running_a_tool(self) -> None:
+        """Without that the word has no effect."""
+        knowing = {name for name, dialect in DIALECTS.items() if dialect.file.refusals}
+
+        assert set(SAYING) - knowing <= {INHERITED}
+
+    @pytest.mark.parametrize("dialect", [name for name in SAYING if name != INHERITED])
+    def test_recordings_show_a_span_of_every_execution(self, dialect: str, shown: dict[str, list[Any]]) -> None:
+        """Of tools side by side and of one that failed, written by that very dialect."""
+        proofs = [truth for truth, spans in shown[dialect] if Counter(call["name"] for call in truth["tools"]) <= spans]
+
+        assert any(call["error"] for truth in proofs for call in truth["tools"])
+        assert any(len(call["requested_tools"]) > 1 for truth in proofs for call in truth["llm_calls"])

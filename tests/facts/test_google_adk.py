@@ -12,6 +12,9 @@ import pytest
 from building import Lab, S, agent, chat, says
 from log_records import L, put_logs
 
+pytestmark = pytest.mark.full
+
+
 SCOPE = "gcp.vertex.agent"
 ELIDED = json.dumps({"content": "<elided>", "index": 0, "finish_reason": "STOP"})
 RESULTS = "SELECT arguments, result FROM tool_calls ORDER BY call_no"

@@ -22,7 +22,8 @@ def test_what_half_of_a_recording_tells_is_true(missing: str, tmp_path: Path) ->
         for file in whole.glob(f"{missing}.*"):
             file.unlink()
     halves = conformance.recordings(tmp_path)
-    runs = conformance.inspect(halves)
+    with conformance.loaded(halves) as session:
+        runs = conformance.inspected(session)
 
     assert len(halves) == len(CASES) > 3
     for half in halves:

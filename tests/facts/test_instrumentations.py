@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from building import Lab, S, agent, answered, asks, chat, says, tool
 
+pytestmark = pytest.mark.full
+
+
 ACTIVATIONS = "SELECT name, parent_activation_no, via FROM agents ORDER BY activation_no"
 TOOLS = "SELECT name, outcome FROM tool_calls ORDER BY call_no"
 

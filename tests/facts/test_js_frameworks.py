@@ -12,6 +12,9 @@ import pytest
 from building import Lab, S, agent, answered, asks, chat, tool
 from instrumented import ACTIVATIONS, TOOLS
 
+pytestmark = pytest.mark.full
+
+
 CALLS = "SELECT call_id, arguments, outcome FROM tool_calls ORDER BY call_id"
 COMMANDS = "SELECT text, exit_code FROM commands WHERE simple"
 

@@ -12,6 +12,8 @@ import pytest
 from building import Lab, S, hex_id
 from instrumented import ACTIVATIONS, langchain_message, oi, tl
 
+pytestmark = pytest.mark.full
+
 
 class TestLangChainThroughOpenInference:
     def llm(self, id: str, parent: str, at: int, **attrs: Any) -> S:

@@ -12,6 +12,9 @@ import pytest
 from building import Lab, S, agent, chat
 from instrumented import ACTIVATIONS, TOOLS, oi, tl
 
+pytestmark = pytest.mark.full
+
+
 EXECUTED = "SELECT name, outcome FROM tool_calls ORDER BY call_no"
 
 

@@ -12,6 +12,9 @@ import pytest
 from building import Lab, S, agent, chat, tool
 from instrumented import ACTIVATIONS, TOOLS, oi
 
+pytestmark = pytest.mark.full
+
+
 USAGE = ("llm_calls", "input_tokens", "output_tokens")
 
 

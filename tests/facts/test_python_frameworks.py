@@ -12,6 +12,8 @@ import pytest
 from building import Lab, S, agent, chat, hex_id, tool
 from instrumented import ACTIVATIONS, OWNERS, TOOLS, oi, tl
 
+pytestmark = pytest.mark.full
+
 
 class TestCrewAI:
     def kickoff(self, id: str, at: int, calls: int = 2) -> S:

@@ -15,6 +15,9 @@ from clawtrace.dialects.messages import parse_messages
 from clawtrace.model.verdict import Status
 from clawtrace.verdicts.evaluate import evaluate
 
+pytestmark = pytest.mark.full
+
+
 DIALECTS = {dialect.name: dialect for dialect in load_dialects()}
 
 TOOLS = "SELECT name, call_id, outcome, arguments, result FROM tool_calls ORDER BY call_no"

@@ -12,6 +12,9 @@ import pytest
 from building import Lab, S, agent, chat
 from instrumented import ACTIVATIONS, TOOLS, oi, tl
 
+pytestmark = pytest.mark.full
+
+
 USAGE = ("llm_calls", "input_tokens", "output_tokens")
 CALLS = "SELECT name, call_id, arguments, result, outcome FROM tool_calls ORDER BY call_no"
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import replace
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import conformance
 import pytest
 from building import SDK, Lab, S, agent, answered, asks, chat, says, tool
 
@@ -155,51 +151,6 @@ def test_a_loop_of_the_programs_own_may_have_run_it(scope: str, activations: tup
 
     assert lab.rows(CALLS) == [("delete_all", None)]
     assert status(lab, type="tool_not_invoked", tool="delete_all") is Status.INCONCLUSIVE
-
-
-def _says_spans(name: str) -> bool:
-    return any(rule.is_ == "spans" for rule in DIALECTS[name].file.executions)
-
-
-SAYING = sorted(filter(_says_spans, DIALECTS))
-"""The dialects that say that every execution has a span."""
-
-INHERITED = "opencode"
-"""It is built on the AI SDK, inherits what holds for that SDK's scope, and has another."""
-
-
-@pytest.fixture(scope="module")
-def shown() -> dict[str, list[tuple[dict[str, Any], Counter[str]]]]:
-    """By dialect the truth of each recording in which it wrote spans of tools, and how many of each name."""
-    found: dict[str, list[tuple[dict[str, Any], Counter[str]]]] = {name: [] for name in SAYING}
-    paths = {conformance.name(path): path for path in conformance.recordings(RECORDINGS)}
-    with Session.open() as session:
-        for name, path in paths.items():
-            session.load_recordings([path], Grouping.one_run(name))
-        rows = session.query(
-            "SELECT run_id, dialect, tool_name, count(*) FROM spans WHERE kind = 'tool' GROUP BY ALL ORDER BY ALL"
-        ).rows
-    for (run, dialect), of in groupby(rows, key=itemgetter(0, 1)):
-        if dialect in found:
-            truth = json.loads((paths[run] / "truth.json").read_text(encoding="utf-8"))
-            found[dialect].append((truth, Counter({tool: n for _, _, tool, n in of})))
-    return found
-
-
-def test_a_dialect_that_says_so_knows_what_its_framework_answers_without_running_a_tool() -> None:
-    """Without that the word has no effect."""
-    knowing = {name for name, dialect in DIALECTS.items() if dialect.file.refusals}
-
-    assert set(SAYING) - knowing <= {INHERITED}
-
-
-@pytest.mark.parametrize("dialect", [name for name in SAYING if name != INHERITED])
-def test_recordings_show_a_span_of_every_execution(dialect: str, shown: dict[str, list[Any]]) -> None:
-    """Of tools side by side and of one that failed, written by that very dialect."""
-    proofs = [truth for truth, spans in shown[dialect] if Counter(call["name"] for call in truth["tools"]) <= spans]
-
-    assert any(call["error"] for truth in proofs for call in truth["tools"])
-    assert any(len(call["requested_tools"]) > 1 for truth in proofs for call in truth["llm_calls"])
 
 
 class TestAutoGenThroughOpenInference:

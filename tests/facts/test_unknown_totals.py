@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
 from building import Lab, S, agent, chat, tool
 
-from clawtrace.facts.runs.unknown_totals import UNKNOWN_REASONS
-from clawtrace.model.query import Query
-from clawtrace.model.relations import RELATIONS
-from clawtrace.receiver.recordings.recording import Grouping
-from clawtrace.session.session import Session
-
-RECORDINGS = Path(__file__).parents[1] / "recordings"
-TOTALS = [column.name for column in RELATIONS["run_totals"].columns if column.name != "run_id"]
 NO_TOKENS = {"gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None}
 
 
@@ -24,30 +13,6 @@ def reasons(lab: Lab) -> dict[str, tuple[Any, ...]]:
     """By total: reason, how many calls lack it, of how many."""
     rows = lab.rows("SELECT fact, reason, lacking, of_calls FROM unknown_facts")
     return {fact.removeprefix("run_totals."): tuple(rest) for fact, *rest in rows}
-
-
-@pytest.fixture(scope="module")
-def recorded() -> Iterator[Session]:
-    with Session.open() as session:
-        session.load_recordings([RECORDINGS], Grouping.run_per_dir())
-        yield session
-
-
-def test_each_unknown_total_of_every_recording_has_one_reason(recorded: Session) -> None:
-    recorded.inspect()
-    store = recorded._store
-    totals = store.ask(Query(f"SELECT run_id, {', '.join(TOTALS)} FROM run_totals")).rows
-    unknown = {
-        (run_id, f"run_totals.{name}")
-        for run_id, *values in totals
-        for name, value in zip(TOTALS, values, strict=True)
-        if value is None
-    }
-    rows = store.ask(Query("SELECT run_id, fact, reason FROM unknown_facts")).rows
-
-    assert len(unknown) > 100
-    assert sorted((run_id, fact) for run_id, fact, _ in rows) == sorted(unknown)
-    assert {reason for *_, reason in rows} <= set(UNKNOWN_REASONS)
 
 
 def test_calls_without_usage_are_counted(lab: Lab) -> None:

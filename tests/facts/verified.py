@@ -19,8 +19,6 @@ import conformance
 
 from clawtrace.dialects import Dialect, load_dialects
 from clawtrace.dialects.load import BUILTIN
-from clawtrace.model.query import Query
-from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
 
 HERE = Path(__file__).parent
@@ -46,19 +44,23 @@ class Read(NamedTuple):
     client: str
 
 
-def reads(folder: Path, clients: tuple[str, ...] = ()) -> set[Read]:
-    """Return what the recordings below a folder verify, of `clients` or all: those of clients of which nothing is wrong."""
-    paths = conformance.recordings(folder, clients)
-    with Session.open() as session:
-        for path in paths:
-            session.load_recordings([path], Grouping.one_run(conformance.name(path)))
-        runs = {run["run_id"]: run for run in session.inspect()["runs"]}
-        rows = session._store.ask(Query(_READ)).rows
+def read(folder: Path) -> set[Read]:
+    """Return what the recordings below a folder verify."""
+    paths = conformance.recordings(folder)
+    with conformance.loaded(paths) as session:
+        return verified(session, paths)
+
+
+def verified(session: Session, paths: Iterable[Path]) -> set[Read]:
+    """Return what recordings verify, which are the runs of a session: those of clients of which nothing is wrong."""
+    paths = list(paths)
+    runs = conformance.inspected(session)
     wrong = {
         path.parent.name
         for path in paths
         if any(status == "wrong" for status, *_ in conformance.compare(path, runs[conformance.name(path)]).values())
     }
+    rows = session.query(_READ).rows
     found = {Read(dialect, scope, version, run_id.split("/")[0]) for run_id, dialect, scope, version in rows}
     return {
         one for one in found if one.client not in wrong and one.scope not in OWN_SCOPES and one.dialect != LAST_RESORT
@@ -114,7 +116,7 @@ def _folded(names: Iterable[str]) -> str:
 
 def main(write: bool) -> None:
     """Print the declarations, or write them into the dialect files."""
-    told = declarations(one for folder in FOLDERS for one in reads(folder))
+    told = declarations(one for folder in FOLDERS for one in read(folder))
     for dialect in load_dialects():
         text = written(dialect, told[dialect.name]) if dialect.name in told else ""
         if not write:

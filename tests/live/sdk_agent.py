@@ -6,6 +6,7 @@ Arguments: how it behaves, then the tools, in order. The environment says where 
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -62,6 +63,11 @@ elif how == "two_roots":
     activation(tools[0])
     time.sleep(0.3)  # what is tested: a pause that a short settling time would take for the end
     activation(*tools[1:])
+elif how == "seeded":
+    for tool in tools:
+        random.seed(7)  # the SDK makes its ids with the same generator
+        activation(tool)
+        provider.force_flush()
 elif how == "late_span":
     activation(tools[0])
     provider.force_flush()

@@ -121,6 +121,18 @@ class TestWholeTraces:
         assert max(suite.waited.values()) < AT_ONCE
 
 
+@PROTOCOLS
+@pytest.mark.smoke
+def test_a_seeded_agent_whose_second_activation_has_the_ids_of_its_first(suite, protocol):
+    """Its spans are no retries of the first ones: the forbidden tool is not counted, so that nothing is said to be absent."""
+    found = suite.judge("$AGENT seeded read delete_all", NOT_DELETED, f"  telemetry: {protocol}\n")
+
+    assert (found.status, found.complete) == (Status.INCONCLUSIVE, False)
+    assert [reason.split(" (")[0] for reason in found.incomplete_because] == [
+        "2 span ids were used for more than one span"
+    ]
+
+
 class TestLosses:
     """Something is or may be missing: absence is inconclusive, what was seen stays."""
 

@@ -20,6 +20,9 @@ from clawtrace.errors import RunnerError
 from clawtrace.expect import tool_not_invoked, tool_sequence, tool_was_called
 from clawtrace.model.verdict import Status
 
+pytestmark = pytest.mark.full
+
+
 AGENT = [sys.executable, str(Path(__file__).with_name("plugin_agents.py"))]
 
 

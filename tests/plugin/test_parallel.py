@@ -18,6 +18,9 @@ import clawtrace
 from clawtrace.expect import tool_not_invoked, tool_sequence, tool_was_called
 from clawtrace.model.verdict import Status
 
+pytestmark = pytest.mark.full
+
+
 WORKERS = 8
 
 

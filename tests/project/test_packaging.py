@@ -89,7 +89,8 @@ def test_what_is_imported_is_declared():
             elif isinstance(node, ast.ImportFrom) and node.module:
                 imported |= {f"{node.module}.{alias.name}" for alias in node.names}
     roots = {name.partition(".")[0] for name in imported} - set(sys.stdlib_module_names) - {"clawtrace"}
-    owners = {root: {_name(name) for name in packages_distributions().get(root, [])} for root in roots}
+    distributions = packages_distributions()
+    owners = {root: {_name(name) for name in distributions.get(root, [])} for root in roots}
     of_pytest = {"pytest", "_pytest"}  # the plugin runs inside of the user's pytest only
     unnamed = {root: names for root, names in owners.items() if not names & _declared() and root not in of_pytest}
 

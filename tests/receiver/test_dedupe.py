@@ -8,7 +8,7 @@ from clawtrace.receiver.dedupe import RequestWindow, SpanWindow
 
 
 def stage(window: SpanWindow, *spans: tuple[int, str, str]) -> set[int]:
-    """Stage spans given as run, trace and span; return the rows that were seen before."""
+    """Stage spans given as run, trace and what makes a span a repetition; return the rows that were seen before."""
     return window.stage(*zip(*spans, strict=True))
 
 

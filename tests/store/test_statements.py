@@ -38,6 +38,15 @@ def test_a_text_that_cannot_be_parsed_is_refused_every_time() -> None:
             asked.run("SELEC 1")
 
 
+def test_a_text_that_another_connection_parsed_runs_on_this_one() -> None:
+    """Each connection answers from its own tables."""
+    for number in range(2):
+        asked = Statements(duckdb.connect())
+        asked.run(f"CREATE TABLE t AS SELECT {number} AS a")
+
+        assert asked.run("SELECT a FROM t").fetchone() == (number,)
+
+
 def test_texts_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A service may be asked anything, for months."""
     monkeypatch.setattr(statements, "_KEPT", 3)

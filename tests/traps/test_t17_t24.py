@@ -11,6 +11,9 @@ import pytest
 from spoken import Span, agent, answer, model_call, tool_call
 from trap_runs import Bench, post_agent
 
+pytestmark = pytest.mark.full
+
+
 NEVER = {"type": "tool_not_invoked", "tool": "rm"}
 HOUR = 3_600_000.0
 

@@ -16,6 +16,9 @@ import clawtrace
 from clawtrace.assertions.registry import all_types
 from clawtrace.config.base import ConfigModel
 
+pytestmark = pytest.mark.full
+
+
 NEVER = {"type": "tool_not_invoked", "tool": "delete_all"}
 CALLED = {"type": "tool_was_called", "tool": "read"}
 SECRET = "sk-" + "proj-7Zq2LmNf81XcVbTr40PyGh63KdWs95Ej7aTb2Qx8Lm"

@@ -11,6 +11,9 @@ from faults import good, lost_last_request
 from spoken import agent, answer, lines, model_call, tool_call
 from trap_runs import Bench, sdk_agent
 
+pytestmark = pytest.mark.full
+
+
 NEVER = {"type": "tool_not_invoked", "tool": "delete_all"}
 CALLED = {"type": "tool_was_called", "tool": "read"}
 

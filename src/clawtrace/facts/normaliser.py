@@ -48,6 +48,14 @@ GROUP BY run_no, "TraceId", "SpanId" HAVING count(*) > 1 LIMIT 1
 """
 """Whether any span of the batch arrived twice: to find that out takes a seventh of the time of ruling it out."""
 
+_REUSED = """
+SELECT run_no, list(DISTINCT "SpanId" ORDER BY "SpanId") FROM (
+    SELECT run_no, "SpanId" FROM otel_traces WHERE run_no IN (SELECT run_no FROM fact_runs)
+    GROUP BY run_no, "TraceId", "SpanId" HAVING count(DISTINCT start_ns) > 1
+) GROUP BY run_no
+"""
+"""By run, the ids that spans of different starts have: `_ONCE` keeps one of each."""
+
 _ONCE = """
 QUALIFY row_number() OVER (
     PARTITION BY run_no, trace_id, span_id ORDER BY CASE WHEN end_ns IS NULL THEN 1 ELSE 0 END, arrival_ns, row_id
@@ -73,6 +81,8 @@ class Rows(NamedTuple):
     completed: Completed
     spans: int
     """How many there are, those that were made of log records left out."""
+    reused_ids: Mapping[int, Sequence[str]]
+    """By run number, the ids that several spans have; the facts are those of the first of each."""
 
 
 class Normaliser:
@@ -120,17 +130,26 @@ class Normaliser:
         seen = self._seen(side)
         detection = Compiler(seen=seen).detection(self.dialects.values())
         version = Compiler().version(self.dialects.values())
-        once = _ONCE if side.script(_TWICE) else ""
+        twice = bool(side.script(_TWICE))
+        once, reused = (_ONCE, dict(side.script(_REUSED))) if twice else ("", {})
         side.script(read_sql("keys").format(detection=detection, version=version, once=once))
         counts = dict(side.script("SELECT dialect, count(*) FROM fact_keys GROUP BY dialect ORDER BY dialect"))
         self._row_facts(side, seen, counts)
-        return Rows(side, run_ids, complete_rows(side, self.dialects, list(counts), read_sql), sum(counts.values()))
+        completed = complete_rows(side, self.dialects, list(counts), read_sql)
+        return Rows(side, run_ids, completed, sum(counts.values()), reused)
 
     def facts(self, rows: Rows) -> list[RunFacts]:
         """Return the facts of those runs of the batch that have spans: Python's part."""
         lost = rows.completed.lost
         facts = [
-            RunFacts(rows.run_ids[run.run_no], run, self.executions, lost.get(run.run_no)) for run in self._runs(rows)
+            RunFacts(
+                rows.run_ids[run.run_no],
+                run,
+                self.executions,
+                lost.get(run.run_no),
+                rows.reused_ids.get(run.run_no, ()),
+            )
+            for run in self._runs(rows)
         ]
         self._price([call for run in facts for call in run.models])
         for run in facts:

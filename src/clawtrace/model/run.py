@@ -61,8 +61,8 @@ class IncompleteReason(NamedTuple):
     """One reason why a closed run's trace may not be whole."""
 
     code: str
-    """missing_parent, open_span, killed, cut_off, lacking, timed_out, rejected, refused, dropped, sampled, unanswered_tool_call, trace_timeout,
-    turn_without_spans, entry_span_not_received."""
+    """missing_parent, lost_span, reused_id, open_span, killed, cut_off, lacking, timed_out, rejected, refused, dropped, sampled,
+    unanswered_tool_call, trace_timeout, turn_without_spans, entry_span_not_received."""
     message: str
     """One plain sentence, with what to do where that is known."""
     span_ids: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Retries are recognised: a span by its ids, a logs request by its bytes.
+"""Retries are recognised: a span by its ids and its start, a logs request by its bytes.
 
 What is staged counts only once it is committed; after a failed commit the retry must be stored, not dropped.
 """
@@ -12,7 +12,7 @@ __all__ = ["RequestWindow", "SpanWindow"]
 
 
 class SpanWindow:
-    """The latest span ids, by run and trace; the store dedupes again over everything when it computes facts."""
+    """The latest spans, by run and trace; the store dedupes again over everything when it computes facts."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -20,22 +20,25 @@ class SpanWindow:
         self._seen: dict[tuple[int, str], set[str]] = {}
         self._staged: list[tuple[tuple[int, str], str]] = []
 
-    def stage(self, run_nos: Sequence[int], trace_ids: Sequence[str], span_ids: Sequence[str]) -> set[int]:
-        """Note the spans of one request and return the rows that were seen before."""
+    def stage(self, run_nos: Sequence[int], trace_ids: Sequence[str], spans_sent: Sequence[str]) -> set[int]:
+        """Note the spans of one request and return the rows that were seen before.
+
+        `spans_sent` names each span by what makes it a repetition: its id, its start, and whether it has ended.
+        """
         repeated: set[int] = set()
         key: tuple[int, str] | None = None
         spans: set[str] = set()
-        for row, (run_no, trace_id, span_id) in enumerate(zip(run_nos, trace_ids, span_ids, strict=True)):
+        for row, (run_no, trace_id, span) in enumerate(zip(run_nos, trace_ids, spans_sent, strict=True)):
             if key is None or trace_id != key[1] or run_no != key[0]:
                 key = (run_no, trace_id)
                 spans = self._seen.pop(key, set())
                 self._seen[key] = spans
-            if span_id in spans:
+            if span in spans:
                 repeated.add(row)
             else:
-                spans.add(span_id)
+                spans.add(span)
                 self._size += 1
-                self._staged.append((key, span_id))
+                self._staged.append((key, span))
         return repeated
 
     def keep(self) -> None:
@@ -47,10 +50,10 @@ class SpanWindow:
 
     def undo(self) -> None:
         """What was staged is not committed."""
-        for key, span_id in self._staged:
+        for key, span in self._staged:
             spans = self._seen.get(key, set())
-            if span_id in spans:
-                spans.remove(span_id)
+            if span in spans:
+                spans.remove(span)
                 self._size -= 1
         self._staged.clear()
 

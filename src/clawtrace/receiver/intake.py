@@ -265,11 +265,13 @@ class _Counts:
 
 
 def _versions(batch: SpanBatch, start: int, end: int) -> list[str]:
-    """Return what makes each span a repetition: a span that was sent open is no repetition of its ended form."""
-    span_ids, ended = batch.span_id[start:end], batch.end_ns[start:end]
-    if 0 not in ended:
-        return span_ids
-    return [span_id if end else f"{span_id} open" for span_id, end in zip(span_ids, ended, strict=True)]
+    """Return what makes each span a repetition.
+
+    A span that was sent open is no repetition of its ended form; a span of another start is another span, whose program
+    made one id twice.
+    """
+    spans = zip(batch.span_id[start:end], batch.start_ns[start:end], batch.end_ns[start:end], strict=True)
+    return [f"{span_id}{began}" if ended else f"{span_id}{began} open" for span_id, began, ended in spans]
 
 
 def _told(rejected: Counter[tuple[Claim, str]]) -> str:

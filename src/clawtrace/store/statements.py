@@ -1,4 +1,4 @@
-"""Texts on one connection, each parsed once: DuckDB's parser takes a quarter of the time of a small question.
+"""Texts on connections, each parsed once in a process: DuckDB's parser takes a quarter of the time of a small question.
 
 Plans are not kept: DuckDB plans a prepared statement again at every execution, for the statistics of that moment.
 """
@@ -6,7 +6,7 @@ Plans are not kept: DuckDB plans a prepared statement again at every execution, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from clawtrace.model.query import Scalar
 
@@ -22,9 +22,11 @@ _KEPT = 1_000
 class Statements:
     """Runs SQL on a connection."""
 
+    _parsed: ClassVar[dict[str, list[Statement]]] = {}
+    """Statements by text; any connection can run them."""
+
     def __init__(self, connection: DuckDBPyConnection) -> None:
         self._connection = connection
-        self._parsed: dict[str, list[Statement]] = {}
         self.asked = 0
         """Texts that were run."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -152,15 +153,15 @@ class ToolSequence(Assertion):
 
     def query(self) -> Query:
         """Settle what SQL can settle exactly."""
-        if self._is_partial or (self.mode == "contains" and not self._literal):
-            return Query(sequence_sql.partial_sql(without_calls=self._partial.nullable))
-        if self.mode == "strict":
+        if self.mode == "strict" and not self._is_partial:
             return Query(sequence_sql.strict_sql(self._goal))
-        if self.mode == "ordered":
-            overlap = self.order == "interval" and self._literal and len(self._distinct) == self._goal
-            return Query(sequence_sql.ordered_sql(self._goal, overlap=overlap))
-        names = [tool.literal for tool in self._listed]
-        return Query(sequence_sql.contains_sql([names.count(tool.literal) for tool in self._distinct]))
+        if self._literal and not self._is_partial:
+            counted = Counter(tool.literal for tool in self._listed)
+            if self.mode == "contains":
+                return Query(sequence_sql.contains_sql(list(counted.values())))
+            if self.order == "interval" and len(counted) == self._goal:
+                return Query(sequence_sql.ordered_sql(self._goal))
+        return Query(sequence_sql.partial_sql(without_calls=self._partial.nullable))
 
     def details(self) -> Query:
         """Return the attempts by start, and the names of tools that only handed over to another agent."""
@@ -227,8 +228,8 @@ class ToolSequence(Assertion):
             return [detail["tool"] for detail in row["details"]]
         if not row["calls"]:
             return []
-        strict = self.mode == "strict" and outcome.holds
-        return [row[f"tool_{place}"] for place in range(1, self._goal + 1)] if strict else None
+        as_listed = self.mode == "strict" and outcome.holds and self._literal
+        return [tool.literal for tool in self._listed] if as_listed else None
 
     def _edits(self, outcome: Outcome) -> list[dict[str, Any]] | None:
         """Return the smallest edit script from the calls to what was expected; None where none is known."""

@@ -1,7 +1,7 @@
 """The SQL of `tool_sequence`: what it can settle exactly, set-based; the search in Python settles the rest.
 
 Each text answers ``run_id, calls, met, recordable``: `calls` attempts were made, and so many expectations are met for sure.
-That of a strict list also answers ``overlapping``, 1 when calls ran side by side, and the names of the calls.
+That of a strict list also answers ``overlapping``, 1 when calls ran side by side.
 """
 
 from __future__ import annotations
@@ -54,15 +54,13 @@ _ATTEMPTS = _Part(
 
 
 def _combined(tables: Sequence[str], parts: Sequence[_Part], answer: str) -> str:
-    """Combine the parts into one row a run, and add the columns `answer` over the alias ``g``.
-
-    Texts are taken from the first part: some engines take the type of a column of NULLs from the parts read so far.
-    """
-    columns = dict.fromkeys(("has_trace", "recordable", "calls", "met"), "0")
-    columns |= {name: "NULL" if name.startswith("tool_") else "0" for name in parts[0].columns if name not in columns}
+    """Combine the parts into one row a run, and add the columns `answer` over the alias ``g``."""
+    columns = dict.fromkeys(
+        ("has_trace", "recordable", "calls", "met", *(name for part in parts for name in part.columns))
+    )
     union = "\n    UNION ALL\n".join(
         f"    SELECT {part.run_id} AS run_id, "
-        + ", ".join(f"{part.columns.get(name, without)} AS {name}" for name, without in columns.items())
+        + ", ".join(f"{part.columns.get(name, '0')} AS {name}" for name in columns)
         + f"\n    FROM {part.source}"
         for part in parts
     )
@@ -92,19 +90,17 @@ def _grown(expected: int) -> str:
        CASE WHEN {holds} AND NOT {still_open("g.run_id")} THEN TRUE ELSE FALSE END AS final"""
 
 
-def ordered_sql(expected: int, *, overlap: bool) -> str:
-    """Return SQL for an ordered expectation of `expected` names: the runs where it holds.
+def ordered_sql(expected: int) -> str:
+    """Return SQL for an ordered expectation of `expected` distinct names: the runs where it holds.
 
-    With `overlap`, for distinct names whose calls may overlap, the running maximum of starts is exact (spec:
-    assertions.md §3). Else it is the plain order of starts, which is one of those that are possible.
+    For distinct names the running maximum of starts is exact, also where calls overlap (spec: assertions.md §3).
     """
-    step = _interval_step if overlap else _plain_step
-    tables = [_MEETING, *(f"step_{item} AS (\n{step(item)}\n)" for item in range(expected))]
+    tables = [_MEETING, *(f"step_{item} AS (\n{_step(item)}\n)" for item in range(expected))]
     steps = [_Part(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(expected)]
     return _combined(tables, [_TOTALS, _ATTEMPTS, *steps], _grown(expected))
 
 
-def _interval_step(item: int) -> str:
+def _step(item: int) -> str:
     """The earliest start among the calls that end after every start chosen so far; kept: the latest start."""
     if not item:
         return "SELECT k.run_id AS run_id, min(k.begins) AS latest FROM meeting AS k WHERE k.item = 0 GROUP BY k.run_id"
@@ -115,19 +111,10 @@ WHERE k.ends > p.latest AND k.item = {item}
 GROUP BY k.run_id"""
 
 
-def _plain_step(item: int) -> str:
-    """The first call of the name after the one before, by start."""
-    before = f"JOIN step_{item - 1} AS p ON p.run_id = k.run_id " if item else ""
-    after = "k.call_no > p.at_no AND " if item else ""
-    return f"""SELECT k.run_id AS run_id, min(k.call_no) AS at_no
-FROM meeting AS k {before}WHERE {after}k.item = {item}
-GROUP BY k.run_id"""
-
-
 def strict_sql(expected: int) -> str:
     """Return SQL for a strict expectation: the runs whose attempts, by start, are exactly the expected names.
 
-    Their names come along for reports. Where another order is possible, the search in Python looks for it.
+    Where another order is possible, the search in Python looks for it.
     """
     placed = f"""placed AS (
   SELECT n.run_id AS run_id, n.tool AS tool, n.begins AS begins,
@@ -149,13 +136,12 @@ def strict_sql(expected: int) -> str:
         "met": f"sum(CASE WHEN {right} THEN 1 ELSE 0 END)",
         "overlapping": "max(CASE WHEN d.begins < d.latest THEN 1 ELSE 0 END)",
     }
-    names = {f"tool_{place}": f"max(CASE WHEN d.place = {place} THEN d.tool END)" for place in range(1, expected + 1)}
     same = f"g.calls = {expected} AND g.met = {expected}"
     answer = f"""CASE WHEN g.recordable = 1 AND {same} THEN TRUE WHEN g.calls > {expected} THEN FALSE ELSE NULL END AS holds,
        CASE WHEN g.calls <= {expected} AND g.recordable = 0 THEN 'tool_calls' ELSE NULL END AS missing,
        CASE WHEN (g.recordable = 0 AND g.calls <= {expected}) OR ({same}) THEN TRUE ELSE FALSE END AS settled,
        FALSE AS final"""
-    return _combined([placed], [_Part("placed AS d GROUP BY d.run_id", "d.run_id", columns | names), _TOTALS], answer)
+    return _combined([placed], [_Part("placed AS d GROUP BY d.run_id", "d.run_id", columns), _TOTALS], answer)
 
 
 def contains_sql(needs: Sequence[int]) -> str:

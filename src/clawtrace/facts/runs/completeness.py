@@ -192,6 +192,7 @@ class Completeness:
         found = [
             self._missing_parents(run, record),
             _lost(facts.lost, record),
+            _reused(facts.reused_ids),
             _reason("open_span", "{n} never ended: {names}.", [span for span in spans if span.end_ns is None]),
             _reason(
                 "dropped",
@@ -256,6 +257,18 @@ def _lost(spans: Mapping[str, str], record: RunRecord) -> IncompleteReason | Non
     names = _listed(sorted({spans[span_id] for span_id in ids}))
     text = f"{_spans(len(ids))} that log events name ({names}) {'was' if len(ids) == 1 else 'were'} never received."
     return IncompleteReason("lost_span", text, tuple(ids[:_SHOWN]))
+
+
+def _reused(ids: Sequence[str]) -> IncompleteReason | None:
+    """Return that spans were left out, where the ids that came with them are those of others of the run."""
+    if not ids:
+        return None
+    text = (
+        f"{len(ids)} span {'id was' if len(ids) == 1 else 'ids were'} used for more than one span ({_listed(ids)}), and only "
+        "the first is counted: the agent seeds the random generator that makes the ids (in Python, use `random.Random(seed)` "
+        "instead of `random.seed(seed)`)."
+    )
+    return IncompleteReason("reused_id", text, tuple(ids[:_SHOWN]))
 
 
 def _unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> list[LlmCall]:

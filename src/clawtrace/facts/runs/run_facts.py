@@ -51,12 +51,19 @@ class RunFacts:
     """The facts of one run; totals need prices, which are set from outside in between."""
 
     def __init__(
-        self, run_id: str, spans: RunSpans, executions_of: ExecutionsOf, lost: Mapping[str, str] | None = None
+        self,
+        run_id: str,
+        spans: RunSpans,
+        executions_of: ExecutionsOf,
+        lost: Mapping[str, str] | None = None,
+        reused_ids: Sequence[str] = (),
     ) -> None:
         self.run_id = run_id
         self.spans = spans
         self.lost = lost or {}
         """Spans that log events name and that were not received: their ids with the name of an event."""
+        self.reused_ids = reused_ids
+        """Ids that several spans were sent with; `spans` has the first of each."""
         self.models: list[LlmCall] = llm_calls(spans)
         self.findings = Findings(spans)
         """Contradictions within the trace, and what is unknown for them."""

@@ -19,7 +19,7 @@ from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
 from clawtrace.store.question_side import QuestionSide
 
-RECORDINGS = sorted((Path(__file__).parents[1] / "recordings").glob("**/*.otlp.jsonl*"))
+RECORDINGS = sorted((Path(__file__).parents[2] / "recordings").glob("**/*.otlp.jsonl*"))
 
 
 def loaded(session: Session, recordings: Sequence[Path]) -> list[str]:

@@ -17,7 +17,7 @@ from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
 from clawtrace.verdicts.evaluate import evaluate
 
-RECORDINGS = Path(__file__).parents[1] / "recordings"
+RECORDINGS = Path(__file__).parents[2] / "recordings"
 CALLS = "SELECT name, outcome FROM tool_calls ORDER BY call_no"
 COUNTS_CALLS = (
     {"type": "tool_was_called", "tool": "get_wether"},

@@ -13,7 +13,7 @@ from clawtrace.assertions.registry import parse_assertion
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
 
-RECORDINGS = Path(__file__).parents[1] / "recordings"
+RECORDINGS = Path(__file__).parents[2] / "recordings"
 SHELLS = {"Bash", "exec_command", "run_shell_command", "exec"}
 CLIENTS = ("claude-code", "codex", "gemini-cli", "openclaw")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import conformance
 import pytest
 
-RECORDINGS = Path(__file__).parent.parent / "recordings"
+RECORDINGS = Path(__file__).parents[2] / "recordings"
 CASES = conformance.recordings(RECORDINGS, ("claude-code", "codex", "gemini-cli"))
 
 

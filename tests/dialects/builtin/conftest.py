@@ -1,0 +1,11 @@
+"""Fixtures of the tests of single dialects: traces are built as in the tests of facts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "facts"))
+
+from lab_fixtures import counting as counting
+from lab_fixtures import lab as lab

@@ -28,7 +28,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(
         "clawtrace_in_process", "Whether spans of the test's own process are captured.", type="bool", default=True
     )
-    parser.addini("clawtrace_settle_ms", "Silence that closes a run whose processes nobody watches, in milliseconds.")
+    parser.addini(
+        "clawtrace_settle_ms",
+        "Time without spans after which a run is closed whose processes are not watched, in milliseconds.",
+    )
     parser.addini("clawtrace_trace_timeout_ms", "Longest wait for spans of child processes, in milliseconds.")
 
 

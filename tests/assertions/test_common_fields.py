@@ -11,7 +11,7 @@ BAD = {
     "turn 0": ({"turn": 0}, "turn", "must be the number of a turn, counted from 1, or `last`, found 0"),
     "turn is true": ({"turn": True}, "turn", "must be the number of a turn, counted from 1, or `last`, found True"),
     "turn in words": ({"turn": "first"}, "turn", "must be the number of a turn, counted from 1, or `last`, found 'first'"),
-    "empty agent": ({"agent": ""}, "agent", "an empty text names nothing"),
+    "empty agent": ({"agent": ""}, "agent", "an empty text matches nothing"),
     "t9 regex": ({"agent": "re:("}, "agent", "invalid regular expression '(': missing ), unterminated subpattern at character 1"),
     "agent is a list": ({"agent": ["a"]}, "agent", "must be text, found the list ['a']; put it in quotes"),
     "dimension": ({"dimensions": ["taks"]}, "dimensions", "'taks' is not valid; valid: task, process, autonomy, closeness, efficiency, spark"),
@@ -51,10 +51,10 @@ def test_a_mistake_is_told_with_its_field(fields, field, message) -> None:
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ({"type": "agent_exit_code", "agent": "a"}, "`agent` cannot narrow this question down: the exit code is that of the whole process."),
+        ({"type": "agent_exit_code", "agent": "a"}, "`agent` cannot be used here: the exit code is that of the whole process."),
         (
             {"type": "sql", "select": "SELECT 1 WHERE :run_id <> ''", "turn": 1},
-            "`turn` cannot narrow this question down: write the condition into the SELECT, on `agent_span_id` or `turn`.",
+            "`turn` cannot be used here: put the condition into the SELECT, on `agent_span_id` or `turn`.",
         ),
     ],
 )  # fmt: skip

@@ -163,7 +163,7 @@ def test_hooks_are_off_unless_allowed(ask):
     ("fields", "says"),
     [
         ({"callable_name": "f"}, "exactly one of `path` and `import_path`; neither"),
-        ({"callable_name": "f", "path": "a", "import_path": "b"}, "both are there"),
+        ({"callable_name": "f", "path": "a", "import_path": "b"}, "both are given"),
         ({"callable_name": "f g", "path": "a"}, "must be a name of Python"),
         ({"path": "a"}, "`callable_name` is missing"),
     ],

@@ -198,7 +198,7 @@ class TestGateway:
         ({"type": "artifact_exists", "path": "x", "updated_after": "soon"}, "must be an ISO 8601 time"),
         ({"type": "artifact_exists", "path": ""}, "must be the path of a file"),
         ({"type": "state_file"}, "exactly one of `path` and `state_path`; neither"),
-        ({"type": "state_file", "path": "a", "state_path": "b"}, "both are there"),
+        ({"type": "state_file", "path": "a", "state_path": "b"}, "both are given"),
         ({"type": "openclaw_workspace_file_present", "relative_path": "../x"}, "inside of the workspace"),
         (
             {"type": "openclaw_workspace_file_present", "relative_path": "x", "contains": "a", "contains_any": ["b"]},
@@ -254,5 +254,5 @@ class TestLongLines:
         )
 
         assert longer.holds is None
-        assert "line 1 is longer than the 1000000 characters that are looked at" in longer.sentence
+        assert "line 1 is longer than the 1000000 characters that are searched" in longer.sentence
         assert whole.holds is True

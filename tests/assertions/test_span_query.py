@@ -178,7 +178,7 @@ BAD = {
     "unknown word": ({"select": {"kidn": "tool"}}, ("select", "kidn"), "unknown field `kidn`; valid: ", "Did you mean `kind`?"),
     "unknown word in a relation": ({"select": {"ancestor": {"agent_nam": "a"}}}, ("select", "ancestor", "agent_nam"), "unknown field", "Did you mean `agent_name`?"),
     "unknown word in a list": ({"select": {"or": [{"kind": "tool"}, {"not": {"eror": "any"}}]}}, ("select", "or", 1, "not", "eror"), "unknown field", "Did you mean `error`?"),
-    "unknown kind": ({"select": {"kind": "tol"}}, ("select", "kind"), "'tol' is no kind of span; valid: llm, tool", "Did you mean `tool`?"),
+    "unknown kind": ({"select": {"kind": "tol"}}, ("select", "kind"), "'tol' is not a kind of span; valid: llm, tool", "Did you mean `tool`?"),
     "t9 regex": ({"select": {"name": "re:("}}, ("select", "name"), "invalid regular expression '('", ""),
     "t9 regex of an attribute": ({"select": {"attributes": {"a": "re:("}}}, ("select", "attributes", "a"), "invalid regular expression '('", ""),
     "null of an unknown": ({"select": {"tool_name": None}}, ("select", "tool_name"), "null says nothing of `tool_name`", ""),

@@ -63,7 +63,7 @@ def test_to_inspect_an_empty_recording_is_no_success(invoke, tmp_path, arguments
 
     assert result.exit_code == 3
     assert (
-        "no span: nothing was received." if arguments else "There is no run: the input holds no span."
+        "no span: nothing was received." if arguments else "There is no run: the input contains no span."
     ) in result.stderr
 
 
@@ -89,7 +89,8 @@ def test_a_duration_that_leaves_spans_out_says_both(invoke, recording, tmp_path)
 
     assert "the agent's work 790 ms, the whole trace 6.0 s" in header
     assert (
-        "The run took 790 ms, over 500 ms; the whole trace, with infrastructure spans that do not count, took" in judged
+        "The run took 790 ms, over 500 ms; the whole trace, including infrastructure spans, which do not count, took"
+        in judged
     )
 
 

@@ -204,7 +204,7 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("dataset", "message"),
         [
-            ("none.jsonl", "the file 'none.jsonl' does not exist beside the case file"),
+            ("none.jsonl", "the file 'none.jsonl' does not exist next to the case file"),
             ("rows.txt", "must end in .jsonl or .csv, found 'rows.txt'"),
             ("[a]", "must be the path of a .jsonl or .csv file"),
         ],
@@ -225,7 +225,7 @@ class TestMistakes:
         """Results of two cases would be one."""
         project.case("qa-two")
 
-        assert "a row makes the case `qa-two`, which another case already has" in refused(project)
+        assert "a row makes the case `qa-two`, which is the id of another case" in refused(project)
 
     def test_a_row_whose_folder_would_be_that_of_another_case(self, project):
         """Machines whose files are not told apart by case would write both into one."""
@@ -238,7 +238,7 @@ class TestMistakes:
         [
             ('{"id": "one", "id": "two"}', "the key `id` is used twice"),
             ('{"id": NaN}', "NaN is not a JSON number"),
-            ('{"id": "\\ud800"}', "it has half of a surrogate pair, which is not a character"),
+            ('{"id": "\\ud800"}', "it contains half of a surrogate pair, which is not a character"),
             (f'{{"id": {"[" * 5000}{"]" * 5000}}}', "it is nested too deeply"),
         ],
     )

@@ -80,7 +80,7 @@ def test_a_proxy_does_not_stand_between(program: Program):
 @pytest.mark.parametrize(
     ("name", "status", "words"),
     [
-        ("OTEL_SDK_DISABLED", "ok", "is taken away from agents"),
+        ("OTEL_SDK_DISABLED", "ok", "is removed for agents"),
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "ok", "is replaced for agents"),
         ("OTEL_PYTHON_SOMETHING_ELSE", "warning", "`clawtrace run` hands it to the command"),
     ],

@@ -79,7 +79,7 @@ def test_a_run_that_is_not_there_is_named(project, program, tmp_path):
 
     done = program("eval", "--suite", "again")
     assert done.returncode == 2
-    assert "`runner.store` the store 'absent.duckdb' does not exist beside the case file" in done.stderr
+    assert "`runner.store` the store 'absent.duckdb' does not exist next to the case file" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_run_that_is_not_there_is_named(project, program, tmp_path):
     [
         ("", "a replay needs either `traces` or `store` with `run_id`"),
         (", traces: [x], run_id: y, store: z", "a replay needs either `traces` or `store` with `run_id`"),
-        (", run_id: y", "`store` and `run_id` belong together: which store, and which run in it"),
+        (", run_id: y", "`store` and `run_id` belong together: a store, and a run in it"),
     ],
 )
 def test_a_replay_has_one_source(project, program, settings, sentence):

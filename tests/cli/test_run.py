@@ -77,7 +77,7 @@ def test_no_trace_is_not_green(run) -> None:
         assert told.stderr.count("`clawtrace env` prints what is set, ") == 1
         assert "tokens ?" not in told.stderr
     assert (unjudged.returncode, broken.returncode) == (0, 7)
-    assert "The agent ended as `failed` (exit code 7): begin with what it wrote on standard error." in broken.stderr
+    assert "The agent ended as `failed` (exit code 7): read its standard error first." in broken.stderr
 
 
 def test_an_address_in_code_is_explained(run) -> None:
@@ -85,7 +85,7 @@ def test_an_address_in_code_is_explained(run) -> None:
     done = run("--assertions", "checks.yaml", words="search base")
 
     assert done.returncode == 3
-    assert "Nothing of this run was taken, 1 item refused: unknown path '/run/" in done.stderr
+    assert "Nothing of this run was accepted, 1 item refused: unknown path '/run/" in done.stderr
     assert "needs all of it, with `/v1/traces` at its end." in done.stderr
 
 

@@ -41,7 +41,7 @@ def test_all_some_or_those_that_meet_a_condition(store, invoke):
     ("more", "said"),
     [
         (("--run-id", "delegatio"), "There is no run 'delegatio'. Did you mean 'delegation'?"),
-        (("--where", "run_id = 'x'"), "No run meets --where \"run_id = 'x'\"; there are 2 runs."),
+        (("--where", "run_id = 'x'"), "No run matches --where \"run_id = 'x'\"; there are 2 runs."),
         (("--where", "case_idd = 1"), "case_idd"),
         (("--where", "TRUE; DROP TABLE runs"), "error"),
         (("--traces", str(RECORDINGS / "one_tool")), "--traces and --store are two sources; give one of them."),

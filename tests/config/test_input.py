@@ -42,8 +42,8 @@ class TestTurns:
         case("  turns:\n    - {role: system, content: one}\n    - {role: user, source: {path: more.yaml}}\n")
 
         assert files.problems() == [
-            "configs/cases/a/test.yaml:7:7: `input.turns.0` a turn is what the user says, found a message of role 'system'",
-            "configs/cases/a/test.yaml:8:7: `input.turns.1` a turn is what the user says, found a message of role 'assistant'",
+            "configs/cases/a/test.yaml:7:7: `input.turns.0` a turn is a user message, found a message of role 'system'",
+            "configs/cases/a/test.yaml:8:7: `input.turns.1` a turn is a user message, found a message of role 'assistant'",
         ]
 
     def test_a_turn_is_a_user_message(self, case):
@@ -91,7 +91,7 @@ class TestAttachments:
 
         found = files.problems()
         assert found[0] == (
-            "configs/cases/a/test.yaml:7:17: `input.attachments.0` the file 'absent.md' does not exist beside the case file"
+            "configs/cases/a/test.yaml:7:17: `input.attachments.0` the file 'absent.md' does not exist next to the case file"
         )
         assert found[1] == "configs/cases/a/image.png:1:1: is not UTF-8 text (byte 0). Save the file as UTF-8."
 

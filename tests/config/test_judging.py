@@ -144,7 +144,7 @@ class TestProfile:
             ("judge_system_prompt: a\njudge_system_prompt_path: b\n", "exclude each other; keep one of them"),
             (
                 "judge_system_prompt_path: prompts/p.md\n",
-                "`judge_system_prompt_path` the file 'prompts/p.md' does not exist beside the profile",
+                "`judge_system_prompt_path` the file 'prompts/p.md' does not exist next to the profile",
             ),
         ],
     )

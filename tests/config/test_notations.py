@@ -71,7 +71,7 @@ class TestShort:
         )
         assert "5:23: `assert.3.tool_not_invoked` must be text, found the list ['a']; put it in quotes" in found
         assert (
-            "7:5: `assert.4.no_span_errors` one entry holds one assertion: `tool_not_invoked` and `no_span_errors` are two. "
+            "7:5: `assert.4.no_span_errors` one entry contains one assertion: `tool_not_invoked` and `no_span_errors` are two. "
             "Start a new line with `- `." in found
         )
         assert "9:5: `assert.5.tool` the field `tool` is used twice" in found
@@ -116,7 +116,7 @@ class TestChecks:
 
         assert "2:5: `deterministic_checks.0.check_id` is required" in found
         assert (
-            "3:5: `deterministic_checks.1` a check has exactly one of `declarative` and `python_hook`; neither is there"
+            "3:5: `deterministic_checks.1` a check has exactly one of `declarative` and `python_hook`; neither is given"
             in found
         )
         assert any(

@@ -77,7 +77,7 @@ class TestYaml:
         lines += [f"a{n}: &a{n} [" + ",".join([f"*a{n - 1}"] * 10) + "]" for n in range(1, 9)]
         (problem,) = yaml_problems("\n".join(lines))
 
-        assert "the file holds more than 200000 values once its anchors are expanded" in problem
+        assert "the file contains more than 200000 values once its anchors are expanded" in problem
         assert "an anchor contains itself" in yaml_problems("a: &a [*a]\n")[0]
 
     def test_other_encodings_and_documents_are_refused(self, files):
@@ -93,7 +93,7 @@ class TestYaml:
         assert yaml_problems("a: \udcff\n") == ["f.yaml: is not UTF-8 text"]
         assert "but found another document" in yaml_problems("a: 1\n---\nb: 2\n")[0]
         assert yaml_problems("a: 1\nb: x\0y\n") == [
-            "f.yaml:2:5: is not valid YAML: the control character U+0000 cannot stand in a file. Remove it; in quotes it "
+            "f.yaml:2:5: is not valid YAML: the control character U+0000 is not allowed in a file. Remove it; in quotes it "
             "can be written as an escape."
         ]
 
@@ -223,14 +223,14 @@ class TestCaseProblems:
             files.case("a", text=f"{head}runner: {{type: command, {settings}}}\n")
             return [problem.split(" ", 1)[1] for problem in files.problems()]
 
-        nul = "holds a NUL character, which no program can be given"
+        nul = "contains a NUL character, which cannot be passed to a program"
         assert told('command: [x, "a\\0b"]') == [f"`runner.command.1` {nul}"]
         assert told('command: "a\\0b"') == [f"`runner.command` {nul}"]
         assert told("command: []") == ["`runner.command` is empty"]
         assert told("command: ['', x]") == ["`runner.command` names no program"]
         assert told('command: " "') == ["`runner.command` names no program"]
         assert told('command: x, env: {A=B: x, A: "a\\0b"}') == [
-            "`runner.env.A=B` is the name of a variable, which has no `=`, found 'A=B'",
+            "`runner.env.A=B` must be the name of a variable, without `=`, found 'A=B'",
             f"`runner.env.A` {nul}",
         ]
 
@@ -344,7 +344,7 @@ class TestCaseProblems:
 
         assert files.problems(run_profile="p") == [
             "configs/run_profiles/p.yaml:4:19: `runner_defaults.max_turns` is not supported yet: it belongs to the runner "
-            "`llm_probe`, which a later version will have"
+            "`llm_probe`, which is planned for a later version"
         ]
 
     def test_a_judge_is_not_supported_yet(self, files):

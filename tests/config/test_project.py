@@ -66,13 +66,13 @@ def test_every_key(files):
     [
         (
             "{endpoint: localhost:4318}",
-            "an http or https address of an OTLP/HTTP endpoint is needed, found 'localhost:4318'",
+            "must be the http or https address of an OTLP/HTTP endpoint, found 'localhost:4318'",
         ),
         ("{endpoint: 'http://h:4318/v1/traces'}", "the address is given without `/v1/traces`"),
         ("{endpoint: 'http://me:secret@h'}", "give the endpoint's key as a header"),
         ("{endpoint: 'http://h/?a=b'}", "the address of the endpoint has no `?` and no `#`"),
-        ("{headers: {'a b': x}}", "'a b' is no name of a header"),
-        ('{headers: {a: "x\\ny"}}', "the value of the header `a` holds characters that HTTP does not carry"),
+        ("{headers: {'a b': x}}", "'a b' is not the name of a header"),
+        ('{headers: {a: "x\\ny"}}', "the value of the header `a` contains characters that HTTP does not allow"),
     ],
 )
 def test_a_tee_that_cannot_be_meant(files, tee, sentence):

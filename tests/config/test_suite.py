@@ -248,10 +248,10 @@ class TestWhatSettingsName:
             f"{file}:4:49: `runner.scaffold` there is no folder 'gone' beside the case file"
         ]
         assert self.case(files, "replay, traces: [no.json]") == [
-            f"{file}:4:33: `runner.traces.0` the recording 'no.json' does not exist beside the case file"
+            f"{file}:4:33: `runner.traces.0` the recording 'no.json' does not exist next to the case file"
         ]
         assert self.case(files, "replay, store: no.duckdb, run_id: r") == [
-            f"{file}:4:31: `runner.store` the store 'no.duckdb' does not exist beside the case file"
+            f"{file}:4:31: `runner.store` the store 'no.duckdb' does not exist next to the case file"
         ]
 
     @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ class TestWhatSettingsName:
     def test_a_scaffold_does_not_hold_the_results(self, files):
         """A workspace would be copied into itself."""
         (problem,) = self.case(files, "command, command: [x], scaffold: ../../..")
-        assert "`runner.scaffold` the folder holds the results (outputs)" in problem
+        assert "`runner.scaffold` the folder contains the results (outputs)" in problem
 
 
 class TestMessages:
@@ -315,8 +315,8 @@ class TestMessages:
         ]
         self.write(files, "    - {role: user, source: {path: no.md}}\n    - {role: user, source: {path: bad.yaml}}\n")
         assert files.problems() == [
-            "configs/cases/a/test.yaml:7:35: `input.messages.0.source.path` the file 'no.md' does not exist beside the "
-            "case file",
+            "configs/cases/a/test.yaml:7:35: `input.messages.0.source.path` the file 'no.md' does not exist next to "
+            "the case file",
             "configs/cases/a/bad.yaml:1:7: `role` found 'boss', valid is 'system', 'user', 'assistant' or 'tool'",
         ]
 

@@ -270,7 +270,7 @@ def test_a_wrapped_command(standing):
     assert (found.record.closed_by, found.result.complete, found.result.spans) == ("evidence", True, 3)
     assert waits[:1] in (
         [],
-        ["nothing of this run has arrived yet; the exporter of an agent that already runs sends at times of its own"],
+        ["nothing has arrived for this run yet; the exporter of an agent that already runs decides when it sends"],
     )
 
 

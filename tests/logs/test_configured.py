@@ -62,8 +62,8 @@ assertions:
     ("pattern", "place", "message"),
     [
         ("(?P<tool>", (5, 9), "'(?P<tool>' is not a valid regular expression: missing )"),
-        ("(?P<toll>x)", (5, 9), "the group 'toll' means nothing here; groups are run_id, timestamp, tool"),
-        ("(?P<run_id>x)", (5, 9), "names none of the groups that tell something: tool, to_agent"),
+        ("(?P<toll>x)", (5, 9), "the group 'toll' is unknown; known groups are run_id, timestamp, tool"),
+        ("(?P<run_id>x)", (5, 9), "has none of the groups that state a fact: tool, to_agent"),
     ],
 )
 def test_mistakes_are_told_with_their_place(tmp_path: Path, pattern: str, place: tuple[int, int], message: str) -> None:

@@ -202,7 +202,7 @@ def test_usage_that_is_told_in_part_leaves_the_budget_open(asked: Asked) -> None
     verdict = asked(of("token_budget", "part.log", max_total_tokens=1000))["token_budget"]
 
     assert verdict["status"] == "inconclusive"
-    assert "line 2 of its log tells usage without output tokens." in verdict["message"]
+    assert "line 2 of its log has usage without output tokens." in verdict["message"]
 
 
 def test_a_log_without_usage_leaves_the_budget_unknown(asked: Asked) -> None:

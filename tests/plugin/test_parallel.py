@@ -29,7 +29,7 @@ def tools_of(trace: clawtrace.Trace) -> list[str]:
 
 
 def in_thread(work: Callable[[], object]) -> None:
-    """Run `work` in a thread that was started plainly: it inherits no context."""
+    """Run `work` in a thread that was started without it: it inherits no context."""
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()

@@ -224,7 +224,7 @@ class TestCalls:
 
         assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
         assert "more than one message" in caught.value.details()
-        assert receiver.counters("r1").reasons == {"a call held more than one message, of which none was taken": 1}
+        assert receiver.counters("r1").reasons == {"a call contained more than one message; none was accepted": 1}
         assert sink.runs() == {}
 
     @pytest.mark.parametrize("part", ["_service", "_export"])

@@ -296,7 +296,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("path", "words"),
         [
-            ("/v1/traces/v1/traces", "holds `/v1/…` twice: set `OTEL_EXPORTER_OTLP_ENDPOINT` to the address alone"),
+            ("/v1/traces/v1/traces", "contains `/v1/…` twice: set `OTEL_EXPORTER_OTLP_ENDPOINT` to the address alone"),
             ("/run/r1/v1/traces/v1/logs", "holds `/v1/…` twice"),
             ("/", "the exporter must add the signal's path"),
             ("/v2/traces", "is unknown; this receiver has `/v1/traces`"),
@@ -470,7 +470,7 @@ class TestLimits:
         assert receiver.rest("r1", 30)
 
         assert receiver.counters("r1").refused == 1
-        assert receiver.counters("r1").reasons == {"the connection ended in the middle of a request": 1}
+        assert receiver.counters("r1").reasons == {"the connection was closed in the middle of a request": 1}
 
 
 class TestToken:

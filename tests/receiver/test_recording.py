@@ -270,13 +270,13 @@ FOREIGN = {
     "Jaeger's JSON ": {"traceID": "a1", "spanID": "b1", "operationName": "x"},
     "Zipkin's JSON": [{"traceId": "a1", "id": "b1", "name": "x", "localEndpoint": {"serviceName": "s"}}],
     "Zipkin's JSON ": [[{"traceId": "a1", "id": "b1", "annotations": []}]],
-    "what an SDK's console exporter prints": {"name": "x", "context": {"trace_id": "0xa1", "span_id": "0xb1"}},
+    "output of an SDK's console exporter": {"name": "x", "context": {"trace_id": "0xa1", "span_id": "0xb1"}},
     "LangSmith's JSON": {"id": "a1", "run_type": "llm", "dotted_order": "x"},
     "Langfuse's JSON": {"id": "a1", "observations": [{"type": "GENERATION"}]},
     "MLflow's JSON": {"info": {"trace_id": "tr-a1"}, "data": {"spans": []}},
     "Datadog's JSON": [[{"trace_id": 1, "span_id": 2, "service": "s", "resource": "r", "meta": {}, "name": "x"}]],
     "Chrome's trace format": {"traceEvents": []},
-    "spans that stand alone": {"traceId": "a1", "spanId": "b1", "name": "x"},
+    "single spans": {"traceId": "a1", "spanId": "b1", "name": "x"},
 }
 
 
@@ -307,7 +307,7 @@ class TestDamage:
         "truncated array": (b"[" + FIRST.strip() + b"," + SECOND[:40], r"line 1, column \d+: "),
         "text behind the array": (b"[" + FIRST.strip() + b"]\nthat is all", r"line 2, column 1: "),
         "wrong shape": (b'{"resourceSpans": [5]}', "line 1: .*`resourceSpans` is not a list of objects"),
-        "truncated gzip": (gzip.compress(LINES)[:-10], "the gzip stream is damaged or ends too early"),
+        "truncated gzip": (gzip.compress(LINES)[:-10], "the gzip stream is damaged or truncated"),
         "damaged gzip": (gzip.compress(LINES * 50)[:-8] + b"\0" * 8, "the gzip stream is damaged"),
         "truncated stream": (
             varint(len(raw(A))) + raw(A) + varint(len(raw(B))) + raw(B)[:-5],

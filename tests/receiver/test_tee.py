@@ -190,7 +190,7 @@ class TestLost:
         assert first.counters("r1").accepted == 1
         assert record.getMessage() == (
             f"warning: 1 of 1 received requests were not forwarded to the tee {down}: "
-            "1 × cannot be reached or speaks no HTTP (Connection refused)"
+            "1 × cannot be reached or does not speak HTTP (Connection refused)"
         )
 
     def test_memory_is_bounded(self, silent) -> None:
@@ -201,7 +201,7 @@ class TestLost:
             assert first._tee._queued <= first._tee.settings.queue_bytes
         dropped = first.forwarded().dropped
 
-        assert dropped["more waited than may be held (`queue_bytes`)"] == 7
+        assert dropped["its queue was full (`queue_bytes`)"] == 7
         assert dropped.total() == 10
 
     def test_pressure_there_is_waited_for(self, backend) -> None:
@@ -225,7 +225,7 @@ class TestLost:
             post(first.endpoints.http, "/v1/traces", good())
         ((reason, _),) = first.forwarded().dropped.items()
 
-        assert reason == "cannot be reached or speaks no HTTP (BadStatusLine)"
+        assert reason == "cannot be reached or does not speak HTTP (BadStatusLine)"
 
 
 class TestMistakes:

@@ -92,7 +92,7 @@ def test_the_time_limit_is_the_runs(run):
     outcome = run("sleep 0.6", timeout_seconds=1.0)
 
     assert (outcome.run_status, outcome.timed_out) == ("timed_out", True)
-    assert outcome.notes == ("turn 2 of 3 was over its time; 1 further turn was not run",)
+    assert outcome.notes == ("turn 2 of 3 reached its time limit; 1 further turn was not run",)
     assert outcome.ended_ns - outcome.started_ns < 1.9e9
 
 
@@ -121,7 +121,7 @@ def test_the_context_is_a_variable(bench):
 def test_a_context_that_no_variable_holds_is_an_error(bench):
     """What would be dropped silently stops the run; with `input: json` standard input carries it."""
     context = {"text": "x" * 130_000}
-    with pytest.raises(RunnerError, match=r"`input\.context` is longer than a variable can hold"):
+    with pytest.raises(RunnerError, match=r"`input\.context` is too long for an environment variable"):
         CommandRunner().run(replace(bench.request(command=["cat"]), context=context), bench.target, bench.stop)
     request = replace(bench.request(command=["cat"], input="json"), context=context)
     outcome = CommandRunner().run(request, bench.target, bench.stop)

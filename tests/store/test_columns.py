@@ -143,7 +143,7 @@ def test_loaded_columns_come_back_as_they_were(store: DuckStore, kind: str, valu
 def test_a_statement_that_the_engine_refuses_is_a_store_error(store: DuckStore) -> None:
     """With its words, whether it fails at once or while rows are read."""
     for sql in ("SELECT nothing FROM nowhere", "SELECT error('no ' || range) FROM range(3)"):
-        with pytest.raises(StoreError, match=r"refused a statement: .*(nowhere|no 0)"):
+        with pytest.raises(StoreError, match=r"rejected a statement: .*(nowhere|no 0)"):
             store.columns(sql)
 
 

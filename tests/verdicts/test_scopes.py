@@ -147,7 +147,10 @@ class TestNothingInScope:
         found = verdict(two_agents(lab), NEVER, agent="help")
 
         assert (found.status, found.missing, found.final) == (Status.INCONCLUSIVE, "scope", False)
-        assert found.message == "The question met no data: no agent `help` was at work; there were `boss`, `helper`."
+        assert (
+            found.message
+            == "There is no data for this scope: no agent `help` was at work; there were `boss`, `helper`."
+        )
 
     @pytest.mark.parametrize("status", ["skip", "fail", "pass"])
     def test_on_missing_decides(self, lab: Lab, status: str) -> None:
@@ -173,7 +176,7 @@ class TestNothingInScope:
         found = verdict(two_agents(lab), NEVER, turn=2)
 
         assert (found.status, found.missing) == (Status.INCONCLUSIVE, "scope")
-        assert found.message == "The question met no data: the run has one turn."
+        assert found.message == "There is no data for this scope: the run has one turn."
 
     def test_an_agent_that_was_at_work_in_another_turn(self, lab: Lab) -> None:
         at_night = agent("n", agent="night", at=200, to=220), chat("z", "n", at=205)

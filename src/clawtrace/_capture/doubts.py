@@ -33,7 +33,7 @@ def lacking(scope: CaptureScope | None, sampled: Sequence[str], failed: Sequence
         one = scope.unclear == 1
         said.append(
             f"{scope.unclear} span{'' if one else 's'} began without the context of a capture while several were open, "
-            f"so nobody knows whose {'it is' if one else 'they are'}: start threads with "
+            f"so which capture {'it belongs' if one else 'they belong'} to is unknown: start threads with "
             "`contextvars.copy_context().run`."
         )
     if scope is not None and scope.forked:
@@ -51,10 +51,10 @@ def notes(scope: CaptureScope | None) -> list[str]:
         many = "s" if scope.strays > 1 else ""
         said.append(
             f"{scope.strays} trace{many} began without the context of this capture (in a thread that was started "
-            "plainly), and belong to it because no other capture was open."
+            "without it), and belong to it because no other capture was open."
         )
     if scope is not None and scope.is_open and (running := scope.running):
-        said.append(f"this was asked while spans were running: {_names(span.name for span in running)}.")
+        said.append(f"this was checked while spans were running: {_names(span.name for span in running)}.")
     return said
 
 

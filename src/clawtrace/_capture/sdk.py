@@ -79,8 +79,8 @@ def hook_up(provider: object) -> None:
     add: Callable[[SpanProcessor], None] | None = getattr(provider, "add_span_processor", None)
     if add is None:
         raise UsageError(
-            f"the tracer provider is {type(provider).__qualname__}, which takes no span processors: set one of "
-            "opentelemetry-sdk, give it as `capture(tracer_provider=…)`, or capture child processes only "
+            f"the tracer provider is {type(provider).__qualname__}, which does not accept span processors: set one "
+            "of opentelemetry-sdk, give it as `capture(tracer_provider=…)`, or capture child processes only "
             "(`in_process=False`)."
         )
     if isinstance(provider, TracerProvider) and isinstance(provider.get_tracer(__name__), trace.NoOpTracer):

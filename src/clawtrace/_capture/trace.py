@@ -222,7 +222,7 @@ class Trace:
     def _environment(self, base: Mapping[str, str], own: Mapping[str, str], protocol: Protocol) -> dict[str, str]:
         with self._lock:
             if self._record.started_ns is None or self._record.ended_ns is not None:
-                raise UsageError("child processes are started inside of the capture's block.")
+                raise UsageError("child processes must be started inside the capture's block.")
             self._children.told += 1
             session = self._opened()
             endpoints = session.listen()
@@ -311,7 +311,7 @@ class Trace:
         __tracebackhide__ = True
         assertions = [as_assertion(one) for one in asked]
         if not assertions:
-            raise UsageError("nothing is asked: a check needs at least one assertion.")
+            raise UsageError("nothing to check: give at least one assertion.")
         gate = as_gate(allow)
         with self._lock:
             session = self._current()
@@ -339,7 +339,7 @@ class Trace:
 
     def _opened(self) -> Session:
         if self._closed:
-            raise UsageError("the capture was closed; ask before `close`.")
+            raise UsageError("the capture is closed; check before `close`.")
         if self._session is None:
             self._session = Session.open(self._store, settings=self.settings)
             weakref.finalize(self, _close_in, os.getpid(), self._session)

@@ -221,10 +221,10 @@ def _check_common_fields(assertion: Assertion) -> None:
     Raises:
         PydanticCustomError: what is wrong, with its field.
     """
-    unscoped = assertion.unscoped or ("" if assertion.needs_trace else "it asks nothing of the trace.")
+    unscoped = assertion.unscoped or ("" if assertion.needs_trace else "it does not use the trace.")
     for name in ("agent", "turn"):
         if unscoped and getattr(assertion, name) is not None:
-            raise _wrong(name, f"`{name}` cannot narrow this question down: {unscoped}")
+            raise _wrong(name, f"`{name}` cannot be used here: {unscoped}")
     if not assertion.expects_failure:
         for name in ("reason", "until"):
             if getattr(assertion, name) is not None:

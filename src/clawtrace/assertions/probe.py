@@ -34,7 +34,7 @@ class Probe(Assertion):
     abstract = True
     growth = "exact"
     needs_trace = False
-    unscoped = "it looks at the world beside the trace, which belongs to the whole run."
+    unscoped = "it checks the environment, not the trace, and belongs to the whole run."
 
     precondition: ClassVar[bool] = False
     """Whether it can be asked before the agent starts (spec: assertions.md §1)."""
@@ -73,4 +73,4 @@ class Probe(Assertion):
 
 def unknown_workspace(path: str | Path) -> Finding:
     """Return the finding of a probe that needs a file of a run whose workspace is unknown, as of a recording."""
-    return Finding(None, f"`{path}` could not be looked at: this run has no workspace here.", missing="runs.workspace")
+    return Finding(None, f"`{path}` could not be checked: this run has no workspace here.", missing="runs.workspace")

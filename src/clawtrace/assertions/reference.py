@@ -155,7 +155,7 @@ def json_schema() -> dict[str, Any]:
         "title": "clawtrace assertions",
         "type": "object",
         "properties": {
-            "schema_version": {"type": "integer", "description": "Version of this file's form."},
+            "schema_version": {"type": "integer", "description": "Version of this file's format."},
             "assertions": {"type": "array", "items": {"oneOf": entries}},
         },
         "required": ["assertions"],

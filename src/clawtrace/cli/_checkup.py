@@ -241,7 +241,9 @@ def _stores(project: Project) -> Iterator[CheckupFinding]:
             who = (
                 f"process {owner.pid} (`{command_of(owner.pid)}`)" if command_of(owner.pid) else f"process {owner.pid}"
             )
-            yield CheckupFinding("stores", "ok", f"{display(store)} is held by {who}; `query` and `inspect` ask it.")
+            yield CheckupFinding(
+                "stores", "ok", f"{display(store)} is open in {who}; `query` and `inspect` ask that process."
+            )
 
 
 def _outputs(project: Project) -> CheckupFinding:
@@ -273,7 +275,7 @@ def _shell(env: Mapping[str, str]) -> Iterator[CheckupFinding]:
     found = sorted(name for name in env if name.startswith(("OTEL_", "TRACEPARENT")) and name not in _HANDLED)
     for name in found:
         if is_removed(name) or name in ours:
-            what = "is taken away from agents" if is_removed(name) and name not in ours else "is replaced for agents"
+            what = "is removed for agents" if is_removed(name) and name not in ours else "is replaced for agents"
             yield CheckupFinding("shell", "ok", f"{name} is set in this shell; it {what}.")
         else:
             yield CheckupFinding(

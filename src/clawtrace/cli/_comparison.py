@@ -41,7 +41,7 @@ _WORDS = {
 def comparison_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of everything that compares."""
     for option in (
-        click.option("-v", "--verbose", is_flag=True, help="Also show every measure without evidence, and why."),
+        click.option("-v", "--verbose", is_flag=True, help="Also show measures without evidence of a change, and why."),
         click.option("--json", "as_json", is_flag=True, help="Print JSON (clawtrace.compare/1)."),
         click.option(
             "--fail-on",
@@ -113,8 +113,8 @@ def print_comparison(found: Comparison, code: ExitCode, console: ConsoleOutput, 
     console.line()
     if found.shared_runs:
         console.paragraph(
-            f"{count(found.shared_runs)} of the second campaign's runs are runs of the first one, reused because nothing was "
-            "edited that could change them.",
+            f"{count(found.shared_runs)} of the second campaign's runs are runs of the first one, reused because none of "
+            "their inputs changed.",
             first="note: ",
             indent="  ",
             style="yellow",
@@ -135,14 +135,14 @@ def _meaning(found: Comparison) -> str:
 
     if found.verdict == "regression":
         by_definition = sum(case.pass_rate.reason == REASON for case in found.cases)
-        chance = f"chance alone reports a regression in at most {found.alpha:.1%} of comparisons"
+        chance = f"chance alone causes a regression in at most {found.alpha:.1%} of comparisons"
         return f"regression; {chance}" + (
             "; a case that falls from all to none is one by definition" * bool(by_definition)
         )
     seen = (
         "improvement, and no evidence of a regression" if found.verdict == "improvement" else "no evidence of a change"
     )
-    return seen + ("; what is not shown is said above" if found.not_shown else "")
+    return seen + ("; see above for what this cannot show" if found.not_shown else "")
 
 
 def _print_side(word: str, side: Side, console: ConsoleOutput) -> None:
@@ -227,7 +227,7 @@ def _changes(case: CaseComparison) -> Iterator[str]:
     for change in case.assertions:
         if not change.first_asked or not change.second_asked:
             word = "second" if change.second_asked else "first"
-            yield f"{title} · {change.id}: asked in the {word} campaign only, so the pass rates answer different questions"
+            yield f"{title} · {change.id}: only the {word} campaign has this assertion, so the pass rates answer different questions"
         else:
             yield (
                 f"{title} · {change.id}: passed in {change.first_passed}/{change.first_asked}, "

@@ -51,7 +51,7 @@ def print_calls(spans: Sequence[Mapping[str, Any]], console: ConsoleOutput) -> N
         if not rules:
             continue
         which = ", ".join(f"`{span['name']}` {span['span_id']}" for span in members)
-        are = f"these {len(members)} spans are one call" if len(members) > 1 else "this span is a call of its own"
+        are = f"these {len(members)} spans are one call" if len(members) > 1 else "this span is a separate call"
         console.paragraph(f"{are}: {_rules(rules)} ({which})", first="  ", indent="    ")
         named += rules
     alone: dict[str, list[str]] = defaultdict(list)

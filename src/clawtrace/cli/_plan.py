@@ -88,7 +88,7 @@ def _estimate(plan: Plan, to_run: Iterable[PlannedRun]) -> str:
     which = "they" if len(known) == len(runs) else f"{len(known)} of them"
     typical = _told(known, statistics.median)
     stored = sum(map(len, earlier.read.values()))
-    by = f"By {stored} stored run{'s' if stored != 1 else ''} of the same cases"
+    by = f"Based on {stored} stored run{'s' if stored != 1 else ''} of the same cases"
     least = f", and at least {_told(known, min)}" if any(len(found) > 1 for found in known) else ""
     return f"{by}, {which} typically take {typical}{least}."
 

@@ -137,7 +137,7 @@ class _Lines:
 
 def wait_line(awaited: str, seconds: float) -> str:
     """Return what is waited for, and how long nothing may arrive until the wait ends."""
-    return f"waiting for spans, until none comes for {seconds:.0f} s: {clean(awaited)}"
+    return f"waiting for spans until none has come for {seconds:.0f} s: {clean(awaited)}"
 
 
 def _interruption(running: int) -> str:

@@ -37,10 +37,10 @@ def the_run(known: Sequence[str], wanted: str | None) -> str:
             raise click.UsageError(f"There is no run {wanted!r}. {hint}")
         return wanted
     if not known:
-        raise click.UsageError("The input holds no run.")
+        raise click.UsageError("The input contains no run.")
     if len(known) > 1:
         listed = ", ".join(known[:5]) + (f" and {len(known) - 5} more" if len(known) > 5 else "")
-        raise click.UsageError(f"There are {len(known)} runs: --from-run says which one. They are {listed}.")
+        raise click.UsageError(f"There are {len(known)} runs; choose one with --from-run: {listed}.")
     return known[0]
 
 

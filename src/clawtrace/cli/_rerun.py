@@ -101,9 +101,11 @@ def _read(path: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         known = False
     if not known:
-        raise UsageError(f"{str(path)!r} is no `clawtrace.results/1`: `--report json=FILE` of eval writes it.")
+        raise UsageError(
+            f"{str(path)!r} is not `clawtrace.results/1`, which `clawtrace eval --report json=FILE` writes."
+        )
     if "source" not in results:
-        raise UsageError(f"{str(path)!r} was written by an older clawtrace, which did not keep what a rerun needs.")
+        raise UsageError(f"{str(path)!r} was written by an older version of clawtrace, without what a rerun needs.")
     return dict(results)
 
 
@@ -146,9 +148,9 @@ def _opened(results: Mapping[str, Any], folder: Path, source: TraceSource, shown
             yield session
         return
     if store is None:
-        raise UsageError("the runs of these results were not kept: --traces or --store says where they are.")
+        raise UsageError("the runs of these results were not kept: give them with --traces or --store.")
     if not store.is_file():
-        raise UsageError(f"the store {str(store)!r} of these results is not there: --store says where it is now.")
+        raise UsageError(f"the store {str(store)!r} of these results does not exist: give its new path with --store.")
     with Session.open(store, settings=settings) as session:
         session.progress = shown
         yield session
@@ -165,7 +167,7 @@ def _place(origin: Mapping[str, Any], folder: Path) -> TraceSource:
     for path in here([*origin["traces"], *origin["logs"]]):
         if not path.exists():
             raise UsageError(
-                f"the recording {str(path)!r} of these results is not there: --traces says where it is now."
+                f"the recording {str(path)!r} of these results does not exist: give its new path with --traces."
             )
     recordings = Recordings(here(origin["traces"]), origin["runs_by"], origin["one_run"], here(origin["logs"]))
     return TraceSource(recordings, None if origin["store"] is None else here([origin["store"]])[0])
@@ -208,7 +210,7 @@ def _again(session: Session, stored: _Stored, today: date) -> _Again:
     verdict = stored.verdict
     try:
         if issubclass(get(verdict["type"]), Probe):
-            return _Again(stored, None, "it looked at the world and not at spans, so that no SQL answers it.")
+            return _Again(stored, None, "it checked files, services or commands, not the trace: there is no SQL.")
         if verdict["asked_run"]:  # reads the log that it names, where the store does not hold its lines
             session.evaluate([stored.run_id], [parse_assertion(verdict["definition"])])
         again = session.rerun(stored.run_id, verdict, today)
@@ -252,14 +254,14 @@ def _print_whole(one: _Again, again: Rerun, where_to_ask: str, console: ConsoleO
     if again.row is None:
         return
     if again.wide is not None:
-        _table("the run's row, with what may belong to it", again.wide, console)
+        _table("the run's row, including what may belong to the scope", again.wide, console)
     _table("the run's row", again.row, console)
     if stored["decided_by"]:
         if again.rows is not None:
-            _table("what the function was given", again.rows, console)
+            _table("input of the function", again.rows, console)
         if beside := stored["decided_by"]["beside"]:
             console.line()
-            console.paragraph(_value(beside), first="given from the world: ", indent="  ")
+            console.paragraph(_value(beside), first="facts about the environment: ", indent="  ")
         console.line()
         console.line((f"decided by {stored['decided_by']['function']}", ""))
     if again.outcome is not None:

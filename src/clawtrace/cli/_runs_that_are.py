@@ -48,7 +48,7 @@ class RunsThatAre(NamedTuple):
             raise click.UsageError("--traces and --store are two sources; give one of them.")
         if not self.recordings and self.store is None:
             raise click.UsageError(
-                "Give --suite to run agents, or --traces or --store with --assertions to judge runs that are there."
+                "Give --suite to run agents, or --traces or --store with --assertions to judge existing runs."
             )
 
     @contextmanager
@@ -93,7 +93,7 @@ class RunsThatAre(NamedTuple):
         held = set(session.query(f"SELECT run_id FROM runs WHERE {self.where}").column("run_id"))
         chosen = [run_id for run_id in run_ids if run_id in held]
         if not chosen:
-            raise click.UsageError(f"No run meets --where {self.where!r}; there are {len(run_ids)} runs.")
+            raise click.UsageError(f"No run matches --where {self.where!r}; there are {len(run_ids)} runs.")
         return chosen
 
 

@@ -158,11 +158,11 @@ def _load_traces(session: Session, recordings: Recordings) -> list[str]:
         name, found = loaded.passed_over[0]
         number = len(loaded.passed_over)
         which = f"{number} files that are not OTLP, such as {name}" if number > 1 else f"{name}: {found}"
-        click.echo(f"note: passed over {which}", err=True)
+        click.echo(f"note: skipped {which}", err=True)
     for reason, number in loaded.rejected.items():
         click.echo(f"note: rejected {number} spans or log records: {reason}", err=True)
     if loaded.unattributed_logs:
-        click.echo(f"note: {loaded.unattributed_logs} log records belong to no run", err=True)
+        click.echo(f"note: {loaded.unattributed_logs} log records do not belong to any run", err=True)
     return loaded.run_ids
 
 

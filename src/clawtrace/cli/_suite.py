@@ -89,7 +89,7 @@ _OPTIONS = (
     click.option(
         "--reuse/--no-reuse",
         default=None,
-        help="--reuse: let stored runs stand for agents whose every input is known and unchanged, also in CI (`CI` is "
+        help="--reuse: reuse stored runs whose inputs are all known and unchanged, also in CI (`CI` is "
         "set). --no-reuse: run every agent.  [default: reuse, but not in CI]",
     ),
     click.option("--reevaluate", is_flag=True, help="Judge stored runs again, including spans that arrived late."),
@@ -173,9 +173,7 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
     report = report._replace(reuse=grounds_of_reuse(plan, decisions))
     code = finish(report, output, folder=plan.folder)
     if done.interrupted:
-        click.echo(
-            f"interrupted, so that the exit code is {_INTERRUPTED}: the same command runs what is missing", err=True
-        )
+        click.echo(f"interrupted, exit code {_INTERRUPTED}: the same command runs the rest", err=True)
         return _INTERRUPTED
     return code
 
@@ -195,9 +193,7 @@ def _told_stale(done: CampaignResult) -> list[str]:
     if not done.stale:
         return []
     named = ", ".join(f"`{run_id}`" for run_id in done.stale[:3]) + (" …" if len(done.stale) > 3 else "")
-    return [
-        f"spans arrived of runs that were judged before ({named}): their verdicts are stale until you judge them again"
-    ]
+    return [f"spans arrived for runs that were already judged ({named}): their verdicts are stale; judge them again"]
 
 
 def _planned(

@@ -13,7 +13,7 @@ from clawtrace.errors import ClawtraceError
 __all__ = ["watch"]
 
 _INTERRUPTED = 130
-_WAITING = "Watching for changes; Ctrl-C ends."
+_WAITING = "Watching for changes; Ctrl-C stops."
 _STEP_MS = 500
 """How long the watcher may take to begin; nothing that changes after that is missed."""
 

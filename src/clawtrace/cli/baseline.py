@@ -144,9 +144,7 @@ def _chosen(name: str | None, campaign: Measured | None, outputs: Path) -> Basel
     if not known:
         raise UsageError("There is no baseline yet: create one with `clawtrace baseline set NAME CAMPAIGN`.")
     names = ", ".join(f"`{one.name}`" for one in meant or known)
-    raise UsageError(
-        f"Say with --name which baseline is meant; there {'is' if len(meant or known) == 1 else 'are'} {names}."
-    )
+    raise UsageError(f"Choose a baseline with --name; there {'is' if len(meant or known) == 1 else 'are'} {names}.")
 
 
 def _words(baseline: Baseline) -> str:

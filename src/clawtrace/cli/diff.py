@@ -52,7 +52,7 @@ def command(first: str, second: str, stores: tuple[Path, ...], one_run: bool, as
     from clawtrace.report.difference import difference_of
 
     if len(stores) > 2:
-        raise click.UsageError("--store is given once, or once for each of the two runs.")
+        raise click.UsageError("give --store once, or once for each of the two runs.")
     by_side = [(stores[0] if stores else None), (stores[-1] if stores else None)]
     (run_1, tree_1), (run_2, tree_2) = (
         _run(name, store, one_run) for name, store in zip((first, second), by_side, strict=True)
@@ -77,12 +77,12 @@ def _run(name: str, store: Path | None, one_run: bool) -> tuple[dict[str, Any], 
     with TraceSource(recordings, None if recorded else store).opened() as (asked, known):
         if recorded and len(known) != 1:
             some = f": {', '.join(known[:3])}{', …' if len(known) > 3 else ''}" if known else ""
-            raise UsageError(f"{name!r} holds {len(known)} runs{some}; name a recording of one, or give --one-run.")
+            raise UsageError(f"{name!r} contains {len(known)} runs{some}; give a recording of one run, or --one-run.")
         if not recorded and name not in known:
             from difflib import get_close_matches
 
             near = get_close_matches(name, known, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"The store holds {len(known)} runs."
+            hint = f"Did you mean {near[0]!r}?" if near else f"The store contains {len(known)} runs."
             raise UsageError(f"{name!r} is neither a file nor the id of a run. {hint}")
         run_id = known[0] if recorded else name
         facts, trees = asked.inspect_with_trees([run_id])
@@ -96,7 +96,7 @@ def _print(found: Difference, console: ConsoleOutput) -> None:
         named = side.run_id if side.name == side.run_id else f"{side.name} ({side.run_id})"
         console.line((word, "bold"), (f"  {named}", ""))
         if side.complete is False:
-            console.line(("        its trace is not complete: the differences may be missing spans", "yellow"))
+            console.line(("        its trace is not complete: the differences may be due to missing spans", "yellow"))
     console.line()
     known = [figure for figure in found.figures if figure.first is not None or figure.second is not None]
     rows = []

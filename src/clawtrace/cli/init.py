@@ -342,7 +342,7 @@ def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
         result = trial.result
         console.paragraph(f"The agent ran once {ended}: {amount(result.spans, 'span')}, {_hold(trial.found)} of it.")
         if not result.complete:
-            console.paragraph("Its trace is not whole: " + " ".join(result.incomplete_because), style="yellow")
+            console.paragraph("Its trace is not complete: " + " ".join(result.incomplete_because), style="yellow")
     console.line(("Next: ", ""), (f"clawtrace eval --suite {draft.suite_id}", "bold"))
     return 0
 

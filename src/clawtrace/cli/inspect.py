@@ -81,7 +81,7 @@ def _print_runs(runs: Sequence[Mapping[str, Any]], trees: Mapping[str, Sequence[
 
 def _say_that_nothing_is_there(runs: Sequence[Mapping[str, Any]]) -> None:
     if not runs:
-        click.echo("There is no run: the input holds no span.", err=True)
+        click.echo("There is no run: the input contains no span.", err=True)
     else:
         what = f"The run {runs[0]['run_id']!r} has no" if len(runs) == 1 else "None of the runs has a"
         click.echo(f"{what} span: nothing was received.", err=True)

@@ -101,7 +101,7 @@ def _answered(sql: str, source: TraceSource, scope: Scope | None) -> Answer:
     with source.opened() as (asked, _):
         if scope is not None and not isinstance(asked, Session):
             raise click.UsageError(
-                "--agent and --turn need the store, which another process holds; try again when it ends."
+                "--agent and --turn need the store, which another process has open; try again when it has ended."
             )
         try:
             return asked.query(sql, scope=scope) if isinstance(asked, Session) else asked.query(sql)

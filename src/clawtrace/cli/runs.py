@@ -53,7 +53,9 @@ def command() -> None:
     "list", short_help="List the runs of a store.", epilog="Example: clawtrace runs list --unattributed --json"
 )
 @_store_option
-@click.option("--unattributed", is_flag=True, help="Only unattributed traces: those that belong to no announced run.")
+@click.option(
+    "--unattributed", is_flag=True, help="Only unattributed traces: those that do not belong to an announced run."
+)
 @json_option
 def list_runs(store: Path | None, unattributed: bool, as_json: bool) -> None:
     """List the runs of a store. A trace that named no run is listed under its trace id."""

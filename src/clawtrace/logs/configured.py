@@ -38,9 +38,9 @@ def pattern_problem(pattern: str) -> str:
         return f"{pattern!r} is not a valid regular expression: {error}"
     unknown = [name for name in compiled.groupindex if name not in GROUPS]
     if unknown:
-        return f"the group {unknown[0]!r} means nothing here; groups are {', '.join(GROUPS)}"
+        return f"the group {unknown[0]!r} is unknown; known groups are {', '.join(GROUPS)}"
     if not set(compiled.groupindex) & set(_TELLING):
-        return f"{pattern!r} names none of the groups that tell something: {', '.join(_TELLING)}"
+        return f"{pattern!r} has none of the groups that state a fact: {', '.join(_TELLING)}"
     return ""
 
 

@@ -154,7 +154,7 @@ class _Run:
         untold = [name for name in ("input_tokens", "output_tokens") if usage.get(name) is None]
         if untold:
             told_not = " and ".join(name.replace("_", " ") for name in untold)
-            self._run.lacking.append(f"line {self._line} of its log tells usage without {told_not}.")
+            self._run.lacking.append(f"line {self._line} of its log has usage without {told_not}.")
 
     def _delegation(self, event: Event, at: int, above: LoggedSpan | None) -> None:
         span = self._activation(event.to_agent, at, above)

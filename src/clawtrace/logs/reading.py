@@ -80,7 +80,7 @@ def _read(path: Path, lines: Iterator[str], configured: Sequence[LogForm], met: 
             return LogReading("empty", "an empty log", path, by_run=True)
         known = ", ".join(one.title for one in (*configured, *forms()))
         raise LogFileError(
-            f"the log `{path}` is of no form that is known ({known}); describe its lines under `log_adapters` in "
+            f"the log `{path}` is in no known format ({known}); describe its lines under `log_adapters` in "
             "clawtrace.yaml."
         )
     reading = LogReading(form.name, form.title, path, form.by_run)
@@ -98,7 +98,7 @@ def _read(path: Path, lines: Iterator[str], configured: Sequence[LogForm], met: 
     if reading.strays:
         for run in reading.runs.values():
             run.lacking.append(
-                f"{reading.strays} of {reading.lines} lines of its log may be of any run: they name none."
+                f"{reading.strays} of {reading.lines} lines of its log name no run, and may belong to any."
             )
     for further in form.companions(reading):
         if (real := os.path.realpath(further)) not in met:

@@ -82,14 +82,14 @@ class ReceiverSettings:
     def __post_init__(self) -> None:
         if self.queue_bytes < self.max_request_bytes:
             raise ReceiverError(
-                f"`queue_bytes` ({self.queue_bytes}) must hold at least one request of `max_request_bytes` "
+                f"`queue_bytes` ({self.queue_bytes}) must be at least `max_request_bytes` "
                 f"({self.max_request_bytes}); raise the one or lower the other"
             )
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ReceiverError("`tls_certificate` and `tls_key` belong together; give both or neither")
         if not (is_loopback(self.host) or self.token or self.tls_certificate or self.insecure):
             raise ReceiverError(
-                f"the receiver would listen on {self.host!r}, which other machines can reach, without protection: "
+                f"the receiver would listen unprotected on {self.host!r}, which other machines can reach: "
                 "set a token or TLS files, listen on 127.0.0.1, or allow it with `insecure`"
             )
 

@@ -34,21 +34,21 @@ def endpoint_problem(endpoint: str) -> str:
     except ValueError:
         known = False
     if not known:
-        return f"an http or https address of an OTLP/HTTP endpoint is needed, found {endpoint!r}"
+        return f"must be the http or https address of an OTLP/HTTP endpoint, found {endpoint!r}"
     if url.username or url.password:
         return "do not put a password in the URL; give the endpoint's key as a header"
     if url.query or url.fragment:
-        return f"the address of the endpoint has no `?` and no `#`, found {endpoint!r}"
+        return f"the endpoint's address must not contain `?` or `#`, found {endpoint!r}"
     for signal in ("traces", "logs", "metrics"):
         if url.path.rstrip("/").endswith(f"/v1/{signal}"):
-            return f"the address is given without `/v1/{signal}`: every signal is forwarded to its own path"
+            return f"give the address without `/v1/{signal}`: each signal is forwarded to its own path"
     return ""
 
 
 def header_problem(name: str, value: str) -> str:
     """Say why HTTP cannot carry a header; empty when it can."""
     if not _NAME.fullmatch(name):
-        return f"{name!r} is no name of a header"
+        return f"{name!r} is not the name of a header"
     if not (value.isascii() and value.isprintable()):
-        return f"the value of the header `{name}` holds characters that HTTP does not carry"
+        return f"the value of the header `{name}` contains characters that HTTP does not allow"
     return ""

@@ -117,7 +117,7 @@ class Writer:
         try:
             self.idle()
         except Exception:
-            _LOG.exception("what is done while nothing arrives failed")
+            _LOG.exception("work between requests failed")
 
     def _process(self, requests: list[Request]) -> None:
         answers = [
@@ -161,7 +161,7 @@ class Writer:
         about = "a %s request of %d bytes could not be processed"
         _LOG.error(about, request.signal, len(request.body), exc_info=problem)
         self.lost(request, "clawtrace failed on it")
-        return RequestAnswer(RequestOutcome.BROKEN, message="clawtrace failed on this request; its log says more")
+        return RequestAnswer(RequestOutcome.BROKEN, message="clawtrace failed on this request; see its log")
 
     def _commit(self, taken: Taken, refusals: list[Note]) -> str:
         """Commit and return why it failed; empty when it did not."""

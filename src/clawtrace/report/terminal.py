@@ -153,7 +153,7 @@ def print_summary(report: CampaignReport, console: ConsoleOutput) -> None:
         line += [(": " if len(line) == 1 else ", ", ""), (f"{count(len(report.left_out))} not run", "yellow")]
     quarantined = sum(run.quarantined for run in report.results) + sum(run.quarantined for run in report.left_out)
     if quarantined:
-        line.append((f"; {count(quarantined)} in quarantine, which decide nothing", "yellow"))
+        line.append((f"; {count(quarantined)} in quarantine, which do not count", "yellow"))
     if reused := sum(result.reused for result in report.results):
         line.append((f"; {count(reused)} reused, `--no-reuse` runs all", "dim"))
     if report.duration_ms is not None:
@@ -170,7 +170,7 @@ def _meaning(report: CampaignReport) -> str:
     if report.exit_code is ExitCode.FAILED and report.gate.of_results(report.results) is not ExitCode.FAILED:
         return "the suite's pass rate is below its threshold"
     if report.exit_code is ExitCode.UNDECIDED and any(not run.quarantined for run in report.left_out):
-        return "nothing failed, but not every run was made"
+        return "nothing failed, but some runs were not made"
     if report.exit_code is ExitCode.UNDECIDED and not any(result.verdicts for result in report.results):
         return "nothing was evaluated" + ("" if report.results else ": there was no run")
     if report.exit_code is ExitCode.PASSED and any(

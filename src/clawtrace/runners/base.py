@@ -39,9 +39,11 @@ __all__ = [
     "runner_types",
 ]
 
-ALREADY_RAN = "its agent already ran, and nothing tells whether it is still the same"
+ALREADY_RAN = "its agent was already running, and may have changed since"
 """Why no stored run of an agent that already runs stands for a new one."""
-OUTLIVED = "not the end of its command closed it, so that its agent may have run before, and may be another one now"
+OUTLIVED = (
+    "it was not closed by the end of its command: its agent may have been running before, and may have changed since"
+)
 """Why no such stored run stands for a new one."""
 
 Protocol = Literal["grpc", "http/protobuf", "http/json"]
@@ -314,7 +316,7 @@ class Runner(ABC):
     def inputs(self, request: InputsRequest) -> AgentInputs:
         """Return what apart from the settings can change the agent; a runner that cannot know says so."""
         del request
-        return AgentInputs({}, f"the runner `{self.type_name}` cannot tell what its agent depends on")
+        return AgentInputs({}, f"what the agent of a `{self.type_name}` runner depends on is unknown")
 
     @abstractmethod
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:

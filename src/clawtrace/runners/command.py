@@ -63,7 +63,7 @@ class CommandRunner(Runner):
         """Yield a scaffold that is no folder, and the entries of `inputs` that name nothing."""
         assert isinstance(settings, CommandSettings)
         if settings.scaffold is not None and not (case_dir / settings.scaffold).is_dir():
-            yield ("scaffold",), f"there is no folder {settings.scaffold!r} beside the case file"
+            yield ("scaffold",), f"the folder {settings.scaffold!r} does not exist next to the case file"
         for entry in unmatched_inputs(settings, case_dir, env):
             yield ("inputs", entry.position), entry.message
 
@@ -170,7 +170,7 @@ def _unfinished(ends: Sequence[ProcessEnd], turns: Sequence[PreparedTurn]) -> tu
     """Return that turns were left out, where some were."""
     if len(ends) == len(turns):
         return ()
-    how = "was over its time" if ends[-1].timed_out else f"ended with {ending(ends[-1])}"
+    how = "reached its time limit" if ends[-1].timed_out else f"ended with {ending(ends[-1])}"
     left = len(turns) - len(ends)
     return (f"turn {len(ends)} of {len(turns)} {how}; {left} further turn{'s were' if left > 1 else ' was'} not run",)
 
@@ -217,7 +217,7 @@ def notes(end: ProcessEnd, leftover_s: float) -> tuple[str, ...]:
     found = []
     if end.leftovers:
         names = ", ".join(f"`{name}`" for name in end.leftovers)
-        found.append(f"outlived the command by {leftover_s:g} s and was ended: {names}")
+        found.append(f"was still running {leftover_s:g} s after the command and was ended: {names}")
     if end.stuck:
         found.append("survived SIGKILL: " + ", ".join(f"`{name}`" for name in end.stuck))
     return tuple(found)

@@ -98,9 +98,7 @@ def _undeclared(settings: CommandSettings, case_dir: Path, named: Named) -> str:
     guesses = [os.path.relpath(folder, case_dir) for folder in dict.fromkeys(named.scripts)]
     guesses += [f"{PACKAGE}{name}" for name in _MODULE.findall(command) if name != "clawtrace"]
     example = ", ".join(guesses) or f"PATH or GLOB or {PACKAGE}NAME"
-    return (
-        f"which code the agent loads is not known: list all of it in the case's `runner`, as in `inputs: [{example}]`"
-    )
+    return f"which code the agent loads is unknown: list all of it in the case's `runner`, as in `inputs: [{example}]`"
 
 
 @lru_cache(maxsize=8)

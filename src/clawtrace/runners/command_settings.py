@@ -18,13 +18,13 @@ def _text(value: Any) -> Any:
 
 def _without_nul(text: str) -> str:
     if "\0" in text:
-        raise ValueError("holds a NUL character, which no program can be given")
+        raise ValueError("contains a NUL character, which cannot be passed to a program")
     return text
 
 
 def _name(name: str) -> str:
     if not name or "=" in name:
-        raise ValueError(f"is the name of a variable, which has no `=`, found {name!r}")
+        raise ValueError(f"must be the name of a variable, without `=`, found {name!r}")
     return _without_nul(name)
 
 
@@ -97,5 +97,5 @@ class CommandSettings(RunnerSettings):
     @model_validator(mode="after")
     def _one_input(self) -> CommandSettings:
         if self.input == "json" and self.stdin is not None:
-            raise ValueError("`stdin` and `input: json` both say what standard input is; keep one of them")
+            raise ValueError("`stdin` and `input: json` both set standard input; keep one of them")
         return self

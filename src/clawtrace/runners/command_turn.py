@@ -132,7 +132,7 @@ class PreparedTurn:
         if self.settings.input == "json":
             return None
         raise RunnerError(
-            f"`input.context` is longer than a variable can hold ({MAX_VARIABLE} bytes); with `input: json` the agent "
+            f"`input.context` is too long for an environment variable ({MAX_VARIABLE} bytes); with `input: json` the agent "
             "reads it on standard input"
         )
 

@@ -41,13 +41,13 @@ def unmatched(entries: Sequence[str], case_dir: Path, homes: Sequence[Path]) -> 
         if entry.startswith(PACKAGE):
             name = entry.removeprefix(PACKAGE)
             if not _package(name, tuple(homes)):
-                where = ", ".join(map(str, homes)) or "no environment of Python"
+                where = ", ".join(map(str, homes)) or "no Python environment"
                 yield Unmatched(
                     position, f"no Python package {name!r} is installed for this command (looked in {where})"
                 )
         elif not any(True for _ in _matches(entry, case_dir)):
             yield Unmatched(
-                position, f"{entry!r} matches no file beside the case file: correct the path, or leave it out"
+                position, f"{entry!r} matches no file, relative to the case file: correct the path, or remove it"
             )
 
 

@@ -89,9 +89,7 @@ def supervise(spec: ProcessSpec, stop: StopSignal) -> ProcessEnd:
         RunnerError: the program or its folder could not be used, or the supervisor itself ended.
     """
     if any("\0" in text for text in (*spec.argv, *spec.env, *spec.env.values())):
-        raise RunnerError(
-            f"`{spec.argv[0]}` cannot be given a text that holds a NUL character; give the message on stdin"
-        )
+        raise RunnerError(f"`{spec.argv[0]}` cannot be passed a text with a NUL character; pass the message on stdin")
     with contextlib.ExitStack() as ours:
         # Numbers first: what is opened could get the number of a stream that is closed.
         names = sorted(_STREAMS, key=lambda name: not isinstance(getattr(spec, name), int))
@@ -135,7 +133,7 @@ def _started(spec: ProcessSpec, streams: Mapping[str, int], channel: int) -> sub
                 cwd="/",
             )
         except OSError as error:
-            raise RunnerError(f"no process could be started that supervises the command: {error}") from error
+            raise RunnerError(f"the command's supervisor process could not be started: {error}") from error
 
 
 def _stream(spec: ProcessSpec, name: str, flags: int, after: contextlib.ExitStack) -> int:
@@ -206,5 +204,5 @@ def _not_started(spec: ProcessSpec, failure: dict[str, Any]) -> str:
     if failure["errno"] == errno.ENOENT:
         return f"the program {program!r} (or the interpreter in its first line) does not exist"
     if failure["errno"] == errno.E2BIG:
-        return f"`{program}` could not be started: its arguments are too long; give the message on stdin"
+        return f"`{program}` could not be started: its arguments are too long; pass the message on stdin"
     return f"`{program}` could not be started: {reason}"

@@ -41,7 +41,7 @@ class ReplaySettings(RunnerSettings):
         if (self.traces is None) == (self.run_id is None):
             raise ValueError("a replay needs either `traces` or `store` with `run_id`")
         if (self.store is None) != (self.run_id is None):
-            raise ValueError("`store` and `run_id` belong together: which store, and which run in it")
+            raise ValueError("`store` and `run_id` belong together: a store, and a run in it")
         return self
 
     def files(self) -> list[str]:
@@ -70,9 +70,9 @@ class ReplayRunner(Runner):
         assert isinstance(settings, ReplaySettings)
         for index, name in enumerate(settings.traces or ()):
             if not (case_dir / name).exists():
-                yield ("traces", index), f"the recording {name!r} does not exist beside the case file"
+                yield ("traces", index), f"the recording {name!r} does not exist next to the case file"
         if settings.store is not None and not (case_dir / settings.store).is_file():
-            yield ("store",), f"the store {settings.store!r} does not exist beside the case file"
+            yield ("store",), f"the store {settings.store!r} does not exist next to the case file"
 
     def inputs(self, request: InputsRequest) -> AgentInputs:
         """Return the recordings, or the store, by content."""

@@ -67,7 +67,7 @@ def fresh_workspace(folder: Path, scaffold: Path | None, agent: AgentFiles | Non
 
 def placeholder(name: str) -> str:
     """Return the content of a standard file that an agent does not have: the same for every agent and every day."""
-    return f"# {name.removesuffix('.md')}\n\nThis agent has no {name} of its own.\n"
+    return f"# {name.removesuffix('.md')}\n\nThis agent has no {name}.\n"
 
 
 def _copy(source: Path, folder: Path, what: str) -> None:

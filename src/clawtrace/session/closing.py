@@ -76,7 +76,9 @@ class Expected:
 
     def _awaited(self, tally: Tally, signs: ClosingSigns) -> str:
         if not tally.accepted:
-            return "nothing of this run has arrived yet; the exporter of an agent that already runs sends at times of its own"
+            return (
+                "nothing has arrived for this run yet; the exporter of an agent that already runs decides when it sends"
+            )
         if signs.lacking:
             return signs.lacking[0].split(";")[0]
         return "more spans of an agent that already ran"

@@ -179,7 +179,7 @@ class Session(SessionQuestions):
 
     def _receiving(self) -> Receiver:
         if self._receiver is None:
-            raise ReceiverError("this session does not receive; open it with `receive=True`.")
+            raise ReceiverError("this session has no receiver; open it with `receive=True`.")
         return self._receiver
 
     def open_run(self, record: RunRecord) -> None:
@@ -328,7 +328,7 @@ class Session(SessionQuestions):
         from clawtrace.store.whole_runs import copy_run
 
         if self._store.path != MEMORY and store.resolve() == Path(self._store.path).resolve():
-            raise InputError(f"the run {run_id!r} would be copied from the store that is written, {str(store)!r}")
+            raise InputError(f"the run {run_id!r} would be copied from the store that it is written to, {str(store)!r}")
         with self._other_store(store) as source:
             if run_id not in source.run_ids():
                 raise InputError(f"the store {str(store)!r} has no run {run_id!r}; `clawtrace runs` lists its runs")

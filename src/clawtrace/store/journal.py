@@ -129,7 +129,7 @@ class Journal:
         if origin.decode("utf-8", "replace") != f"{_ORIGIN}{store_id}":
             raise StoreError(
                 f"{str(self.path)!r} holds spans that another store, or another version of clawtrace, acknowledged and "
-                "did not keep: put that store back, or remove this file if nobody needs them."
+                "did not store: put that store back, or remove this file if they are not needed."
             )
         yield from self._read(rest, last)
 
@@ -142,8 +142,8 @@ class Journal:
             yield number, _read_group(body)
         if any(number > last for number in _later(data, place)):
             raise StoreError(
-                f"{str(self.path)!r} is damaged: it holds spans that were acknowledged and cannot be read, and nothing of it "
-                "was taken. Put back a whole copy, or move the file away and do without all that it holds."
+                f"{str(self.path)!r} is damaged: the acknowledged spans in it cannot be read, and none was imported. Restore a "
+                "complete copy, or move the file away, which loses all spans in it."
             )
 
     def _open(self, store_id: str) -> int:
@@ -298,7 +298,7 @@ def problem(batch: SpanBatch | LogBatch) -> str:
             return f"column `{name}` has {rows} rows of {len(batch)}"
         if isinstance(column, list):
             if rows and name in _INTEGERS and not _in_range(column, 2 ** _INTEGERS[name]):
-                return f"column `{name}` has what is no whole number in its range"
+                return f"column `{name}` has a value that is not a whole number in its range"
             continue
         if isinstance(column, NestedMap):
             if column.offsets[-1] != len(column.maps.offsets) - 1:

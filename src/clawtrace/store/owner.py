@@ -74,7 +74,7 @@ def write_owner(store: str | Path, owner: Owner) -> Path:
         with whole_text_file(path, mode=0o600, sync=False) as stream:
             json.dump(owner._asdict(), stream)
     except OSError as error:
-        raise StoreError(f"cannot write {str(path)!r}, where other commands look: {error.strerror}") from error
+        raise StoreError(f"cannot write {str(path)!r}, which other commands read: {error.strerror}") from error
     return path
 
 
@@ -116,7 +116,7 @@ def connect(path: str) -> DuckDBPyConnection:
         text = str(error)
         if "could not set lock" in text.lower():
             raise StoreLockedError(
-                f"the store {path!r} is held by {_holder(path, text)}: wait until that has ended, or end it."
+                f"the store {path!r} is open in {_holder(path, text)}: wait until it has ended, or end it."
             ) from error
         if "Extension" in text:
             raise StoreSchemaError(

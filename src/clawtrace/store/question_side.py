@@ -72,7 +72,7 @@ class QuestionSide:
                 cursor = self._statements.run(sql, params)
                 return cursor.fetchall() if cursor.description else []
             except duckdb.Error as error:
-                raise StoreError(f"the store {self.path!r} refused a statement: {error}") from error
+                raise StoreError(f"the store {self.path!r} rejected a statement: {error}") from error
 
     def columns(self, sql: str) -> ColumnAnswer:
         """Run one SELECT of the engine's own and return its rows in Arrow's columns (see `ask_columns`).
@@ -89,7 +89,7 @@ class QuestionSide:
             try:
                 return ColumnAnswer(self._statements.relation(sql))
             except (duckdb.Error, RuntimeError) as error:  # what fails while rows are read comes through nanoarrow
-                raise StoreError(f"the store {self.path!r} refused a statement: {error}") from error
+                raise StoreError(f"the store {self.path!r} rejected a statement: {error}") from error
 
     def load(self, name: str, columns: Mapping[str, tuple[str, Sequence[Any]]]) -> None:
         """Make the temporary relation `name` of the question side hold exactly these columns.

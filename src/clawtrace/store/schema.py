@@ -35,7 +35,9 @@ def holds_store(db: DuckDBPyConnection, path: str) -> bool:
     try:
         tables = {row[0] for row in db.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
         if tables and "store_meta" not in tables:
-            raise StoreSchemaError(f"{path!r} is a DuckDB file but no clawtrace store; name another file with --store.")
+            raise StoreSchemaError(
+                f"{path!r} is a DuckDB file but not a clawtrace store; name another file with --store."
+            )
         found = db.execute("SELECT max(schema_version) FROM store_meta").fetchone() if tables else (SCHEMA_VERSION,)
     except duckdb.Error as error:
         raise StoreError(f"cannot read the store {path!r}: {error}") from error
@@ -88,7 +90,7 @@ def renew_relations(db: DuckDBPyConnection, path: str) -> None:
         renewed = [_relation(name) for name in RELATIONS if name not in views]
         db.execute(";\n".join(("BEGIN", *dropped, *renewed, "DELETE FROM fact_state", "COMMIT")))
     except duckdb.Error as error:
-        raise StoreError(f"cannot bring the store {path!r} up to this version: {error}") from error
+        raise StoreError(f"cannot migrate the store {path!r} to this version: {error}") from error
 
 
 def renew_logs(db: DuckDBPyConnection, path: str) -> None:
@@ -111,7 +113,7 @@ def renew_logs(db: DuckDBPyConnection, path: str) -> None:
             "DROP TABLE otel_logs_before; COMMIT"
         )
     except duckdb.Error as error:
-        raise StoreError(f"cannot bring the store {path!r} up to this version: {error}") from error
+        raise StoreError(f"cannot migrate the store {path!r} to this version: {error}") from error
 
 
 def journal_state() -> str:

@@ -32,7 +32,7 @@ def check_single_select(sql: str) -> None:
     except duckdb.Error as error:
         raise QueryError(str(error)) from error
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise QueryError("only one SELECT can be asked: the store is read-only for queries.")
+        raise QueryError("only one SELECT is allowed: queries cannot change the store.")
 
 
 def run_interruptibly(connection: DuckDBPyConnection, seconds: float | None, ask: Callable[[], T]) -> T:

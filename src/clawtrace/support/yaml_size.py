@@ -36,4 +36,4 @@ def check_size(events: Iterable[Any]) -> None:
         if len(open_sizes) > _DEEPEST:
             raise ValueError(f"it is nested deeper than {_DEEPEST} levels")
         if open_sizes[-1] > _MOST_VALUES:
-            raise ValueError(f"it stands for more than {_MOST_VALUES} values")
+            raise ValueError(f"it expands to more than {_MOST_VALUES} values")

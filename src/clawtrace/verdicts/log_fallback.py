@@ -135,8 +135,8 @@ class LogFallback:
             return _Answer(None, f"The log `{log_path}` does not exist.")
         found = [path for path in there if not self._is_stale(path, run_id)]
         if not found:
-            said = "was there before the run and was not touched, and its lines name no run"
-            return _Answer(None, f"The log `{log_path}` {said}: it tells of an earlier one.")
+            said = "existed before the run and was not changed, and its lines name no run"
+            return _Answer(None, f"The log `{log_path}` {said}: it is the log of an earlier run.")
         for path in found:
             key = (path.resolve(), named)
             if key not in self._stored:
@@ -209,12 +209,12 @@ def _nothing(reading: LogReading, path: Path, named: str) -> str:
     """Say that a log tells nothing of a run, and what it does tell."""
     if reading.by_run and named in reading.runs:
         return (
-            f"The log `{path.name}` ({reading.title}) has lines of run {named!r}, and none of them tells of a tool, a "
+            f"The log `{path.name}` ({reading.title}) has lines of run {named!r}, and none of them is about a tool, a "
             "model call or an agent."
         )
     seen = list(reading.runs)
     listed = ", ".join(map(repr, seen[:_SEEN])) + (f" and {len(seen) - _SEEN} more" if len(seen) > _SEEN else "")
-    told = f"it tells of {listed}" if seen else f"{reading.unread} of its {reading.lines} lines could not be read"
+    told = f"it is about {listed}" if seen else f"{reading.unread} of its {reading.lines} lines could not be read"
     return f"The log `{path.name}` ({reading.title}) has no line of run {named!r}; {told}."
 
 
@@ -233,7 +233,7 @@ def _without(verdict: Verdict, asked: LogSource, answer: _Answer, run_id: str) -
         return verdict._replace(status=Status.ERROR, final=False, message=message, hint="", actual=None, evidence=())
     status = Status(asked.on_missing) if asked.on_missing is not None else Status.SKIP
     named = f"run {asked.run_id!r}" if asked.run_id not in (None, run_id) else "this run"
-    message = f"there is no trace of {named}, and no log that tells of it."
+    message = f"there is no trace of {named}, and no log of it."
     if status is not Status.SKIP:
         message = f"{message} `on_missing: {status}` decides."
     return verdict._replace(

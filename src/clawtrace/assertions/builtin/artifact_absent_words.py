@@ -28,7 +28,7 @@ _PARTED = r"[\w--\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khme
 def _visible(words: tuple[str, ...] | None) -> tuple[str, ...] | None:
     for word in words or ():
         if not _plain(word).strip():
-            raise PydanticCustomError("word", "{found} holds nothing to look for", {"found": repr(word)})
+            raise PydanticCustomError("word", "{found} contains nothing to search for", {"found": repr(word)})
     return words
 
 
@@ -78,11 +78,11 @@ class ArtifactAbsentWords(ArtifactProbe):
             listed = ", ".join(repr(word) for word in present)
             return Finding(False, f"`{self.path}` holds {listed}.", present)
         if is_unread(text):
-            sentence = f"`{self.path}` holds bytes that are no text, among which a word could be."
+            sentence = f"`{self.path}` contains bytes that are not text, which could hide a word."
             return Finding(None, sentence, [], "the text of the file")
         if not text.strip():
-            return Finding(False, f"`{self.path}` is empty: nothing was written that could be free of words.", [])
-        return Finding(True, f"`{self.path}` holds none of {len(words)} words.", [])
+            return Finding(False, f"`{self.path}` is empty: there is no text to check.", [])
+        return Finding(True, f"`{self.path}` contains none of {len(words)} words.", [])
 
     def _listed(self, world: World) -> list[str]:
         if self.source is None or self.key is None:
@@ -101,7 +101,9 @@ class ArtifactAbsentWords(ArtifactProbe):
         ):
             raise ClawtraceError(f"the file {self.source!r} has no list of words under `{self.key}`")
         if not found.value:
-            raise ClawtraceError(f"the list of words under `{self.key}` in {self.source!r} is empty: nothing is asked")
+            raise ClawtraceError(
+                f"the list of words under `{self.key}` in {self.source!r} is empty: there is nothing to check"
+            )
         return found.value
 
 

@@ -50,7 +50,7 @@ class ArtifactContains(ArtifactProbe):
         lacking += [f"the field {name!r}" for name in self.fields or () if keys is None or lookup(keys, name) is None]
         actual = {"sections": found, "fields": sorted(keys) if keys is not None else None}
         if lacking and all(hidden(one, text) for one in lacking):
-            sentence = f"`{self.path}` holds bytes that are no text, among which {', '.join(lacking)} could be."
+            sentence = f"`{self.path}` contains bytes that are not text, which could hide {', '.join(lacking)}."
             return Finding(None, sentence, actual, "the text of the file")
         if lacking:
             return Finding(False, f"`{self.path}` lacks {', '.join(lacking)}.", actual)

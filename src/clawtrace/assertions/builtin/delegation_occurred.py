@@ -111,5 +111,5 @@ JOIN selected_runs AS s ON s.run_id = a.run_id
         if outcome.holds is None:
             nameless = f", {row['nameless']} delegated ones without a name" if row["nameless"] else ""
             return f"Whether work was delegated to `{self.to_agent}` is unknown: {seen}{nameless}."
-        root = " It was at work, but as a root, not because another agent delegated to it." if row["meant"] else ""
+        root = " It worked as a root agent, not because another agent delegated to it." if row["meant"] else ""
         return f"No work was delegated to `{self.to_agent}`, among {seen}.{root}"

@@ -58,7 +58,7 @@ class DelegationPath(Assertion):
     def _check(self) -> DelegationPath:
         given = [name for name in _FALLBACKS if getattr(self, name) is not None]
         if self.mode == "path" and given:
-            problem = "a router state does not say who delegated to whom, so that `mode: path` cannot use it"
+            problem = "a router state does not record who delegated to whom, so `mode: path` cannot use it"
             raise PydanticCustomError("dead_key", "{problem}", {"problem": problem, "field": given[0]})
         return self
 
@@ -214,7 +214,7 @@ JOIN selected_runs AS s ON s.run_id = a.run_id
         names = [f"`{matcher}`" for matcher in self.expected]
         if outcome.holds:
             how = "in this order" if self.mode == "ordered" else "as a path of delegations from a root"
-            return f"{link.join(names)} were at work {how}, among {seen}."
+            return f"{link.join(names)} worked {how}, among {seen}."
         missing, met = names[row["reached"]], names[: row["reached"]]
         after = (
             f" {'after' if self.mode == 'ordered' else 'under'} {link.join(met)}"
@@ -222,7 +222,7 @@ JOIN selected_runs AS s ON s.run_id = a.run_id
             else ("" if self.mode == "ordered" else " as a root")
         )
         nameless = f", {row['nameless']} of them without a name" if row["nameless"] else ""
-        return f"{missing} was not found at work{after}, among {seen}{nameless}."
+        return f"{missing} was not found{after}, among {seen}{nameless}."
 
 
 def _decisions(path: str, world: World) -> Row:
@@ -230,7 +230,7 @@ def _decisions(path: str, world: World) -> Row:
     row = {"source": path, "agents": (), "unknown": False, "missing": ""}
     file = located(path, world)
     if file is None:
-        problem = f"`{path}` could not be looked at: this run has no workspace here"
+        problem = f"`{path}` could not be checked: this run has no workspace here"
         return {**row, "problem": problem, "unknown": True, "missing": "runs.workspace"}
     if not file.is_file():
         return {**row, "problem": f"`{path}` does not exist"}
@@ -239,9 +239,9 @@ def _decisions(path: str, world: World) -> Row:
         problem = f"whether this run wrote `{path}` is unknown"
         return {**row, "problem": problem, "unknown": True, "missing": "runs.started_ns"}
     if stale:
-        return {**row, "problem": f"`{path}` is not of this run: {stale}"}
+        return {**row, "problem": f"`{path}` was not written by this run: {stale}"}
     try:
         agents = routed_agents(read_text(file))
     except ValueError as error:
         return {**row, "problem": f"`{path}` {error}", "unknown": True}
-    return {**row, "agents": agents, "problem": "" if agents else f"`{path}` holds no decision"}
+    return {**row, "agents": agents, "problem": "" if agents else f"`{path}` contains no decision"}

@@ -21,7 +21,7 @@ def _check_one(text: str) -> str:
     if "*" in text or text.startswith(("~", "$")):
         raise PydanticCustomError(
             "path",
-            "is looked for as it is written, without `*`, `~` and `$`: found {found}; `verify` can ask with a shell",
+            "is taken literally, without `*`, `~` and `$`: found {found}; `verify` can use a shell",
             {"found": repr(text)},
         )
     return text

@@ -35,7 +35,7 @@ class FileContains(AtPath):
         there = one_form(self.text) in one_form(content)
         shown = content[:200] + ("…" if len(content) > 200 else "")
         if not there and hidden(self.text, content):
-            sentence = f"`{self.path}` holds bytes that are no text, in which {self.text!r} could be."
+            sentence = f"`{self.path}` contains bytes that are not text, which could hide {self.text!r}."
             return Finding(None, sentence, {"begins": shown}, "the text of the file")
         return Finding(
             there, f"`{self.path}` {'contains' if there else 'does not contain'} {self.text!r}.", {"begins": shown}

@@ -98,9 +98,9 @@ class FinalResponse(Assertion):
         if self.equals is not None:
             found[f"equal {_cut(self.equals)!r}"] = is_equal(self.equals)
         if self.json_schema is not None:
-            found["fit the JSON schema"] = fits_schema(self.json_schema)
+            found["match the JSON schema"] = fits_schema(self.json_schema)
         if self.similar_to is not None:
-            found[f"resemble the text given (ROUGE-L at least {self.threshold:g})"] = similar(
+            found[f"resemble the given text (ROUGE-L at least {self.threshold:g})"] = similar(
                 self.similar_to, self.threshold
             )
         if self.max_length is not None:
@@ -169,12 +169,12 @@ GROUP BY r.run_id
         if unmet:
             return f"The final answer does not {', nor does it '.join(unmet)}{self._because(answer, unmet)}."
         unknown = ", ".join(words for words, met in decided.items() if met is None)
-        return f"Parts of the final answer were redacted, so that it is unknown whether it does: {unknown}."
+        return f"Parts of the final answer were redacted, so it is unknown whether it does: {unknown}."
 
     def _because(self, answer: str, unmet: list[str]) -> str:
         """Say more where the condition alone does not tell what is wrong."""
         notes = []
-        if self.json_schema is not None and "fit the JSON schema" in unmet:
+        if self.json_schema is not None and "match the JSON schema" in unmet:
             notes.append(schema_problem(self.json_schema, answer))
         if self.similar_to is not None and any(words.startswith("resemble") for words in unmet):
             notes.append(f"ROUGE-L is {rouge_l(self.similar_to, answer):.4g}")

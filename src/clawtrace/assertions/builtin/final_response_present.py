@@ -29,7 +29,7 @@ class FinalResponsePresent(Assertion):
     growth = "exact"
     requires = ("runs.final_output",)
     asks_answer = True
-    unscoped = "it asks how the whole run ended; `final_response` can ask about an agent or a turn."
+    unscoped = "it checks how the whole run ended; `final_response` can ask about an agent or a turn."
 
     def resolve(self) -> tuple[Resolve, ...]:
         """Decide once per distinct output whether there is an answer in it."""
@@ -65,7 +65,7 @@ WHERE t.run_id IS NOT NULL OR r.final_output IS NOT NULL
         """Say whether there is an answer, or why there is none."""
         answer, status = outcome.row["answer"], outcome.row["run_status"]
         if status not in (None, "success"):
-            return f"The run ended as `{status}`, so that there is no final answer."
+            return f"The run ended as `{status}`, so there is no final answer."
         if answer is None:
             return "The final answer is unknown: no message and no output of the agent was recorded as one."
         if outcome.holds:

@@ -55,7 +55,7 @@ class GatewayResponse(Probe):
     @model_validator(mode="after")
     def _check(self) -> GatewayResponse:
         if self.method == "HEAD" and self.expected_body is not None:
-            problem = "an answer to HEAD has no body: `expected_body` would never be met"
+            problem = "a response to HEAD has no body: `expected_body` would never match"
             raise PydanticCustomError("dead_key", "{problem}", {"problem": problem, "field": "expected_body"})
         return self
 

@@ -50,9 +50,9 @@ class LogEntry(AtPath):
                     told = f"line {lines} of `{self.path}` matches {self.pattern!r}: {line.strip()[:200]}"
                     return Finding(not self.absent, told, {"line": lines, "text": line.strip()[:2000]})
                 if not unread and not whole:
-                    unread = f"line {lines} is longer than the {_LONGEST} characters that are looked at"
+                    unread = f"line {lines} is longer than the {_LONGEST} characters that are searched"
                 elif not unread and is_unread(line):
-                    unread = f"line {lines} holds bytes that are no text"
+                    unread = f"line {lines} contains bytes that are not text"
         told = f"none of {lines} lines of `{self.path}` matches {self.pattern!r}"
         if unread:
             return Finding(None, f"{told}, but {unread}.", {"lines": lines}, "the text of the file")

@@ -177,7 +177,7 @@ WHERE g.has_trace = 1
         """Return the calls, those that hit first, with the requested and the responding model."""
         return Query(f"""
 SELECT c.run_id AS run_id, c.span_id AS span_id,
-       'asked for ' || coalesce(c.request_model, '(not recorded)') || ', answered by '
+       'requested ' || coalesce(c.request_model, '(not recorded)') || ', answered by '
          || coalesce(c.response_model, '(not recorded)') || ', ' || c.outcome AS why,
        row_number() OVER (
          PARTITION BY c.run_id ORDER BY CASE WHEN {self._hit} THEN 0 ELSE 1 END, c.call_no) AS rank
@@ -210,7 +210,9 @@ JOIN selected_runs AS s ON s.run_id = c.run_id
             return f"{row['wrong']} of {calls} used a model {' or '.join(why)}: {row['wrong_model']!r}."
         met = f"`{self.expected}` was used in {row['wanted']} of {calls} (recorded as {row['wanted_model']!r})"
         if outcome.holds is None:
-            nameless = f"{row['nameless']} of {calls} do not say" if row["nameless"] else f"{calls} recorded"
+            nameless = (
+                f"{row['nameless']} of {calls} do not record their model" if row["nameless"] else f"{calls} recorded"
+            )
             seen = f"{met}; which others were used is unknown" if row["wanted"] else "Which models were used is unknown"
             return f"{seen}: {nameless}."
         names = self._names(outcome)

@@ -227,7 +227,7 @@ JOIN selected_runs AS s ON s.run_id = v.run_id
                 if row.get("files") is None
                 else "some files that the run wrote are too large to read",
             }[outcome.missing]
-            return f"No redacted secret was found in what was recorded, which is not everything: {lacking}."
+            return f"No redacted secret was found, but not everything was recorded: {lacking}."
         secrets = row["secrets"]
         listed = "; ".join(f"{one['mark']} in the {', '.join(one['places'][:_SHOWN])}" for one in secrets[:_SHOWN])
         more = f"; and {len(secrets) - _SHOWN} more" if len(secrets) > _SHOWN else ""

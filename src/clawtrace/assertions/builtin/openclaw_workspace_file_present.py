@@ -78,7 +78,7 @@ class OpenclawWorkspaceFilePresent(Probe):
         if lacking:
             shown = {"changed": True, "begins": text[:200]}
             if hidden(lacking, text):
-                sentence = f"`{path}` holds bytes that are no text, in which {lacking} could be."
+                sentence = f"`{path}` contains bytes that are not text, which could hide {lacking}."
                 return Finding(None, sentence, shown, "the text of the file")
             return Finding(False, f"`{path}` does not contain {lacking}.", shown)
         return Finding(

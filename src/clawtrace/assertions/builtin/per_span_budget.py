@@ -202,12 +202,12 @@ FROM ({self._spans()}
         row = outcome.row
         which = f"{self.span_type} span" + (f" with {self.span_name!r} in its name" if self.span_name else "")
         if not row["spans"]:
-            return f"There is no {which}: nothing is known of its tokens."
+            return f"There is no {which}, so its tokens are unknown."
         among = f"among {plural(row['spans'], 'span')}"
         if outcome.holds:
             return f"No {which} used more than {self.max_tokens} tokens, {among}; the largest used {row['largest']}."
         if outcome.holds is None and not row["open_ones"]:
-            return f"Besides {plural(row['spans'], 'recorded call')} others were made that nothing tells of: their tokens are unknown."
+            return f"More calls were made than the {plural(row['spans'], 'recorded call')}: their tokens are unknown."
         if outcome.holds is None:
             return f"{plural(row['open_ones'], 'span')} {among} may have used more than {self.max_tokens} tokens."
         over = row["over"]

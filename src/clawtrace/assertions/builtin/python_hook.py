@@ -58,7 +58,7 @@ class PythonHook(Probe):
     @model_validator(mode="after")
     def _check(self) -> PythonHook:
         if (self.path is None) == (self.import_path is None):
-            found = "neither is there" if self.path is None else "both are there"
+            found = "neither is given" if self.path is None else "both are given"
             raise PydanticCustomError(
                 "pair", "needs exactly one of `path` and `import_path`; {found}", {"found": found}
             )

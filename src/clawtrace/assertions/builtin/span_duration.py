@@ -156,7 +156,7 @@ FROM ({self._lengths()}
         kind = "model call" if self.first_token else f"{self.span_type} span" if self.span_type else "span"
         name = f" with {self.span_name!r} in its name" if self.span_name else ""
         if not row["spans"]:
-            return f"There is no {kind}{name}: nothing is known of its duration."
+            return f"There is no {kind}{name}, so its duration is unknown."
         what = "had their first token" if self.first_token else "took at most"
         limit = f"within {self.max_ms:g} ms" if self.first_token else f"{self.max_ms:g} ms"
         asked = "all of them" if self.quantile == 1 else f"a share of {self.quantile:g}"

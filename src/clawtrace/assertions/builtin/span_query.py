@@ -59,7 +59,7 @@ class SpanQuery(Assertion):
     @model_validator(mode="after")
     def _check(self) -> SpanQuery:
         if self.where is not None and not self.where.model_fields_set:
-            problem = "an empty condition is met by every span: say what each selected span must satisfy"
+            problem = "an empty condition matches every span: state what each selected span must satisfy"
             raise PydanticCustomError("empty", "{problem}", {"problem": problem, "field": "where"})
         return self
 

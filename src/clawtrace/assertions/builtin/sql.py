@@ -48,7 +48,8 @@ def _check_select(text: str) -> str:
         )
     if not re.search(r"(?<!:):run_id\b", text):
         raise PydanticCustomError(
-            "select", "must use `:run_id`, for example WHERE run_id = :run_id: else other runs decide about this one"
+            "select",
+            "must use `:run_id`, for example WHERE run_id = :run_id: otherwise other runs influence the verdict",
         )
     return text
 
@@ -71,7 +72,7 @@ class Sql(Assertion):
     growth = "exact"
     main_field = "select"
     requires = ("run_totals.run_id",)
-    unscoped = "write the condition into the SELECT, on `agent_span_id` or `turn`."
+    unscoped = "put the condition into the SELECT, on `agent_span_id` or `turn`."
 
     select: Annotated[str, AfterValidator(_check_select)]
     """One SELECT; `:run_id` stands for the run's id and must be used."""
@@ -132,7 +133,7 @@ JOIN selected_runs AS s ON s.run_id = t.run_id
                 f"The query returned {count}, and reads `{outcome.missing}`, which the instrumentation cannot record."
             )
         if outcome.holds:
-            return f"The query returned {count}, exactly those expected." if found else "The query returned no row."
+            return f"The query returned {count}, exactly as expected." if found else "The query returned no row."
         if not self._expected:
             return f"The query returned {count}; there should be none: {_listed(rows, all_known=all_known)}."
         extra, absent = _differing(rows, [_plain(row) for row in self._expected])

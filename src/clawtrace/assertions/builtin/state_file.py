@@ -43,7 +43,7 @@ class StateFile(ArtifactProbe):
     @model_validator(mode="after")
     def _check(self) -> StateFile:
         if (self.path is None) == (self.state_path is None):
-            found = "neither is there" if self.path is None else "both are there"
+            found = "neither is given" if self.path is None else "both are given"
             raise PydanticCustomError("pair", "needs exactly one of `path` and `state_path`; {found}", {"found": found})
         return self
 

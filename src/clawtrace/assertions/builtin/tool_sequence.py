@@ -71,12 +71,12 @@ class ToolSequence(Assertion):
             problem = f"takes exactly one of `expected` and `steps`; found {found}"
             raise PydanticCustomError("exclusive", "{problem}", {"problem": problem, "field": "expected"})
         if not self._steps and self.mode != "strict":
-            problem = "an empty list asks nothing; with `mode: strict` it says that no tool is called"
+            problem = "an empty list checks nothing; with `mode: strict` it means that no tool is called"
             raise PydanticCustomError("empty", "{problem}", {"problem": problem, "field": "expected"})
         if self.mode == "contains":
             self._check_contains()
         if self.steps is not None and self.mode != "strict" and self._partial.nullable:
-            problem = "every step may be left out, so that a run without any call would pass"
+            problem = "every step is optional, so a run without any call would pass"
             raise PydanticCustomError("empty", "{problem}", {"problem": problem, "field": "steps"})
         for field, rules in (("forbid_between", self.forbid_between), ("require", self.require)):
             for rule in rules:
@@ -86,7 +86,7 @@ class ToolSequence(Assertion):
     def _check_contains(self) -> None:
         problem = ""
         if self.steps is not None:
-            problem, field = "`steps` say their own order: write `any_order` instead of `mode: contains`", "mode"
+            problem, field = "`steps` have an order already: write `any_order` instead of `mode: contains`", "mode"
         elif "order" in self.model_fields_set and not self._has_rules:
             problem, field = "`mode: contains` ignores the order", "order"
         if problem:
@@ -98,7 +98,7 @@ class ToolSequence(Assertion):
         for anchor in (rule.after, rule.before):
             if anchor is not None and str(anchor) not in asked:
                 problem = (
-                    f"`{anchor}` is no step, so that the rule may never apply; steps: {', '.join(dict.fromkeys(asked))}"
+                    f"`{anchor}` is not a step, so the rule may never apply; steps: {', '.join(dict.fromkeys(asked))}"
                 )
                 hint = did_you_mean(str(anchor), asked)
                 raise PydanticCustomError("rule", "{problem}", {"problem": problem, "hint": hint, "field": field})
@@ -243,11 +243,11 @@ class ToolSequence(Assertion):
         if row.get("given_up"):
             return f"Too many overlapping calls of the same tools among {seen} to decide whether {names} happened."
         if outcome.holds is None:
-            return f"Whether {names} happened ({self.mode}) cannot be told from {seen}."
+            return f"Whether {names} happened ({self.mode}) cannot be determined from {seen}."
         if outcome.holds:
             how = {"ordered": "in this order", "strict": "and nothing else", "contains": "in any order"}[self.mode]
             ruled = ", within its rules" if self._has_rules else ""
-            loose = "; the order was not determined, calls ran side by side" if self._undetermined(row) else ""
+            loose = "; the order is unknown, because calls ran concurrently" if self._undetermined(row) else ""
             return f"{names} happened {how}{ruled}, among {seen}{loose}."
         return f"{self._failure(outcome, names, seen)}{self._change(outcome)}{handoff_words(outcome)}"
 

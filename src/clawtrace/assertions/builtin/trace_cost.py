@@ -121,8 +121,8 @@ JOIN selected_runs AS s ON s.run_id = c.run_id
             )
         if row["high"] is not None and row["priced"]:
             return (
-                f"The run cost from {row['low']:.6g} to {row['high']:.6g} USD, of at most {limit}: how many of its tokens were "
-                "cached is not recorded."
+                f"The run cost from {row['low']:.6g} to {row['high']:.6g} USD, expected at most {limit}: how many tokens were cached is "
+                "not recorded."
             )
         why = {"no price for": row["unpriced"], "no tokens recorded of": row["untold"]}
         told = (
@@ -130,7 +130,7 @@ JOIN selected_runs AS s ON s.run_id = c.run_id
             for what, models in why.items()
             if models
         )
-        because = ", ".join(told) or "no model call that cost anything is recorded"
+        because = ", ".join(told) or "no model call with a cost is recorded"
         if not row["priced"]:
             return f"Whether the run cost at most {limit} is unknown: {because}."
-        return f"The run cost at least {row['low']:.6g} USD of at most {limit}: {because}."
+        return f"The run cost at least {row['low']:.6g} USD, expected at most {limit}: {because}."

@@ -96,4 +96,6 @@ FROM (
         wall, whole = outcome.row["wall_ns"], outcome.row["whole_ns"]
         if wall is None or whole is None or whole <= wall:
             return f"{said}."
-        return f"{said}; the whole trace, with infrastructure spans that do not count, took {whole / 1e6:.6g} ms."
+        return (
+            f"{said}; the whole trace, including infrastructure spans, which do not count, took {whole / 1e6:.6g} ms."
+        )

@@ -54,7 +54,7 @@ class Verify(Probe):
         ended = run_shell(self.run, folder, world.env, self.timeout)
         actual = {"exit_code": ended.exit_code, "stdout": ended.stdout[:2000], "stderr": ended.stderr[:2000]}
         if ended.exit_code is None:
-            return Finding(False, f"{self.run!r} did not end within {self.timeout:g} s and was ended.", actual)
+            return Finding(False, f"{self.run!r} did not end within {self.timeout:g} s and was stopped.", actual)
         if ended.exit_code != 0:
             last = ended.stderr.strip() or ended.stdout.strip()
             said = f": {last.splitlines()[-1][:200]}" if last else ""

@@ -151,7 +151,7 @@ LEFT JOIN (
             f"""
 SELECT j.run_id AS run_id, k.span_id AS span_id,
        coalesce(j.text, '(a command that was not captured)') || ': '
-         || CASE j.fit WHEN 1 THEN 'as asked' WHEN 0 THEN 'not as asked' ELSE 'unknown' END AS why,
+         || CASE j.fit WHEN 1 THEN 'as expected' WHEN 0 THEN 'not as expected' ELSE 'unknown' END AS why,
        row_number() OVER (PARTITION BY j.run_id ORDER BY {self._rank}) AS rank
 FROM ({self._looked_at()}
 ) AS j
@@ -168,7 +168,7 @@ JOIN tool_calls AS k ON k.run_id = j.run_id AND k.call_no = j.call_no
         """Say the command that decided."""
         which = "command"
         if isinstance(self.of, Matching):
-            which = f"last command that {self.of.matching!r} finds"
+            which = f"last command that matches {self.of.matching!r}"
         elif self.of == "last":
             which = "only command" if row["commands"] == 1 else f"last of {row['commands']} commands"
         return f"the {which}, {listed(row['text'])},"
@@ -189,7 +189,7 @@ JOIN tool_calls AS k ON k.run_id = j.run_id AND k.call_no = j.call_no
             return self.none_words(row)
         if outcome.missing in ("commands.text", "commands.last_no", "redaction"):
             asked, why = self.asked_of()["of"]["matching"], why_unknown(outcome.missing)
-            return f"Which command {asked!r} finds last is unknown: {listed(row['text'])} may be it{why}."
+            return f"Which command matches {asked!r} last is unknown: {listed(row['text'])} may be it{why}."
         if outcome.missing == "tool_calls.name":
             return f"The {self.what} is unknown: a tool call without a name may have been a shell's."
         of_all = (
@@ -277,11 +277,11 @@ class CommandText(CommandResult):
             return f"The {self.what} of {self.which(row)} is unknown: it was not captured"
         notes = []
         if row[self.stream] is None:
-            notes.append("standard output and error are not told apart here, so that both were looked at")
+            notes.append("standard output and standard error were not recorded separately, so both were searched")
         if row["part"]:
-            notes.append("the output is the one of the whole text in which the command stands")
+            notes.append("the output is that of the whole text that contains the command")
         if outcome.holds is None:
-            notes.append("parts of it were redacted" if holds_mark(text) else "it holds more than the output alone")
+            notes.append("parts of it were redacted" if holds_mark(text) else "it contains more than the output")
         verb = f"{self.verb}s" if outcome.holds else f"{'does not' if outcome.holds is False else 'may'} {self.verb}"
         noted = f"; {'; '.join(notes)}" if notes else ""
         return f"The {self.what} of {self.which(row)} {verb} {self.value.strip()!r}: {shown(text)!r}{noted}"

@@ -41,18 +41,18 @@ def need_one_of(model: BaseModel, *names: str) -> None:
         *first, last = (f"`{name}`" for name in names)
         listed = f"{', '.join(first)} or {last}" if first else last
         raise PydanticCustomError(
-            "bounds", "needs at least one of {names}: without it nothing is asked", {"names": listed}
+            "bounds", "needs at least one of {names}: without it nothing is checked", {"names": listed}
         )
 
 
 def check_bounds(minimum: int | None, maximum: int | None, *, alone: bool = True, field: str = "min") -> None:
     """Refuse bounds that no number can meet, and where nothing else is asked, those that every number meets."""
     if alone and minimum == 0 and maximum is None:
-        raise PydanticCustomError("bounds", "every number is at least 0: nothing is asked", {"field": field})
+        raise PydanticCustomError("bounds", "every number is at least 0: nothing is checked", {"field": field})
     if minimum is not None and maximum is not None and minimum > maximum:
         raise PydanticCustomError(
             "bounds",
-            "`min` ({min}) is greater than `max` ({max}): no number can meet both",
+            "`min` ({min}) is greater than `max` ({max}): no number satisfies both",
             {"min": minimum, "max": maximum, "field": "min"},
         )
 
@@ -117,7 +117,7 @@ def check_count(model: BaseModel, count: Bounds | None, minimum: int | None, max
     if count is not None and bounds.get("min", 0) > bounds.get("max", bounds.get("min", 0)):
         raise PydanticCustomError(
             "bounds",
-            "`count` ({count}) is outside of `min` and `max`: no number can meet all",
+            "`count` ({count}) is outside of `min` and `max`: no number satisfies all",
             {"count": words(count.min, count.max).removeprefix("exactly ")},
         )
 

@@ -63,9 +63,9 @@ class ForbiddenTool(Assertion):
         """Say how often the tool was attempted."""
         if outcome.holds is None:
             return (
-                f"Whether `{self.tool}` was attempted is unknown: {describe_attempts(outcome)} are recorded for sure."
+                f"Whether `{self.tool}` was attempted is unknown: {describe_attempts(outcome)} are known for certain."
             )
         if not outcome.holds:
             return f"`{self.tool}` was attempted {describe_attempts(outcome)}; it must not be."
-        forgiven = f"; {plural(outcome.row['blocked'], 'blocked attempt')} forgiven" if outcome.row["blocked"] else ""
+        forgiven = f"; {plural(outcome.row['blocked'], 'blocked attempt')} allowed" if outcome.row["blocked"] else ""
         return f"`{self.tool}` was never attempted{forgiven}.{handoff_words(outcome)}"

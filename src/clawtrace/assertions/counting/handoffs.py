@@ -56,4 +56,4 @@ def handoff_words(outcome: Outcome) -> str:
     name = outcome.row.get("handed_over")
     if name is None:
         return ""
-    return f" `{name}` handed over to another agent, which is a delegation and no tool call: ask `delegation_occurred`."
+    return f" `{name}` handed over to another agent, which is a delegation, not a tool call: use `delegation_occurred`."

@@ -42,12 +42,12 @@ def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
     try:
         text = json.dumps(schema, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"holds what JSON cannot: {error}") from None
+        raise ValueError(f"contains what JSON cannot: {error}") from None
     _validator(text)
     for keyword in _keywords(schema):
         if keyword not in _KEYWORDS:
             hint = did_you_mean(keyword, _KEYWORDS)
-            raise ValueError(f"unknown keyword `{keyword}`: it would say nothing. {hint}".rstrip())
+            raise ValueError(f"unknown keyword `{keyword}`: it would have no effect. {hint}".rstrip())
     return schema
 
 
@@ -95,4 +95,4 @@ def schema_problem(schema: Mapping[str, Any], text: str) -> str:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

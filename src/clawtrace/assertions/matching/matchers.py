@@ -118,7 +118,7 @@ def compile_matcher(text: str) -> Predicate:
     literal = bool(separator) and kind == "literal"
     whole = rest if literal else text
     if not whole:
-        raise ValueError("an empty text names nothing")
+        raise ValueError("an empty text matches nothing")
     if not literal:
         _check_plain(text, kind if separator else "")
     return lambda value: value == whole
@@ -134,11 +134,11 @@ def _check_plain(text: str, kind: str) -> None:
     if meant is not None:
         rest = text.partition(":")[2]
         raise ValueError(
-            f"{kind!r} is no matcher: write '{meant}:{rest}', or 'literal:{text}' for a name that begins so"
+            f"{kind!r} is not a matcher: write '{meant}:{rest}', or 'literal:{text}' for a name that begins so"
         )
     if "*" in text:
         raise ValueError(
-            f"{text!r} is compared as it is: write 'glob:{text}' for a pattern, 'literal:{text}' for this name"
+            f"{text!r} is compared literally: write 'glob:{text}' for a pattern, 'literal:{text}' for this name"
         )
 
 

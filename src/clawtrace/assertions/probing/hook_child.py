@@ -47,7 +47,7 @@ def deny_network() -> None:
     """
     machine = platform.machine()
     if sys.platform != "linux" or machine not in _ARCHITECTURES:
-        raise OSError(f"no way is known to take the network away on {sys.platform} {machine}")
+        raise OSError(f"disabling the network is not supported on {sys.platform} {machine}")
     architecture, socket_call = _ARCHITECTURES[machine]
     program = _filter(architecture, socket_call)
     buffer = ctypes.create_string_buffer(program, len(program))
@@ -79,7 +79,7 @@ def _callable(order: dict[str, Any]) -> Any:
         path = Path(order["path"])
         spec = importlib.util.spec_from_file_location(path.stem, path)
         if spec is None or spec.loader is None:
-            raise ImportError(f"{str(path)!r} is no Python file")
+            raise ImportError(f"{str(path)!r} is not a Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[path.stem] = module
         sys.path.insert(0, str(path.parent))

@@ -66,7 +66,7 @@ def call_hook(order: Mapping[str, Any], *, network: str, env: Mapping[str, str],
         try:
             process.wait(limit_s)
         except subprocess.TimeoutExpired:
-            raise HookError(f"the hook took longer than {limit_s:g} s and was ended") from None
+            raise HookError(f"the hook took longer than {limit_s:g} s and was stopped") from None
         finally:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -83,7 +83,7 @@ def call_hook(order: Mapping[str, Any], *, network: str, env: Mapping[str, str],
     try:
         answer: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError):
-        raise HookError("the hook wrote into the file of its answer, so that it cannot be read") from None
+        raise HookError("the hook wrote into the file for its answer, so the answer cannot be read") from None
     if "raised" in answer:
         raise HookError(f"the hook raised {answer['raised']}")
     return answer

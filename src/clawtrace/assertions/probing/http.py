@@ -58,9 +58,9 @@ def request(
         with error:
             return _answer(error.code, error)
     except urllib.error.URLError as error:
-        raise UnreachableError(f"nobody answered at {url}: {error.reason}") from None
+        raise UnreachableError(f"no answer from {url}: {error.reason}") from None
     except (OSError, HTTPException, ValueError) as error:
-        raise UnreachableError(f"nobody answered at {url}: {error}") from None
+        raise UnreachableError(f"no answer from {url}: {error}") from None
 
 
 def _answer(status: int, answer: HTTPResponse | HTTPError) -> HttpAnswer:

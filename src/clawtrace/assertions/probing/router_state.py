@@ -22,7 +22,7 @@ def routed_agents(text: str) -> list[str]:
     value = yaml_value(text)
     entries = value if isinstance(value, list) else [value]
     if not all(isinstance(entry, Mapping) for entry in entries):
-        raise ValueError("is no router state: a mapping or a list of mappings was expected")
+        raise ValueError("is not a router state: expected a mapping or a list of mappings")
     named = [_agent(entry) for entry in entries]
     return [agent for agent in named if agent is not None]
 

@@ -146,13 +146,13 @@ _KINDS = get_args(SpanType)
 def _texts(written: Any, *, column: str) -> Any:
     """Take one text for a list of one; null only where it says something."""
     if written is None and column not in ABSENT:
-        raise _refuse("null", f"null says nothing of `{column}`: there it only means that nobody recorded it")
+        raise _refuse("null", f"null has no meaning for `{column}`: it would only mean that the value was not recorded")
     texts = [written] if isinstance(written, str) else written
     if column == "kind" and isinstance(texts, list | tuple):
         for text in texts:
             if isinstance(text, str) and ":" not in text and text not in _KINDS:
                 raise _refuse(
-                    "kind", f"{text!r} is no kind of span; valid: {', '.join(_KINDS)}", did_you_mean(text, _KINDS)
+                    "kind", f"{text!r} is not a kind of span; valid: {', '.join(_KINDS)}", did_you_mean(text, _KINDS)
                 )
         texts = ["agent" if text == "subagent" else text for text in texts]
     return texts
@@ -236,7 +236,7 @@ SpanCondition: Any = create_model(
     "SpanCondition",
     __base__=_Around,
     __module__=__name__,
-    __doc__="What is said of a span; all entries must be met.",
+    __doc__="Conditions on a span; all must hold.",
     **_COLUMN_FIELDS,
 )
 """A condition: pydantic model with one field for each column of `spans`, and those of `_Around`."""

@@ -45,8 +45,8 @@ def unnoticed(cases: Sequence[CaseComparison], level: float) -> list[str]:
     title = first.case_id if first.model_id is None else f"{first.case_id} · {first.model_id}"
     needed = max(_repetitions(case.pass_rate.first, level) for case in blind)
     return [
-        f"{len(blind)} of {len(cases)} case{'s' * (len(cases) > 1)}, such as {title!r}: not even the failure of all of its runs "
-        f"would have been called a regression; {needed} repetitions in both campaigns would show it."
+        f"{len(blind)} of {len(cases)} case{'s' * (len(cases) > 1)}, such as {title!r}: even if all runs had failed, this would not "
+        f"have been called a regression; {needed} repetitions in both campaigns would show it."
     ]
 
 

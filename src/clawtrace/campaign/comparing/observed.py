@@ -119,7 +119,7 @@ def _budgets(run: Mapping[str, Any]) -> Iterator[Observation]:
         yield Observation({"type": "trace_cost", "max_usd": most_usd}, "Its cost, plus half.")
     if run["duration_ms"] is not None:
         most_ms = int(max(_LEAST_MS, _above(run["duration_ms"], _TIME_MARGIN)))
-        yield Observation({"type": "trace_duration", "max_ms": most_ms}, "Generous: machines differ.")
+        yield Observation({"type": "trace_duration", "max_ms": most_ms}, "Generous, because machines differ.")
 
 
 def _above(value: float, margin: float) -> float:

@@ -109,8 +109,8 @@ def expand(
     if number_of_runs > MOST_RUNS:
         raise UsageError(
             f"{amount(len(chosen), 'case')} × {amount(len(listed), 'model')} × {amount(times, 'repetition')} are "
-            f"{amount(number_of_runs, 'run')}, and a campaign has at most {MOST_RUNS:,}: ask for fewer repetitions, or split "
-            "the suite"
+            f"{amount(number_of_runs, 'run')}, and a campaign has at most {MOST_RUNS:,}: use fewer repetitions, or split the "
+            "suite"
         )
     runs = [
         _planned(suite, case, model, number) for model in listed for case in chosen for number in range(1, times + 1)

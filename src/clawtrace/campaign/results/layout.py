@@ -55,9 +55,8 @@ def campaign_lock(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             stream.seek(0)
             raise StoreLockedError(
-                f"the campaign in {str(folder)!r} is being run by {_holder(stream.read())}: wait until that has ended, or "
-                "end it; then the same command goes on with what it finished. With another `--out` folder or run profile "
-                "it runs at the same time."
+                f"the campaign in {str(folder)!r} is being run by {_holder(stream.read())}: wait until it has ended, or "
+                "end it; then run the same command again to continue. To run at the same time, use another `--out` folder or run profile."
             ) from None
         stream.truncate(0)
         stream.write(f"{os.getpid()}\n")

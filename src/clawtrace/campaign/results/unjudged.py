@@ -22,7 +22,7 @@ def with_unjudged(plan: Plan, planned: PlannedRun, result: RunResult) -> RunResu
         final=False,
         message=f"The case has {count}, such as {hard[0].text!r}, and no judge.",
         expected=[one.text for one in hard],
-        hint="Write assertions for what can be asserted. `--allow-unjudged` accepts the rest.",
+        hint="Write assertions for what they can check. `--allow-unjudged` accepts the rest.",
         missing="expectations",
     )
     verdicts = (*result.verdicts, verdict)

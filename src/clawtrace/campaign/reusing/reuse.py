@@ -109,14 +109,14 @@ def _stored(
         unknown = unknown or OUTLIVED
     if unknown and not why:
         resumes = own is not None and own.data.get("execution") == plan.execution
-        return (own, "its run of the same execution stands for it") if resumes else (None, unknown)
+        return (own, "its run of the same execution is reused") if resumes else (None, unknown)
     if unknown:
         return None, why
     if not why:
-        return own, "a stored run of this campaign stands for it"
+        return own, "a stored run of this campaign is reused"
     other = found.find(digest, planned.repetition, folder.absolute())
     if other is not None and not other.outlived and not other.why_not(digest, parts, told):
-        return other, f"a run of {other.campaign.relative_to(plan.outputs)} stands for it"
+        return other, f"a run of {other.campaign.relative_to(plan.outputs)} is reused"
     return None, why
 
 

@@ -79,7 +79,7 @@ def load_assertions(
         problems: where problems are added.
         recorded: whether the runs are recordings, of which nothing is known before they are read.
     """
-    without = dict.fromkeys(_OF_A_RUN, "a recording has no runner that knows it") if recorded else {}
+    without = dict.fromkeys(_OF_A_RUN, "a recording has no runner, which would supply it") if recorded else {}
     read = read_entries(document.data, tuple(keys), document, problems)
     entries = _named([_of_each_run(entry) for entry in read] if recorded else read, document, problems)
     folder = str(document.path.absolute().parent) if document.path is not None else "/case"
@@ -163,6 +163,6 @@ def _missing_files(entry: WrittenAssertion, assertion: Assertion, document: Docu
     for field in assertion.case_files:
         written = entry.fields.get(field)
         if isinstance(written, str) and not names_in(written) and not (document.path.parent / written).is_file():
-            message = f"the file {written!r} does not exist beside {document.path.name}"
+            message = f"the file {written!r} does not exist next to {document.path.name}"
             found.append(document.problem(entry.place((field,)), message))
     return found

@@ -138,7 +138,7 @@ class CaseConfig(ConfigModel):
     @model_validator(mode="after")
     def _one_word_for_preconditions(self) -> CaseConfig:
         if self.preconditions and self.given:
-            raise ValueError("`preconditions` and `given` are the same list; keep one of them")
+            raise ValueError("`preconditions` and `given` are two names of the same list; keep one of them")
         return self
 
     def for_judges(self) -> dict[str, Any]:

@@ -171,7 +171,7 @@ def _no_preconditions(found: AssertionList) -> list[ConfigProblem]:
 def profile_problems(document: Document, profile: RunProfile) -> list[ConfigProblem]:
     """Return the settings of a run profile that no runner type has."""
     known = {name for runner in runner_types().values() for name in runner.Settings.model_fields}
-    later = dict.fromkeys(_OF_LLM_PROBE, "it belongs to the runner `llm_probe`, which a later version will have")
+    later = dict.fromkeys(_OF_LLM_PROBE, "it belongs to the runner `llm_probe`, which is planned for a later version")
     layers: list[tuple[KeyPath, Mapping[str, Any]]] = [(("runner_defaults",), profile.runner_defaults)]
     layers += [(("model_overrides", model), settings) for model, settings in profile.model_overrides.items()]
     problems = []

@@ -93,7 +93,7 @@ class _Reader:
             if turns and any(one.role != "user" for one in told):
                 role = next(one.role for one in told if one.role != "user")
                 self.problems.append(
-                    self.document.problem(place, f"a turn is what the user says, found a message of role {role!r}")
+                    self.document.problem(place, f"a turn is a user message, found a message of role {role!r}")
                 )
             found += told
         return tuple(found)
@@ -160,7 +160,7 @@ class _Reader:
         return tuple(found)
 
     def _missing(self, where: KeyPath, name: str) -> ConfigProblem:
-        return self.document.problem(where, f"the file {name!r} does not exist beside the case file")
+        return self.document.problem(where, f"the file {name!r} does not exist next to the case file")
 
     def _content(self, file: Path) -> bytes | None:
         """Return a file's bytes, which are UTF-8 text; None after adding why they are not."""

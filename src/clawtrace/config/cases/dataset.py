@@ -119,7 +119,7 @@ def load_rows(name: Any, document: Document, problems: list[ConfigProblem]) -> t
     try:
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        problems.append(document.problem(("dataset",), f"the file {name!r} does not exist beside the case file"))
+        problems.append(document.problem(("dataset",), f"the file {name!r} does not exist next to the case file"))
         return None, []
     except (OSError, UnicodeDecodeError) as error:
         problems.append(unreadable(file, error))
@@ -127,7 +127,7 @@ def load_rows(name: Any, document: Document, problems: list[ConfigProblem]) -> t
     before = len(problems)
     rows = _named(list(reader(text, display(file), problems)), display(file), problems)
     if not rows and len(problems) == before:
-        problems.append(ConfigProblem(display(file), 0, 0, "has no rows: nothing would run"))
+        problems.append(ConfigProblem(display(file), 0, 0, "has no rows, so that nothing would run"))
     return file, rows
 
 
@@ -159,7 +159,7 @@ def _json_lines(text: str, file: str, problems: list[ConfigProblem]) -> Iterator
         except (ValueError, RecursionError) as error:
             column, message = getattr(error, "colno", 1), getattr(error, "msg", error)
             if isinstance(error, UnicodeEncodeError):
-                message = "it has half of a surrogate pair, which is not a character"
+                message = "it contains half of a surrogate pair, which is not a character"
             elif isinstance(error, RecursionError):
                 message = "it is nested too deeply"
             problems.append(problem_at(file, number, column, f"is not valid JSON: {message}"))

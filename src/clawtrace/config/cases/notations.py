@@ -96,7 +96,7 @@ def _short(written: Any, path: KeyPath, document: Document, problems: list[Confi
     if isinstance(written, str):
         written = {written: None}
     if not isinstance(written, dict) or not written:
-        problems.append(document.problem(path, 'an entry of `assert` is a type with its value: `- ran: "make test"`'))
+        problems.append(document.problem(path, 'an entry of `assert` is a type and its value: `- ran: "make test"`'))
         return None
     name, value = next(iter(written.items()))
     try:
@@ -122,7 +122,7 @@ def _short(written: Any, path: KeyPath, document: Document, problems: list[Confi
         if field in fields:
             problems.append(document.problem((*path, field), f"the field `{field}` is used twice", key=True))
         elif field not in cls.model_fields and field in names():
-            message = f"one entry holds one assertion: `{name}` and `{field}` are two"
+            message = f"one entry contains one assertion: `{name}` and `{field}` are two"
             problems.append(document.problem((*path, field), message, "Start a new line with `- `.", key=True))
         else:
             fields[field] = more
@@ -132,7 +132,7 @@ def _short(written: Any, path: KeyPath, document: Document, problems: list[Confi
 
 def _no_main_field(cls: type[Assertion], value: Any) -> str:
     if isinstance(value, dict):
-        return f"`type` is the key itself here: `{cls.type_name}: {{…}}` holds the fields of `{cls.type_name}` only"
+        return f"the key is already the `type` here: `{cls.type_name}: {{…}}` contains the fields of `{cls.type_name}` only"
     own = [name for name in cls.model_fields if name not in Assertion.model_fields]
     what = f"a mapping of its fields ({', '.join(own)})" if own else "nothing, `true`, or a mapping of common fields"
     return f"`{cls.type_name}` takes {what}, found {value!r}"
@@ -158,7 +158,7 @@ def _check(written: Any, path: KeyPath, document: Document, problems: list[Confi
         problems.append(document.problem((*path, "check_id"), message))
     forms = [form for form in ("declarative", "python_hook") if form in written]
     if len(forms) != 1:
-        found = "both are there" if forms else "neither is there"
+        found = "both are given" if forms else "neither is given"
         problems.append(document.problem(path, f"a check has exactly one of `declarative` and `python_hook`; {found}"))
         return None
     inner = written[forms[0]]

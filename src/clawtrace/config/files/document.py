@@ -196,7 +196,7 @@ class _Builder:
     def build(self, node: yaml.Node) -> Any:
         self._left -= 1
         if self._left < 0:
-            self._refuse(node, f"the file holds more than {MAX_NODES} values once its anchors are expanded")
+            self._refuse(node, f"the file contains more than {MAX_NODES} values once its anchors are expanded")
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
         if id(node) in self._open:
@@ -255,7 +255,7 @@ def _yaml_problem(file: str, text: str, error: yaml.YAMLError) -> ConfigProblem:
             text.count("\n", 0, character.start()) + 1,
             character.start() - text.rfind("\n", 0, character.start()),
         )
-        message = f"is not valid YAML: the control character U+{ord(character[0]):04X} cannot stand in a file"
+        message = f"is not valid YAML: the control character U+{ord(character[0]):04X} is not allowed in a file"
         return problem_at(file, line, column, message, "Remove it; in quotes it can be written as an escape.")
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     words = [getattr(error, "context", None), getattr(error, "problem", None)]

@@ -187,12 +187,12 @@ def same_ids(cases: Sequence[LoadedCase]) -> list[ConfigProblem]:
             continue
         row = case if case.dataset is not None else other
         told = "a row makes the case" if row.dataset is not None else "this is the case"
-        message = f"{told} `{row.config.case_id}`, which another case already has"
+        message = f"{told} `{row.config.case_id}`, which is the id of another case"
         if other.config.case_id != case.config.case_id:
             twin = other if row is case else case
             message = (
-                f"{told} `{row.config.case_id}`, and there is a case `{twin.config.case_id}`: on machines whose files are "
-                "not told apart by case their results would share a folder"
+                f"{told} `{row.config.case_id}`, and there is a case `{twin.config.case_id}`: on machines whose file names "
+                "ignore upper and lower case, their results would share a folder"
             )
         found.append(ConfigProblem(display(row.dataset or row.path), 0, 0, message))
     return found
@@ -208,8 +208,10 @@ def around_results(cases: Sequence[LoadedCase], project: Project) -> list[Config
             continue
         folder = (case.path.parent / scaffold).resolve()
         if project.outputs.resolve().is_relative_to(folder):
-            message = f"the folder holds the results ({display(project.outputs)}), which a run's workspace is part of"
-            found.append(case.assertions.document.problem(("runner", "scaffold"), message, "Copy a folder of its own."))
+            message = (
+                f"the folder contains the results ({display(project.outputs)}), which a run's workspace is part of"
+            )
+            found.append(case.assertions.document.problem(("runner", "scaffold"), message, "Copy a separate folder."))
     return list(dict.fromkeys(found))
 
 

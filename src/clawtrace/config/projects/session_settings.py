@@ -76,7 +76,7 @@ class SessionSettings(NamedTuple):
         for assertion in assertions if not self.redaction.enabled else ():
             if assertion.needs_redaction:
                 raise UsageError(
-                    f"`{assertion.type_name}` looks for the marks that redaction leaves, and redaction is off "
+                    f"`{assertion.type_name}` looks for the marks of redacted secrets, and redaction is off "
                     "(`redaction: enabled` in clawtrace.yaml): it would always pass."
                 )
 

@@ -50,7 +50,7 @@ class JudgeRunConfig(ConfigModel):
     @model_validator(mode="after")
     def _enough(self) -> JudgeRunConfig:
         if self.sample_size is not None and self.sample_size > self.repetitions:
-            raise ValueError(f"`sample_size` ({self.sample_size}) is more than `repetitions` ({self.repetitions})")
+            raise ValueError(f"`sample_size` ({self.sample_size}) is greater than `repetitions` ({self.repetitions})")
         return self
 
 
@@ -161,7 +161,7 @@ def judge_problems(document: Document, profile: EvaluationProfile) -> list[Confi
         found.append(document.problem(("aggregation", "pass_threshold"), message, hint))
     prompt = profile.judge_system_prompt_path
     if prompt is not None and document.path is not None and not (document.path.parent / prompt).is_file():
-        message = f"the file {prompt!r} does not exist beside the profile"
+        message = f"the file {prompt!r} does not exist next to the profile"
         found.append(document.problem(("judge_system_prompt_path",), message))
     return found
 

@@ -87,8 +87,8 @@ class SuiteConfig(SuiteAgents):
             other = first.setdefault(model_id.casefold(), model_id)
             if other != model_id:
                 raise ValueError(
-                    f"the model_ids {other!r} and {model_id!r} differ in case only: on some machines their results would "
-                    "share a folder"
+                    f"the model_ids {other!r} and {model_id!r} differ in case only: on machines whose file names ignore "
+                    "upper and lower case, their results would share a folder"
                 )
         return models
 

@@ -174,7 +174,7 @@ class _Session:
         if isinstance(name, str):
             self.run.started[f"{self._session}/{name}"] = activation
         else:
-            self.run.lacking.append(f"what the sub-agent of line {span.line} did is not in its transcript.")
+            self.run.lacking.append(f"the work of the sub-agent of line {span.line} is not in its transcript.")
 
 
 def _usage(usage: Mapping[str, Any], *, ended: bool) -> dict[str, int | float | None]:

@@ -53,7 +53,7 @@ class OpenClawTrajectory(JsonLines):
             if not session.run.spans:
                 for span in turns.get(name, ()):
                     session.run.add(span)
-                session.run.lacking.append("its trajectory holds no messages, only the totals of its turns.")
+                session.run.lacking.append("its trajectory contains no messages, only the totals of its turns.")
 
 
 def _turn(number: int, line: dict[str, Any], data: dict[str, Any]) -> LoggedSpan:

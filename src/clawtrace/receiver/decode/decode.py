@@ -131,13 +131,15 @@ class RequestDecoder:
         document = self._json.parse(request.body)
         found = document_signals(document)
         if document and not found:
-            none = f"the JSON body holds none of {', '.join(sorted(JSON_KEYS))}"
+            none = f"the JSON body contains none of {', '.join(sorted(JSON_KEYS))}"
             raise BadPayloadError(foreign_form(document) or none)
         if found and request.signal not in found:
             _check_signal(request.signal, found[0])
         if beside := [signal for signal in document_signals(document, filled=True) if signal != request.signal]:
             told = " and ".join([request.signal, *beside])
-            raise BadPayloadError(f"the body holds {told}; a request is of one signal, sent to its own path")
+            raise BadPayloadError(
+                f"the body contains {told}; a request has one signal, sent to the path of that signal"
+            )
         return self._json.decode(request.signal, document, request.body, suspect=suspect)
 
 
@@ -159,4 +161,4 @@ def _sure(request: Request, found: Decoded | BadPayloadError) -> Decoded:
 
 def _check_signal(signal: Signal, found: Signal | None) -> None:
     if found and found != signal:
-        raise BadPayloadError(f"the body holds {found}, not {signal}; send it to `/v1/{found}`")
+        raise BadPayloadError(f"the body contains {found}, not {signal}; send it to `/v1/{found}`")

@@ -82,7 +82,7 @@ class JsonDecoder:
         except RecursionError:
             raise BadPayloadError("the JSON body is nested too deeply") from None
         except ValueError as error:
-            raise BadPayloadError(f"the body is no JSON: {error}") from None
+            raise BadPayloadError(f"the body is not JSON: {error}") from None
 
     def decode(self, signal: Signal, document: Any, data: bytes, *, suspect: bool) -> Decoded:
         """Decode one request.

@@ -34,9 +34,9 @@ def _groups(signal: Signal, data: bytes) -> Sequence[Any]:
     try:
         groups = groups_of(parts, data)
     except DecodeError:
-        raise BadPayloadError("the body is no protobuf message of that kind, or it ends too early") from None
+        raise BadPayloadError("the body is not a protobuf message of that kind, or it is truncated") from None
     if data and not groups:
-        raise BadPayloadError(f"the body holds no `{parts.groups}`")
+        raise BadPayloadError(f"the body contains no `{parts.groups}`")
     return groups
 
 

@@ -7,9 +7,7 @@ from typing import Any
 
 __all__ = ["foreign_form", "unwrapped"]
 
-_COLLECTOR = (
-    "send the traces through an OpenTelemetry Collector, which reads that form, and judge what its file exporter writes"
-)
+_COLLECTOR = "send the traces through an OpenTelemetry Collector, which reads that format, and judge the output of its file exporter"
 _ENVELOPES = ("result", "trace")
 """``{"result": {"resourceSpans": …}}`` is Jaeger's API of version 3, ``{"trace": {"resourceSpans": …}}`` Grafana Tempo's of 2."""
 
@@ -84,12 +82,12 @@ def _is_single_span(document: dict[str, Any]) -> bool:
 _FORMS: tuple[tuple[str, str, Callable[[dict[str, Any]], bool]], ...] = (
     (
         "Jaeger's JSON",
-        "fetch the trace as OTLP from Jaeger's `/api/v3/traces/TRACE_ID`, whose answer is read as it is",
+        "fetch the trace as OTLP from Jaeger's `/api/v3/traces/TRACE_ID`, whose response can be read directly",
         _is_jaeger,
     ),
     ("Zipkin's JSON", _COLLECTOR, _is_zipkin),
     (
-        "what an SDK's console exporter prints",
+        "output of an SDK's console exporter",
         "give the SDK an OTLP exporter (`clawtrace run` sets its address), or export to a Collector's file",
         _is_console,
     ),
@@ -107,8 +105,8 @@ _FORMS: tuple[tuple[str, str, Callable[[dict[str, Any]], bool]], ...] = (
     ("Datadog's JSON", _COLLECTOR, _has("trace_id", "span_id", "service", "resource", "meta")),
     ("Chrome's trace format", "export over OTLP", _has("traceEvents")),
     (
-        "spans that stand alone",
-        "OTLP holds them in `resourceSpans`, `scopeSpans`, `spans`; have them exported by an OTLP exporter",
+        "single spans",
+        "OTLP wraps them in `resourceSpans`, `scopeSpans`, `spans`; export them with an OTLP exporter",
         _is_single_span,
     ),
 )

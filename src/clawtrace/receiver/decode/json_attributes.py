@@ -82,7 +82,7 @@ class JsonAttributes:
         try:
             data = base64.b64decode(written.translate(_URL_SAFE) + "=" * (-len(written) % 4), validate=True)
         except (binascii.Error, ValueError):
-            raise BadItemError(f"`bytesValue` is no base64: {written[:24]!r}") from None
+            raise BadItemError(f"`bytesValue` is not base64: {written[:24]!r}") from None
         return base64.b64encode(self._clean_bytes(data)).decode("ascii")
 
 

@@ -93,7 +93,7 @@ def integer(value: Any, name: str, bounds: tuple[int, int] = _INT64) -> int:
     """Return an integer given as number or text, between `bounds`; `name` is for the message."""
     number = _whole_number(value)
     if number is None:
-        raise BadItemError(f"`{name}` is no integer: {_shown(value)}")
+        raise BadItemError(f"`{name}` is not an integer: {_shown(value)}")
     least, most = bounds
     if not least <= number <= most:
         kind = "bits" if least else "unsigned bits"
@@ -152,7 +152,7 @@ def double(content: Any) -> float:
     else:
         readable = isinstance(content, int | float) and not isinstance(content, bool)
     if not readable:
-        raise BadItemError(f"`doubleValue` is no number: {_shown(content)}")
+        raise BadItemError(f"`doubleValue` is not a number: {_shown(content)}")
     try:
         return float(content)
     except OverflowError:

@@ -201,7 +201,7 @@ class _RunNames:
         for candidate in map(_readable, (name, f"{_own_name(root)}/{name}", Path(owner).as_posix())):
             if self._owners.setdefault(candidate, owner) == owner:
                 return candidate
-        raise InputError(f"`{place}`: no run id of its own can be made; rename it")
+        raise InputError(f"`{place}`: no unique run id can be made from its name; rename it")
 
 
 def _readable(name: str) -> str:
@@ -269,7 +269,7 @@ class _Loader:
             raise InputError(f"`{name}` cannot be read: {error.strerror or error}") from error
         except MemoryError:
             raise InputError(
-                f"`{name}` does not fit into memory; split it: one request a line is read line by line"
+                f"`{name}` does not fit into memory; split it, or write one request per line: such a file is read line by line"
             ) from None
         self._read.whole(file)
         self.report.files += 1

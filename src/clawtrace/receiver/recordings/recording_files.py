@@ -90,7 +90,7 @@ def read_recording(name: str, content: IO[bytes]) -> Iterator[RecordedRequest]:
     try:
         yield from _requests(name, stream)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"`{name}`: the gzip stream is damaged or ends too early ({error})") from None
+        raise InputError(f"`{name}`: the gzip stream is damaged or truncated ({error})") from None
 
 
 def _requests(name: str, stream: io.BufferedReader[_Looker]) -> Iterator[RecordedRequest]:
@@ -109,7 +109,7 @@ def _requests(name: str, stream: io.BufferedReader[_Looker]) -> Iterator[Recorde
     elif binary:
         yield from _protobuf_requests(name, stream.read())
     else:
-        raise NotOtlpError("it is text, and no JSON")
+        raise NotOtlpError("it is text, but not JSON")
 
 
 class _JsonReader:
@@ -209,7 +209,7 @@ def _protobuf_requests(name: str, data: bytes) -> Iterator[RecordedRequest]:
             yield from _framed(name, data, length)
             return
     if _PROTOBUF_HINT.search(data[:_HEAD]):
-        raise InputError(f"`{name}` looks like OTLP protobuf, but is damaged or ends too early")
+        raise InputError(f"`{name}` looks like OTLP protobuf, but is damaged or truncated")
     raise NotOtlpError("it is neither JSON nor OTLP protobuf")
 
 
@@ -257,4 +257,4 @@ def _framed(name: str, data: bytes, length: Any) -> Iterator[RecordedRequest]:
         if signal is not None:
             yield RecordedRequest(signal, data[start:position], None, f"message {number}", is_json=False)
         elif size:
-            raise InputError(f"`{name}` message {number} (byte {start}) is no OTLP request with content")
+            raise InputError(f"`{name}` message {number} (byte {start}) is not an OTLP request with content")

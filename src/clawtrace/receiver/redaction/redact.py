@@ -51,7 +51,7 @@ class RedactionSettings(NamedTuple):
         kept = [f"secrets of the kind `{kind}`" for kind in self.kinds_off]
         if not self.environment:
             kept.append("values of environment variables")
-        return f"Redaction is set not to look for {', '.join(kept)}: these would not be found." if kept else ""
+        return f"Redaction is set to ignore {', '.join(kept)}: these would not be found." if kept else ""
 
 
 def _mark(kind: str, secret: str) -> str:

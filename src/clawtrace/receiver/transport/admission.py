@@ -18,9 +18,9 @@ from clawtrace.receiver.writer import Writer
 
 __all__ = ["NO_TOKEN", "PRESSURE", "STOPPING", "Desk"]
 
-PRESSURE = "the receiver holds as many bytes as it may; try again"
+PRESSURE = "the receiver's queue is full; try again"
 STOPPING = "the receiver is stopping"
-NO_TOKEN = "a token is needed: send `authorization: Bearer TOKEN` or `x-clawtrace-token: TOKEN`"
+NO_TOKEN = "a token is required: send `authorization: Bearer TOKEN` or `x-clawtrace-token: TOKEN`"
 
 
 class Desk:

@@ -22,7 +22,7 @@ _LOG = logging.getLogger("clawtrace.receiver")
 
 _NO_FLAGS = 0
 _OK = 0
-_SEVERAL = "a call held more than one message, of which none was taken"
+_SEVERAL = "a call contained more than one message; none was accepted"
 
 Reader = Callable[[bytes | None, str], None]
 """Takes the message of a call, or None and why it cannot be taken.
@@ -153,7 +153,7 @@ class CallServer:
             try:
                 event.tag(event)
             except Exception:
-                _LOG.exception("an event of gRPC could not be handled")
+                _LOG.exception("a gRPC event could not be handled")
             del event  # it may hold the last reference to a call, which the queue must not wait for
 
     def _next_call(self) -> None:
@@ -172,8 +172,8 @@ class CallServer:
         try:
             reader = self._service(call)
         except Exception:
-            _LOG.exception("a gRPC call could not be handed out")
-            call.refuse(Code.INTERNAL, "clawtrace failed on this call; its log says more")
+            _LOG.exception("a gRPC call could not be dispatched")
+            call.refuse(Code.INTERNAL, "clawtrace failed on this call; see its log")
         else:
             if reader is None:
                 call.refuse(Code.UNIMPLEMENTED, f"there is no method {call.method[:100]!r}")
@@ -201,8 +201,8 @@ class CallServer:
             try:
                 reader(message, problem)
             except Exception:
-                _LOG.exception("a gRPC message could not be taken")
-                call.refuse(Code.INTERNAL, "clawtrace failed on this request; its log says more")
+                _LOG.exception("a gRPC message could not be accepted")
+                call.refuse(Code.INTERNAL, "clawtrace failed on this request; see its log")
             if message is None:
                 call.refuse(Code.UNIMPLEMENTED, problem or "a call needs exactly one message")
 

@@ -102,7 +102,7 @@ class GrpcServer:
         connection = desk.connections.of_call(call.peer) or Connection(0)
         if body is None:
             limit = self._settings.max_request_bytes
-            lost = f"a message was larger than {limit} bytes, or its connection ended in the middle of it"
+            lost = f"a message was larger than {limit} bytes, or its connection was closed before its end"
             desk.refused(signal, "grpc", run, connection, problem or lost)
             return
         if not desk.allowed(metadata.get("authorization", ""), metadata.get("x-clawtrace-token", "")):

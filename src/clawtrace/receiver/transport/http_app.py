@@ -39,8 +39,8 @@ _RUN = re.compile(r"/run/(?P<run>.+?)(?:/v1(?:/.*)?)?/?")
 _DOUBLED = re.compile(rf".*{_SIGNAL}/v1/(?:traces|logs|metrics)/?")
 _JSON = "application/json"
 _PROTOBUF = ("application/x-protobuf", "application/protobuf")
-_NO_LENGTH = "the request has neither `content-length` nor `transfer-encoding: chunked`, so that HTTP gives it no body"
-_PATHS = "`/v1/traces`, `/v1/logs`, `/v1/metrics` and the same below `/run/RUN_ID`"
+_NO_LENGTH = "the request has neither `content-length` nor `transfer-encoding: chunked`, so it has no body"
+_PATHS = "`/v1/traces`, `/v1/logs`, `/v1/metrics` and the same under `/run/RUN_ID`"
 
 
 @dataclass(eq=False)
@@ -131,7 +131,7 @@ class HttpApp:
             self._lost_its_way(scope["method"], path, headers, link)
             raise _NoError(404, Code.NOT_FOUND, _lost(path, doubled))
         if scope["method"] != "POST":
-            raise _NoError(405, Code.UNIMPLEMENTED, f"`{path}` takes POST, not {scope['method']}", allow=True)
+            raise _NoError(405, Code.UNIMPLEMENTED, f"`{path}` accepts POST, not {scope['method']}", allow=True)
         if not self._desk.allowed(headers.get("authorization", ""), headers.get("x-clawtrace-token", "")):
             self._desk.counters.turned_away(NO_TOKEN)
             raise _NoError(401, Code.UNAUTHENTICATED, NO_TOKEN)
@@ -158,7 +158,7 @@ class HttpApp:
         """Record a request to a path that there is not; a run that it names has lost what it carried."""
         reason = f"unknown path {path[:100]!r}"
         if "/v1" not in path:
-            reason += "; an exporter whose address is set in code needs all of it, with `/v1/traces` at its end"
+            reason += "; an exporter whose address is set in code needs the full address, ending in `/v1/traces`"
         run = _RUN.fullmatch(path)
         named = headers.get("x-clawtrace-run-id", "") or (run["run"] if run else "")
         if named and method == "POST" and not path.rstrip("/").endswith("/metrics"):
@@ -177,8 +177,8 @@ class HttpApp:
         limit = settings.max_request_bytes
         length = headers.get("content-length", "")
         if length.isdigit() and int(length) > limit:
-            self._refuse(envelope, f"a body of {length} bytes; at most {limit} are read")
-            raise _NoError(413, Code.RESOURCE_EXHAUSTED, f"the body has {length} bytes, at most {limit} are read")
+            self._refuse(envelope, f"a body of {length} bytes; at most {limit} are accepted")
+            raise _NoError(413, Code.RESOURCE_EXHAUSTED, f"the body has {length} bytes; at most {limit} are accepted")
         budget = self._desk.writer.budget
         body = Body(receive, budget, limit=limit, seconds=settings.body_timeout_s, gzip=envelope.gzip)
         try:
@@ -258,7 +258,7 @@ def _unreadable(media: str, encoding: str) -> str:
         given = f"`content-type` is {media!r}" if media else "`content-type` is missing"
         return f"{given}; OTLP/HTTP is `application/x-protobuf` or `application/json`"
     if encoding not in ("identity", "gzip", ""):
-        return f"`content-encoding` is {encoding!r}; `gzip` and none are read"
+        return f"`content-encoding` is {encoding!r}; only `gzip` is supported"
     return ""
 
 
@@ -266,11 +266,11 @@ def _lost(path: str, doubled: re.Match[str] | None) -> str:
     """Explain a path that leads nowhere."""
     if doubled:
         return (
-            f"the path {path[:200]!r} holds `/v1/…` twice: set `OTEL_EXPORTER_OTLP_ENDPOINT` to the address alone, or "
+            f"the path {path[:200]!r} contains `/v1/…` twice: set `OTEL_EXPORTER_OTLP_ENDPOINT` to the address alone, or "
             f"the variable of the signal (`OTEL_EXPORTER_OTLP_{doubled['signal'].upper()}_ENDPOINT`) to the whole path"
         )
     if path == "/":
-        return f"there is nothing at `/`; the exporter must add the signal's path: {_PATHS}"
+        return f"there is nothing at `/`; the exporter must use the signal's path: {_PATHS}"
     return f"the path {path[:200]!r} is unknown; this receiver has {_PATHS}"
 
 

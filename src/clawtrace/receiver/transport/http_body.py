@@ -59,7 +59,7 @@ class _Gunzip:
     def finish(self) -> None:
         """Check that the stream has ended."""
         if self._begun and not self._member.eof:
-            raise BodyError("the gzip stream ends too early")
+            raise BodyError("the gzip stream is truncated")
 
 
 class Body:
@@ -86,9 +86,9 @@ class Body:
                 async with asyncio.timeout(self._seconds):
                     message = await self._receive()
             except TimeoutError:
-                raise SlowBodyError(f"nothing of the body came for {self._seconds:g} s") from None
+                raise SlowBodyError(f"no bytes of the body arrived for {self._seconds:g} s") from None
             if message["type"] == "http.disconnect":
-                raise CutShortError("the connection ended in the middle of a request")
+                raise CutShortError("the connection was closed in the middle of a request")
             more = message.get("more_body", False)
             parts.append(self._take(message.get("body", b"")))
         if self._gunzip is not None:

@@ -27,8 +27,8 @@ _LOG.setLevel(logging.ERROR)
 _HEAD_LIMIT = 64 * 1024
 _HELLO = b"\x16\x03"
 """How a client begins to speak TLS."""
-_TLS = "a TLS handshake came, and this receiver has no TLS: its address begins with `http://`"
-_NOT_HTTP = "the bytes are no HTTP/1.1 request"
+_TLS = "the client started a TLS handshake, and this receiver has no TLS: its address begins with `http://`"
+_NOT_HTTP = "this is not an HTTP/1.1 request"
 _LONG_HEAD = f"the request's headers are longer than {_HEAD_LIMIT} bytes"
 _UPGRADE = (b"upgrade", b"http2-settings")
 """Headers of a request that offers another protocol (Java's own HTTP client offers HTTP/2 in each)."""

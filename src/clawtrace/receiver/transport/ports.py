@@ -123,8 +123,8 @@ class Ports:
             listening = socket.create_server((host, port), family=family, backlog=2048, dualstack_ipv6=both)
         except OSError as error:
             raise ReceiverError(
-                f"{protocol} cannot listen on {host}:{port}: {error.strerror or error}. Stop the program that has the "
-                f"port, or choose another `{setting}` (0 takes a free one)"
+                f"{protocol} cannot listen on {host}:{port}: {error.strerror or error}. Stop the program that uses the "
+                f"port, or choose another `{setting}` (0 picks a free one)"
             ) from error
         # Connections inherit it. asyncio sets it only where the socket itself says TCP, which this one does not; and an
         # answer of two parts, as JSON's is, waits 40 ms for the sender's delayed acknowledgement without it.

@@ -67,7 +67,7 @@ class Questions:
 
     async def _reply(self, method: str, headers: dict[str, str], receive: Receive) -> Reply:
         if method != "POST":
-            return _no(405, f"`{QUESTIONS_PATH}` takes POST, not {method}")
+            return _no(405, f"`{QUESTIONS_PATH}` accepts POST, not {method}")
         if not self._allowed(headers):
             return _no(401, "the token of `<store>.owner` is needed: send `authorization: Bearer TOKEN`")
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
@@ -81,7 +81,7 @@ class Questions:
             body.release()
         answer = self._submit(question)
         if answer is None:
-            return _no(503, "too many questions wait already, or the store is being closed; ask again")
+            return _no(503, "too many questions are waiting, or the store is being closed; try again")
         return await asyncio.wrap_future(answer)
 
     def _allowed(self, headers: dict[str, str]) -> bool:
@@ -99,7 +99,7 @@ class Questions:
     def _work(self, question: bytes) -> Reply:
         try:
             if self._stopping:
-                return _no(503, "the store is being closed; ask again")
+                return _no(503, "the store is being closed; try again")
             return self._answer(question)
         finally:
             with self._lock:

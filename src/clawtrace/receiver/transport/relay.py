@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Relay"]
 
-_GONE = "a gRPC connection could not be handed to the gRPC server: {}"
+_GONE = "a gRPC connection could not be passed to the gRPC server: {}"
 
 
 class Relay(asyncio.BufferedProtocol):

@@ -89,7 +89,7 @@ class Tee:
         size = len(request.body) + _ENTRY_BYTES
         with self._condition:
             if self._stopping.is_set() or self._queued + size > self.settings.queue_bytes:
-                self._dropped["more waited than may be held (`queue_bytes`)"] += 1
+                self._dropped["its queue was full (`queue_bytes`)"] += 1
                 return
             self._queue.append(request)
             self._queued += size
@@ -126,7 +126,7 @@ class Tee:
             dropped = self._dropped.copy()
             left = len(self._queue) + self._busy
             if self._stopping.is_set() and left:
-                dropped["not taken before the end"] += left
+                dropped["not accepted before the end"] += left
             return TeeTally(self._forwarded, dropped)
 
     # --------------------------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class _Target:
                 self.post(request)
                 return
             reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-            raise _FailedError(f"cannot be reached or speaks no HTTP ({reason})", again=True) from None
+            raise _FailedError(f"cannot be reached or does not speak HTTP ({reason})", again=True) from None
         if not 200 <= status < 300:
             raise _FailedError(f"answered {status}", again=status in _RETRIED)
 

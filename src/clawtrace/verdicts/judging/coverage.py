@@ -78,13 +78,13 @@ def hint_for(missing: str, dialects: Iterable[Dialect], doubts: Iterable[CrossCh
     if missing == "commands.last_no":
         return (
             "The text could not be split into its simple commands; a pattern without `^`, `$` and look-around is "
-            "looked for in all of it."
+            "searched in all of it."
         )
     fact = _recordable(missing)
     if fact is None:
         return ""
     if fact == "cost":
-        return "Give the models a price under `model_pricing`."
+        return "Add a price for the models under `model_pricing`."
     settings, never = [], []
     for dialect in dialects:
         recorded = dialect.records(fact)

@@ -248,11 +248,11 @@ class Judgement:
         outcome = probed.outcomes.get(run_id)
         if outcome is not None:
             return self._told(place, kind, outcome)
-        why = probed.broken.get(run_id, "nothing is known of the world of this run.")
+        why = probed.broken.get(run_id, "the environment of this run is unknown.")
         return self._made(run_id, kind, f"the assertion could not be evaluated: {why}", duration_ms=self._spent_ms)
 
     def _without_trace(self, run_id: str, kind: VerdictKind) -> Verdict:
-        message = "there is no trace of this run, so nothing can be said."
+        message = "there is no trace of this run."
         if kind.standing.status is not Status.SKIP:
             message = f"there is no trace of this run; `on_missing: {kind.standing.status}` decides."
         hint = self._runs.no_trace_hints.get(run_id, "")
@@ -271,7 +271,7 @@ class Judgement:
         if weight.on_missing:
             message += f" `on_missing: {weight.status}` decides."
         if weight.could_change:
-            why = " ".join(runs.because[place]) or "the run is not closed yet, more spans may come."
+            why = " ".join(runs.because[place]) or "the run is not closed yet; more spans may arrive."
             message = f"{message} More spans could change this: {why}"
         if weight.answer is not None and self._known_failure is not None:
             message = f"{message} {self._known_failure.sentence(weight.answer)}"

@@ -18,8 +18,8 @@ WHERE r.run_status IS NOT NULL
 """
 
 _LATER = (
-    "If the agent already ran, its exporter sends later than was waited: `settle_ms` of the runner is how long nothing may "
-    "arrive, and `agent: started` says that there is nothing to wait for. "
+    "If the agent already ran, its exporter sends later than the wait: `settle_ms` of the runner sets how long to wait "
+    "without new spans, and `agent: started` means that there is nothing to wait for. "
 )
 
 
@@ -37,21 +37,25 @@ def _no_trace_hint(came: Arrivals, ended: str) -> str:
     if came.rejected or came.refused:
         counts = ((came.rejected, "rejected"), (came.refused, "refused"))
         items = " and ".join(f"{count} item{'s' if count != 1 else ''} {word}" for count, word in counts if count)
-        return f"Nothing of this run was taken, {items}: {'; '.join(came.why)}."
+        return f"Nothing of this run was accepted, {items}: {'; '.join(came.why)}."
     if came.accepted:
-        return f"Of this run came {came.accepted} items, none of them a span: its exporter sends logs or metrics only."
+        return (
+            f"{came.accepted} items arrived for this run, and none is a span: its exporter sends only logs or metrics."
+        )
     if came.nameless_spans:
         spans, traces = came.nameless_spans, came.nameless_traces
         counted = f"{spans} span{'s' if spans != 1 else ''} in {traces} trace{'s' if traces != 1 else ''}"
         return (
-            f"{counted} arrived that name no run: pass CLAWTRACE_RUN_ID on as the resource "
+            f"{counted} arrived that do not name a run: pass CLAWTRACE_RUN_ID on as the resource "
             "attribute clawtrace.run_id (OTEL_RESOURCE_ATTRIBUTES), or as the header x-clawtrace-run-id. An agent that "
-            "already runs has to continue the `traceparent` of each request (TRACEPARENT), or to name the session "
+            "already runs must continue the `traceparent` of each request (TRACEPARENT), or name the session "
             "(CLAWTRACE_SESSION_ID) as `session.id` or `gen_ai.conversation.id`."
         )
     if came.strays:
         listed = "; ".join(f"{reason} ({count} times)" if count > 1 else reason for reason, count in came.strays)
-        return f"Nothing of this run arrived, but requests that named no run were turned away while it ran: {listed}."
+        return (
+            f"Nothing arrived for this run, but requests that did not name a run were rejected while it ran: {listed}."
+        )
     return (
         f"Nothing arrived at all. {ended}Usual causes{' otherwise' if ended else ''}: no exporter is configured or it "
         "points elsewhere (`clawtrace env` prints what is set, and what `telemetry_env` can switch on), the SDK is "
@@ -64,6 +68,6 @@ def _end(status: str, exit_code: int | None, closed_by: str | None) -> str:
     if status == "success":
         return _LATER if closed_by == ClosedBy.SETTLED else ""
     if status == "timed_out":
-        return "The agent was ended by its time limit. "
+        return "The agent was stopped at its time limit. "
     code = "" if exit_code is None else f" (exit code {exit_code})"
-    return f"The agent ended as `{status}`{code}: begin with what it wrote on standard error. "
+    return f"The agent ended as `{status}`{code}: read its standard error first. "

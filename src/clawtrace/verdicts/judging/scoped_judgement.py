@@ -97,7 +97,7 @@ class ScopedJudgement(Judgement):
         decides = "" if self._assertion.on_missing is None else f" `on_missing: {kind.standing.status}` decides."
         doubts = self._runs.doubts.get(run_id, ())
         hint = hint_for(scope.missing, self._runs.dialects[place], doubts) if scope.missing == "agents" else ""
-        message = f"The question met no data: {scope.empty}{decides}"
+        message = f"There is no data for this scope: {scope.empty}{decides}"
         return self._made(run_id, kind, message, hint=hint, missing=scope.missing, **self._beside(run_id))
 
     def _sentence(self, outcome: Outcome) -> str:
@@ -106,7 +106,7 @@ class ScopedJudgement(Judgement):
             return within + super()._sentence(outcome)
         doubts = self.within.runs[outcome.run_id].doubts
         counted = " and ".join(f"{count} {word}{'' if count == 1 else 's'}" for word, count in doubts.items())
-        return f"{within}the answer is open: {counted} may belong to it, and nothing tells."
+        return f"{within}the answer is unknown: {counted} may or may not belong to it."
 
     def _asked_sql(self, place: int) -> dict[str, Any]:
         shown = super()._asked_sql(place)
@@ -114,7 +114,7 @@ class ScopedJudgement(Judgement):
             again = " and asked again with what may" if self.within.runs[self._runs.ids[place]].in_doubt else ""
             within = self.within.scope.flat().replace("*/", "* /")
             # Not `--`, which a command line takes for an option where the text begins with it.
-            said = f"/* Asked within {within}: the relations hold what belongs to it{again}, and nothing else. */"
+            said = f"/* Asked within {within}: the relations contain what belongs to it{again}, and nothing else. */"
             shown["sql"] = f"{said}\n{shown['sql']}"
         return shown
 

@@ -214,7 +214,7 @@ def _totals(totals: dict[str, Any] | None) -> dict[str, Any]:
 
 
 _REPEATED = ("agent span repeats its children", "agent spans repeat their children")
-_STATED = ("states what calls that are not recorded used", "state what calls that are not recorded used")
+_STATED = ("states usage of calls that were not recorded", "state usage of calls that were not recorded")
 
 
 def _reconciliation(
@@ -233,8 +233,8 @@ def _reconciliation(
         why = [
             _count(calls - answered, *failed),
             _count(calls - _n(rows, "llm", "call", "with_usage"), "call without usage", "calls without usage"),
-            _count(_n(rows, "llm", "wrapper"), "wraps the call's own span", "wrap the call's own span"),
-            _count(_n(rows, "llm", "duplicate"), "tells of the same call again", "tell of the same call again"),
+            _count(_n(rows, "llm", "wrapper"), "wraps the call's span", "wrap the call's span"),
+            _count(_n(rows, "llm", "duplicate"), "repeats the same call", "repeat the same call"),
             _count(_n(rows, None, "accounting", "with_usage"), *(_REPEATED if calls else _STATED)),
         ]
         lines.append(_line(usage, "span", " with usage", answered, _noun(totals, "llm_calls", "model call"), why))
@@ -243,8 +243,8 @@ def _reconciliation(
     unseen = max(sum(call["outcome"] not in NOT_EXECUTED for call in tool_calls) - counted, 0)
     if tools or unseen:
         why = [
-            _count(_n(rows, "tool", "duplicate"), "tells of the same call again", "tell of the same call again"),
-            _count(tools - counted - _n(rows, "tool", "duplicate"), "is no call", "are no calls"),
+            _count(_n(rows, "tool", "duplicate"), "repeats the same call", "repeat the same call"),
+            _count(tools - counted - _n(rows, "tool", "duplicate"), "is not a call", "are not calls"),
             _count(unseen, "call known from messages only", "calls known from messages only"),
         ]
         lines.append(_line(tools, "tool span", "", counted + unseen, _noun(totals, "tool_calls", "tool call"), why))

@@ -26,7 +26,7 @@ QUERY_SECONDS = 10.0
 """The holder's own questions wait meanwhile."""
 MAX_ROWS = 100_000
 MAX_ANSWER_BYTES = 64 << 20
-_LESS = "ask for less, or ask again when the process that holds the store has ended: then nothing is limited"
+_LESS = "ask for less, or try again when the process that has the store open has ended: then there is no limit"
 
 _REACH_SECONDS, _CLIENT_SECONDS = 30.0, 120.0
 """How long the first answer is waited for, and any other: others' questions wait in front, facts may be computed."""
@@ -110,16 +110,16 @@ def _read(body: bytes) -> dict[str, Any]:
     try:
         question: dict[str, Any] = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"a question is JSON: {error}") from error
+        raise UsageError(f"a question must be JSON: {error}") from error
     fields = _FIELDS.get(str(question.get("ask"))) if isinstance(question, dict) else None
     if fields is None:
-        raise UsageError(f"a question is an object whose `ask` is one of {', '.join(_FIELDS)}")
+        raise UsageError(f"a question must be an object whose `ask` is one of {', '.join(_FIELDS)}")
     given = {name: value for name, value in question.items() if name != "ask"}
     if given.keys() != fields.keys() or not all(isinstance(given[name], kind) for name, kind in fields.items()):
         wanted = ", ".join(f"`{name}`" for name in fields) or "nothing"
-        raise UsageError(f"beside `ask`, the question {question['ask']!r} takes {wanted}")
+        raise UsageError(f"in addition to `ask`, the question {question['ask']!r} takes {wanted}")
     if not all(isinstance(run_id, str) for run_id in given.get("run_ids", ())):
-        raise UsageError("`run_ids` are texts")
+        raise UsageError("`run_ids` must be texts")
     return question
 
 
@@ -194,7 +194,7 @@ class HeldStore:
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
-            raise self._silent(f"answered {status} with what is no JSON")
+            raise self._silent(f"answered {status} with a body that is not JSON")
         if status == 200:
             return answer
         message = str(answer.get("message", ""))
@@ -226,5 +226,5 @@ class HeldStore:
 
     def _silent(self, why: str) -> StoreLockedError:
         return StoreLockedError(
-            f"the store {self._path!r} is held by process {self._owner.pid}, which {why}; ask again when it has ended."
+            f"the store {self._path!r} is open in process {self._owner.pid}, which {why}; try again when it has ended."
         )

@@ -134,7 +134,7 @@ def told(failed: Failure) -> str:
 def query(found: Reference) -> str:
     """Return the SQL of the example."""
     if not found.sql:
-        return "A probe: it looks at the world and not at the trace, so there is no query.\n"
+        return "A probe: it checks the environment, not the trace, so there is no query.\n"
     return f"Of the example, over the [relations](../relations.md); one text for all selected runs.\n\n```sql\n{found.sql}\n```\n"
 
 

@@ -83,7 +83,7 @@ def test_marks_are_read_as_the_receiver_writes_them():
         ('{"a": 1, "a": "x"}', '"x" is not of type "integer", at $.a'),
         ("{}", '"a" is a required property, at $'),
         ('```json\n{"a": 1}\n```', "it cannot be read as JSON"),
-        ('{"a": NaN}', "it cannot be read as JSON: NaN is no JSON"),
+        ('{"a": NaN}', "it cannot be read as JSON: NaN is not JSON"),
         ("[" * 100_000, "it cannot be read as JSON"),
         ("", "it cannot be read as JSON"),
     ],

@@ -33,7 +33,7 @@ def test_decisions_follow_the_recorded_root(facts, world):
     outcome, said, found = judged(facts, ROOT, world, state_path="router.json")
 
     assert (outcome.holds, outcome.final) == (True, False)
-    assert said.endswith("were at work in this order, among 3 decisions of `router.json` and 1 agent activation.")
+    assert said.endswith("worked in this order, among 3 decisions of `router.json` and 1 agent activation.")
     assert found == {"found": PATH, "activations": 1, "routing": "router.json", "decisions": 3}
 
 
@@ -88,7 +88,7 @@ def test_with_a_recorded_root_and_no_decision_it_fails(facts, world):
     assert judged(facts, ROOT, world, state_path="gone.yaml")[0].holds is False
 
 
-@pytest.mark.parametrize(("text", "said"), [("{", "is no YAML"), ("just text", "is no router state")])
+@pytest.mark.parametrize(("text", "said"), [("{", "is no YAML"), ("just text", "is not a router state")])
 def test_a_file_that_cannot_be_read_leaves_the_answer_unknown(facts, world, text, said):
     """A broken state file is neither evidence for the path nor against it."""
     (world.workspace / "router.json").write_text(text)
@@ -112,7 +112,7 @@ def test_t20_a_state_file_of_an_earlier_run_is_no_evidence(facts, world):
     outcome, said, _ = judged(facts, NONE, before, state_path="router.json")
 
     assert (outcome.holds, outcome.missing) == (None, "agents")
-    assert "`router.json` is not of this run: it was there before the run and was not touched." in said
+    assert "`router.json` was not written by this run: it was there before the run and was not touched." in said
 
 
 def test_t20_a_state_file_of_which_nobody_knows_whose_it_is_leaves_the_answer_unknown(facts, world):

@@ -64,7 +64,7 @@ def test_metadata_reaches_the_report(ask):
         (
             "import os\ndef check():\n    for fd in range(3, 1000):\n        try: os.write(fd, b'{\"passed\": true}')\n"
             "        except OSError: pass\n    return False",
-            "wrote into the file of its answer",
+            "wrote into the file for its answer",
         ),
         ("def check(): return None", "raised TypeError"),
         ("import sys\ndef check(): sys.exit(3)", "raised SystemExit: 3"),

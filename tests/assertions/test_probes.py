@@ -152,7 +152,7 @@ class TestGateway:
         finding = parse_assertion({"type": "gateway_healthy"}).probe(World("r1", gateway=Gateway("http://127.0.0.1:1")))
 
         assert finding.holds is False
-        assert "nobody answered at http://127.0.0.1:1/health" in finding.sentence
+        assert "no answer from http://127.0.0.1:1/health" in finding.sentence
 
     @pytest.mark.parametrize(
         ("fields", "holds"),
@@ -185,7 +185,7 @@ class TestGateway:
         """Nothing was judged: neither pass nor fail."""
         probe = parse_assertion({"type": "gateway_response", "endpoint": "http://127.0.0.1:1/", "expected_status": 200})
 
-        with pytest.raises(ClawtraceError, match=r"nobody answered at http://127\.0\.0\.1:1/"):
+        with pytest.raises(ClawtraceError, match=r"no answer from http://127\.0\.0\.1:1/"):
             probe.probe(World("r1"))
 
 
@@ -207,8 +207,8 @@ class TestGateway:
         ({"type": "log_entry", "path": "x", "pattern": "("}, "invalid regular expression"),
         ({"type": "gateway_response", "endpoint": "localhost", "expected_status": 200}, "must be a full URL"),
         ({"type": "env_present", "vars": []}, "needs at least 1 entry"),
-        ({"type": "file_absent", "path": "tmp/*.bak"}, "is looked for as it is written"),
-        ({"type": "file_absent", "path": "~/.cache/x"}, "is looked for as it is written"),
+        ({"type": "file_absent", "path": "tmp/*.bak"}, "is taken literally"),
+        ({"type": "file_absent", "path": "~/.cache/x"}, "is taken literally"),
         (
             {
                 "type": "gateway_response",
@@ -217,7 +217,7 @@ class TestGateway:
                 "method": "HEAD",
                 "expected_body": "a",
             },
-            "an answer to HEAD has no body",
+            "a response to HEAD has no body",
         ),
     ],
 )

@@ -270,7 +270,7 @@ class TestFiles:
         with campaign_lock(folder):
             taken = campaign_lock(folder)
             with pytest.raises(
-                StoreLockedError, match=rf"process {os.getpid()} \(`.+`\): wait until that has ended, or end it;"
+                StoreLockedError, match=rf"process {os.getpid()} \(`.+`\): wait until it has ended, or end it;"
             ):
                 taken.__enter__()
         with campaign_lock(folder):

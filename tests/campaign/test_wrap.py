@@ -62,7 +62,7 @@ def test_a_daemon_left_behind_is_waited_for_or_ended(project, monkeypatch):
     record, gone = project.session.closed[wrapped.record.run_id]
 
     assert gone
-    assert wrapped.result.diagnostics == ("outlived the command by 0.2 s and was ended: `sleep 64`",)
+    assert wrapped.result.diagnostics == ("was still running 0.2 s after the command and was ended: `sleep 64`",)
     assert record.cut_off.startswith("1 process that outlived the command")
 
 

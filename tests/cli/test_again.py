@@ -378,7 +378,7 @@ class TestQuarantine:
         assert runs["b", 1] == (False, "fail")
         assert project.ended.returncode == 0
         assert "fail (quarantined)" in project.ended.stdout
-        assert "1 in quarantine, which decide nothing" in project.ended.stdout
+        assert "1 in quarantine, which do not count" in project.ended.stdout
         data = json.loads((project.root / "report.out").read_text())
         assert {case["case_id"]: case["runs"][0]["quarantined"] for case in data["cases"]} == {"a": False, "b": True}
         (junit,) = (project.root / "outputs/campaigns/s").glob("default-*/report.xml")

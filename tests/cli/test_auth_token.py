@@ -77,7 +77,7 @@ def test_who_has_no_token_is_turned_away(program, headers) -> None:
     done = program("run", "--", sys.executable, "-c", code, AGENT, "search")
 
     assert "execute_tool search" not in done.stderr
-    assert "a token is needed" in done.stderr
+    assert "a token is required" in done.stderr
     assert TOKEN not in done.stdout + done.stderr
 
 

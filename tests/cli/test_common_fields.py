@@ -85,7 +85,7 @@ assertions:
     assert (result.exit_code, data) == (2, None)
     told = " ".join(result.stderr.split())
     assert "checks.yaml:3:" in told
-    assert "`agent` cannot narrow this question down" in told
+    assert "`agent` cannot be used here" in told
     assert "must be the number of a turn, counted from 1, or `last`, found 'first'" in told
     assert "Did you mean `task`?" in told
     assert "`expect: fail` needs `until`" in told

@@ -231,7 +231,7 @@ class TestMistakes:
         """Machines whose files are not told apart by case would write both into one."""
         project.case("QA-Two")
 
-        assert "the case `qa-two`, and there is a case `QA-Two`: on machines whose files" in refused(project)
+        assert "the case `qa-two`, and there is a case `QA-Two`: on machines whose file names" in refused(project)
 
     @pytest.mark.parametrize(
         ("line", "why"),

@@ -109,7 +109,7 @@ def test_owner_files_of_stores_are_looked_at(program: Program, tmp_path: Path):
     found = dict(of(done, "stores"))
     assert done.returncode == 0
     assert "left/default-0/spans.duckdb.owner is left over from a process that was killed." in found["warning"]
-    assert f"is held by process {os.getpid()}" in found["ok"]
+    assert f"is open in process {os.getpid()}" in found["ok"]
 
 
 def test_a_broken_project_is_a_problem(program: Program, tmp_path: Path):

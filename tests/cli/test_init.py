@@ -156,7 +156,7 @@ def test_one_of_several_recorded_runs_is_named(program: Program, tmp_path: Path,
     done = program("init", "--yes", *traces, "--from-run", "one_tool")
 
     assert unsaid.returncode == 2
-    assert "--from-run says which one" in unsaid.stderr
+    assert "choose one with --from-run" in unsaid.stderr
     assert done.returncode == 0, done.stderr
     assert [Path(path).name for path in case_of(tmp_path)["runner"]["traces"]] == ["one_tool"]
     assert program("eval", "--suite", "first").returncode == 0

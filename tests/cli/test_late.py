@@ -130,7 +130,7 @@ class TestAVerdictThatIsReadAgain:
         project.eval("--case", "b")
         (kept,) = (project.root / "outputs/campaigns/s").glob("default-*/evaluations/*/-/a/1.json")
 
-        assert "warning: spans arrived of runs that were judged before (`s/-/a/1-" in project.ended.stderr
+        assert "warning: spans arrived for runs that were already judged (`s/-/a/1-" in project.ended.stderr
         assert [one["stale"] for one in json.loads(kept.read_text())["result"]["verdicts"]] == [True]
         assert project.eval() == {("a", 1): (True, "fail"), ("b", 1): (True, "pass")}
 

@@ -128,9 +128,9 @@ class TestNobodyAnswers:
 
         assert (done.exit_code, done.stdout) == (4, "")
         assert done.stderr.startswith(
-            f"error: the store {str(store)!r} is held by process {process.pid} (`{sys.executable}"
+            f"error: the store {str(store)!r} is open in process {process.pid} (`{sys.executable}"
         )
-        assert done.stderr.endswith(": wait until that has ended, or end it.\n")
+        assert done.stderr.endswith(": wait until it has ended, or end it.\n")
 
     @pytest.mark.full
     @pytest.mark.parametrize("kind", ["receive", "only open"])
@@ -140,8 +140,8 @@ class TestNobodyAnswers:
         done = invoke("runs", "adopt", "one_tool", "a" * 32, "--store", store)
 
         assert (done.exit_code, done.stdout) == (4, "")
-        assert f"is held by process {process.pid} (`" in done.stderr
-        assert done.stderr.endswith(": wait until that has ended, or end it.\n")
+        assert f"is open in process {process.pid} (`" in done.stderr
+        assert done.stderr.endswith(": wait until it has ended, or end it.\n")
 
 
 ASKING_AGENT = """

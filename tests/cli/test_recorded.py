@@ -287,7 +287,7 @@ def test_a_named_file_that_is_no_otlp_is_a_mistake(invoke, checks, tmp_path) -> 
     assert named.exit_code == 2
     assert "`notes.md` is not OTLP" in named.stderr
     assert folder.exit_code == 3
-    assert "note: passed over 2 files that are not OTLP" in folder.stderr
+    assert "note: skipped 2 files that are not OTLP" in folder.stderr
 
 
 class TestInspect:

@@ -147,7 +147,7 @@ def test_results_and_store_may_move_together(invoke, tmp_path) -> None:
     assert command == "What decided: clawtrace query --verdict 'one/r.json#a/b#c/tool_was_called'"
     assert invoke("query", "--verdict", "two/r.json#a/b#c/tool_was_called").exit_code == 0
     (tmp_path / "two/spans.duckdb").rename(tmp_path / "elsewhere.duckdb")
-    assert "--store says where it is now" in invoke("query", "--verdict", "two/r.json").stderr
+    assert "give its new path with --store" in invoke("query", "--verdict", "two/r.json").stderr
     assert invoke("query", "--verdict", "two/r.json", "--store", "elsewhere.duckdb").exit_code == 0
 
 
@@ -177,7 +177,7 @@ def test_verdicts_of_a_campaign_come_again(invoke, tmp_path) -> None:
     ("arguments", "said"),
     [
         (("--verdict", "none.json#x"), "cannot be read"),
-        (("--verdict", "checks.yaml"), "is no `clawtrace.results/1`"),
+        (("--verdict", "checks.yaml"), "is not `clawtrace.results/1`"),
         (("--verdict", "out/results.json#no_lops-0"), "no verdict, run, case or assertion 'no_lops-0'"),
         (("--verdict", "out/results.json", "--agent", "a"), "--verdict has its own agent and turn"),
         (("--verdict", "out/results.json", "SELECT 1"), "Give one SELECT, or --verdict"),

@@ -280,7 +280,7 @@ class TestWhatIsNotKnown:
         project.eval()
         assert reused(project.eval()) == {"a"}
         summary = told(project)
-        assert "1 stored run not reused: which code the agent loads is not known: " in summary
+        assert "1 stored run not reused: which code the agent loads is unknown: " in summary
         assert "list all of it in the case's `runner`, as in `inputs: [../../../agents]`" in summary
 
     def test_in_ci_only_when_it_is_asked_for(self, project):

@@ -86,7 +86,7 @@ def test_an_address_in_code_is_explained(run) -> None:
 
     assert done.returncode == 3
     assert "Nothing of this run was accepted, 1 item refused: unknown path '/run/" in done.stderr
-    assert "needs all of it, with `/v1/traces` at its end." in done.stderr
+    assert "needs the full address, ending in `/v1/traces`." in done.stderr
 
 
 def test_the_time_limit_ends_the_command(run) -> None:

@@ -151,7 +151,7 @@ def test_a_hook_that_is_not_there_is_found_before_the_run(suite, tmp_path) -> No
     ended, _, _ = suite(f"touch {tmp_path}/started", HOOK, policy="security_policy: {allow_local_python_hooks: true}\n")
 
     assert ended.returncode == 2
-    assert "the file 'hooks/count.py' does not exist beside test.yaml" in ended.stderr
+    assert "the file 'hooks/count.py' does not exist next to test.yaml" in ended.stderr
     assert not (tmp_path / "started").exists()
 
 

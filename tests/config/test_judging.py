@@ -139,7 +139,7 @@ class TestProfile:
                 "counts the scores that reach `pass_threshold`, which is missing",
             ),
             ("aggregation: {method: meen}\n", "valid is 'median', 'mean', 'majority_vote' or 'all_pass'"),
-            ("judge_runs: [{judge_run_id: r, judge_id: j, sample_size: 2}]\n", "`sample_size` (2) is more than"),
+            ("judge_runs: [{judge_run_id: r, judge_id: j, sample_size: 2}]\n", "`sample_size` (2) is greater than"),
             ("anchors: {references: [{anchor_id: x, text: a}, {anchor_id: x, text: b}]}\n", "'x' is used twice"),
             ("judge_system_prompt: a\njudge_system_prompt_path: b\n", "exclude each other; keep one of them"),
             (

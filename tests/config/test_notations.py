@@ -78,7 +78,7 @@ class TestShort:
         assert any(
             line.startswith("10:5: `assert.6.type` ") and "Write it under `assertions:`" in line for line in found
         )
-        assert any(line.startswith("11:5: `assert.7` an entry of `assert` is a type with its value") for line in found)
+        assert any(line.startswith("11:5: `assert.7` an entry of `assert` is a type and its value") for line in found)
 
 
 class TestChecks:

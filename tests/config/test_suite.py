@@ -224,14 +224,14 @@ class TestSettings:
 
 
 def test_cases_whose_ids_differ_in_case_only(files):
-    """Their results would share a folder on machines whose files are not told apart by case."""
+    """Their results would share a folder on machines whose file names ignore upper and lower case."""
     files.suite()
     files.case("a", group="g")
     files.case("A", group="h")
 
     (problem,) = files.problems()
     assert (
-        "this is the case `A`, and there is a case `a`: on machines whose files are not told apart by case" in problem
+        "this is the case `A`, and there is a case `a`: on machines whose file names ignore upper and lower case" in problem
     )
 
 
@@ -245,7 +245,7 @@ class TestWhatSettingsName:
         """A scaffold, a recording or a store that is absent is known before anything runs, at its place."""
         file = "configs/cases/a/test.yaml"
         assert self.case(files, "command, command: [x], scaffold: gone") == [
-            f"{file}:4:49: `runner.scaffold` there is no folder 'gone' beside the case file"
+            f"{file}:4:49: `runner.scaffold` the folder 'gone' does not exist next to the case file"
         ]
         assert self.case(files, "replay, traces: [no.json]") == [
             f"{file}:4:33: `runner.traces.0` the recording 'no.json' does not exist next to the case file"
@@ -486,4 +486,4 @@ def test_inputs_that_name_nothing_are_errors(files):
 
     (problem,) = files.problems()
     assert "test.yaml:8:23: `runner.inputs.1`" in problem
-    assert "'agnet.py' matches no file beside the case file" in problem
+    assert "'agnet.py' matches no file, relative to the case file" in problem

@@ -102,7 +102,7 @@ class TestLoading:
             (
                 "a: &a [0, 0, 0, 0, 0, 0, 0, 0]\n"
                 + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 8)}]\n" for a, b in pairwise("abcdefghij")),
-                "it stands for more than 5000000 values",
+                "it expands to more than 5000000 values",
             ),
             (MINE.replace("otel-genai", "nothing"), "extends 'nothing'"),
             (MINE.replace("tool_name", "tool_nome"), "tool_nome"),

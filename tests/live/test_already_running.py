@@ -246,7 +246,7 @@ class TestClosedBySilence:
 
         assert (found.status, found.has_trace, found.closed_by) == (Status.SKIP, False, "settled")
         assert standing.suite.waited["one"] >= 0.3
-        assert "its exporter sends later than was waited: `settle_ms` of the runner" in found.verdicts[0].hint
+        assert "its exporter sends later than the wait: `settle_ms` of the runner" in found.verdicts[0].hint
 
     def test_an_agent_that_ignores_both(self, standing):
         """Its spans name no run: there is no trace, and the report says what the agent has to do."""
@@ -254,7 +254,7 @@ class TestClosedBySilence:
         found = standing.judge("deaf search flush", more="  settle_ms: 400\n")
 
         assert (found.status, found.has_trace) == (Status.SKIP, False)
-        assert "3 spans in 1 trace arrived that name no run" in found.verdicts[0].hint
+        assert "3 spans in 1 trace arrived that do not name a run" in found.verdicts[0].hint
         assert "traceparent" in found.verdicts[0].hint
 
 

@@ -203,7 +203,7 @@ class TestLosses:
         found = suite.run()["one"]
         words = {
             "bad id": "the span id is zero",
-            "garbage": "no protobuf message",
+            "garbage": "not a protobuf message",
             "wrong type": "`content-type` is 'text/plain'",
             "wrong path": "unknown path",
             "broken gzip": "not gzip",
@@ -225,7 +225,7 @@ class TestNoTrace:
             ("$AGENT nobody_listens read", "Nothing arrived at all."),
             ("$AGENT os_exit_at_once read", "the agent ended without flushing"),
             ("$AGENT doubled_path read", "unknown path '/run/"),
-            ("$AGENT nameless_path read", "requests that named no run were turned away while it ran: unknown path '/api/"),
+            ("$AGENT nameless_path read", "requests that did not name a run were rejected while it ran: unknown path '/api/"),
         ],
         ids=["no_span", "wrong_port", "os_exit_at_once", "doubled_path", "wrong_path_without_run"],
     )  # fmt: skip

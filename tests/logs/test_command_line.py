@@ -73,7 +73,7 @@ def test_a_file_that_is_no_log_is_an_error(invoke: Invoke, tmp_path: Path) -> No
     result = invoke("inspect", "--log", "prose.txt")
 
     assert result.exit_code == 2
-    assert "is of no form that is known" in result.stderr
+    assert "is in no known format" in result.stderr
 
 
 def test_recorded_logs_are_judged(invoke: Invoke, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_transcripts_of_a_live_run_fill_its_spans(invoke: Invoke, tmp_path: Path
     run = _judged(invoke, tmp_path, "spans")
 
     assert any("tells more of 3 model and tool calls" in text for text in run["diagnostics"])
-    assert any("sessions.json` is of no form that is known" in text for text in run["diagnostics"])
+    assert any("sessions.json` is in no known format" in text for text in run["diagnostics"])
     assert "was not read: the run has spans." in run["assertions"][3]["message"]
 
 

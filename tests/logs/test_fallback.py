@@ -231,7 +231,7 @@ def test_openclaws_gateway_log_without_debug_lines_proves_nothing(asked: Asked) 
     verdict = asked(of("tool_not_called", "info.log", tool="rm"))["tool_not_called"]
 
     assert verdict["status"] == "skip"
-    assert "none of them tells of a tool" in verdict["hint"]
+    assert "none of them is about a tool" in verdict["hint"]
 
 
 def test_transcripts_answer_whatever_the_session_is_called(asked: Asked) -> None:

@@ -226,7 +226,7 @@ def test_a_transcript_names_no_file_elsewhere(tmp_path: Path) -> None:
 
 def test_what_is_no_log_says_so(tmp_path: Path) -> None:
     """A file of no known form is an error that names the forms."""
-    with pytest.raises(LogFileError, match=r"is of no form that is known \(.*OpenClaw session transcript.*\)"):
+    with pytest.raises(LogFileError, match=r"is in no known format \(.*OpenClaw session transcript.*\)"):
         read(tmp_path, "nothing", "known")
     with pytest.raises(LogFileError, match="cannot be read: No such file"):
         read_log(tmp_path / "missing")
@@ -410,7 +410,7 @@ def test_a_line_that_names_no_run_is_of_none_and_leaves_none_whole(tmp_path: Pat
 
     assert (tools(reading, "r1"), tools(reading, "r2")) == (["a"], ["b"])
     for run in reading.runs.values():
-        assert run.lacking == ["1 of 3 lines of its log may be of any run: they name none."]
+        assert run.lacking == ["1 of 3 lines of its log name no run, and may belong to any."]
 
 
 def test_other_lines_that_name_no_run_change_nothing(tmp_path: Path) -> None:

@@ -358,7 +358,7 @@ def test_missing_data_fails_unless_allowed():
         (lambda trace: trace.check_all([]), UsageError, "at least one"),
         (lambda trace: trace.check(tool_was_called("a"), allow=["fail"]), UsageError, "missing_trace"),
         (lambda trace: trace.check("tool_was_called", tool=["a"]), InvalidAssertionError, "tool"),
-        (lambda trace: trace.env(), UsageError, "inside of the capture's block"),
+        (lambda trace: trace.env(), UsageError, "inside the capture's block"),
         (lambda trace: trace.__enter__(), UsageError, "one block"),
     ],
 )
@@ -387,7 +387,7 @@ def test_asking_before_and_after_is_refused():
 
 def test_a_provider_that_takes_no_processors_is_refused():
     """A provider that cannot be listened to is an error at once, never an empty trace."""
-    with pytest.raises(UsageError, match="takes no span processors"), clawtrace.capture(tracer_provider=object()):
+    with pytest.raises(UsageError, match="does not accept span processors"), clawtrace.capture(tracer_provider=object()):
         pass
 
 

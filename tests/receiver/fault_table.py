@@ -132,7 +132,7 @@ TYPE = (NOT_APPLICABLE, "415", "415")
 FAULTS = [
     Fault("garbage", *BAD, "nothing", "body", lambda: (b"\xff\xff\xff\xff", b"\xff{nonsense")),
     Fault("a truncated body", *BAD, "nothing", "body", _cut),
-    Fault("a body of another signal", *BAD, "nothing", "holds logs, not traces; send it to `/v1/logs`", lambda: _both(logs(record("e", body="text")))),  # type: ignore[arg-type]
+    Fault("a body of another signal", *BAD, "nothing", "contains logs, not traces; send it to `/v1/logs`", lambda: _both(logs(record("e", body="text")))),  # type: ignore[arg-type]
     Fault("a body of 100 MB", *LARGE, "nothing", "", _large),
     Fault("a gzip bomb: 100 MB from 100 kB", *LARGE, "nothing", "", _large, headers={"content_encoding": "gzip"}),
     Fault("a truncated gzip stream", NOT_APPLICABLE, "400", "400", "nothing", "gzip", lambda: tuple(gzip.compress(body)[:-9] for body in _both(traces(span("s")))), headers={"content_encoding": "gzip"}),  # type: ignore[arg-type,return-value]

@@ -259,7 +259,7 @@ class TestTheEnd:
             assert connection.recv(4096) == b""
         assert post(receiver.endpoints.grpc, "/v1/traces", one("s"))[0] == 200
         ((reason, count),) = receiver.counters("r1").reasons.items()
-        assert ("could not be handed to the gRPC server" in reason, count) == (True, 1)
+        assert ("could not be passed to the gRPC server" in reason, count) == (True, 1)
 
     def test_an_exporter_that_reads_no_answers(self, receiver, sink, monkeypatch):
         """Its connection is dropped in the end, and holds up neither others nor the stop for long."""

@@ -97,7 +97,7 @@ class TestSettings:
 
     def test_settings_that_contradict_each_other(self, tmp_path):
         """A queue smaller than one request, and half of a TLS pair, are refused."""
-        with pytest.raises(ReceiverError, match="must hold at least one request"):
+        with pytest.raises(ReceiverError, match="must be at least `max_request_bytes`"):
             ReceiverSettings(queue_bytes=10)
         with pytest.raises(ReceiverError, match="belong together"):
             ReceiverSettings(tls_certificate=tmp_path)

@@ -63,8 +63,8 @@ def test_partial_success(base, sink):
 @pytest.mark.parametrize(
     ("signal", "body", "words"),
     [
-        ("traces", b"\xff\xff\xff", "no protobuf message"),
-        ("traces", raw(logs(record("e"))), "holds logs, not traces"),
+        ("traces", b"\xff\xff\xff", "not a protobuf message"),
+        ("traces", raw(logs(record("e"))), "contains logs, not traces"),
         ("logs", raw(traces(span("s"))), "holds traces, not logs"),
         ("metrics", raw(traces(span("s"))), "holds traces, not metrics"),
     ],

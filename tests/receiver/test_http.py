@@ -242,15 +242,15 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("body", "media", "words"),
         [
-            (b"\xff\xff\xff\xff", "application/x-protobuf", "no protobuf message"),
-            (raw(GOOD)[:-7], "application/x-protobuf", "ends too early"),
-            (b"{nonsense", "application/json", "no JSON"),
+            (b"\xff\xff\xff\xff", "application/x-protobuf", "not a protobuf message"),
+            (raw(GOOD)[:-7], "application/x-protobuf", "truncated"),
+            (b"{nonsense", "application/json", "not JSON"),
             (b'{"resourceSpans": [1]}', "application/json", "`resourceSpans` is not a list of objects"),
-            (b'{"hello": 1}', "application/json", "holds none of"),
+            (b'{"hello": 1}', "application/json", "contains none of"),
             (b'{"data": [{"traceID": "a1", "spans": []}]}', "application/json", "this is Jaeger's JSON, not OTLP"),
             (b"[" * 100_000, "application/json", "nested too deeply"),
-            (json.dumps(as_json(logs(record("e")))).encode(), "application/json", "holds logs, not traces"),
-            (raw(logs(record("e", body="text"))), "application/x-protobuf", "holds logs, not traces"),
+            (json.dumps(as_json(logs(record("e")))).encode(), "application/json", "contains logs, not traces"),
+            (raw(logs(record("e", body="text"))), "application/x-protobuf", "contains logs, not traces"),
             (raw(metrics()), "application/x-protobuf", "holds metrics, not traces"),
         ],
     )
@@ -270,7 +270,7 @@ class TestRefused:
         status, _, answer = post(base, path, json.dumps(both).encode(), "application/json")
 
         assert status == 400
-        assert b"a request is of one signal" in answer or b"; send it to" in answer
+        assert b"a request has one signal" in answer or b"; send it to" in answer
         assert receiver.counters().reasons.total() == 1
         assert sink.runs() == {}
 
@@ -297,8 +297,8 @@ class TestRefused:
         ("path", "words"),
         [
             ("/v1/traces/v1/traces", "contains `/v1/…` twice: set `OTEL_EXPORTER_OTLP_ENDPOINT` to the address alone"),
-            ("/run/r1/v1/traces/v1/logs", "holds `/v1/…` twice"),
-            ("/", "the exporter must add the signal's path"),
+            ("/run/r1/v1/traces/v1/logs", "contains `/v1/…` twice"),
+            ("/", "the exporter must use the signal's path"),
             ("/v2/traces", "is unknown; this receiver has `/v1/traces`"),
             ("/v1/profiles", "is unknown"),
         ],
@@ -374,7 +374,7 @@ class TestRefused:
     def test_header_junk(self, base):
         """Bytes that are no HTTP, TLS where there is none, and endless headers get an answer and a closed connection."""
         for sent, words in (
-            (b"\x00\x01\x02garbage\r\n\r\n", b"no HTTP/1.1 request"),
+            (b"\x00\x01\x02garbage\r\n\r\n", b"not an HTTP/1.1 request"),
             (bytes.fromhex("1603010200010001fc0303") + bytes(500), b"this receiver has no TLS"),
             (b"POST /v1/traces HTTP/1.1\r\n" + b"x-a: b\r\n" * 200_000, b"longer than 65536 bytes"),
         ):

@@ -317,7 +317,7 @@ class TestDamage:
             varint(len(raw(A))) + raw(A) + b"\xff",
             r"message 2 \(byte \d+\): its length is cut short",
         ),
-        "garbage in a stream": (varint(len(raw(A))) + raw(A) + b"\x05hello", r"message 2 \(byte \d+\) is no OTLP"),
+        "garbage in a stream": (varint(len(raw(A))) + raw(A) + b"\x05hello", r"message 2 \(byte \d+\) is not an OTLP"),
         "truncated protobuf": (
             raw(traces(span("s"), resource={"service.name": "x"}))[:-5],
             "looks like OTLP protobuf, but is damaged",

@@ -237,5 +237,5 @@ class TestMistakes:
             Receiver(MemorySink(), settings, environ={}).start()
 
     def test_an_address_that_is_none(self) -> None:
-        with pytest.raises(ReceiverError, match="an http or https address"):
+        with pytest.raises(ReceiverError, match="the http or https address"):
             teeing("localhost:4318")

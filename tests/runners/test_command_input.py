@@ -120,5 +120,5 @@ def test_a_message_that_no_argument_can_hold(bench):
     message = (Message("user", "a\0b"),)
 
     assert bench.run(command=["cat"], messages=message).final_output == "a\0b"
-    with pytest.raises(RunnerError, match="`echo` cannot be given a text that holds a NUL character"):
+    with pytest.raises(RunnerError, match="`echo` cannot be passed a text with a NUL character"):
         bench.run(command=["echo", "{{message}}"], messages=message)

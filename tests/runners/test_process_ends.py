@@ -66,7 +66,7 @@ class TestEndings:
 
     def test_a_message_too_long_for_an_argument_is_explained(self, bench):
         """The system's limit on arguments is reported with the way around it."""
-        with pytest.raises(RunnerError, match="arguments are too long; give the message on stdin"):
+        with pytest.raises(RunnerError, match="arguments are too long; pass the message on stdin"):
             bench.run(command=["true", "{{message}}"], messages=(Message("user", "x" * 3_000_000),))
 
 
@@ -127,7 +127,7 @@ class TestDetachedProcesses:
 
         assert outcome.run_status == "success"
         assert outcome.processes_gone
-        assert outcome.notes == ("outlived the command by 0.2 s and was ended: `sleep 61`",)
+        assert outcome.notes == ("was still running 0.2 s after the command and was ended: `sleep 61`",)
         assert outcome.cut_off.startswith("1 process that outlived the command ended by our signal and may have lost")
 
     def test_a_daemon_that_flushes_on_sigterm_was_not_cut_off(self, bench):

@@ -111,7 +111,7 @@ def test_a_missing_scaffold_is_known_before_the_start(bench):
     absent = bench.request(command=["no-such-agent"])
 
     assert list(runner.absent(request.settings, bench.case_dir, {})) == [
-        (("scaffold",), "there is no folder 'absent' beside the case file")
+        (("scaffold",), "the folder 'absent' does not exist next to the case file")
     ]
     assert "`no-such-agent` is not on PATH" in runner.missing(absent.settings, bench.case_dir, absent.base_env)
     assert runner.missing(bench.request(command=["sh"]).settings, bench.case_dir, absent.base_env) is None

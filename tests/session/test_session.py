@@ -28,8 +28,8 @@ def test_a_question_about_secrets_cannot_be_asked_without_redaction() -> None:
 @pytest.mark.parametrize(
     ("redaction", "words"),
     [
-        (RedactionSettings(kinds_off=("jwt",)), "not to look for secrets of the kind `jwt`: these would not be found."),
-        (RedactionSettings(environment=False), "not to look for values of environment variables: these"),
+        (RedactionSettings(kinds_off=("jwt",)), "to ignore secrets of the kind `jwt`: these would not be found."),
+        (RedactionSettings(environment=False), "to ignore values of environment variables: these"),
         (RedactionSettings(), ""),
     ],
     ids=["kinds off", "environment off", "all"],

@@ -242,7 +242,7 @@ class TestFiles:
         path = tmp_path / "other.duckdb"
         with duckdb.connect(str(path)) as db:
             db.execute("CREATE TABLE t (a INT)")
-        with pytest.raises(StoreSchemaError, match="no clawtrace store"):
+        with pytest.raises(StoreSchemaError, match="not a clawtrace store"):
             DuckStore(path)
 
     def test_another_schema_version_is_refused_by_name(self, tmp_path: Path) -> None:

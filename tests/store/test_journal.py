@@ -328,7 +328,7 @@ class TestKilled:
             data[at] ^= 0xFF
         journal_of(path).write_bytes(data)
 
-        with pytest.raises(StoreError, match=r"journal' is damaged: it holds spans that were acknowledged"):
+        with pytest.raises(StoreError, match=r"journal' is damaged: the acknowledged spans in it"):
             DuckStore(path)
         assert journal_of(path).read_bytes() == data
         journal_of(path).unlink()

@@ -133,8 +133,8 @@ class TestLock:
             DuckStore(path, patience_s=0)
         text = str(caught.value)
 
-        assert f"held by process {holder.pid} (`{sys.executable} -c" in text
-        assert text.endswith(": wait until that has ended, or end it.")
+        assert f"open in process {holder.pid} (`{sys.executable} -c" in text
+        assert text.endswith(": wait until it has ended, or end it.")
 
     def test_patience_ends(self, path) -> None:
         """It is tried for as long as was said, not once and not for ever."""

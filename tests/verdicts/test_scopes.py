@@ -104,7 +104,7 @@ def test_a_verdict_says_its_scope(lab: Lab) -> None:
 
     assert found.status is Status.PASS
     assert found.message == "Within agent `glob:help*`, turn 1: `search` was never attempted."
-    assert found.sql.startswith("/* Asked within agent `glob:help*`, turn 1: the relations hold what belongs to it")
+    assert found.sql.startswith("/* Asked within agent `glob:help*`, turn 1: the relations contain what belongs to it")
     assert found.scope == {"agent": "glob:help*", "turn": 1}
     assert [(one.span_id, one.why) for one in found.evidence] == [(hex_id("h"), "agent helper begins here")]
 

@@ -231,7 +231,8 @@ def test_cases_whose_ids_differ_in_case_only(files):
 
     (problem,) = files.problems()
     assert (
-        "this is the case `A`, and there is a case `a`: on machines whose file names ignore upper and lower case" in problem
+        "this is the case `A`, and there is a case `a`: on machines whose file names ignore upper and lower case"
+        in problem
     )
 
 

@@ -387,7 +387,10 @@ def test_asking_before_and_after_is_refused():
 
 def test_a_provider_that_takes_no_processors_is_refused():
     """A provider that cannot be listened to is an error at once, never an empty trace."""
-    with pytest.raises(UsageError, match="does not accept span processors"), clawtrace.capture(tracer_provider=object()):
+    with (
+        pytest.raises(UsageError, match="does not accept span processors"),
+        clawtrace.capture(tracer_provider=object()),
+    ):
         pass
 
 

@@ -94,5 +94,5 @@ def test_what_a_function_was_given_from_the_world_is_kept(duck, tmp_path):
     again = StoredQuestion(texts)(duck, assertion, ["r1"], {}, None)
 
     assert asked.outcome(0).holds is False
-    assert texts["decided_by"]["beside"][0] == {"files": 1, "read": 1}
+    assert texts["decided_by"]["world_rows"][0] == {"files": 1, "read": 1}
     assert told(again, 0) == told(asked, 0)

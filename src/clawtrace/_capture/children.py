@@ -25,7 +25,7 @@ _LEFTOVER_SECONDS = 10.0
 class Children:
     """What is known of the child processes of a capture."""
 
-    told: int = 0
+    handed_out: int = 0
     """How often the environment was given out."""
     unwatched: bool = False
     """Whether it was given to code that starts processes without us: when those end is unknown."""

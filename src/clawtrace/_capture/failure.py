@@ -43,9 +43,9 @@ def failure_text(result: RunResult, failed: Sequence[Verdict], nodes: Sequence[S
     shown = result._replace(verdicts=tuple(failed))
     report = CampaignReport(None, datetime.now(UTC), [shown], ExitCode.FAILED, trees={result.run_id: nodes})
     print_verdicts(report, PlainConsole(stream))
-    told = stream.getvalue().strip("\n")
+    text = stream.getvalue().strip("\n")
     drawn = {node.span_id for node in nodes} & {item.span_id for verdict in failed for item in verdict.evidence}
-    return told if drawn or not nodes else f"{told}\n\n{tree_text(nodes)}"
+    return text if drawn or not nodes else f"{text}\n\n{tree_text(nodes)}"
 
 
 def tree_text(nodes: Sequence[SpanNode]) -> str:

@@ -111,7 +111,7 @@ class Trace:
         self._children = Children()
         self._sampled: list[str] = []
         self._failed: list[str] = []
-        self._told_state: object = None
+        self._recorded_state: object = None
         self._results: list[tuple[Verdict, int]] = []
         self._lock = threading.RLock()
 
@@ -223,7 +223,7 @@ class Trace:
         with self._lock:
             if self._record.started_ns is None or self._record.ended_ns is not None:
                 raise UsageError("child processes must be started inside the capture's block.")
-            self._children.told += 1
+            self._children.handed_out += 1
             session = self._opened()
             endpoints = session.listen()
             trace_id, span_id = injected(self._record, self._current_span())
@@ -330,7 +330,7 @@ class Trace:
     def _completed(self, result: RunResult) -> RunResult:
         """Add what only the capture knows: why there is no span, and spans that no context gave to it."""
         verdicts = result.verdicts
-        if not result.has_trace and not self._children.told:
+        if not result.has_trace and not self._children.handed_out:
             verdicts = tuple(verdict._replace(hint=NOTHING_STARTED) for verdict in verdicts)
         said = (*result.diagnostics, *notes(self._scope), *self._children.notes())
         return result._replace(verdicts=verdicts, diagnostics=said)
@@ -366,17 +366,17 @@ class Trace:
         record = self._record._replace(
             lacking=lacking(self._scope, self._sampled, self._failed), **self._children.facts()
         )
-        state = (record, unfinished, self._ended, self._children.told, session.arrived(self.run_id))
-        if state == self._told_state:
+        state = (record, unfinished, self._ended, self._children.handed_out, session.arrived(self.run_id))
+        if state == self._recorded_state:
             return session
         if unfinished:
             session.open_run(record)
         else:
-            if self._children.told and record.ended_ns is None:
+            if self._children.handed_out and record.ended_ns is None:
                 record = record._replace(ended_ns=time.time_ns())
-            end_run = self._ended or not self._children.told
+            end_run = self._ended or not self._children.handed_out
             session.close_run(record, processes_gone=self._children.gone, ended=self._left, end_run=end_run)
-        self._told_state = (*state[:-1], session.arrived(self.run_id))
+        self._recorded_state = (*state[:-1], session.arrived(self.run_id))
         return session
 
 

@@ -162,14 +162,14 @@ class Assertion(Documented):
         """Settle one run that SQL could not: its row of `query` and its rows of `details`, as ordered there."""
         raise NotImplementedError
 
-    def beside(self, world: World) -> Sequence[Row]:
+    def world_rows(self, world: World) -> Sequence[Row]:
         """Return rows from the world of one run that `decide` gets after those of `details`; read for unsettled runs."""
         del world
         return ()
 
     def reads_world(self) -> bool:
-        """Return whether `beside` has anything to read."""
-        return type(self).beside is not Assertion.beside
+        """Return whether `world_rows` has anything to read."""
+        return type(self).world_rows is not Assertion.world_rows
 
     def paths_read(self) -> Sequence[str]:
         """Return the paths of files that the answer depends on, as written; not those next to the case file."""

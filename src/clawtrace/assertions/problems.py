@@ -53,9 +53,9 @@ def problems_of(error: ValidationError, model: type[BaseModel], written: Mapping
     details = error.errors(include_url=False)
     inner = {detail["loc"][:length] for detail in details for length in range(len(detail["loc"]))}
     # A list whose entries are wrong is also called too short: those entries were not counted.
-    told = [detail for detail in details if detail["type"] != "too_short" or detail["loc"] not in inner]
+    reported = [detail for detail in details if detail["type"] != "too_short" or detail["loc"] not in inner]
     found: dict[Path, list[ErrorDetails]] = {}
-    for detail in told:
+    for detail in reported:
         found.setdefault(_path(detail["loc"], written), []).append(detail)
     return [
         problem for path, some in found.items() for problem in _problems_at(path, some, list(found), model, written)

@@ -138,13 +138,13 @@ def case_text(draft: CaseDraft, found: Sequence[Observation] | None = None) -> s
         runner = REPLAY.format(traces=_scalar(list(draft.traces)))
     else:
         runner = COMMAND.format(command=_scalar(draft.command), cwd=_scalar(draft.cwd), timeout=draft.timeout_seconds)
-    told = NO_INPUT if draft.message is None else INPUT.format(message=_scalar(draft.message))
+    input_lines = NO_INPUT if draft.message is None else INPUT.format(message=_scalar(draft.message))
     return CASE.format(
         case=draft.case_id,
         title=_scalar(draft.title),
         suite=draft.suite_id,
         runner=runner.rstrip("\n") + "\n",
-        input=told,
+        input=input_lines,
         assertions=(_assertions(found) if found else MINIMUM).rstrip("\n"),
     )
 

@@ -132,8 +132,8 @@ def finish(report: CampaignReport, output: Output, *, folder: Path | None = None
     written = (Path(path) for word, path in targets if word == "json" and path != "-")
     report = report._replace(results_file=next((path for path in written if path.is_file()), None))
     stream = sys.stderr if to_stderr or writes_to_stdout(output.reports) else sys.stdout
-    told = report._replace(exit_code=ExitCode.BROKEN) if unwritten else report
-    print_campaign(told, console_for(stream), verbose=output.verbose, quiet=output.quiet)
+    shown = report._replace(exit_code=ExitCode.BROKEN) if unwritten else report
+    print_campaign(shown, console_for(stream), verbose=output.verbose, quiet=output.quiet)
     if unwritten:
         raise ClawtraceError(" ".join(unwritten))
     return report.exit_code

@@ -48,14 +48,14 @@ def grounds_of_reuse(plan: Plan, decisions: Mapping[str, Decision]) -> str:
     reused = [one for one in chosen if one.stored is not None]
     resumed = sum(bool(one.unknown) for one in reused)
     unused = [one.unknown for one in chosen if one.stored is None and one.why == one.unknown]
-    told = [
+    sentences = [
         f"{len(reused) - resumed} reused, as nothing that their agents depend on has changed (settings, messages, the "
         "command's files, `inputs`)" if len(reused) > resumed else "",
         f"{resumed} reused from the same execution of the campaign; whether their agents have been edited "
         "since is unknown" if resumed else "",
         f"{len(unused)} stored run{'s' * (len(unused) > 1)} not reused: {unused[0]}" if unused and unused[0] else "",
     ]  # fmt: skip
-    return "; ".join(filter(None, told))
+    return "; ".join(filter(None, sentences))
 
 
 def _row(planned: PlannedRun, decision: Decision) -> tuple[Any, ...]:
@@ -86,14 +86,14 @@ def _estimate(plan: Plan, to_run: Iterable[PlannedRun]) -> str:
     if not known:
         return "Time and cost are unknown: none of them has run before."
     which = "they" if len(known) == len(runs) else f"{len(known)} of them"
-    typical = _told(known, statistics.median)
+    typical = _sums(known, statistics.median)
     stored = sum(map(len, earlier.read.values()))
     by = f"Based on {stored} stored run{'s' if stored != 1 else ''} of the same cases"
-    least = f", and at least {_told(known, min)}" if any(len(found) > 1 for found in known) else ""
+    least = f", and at least {_sums(known, min)}" if any(len(found) > 1 for found in known) else ""
     return f"{by}, {which} typically take {typical}{least}."
 
 
-def _told(known: Sequence[Sequence[Mapping[str, Any]]], of_one: Callable[[list[float]], float]) -> str:
+def _sums(known: Sequence[Sequence[Mapping[str, Any]]], of_one: Callable[[list[float]], float]) -> str:
     """Return the sums over the planned runs, each taking what `of_one` makes of its earlier runs."""
     seconds, tokens, cost = (_sum(known, key, of_one) for key in ("duration_ms", "tokens", "cost_usd"))
     parts = [

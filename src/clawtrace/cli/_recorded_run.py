@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["files_of", "first_message", "holding", "the_run"]
 
-_TOLD = """
+_FIRST_MESSAGE = """
 SELECT m.text FROM messages AS m JOIN spans AS s ON s.run_id = m.run_id AND s.span_id = m.span_id
 WHERE m.run_id = '{run_id}' AND m.direction = 'input' AND m.role = 'user' AND m.type = 'text' AND m.text IS NOT NULL
 ORDER BY s.start_ns, s.tree_enter, m.message_no, m.part_no LIMIT 1
@@ -46,7 +46,7 @@ def the_run(known: Sequence[str], wanted: str | None) -> str:
 
 def first_message(asked: Session | HeldStore, run_id: str) -> str | None:
     r"""Return what the user said first, as a case would write it (``\{{`` for braces); None where no span tells it."""
-    answer = asked.query(_TOLD.format(run_id=run_id.replace("'", "''")))
+    answer = asked.query(_FIRST_MESSAGE.format(run_id=run_id.replace("'", "''")))
     rows = list(answer.rows)
     return str(rows[0][0]).replace("{{", "\\{{") if rows else None
 

@@ -259,9 +259,9 @@ def _print_whole(one: _Again, again: Rerun, where_to_ask: str, console: ConsoleO
     if stored["decided_by"]:
         if again.rows is not None:
             _table("input of the function", again.rows, console)
-        if beside := stored["decided_by"]["beside"]:
+        if world_rows := stored["decided_by"]["world_rows"]:
             console.line()
-            console.paragraph(_value(beside), first="facts about the environment: ", indent="  ")
+            console.paragraph(_value(world_rows), first="facts about the environment: ", indent="  ")
         console.line()
         console.line((f"decided by {stored['decided_by']['function']}", ""))
     if again.outcome is not None:
@@ -317,7 +317,7 @@ def _as_json(one: _Again) -> dict[str, Any]:
         "row_with_what_is_in_doubt": _dicts(again and again.wide),
         "function": (stored["decided_by"] or {}).get("function"),
         "rows": _dicts(again and again.rows),
-        "beside": (stored["decided_by"] or {}).get("beside"),
+        "world_rows": (stored["decided_by"] or {}).get("world_rows"),
         "differs": {key: {"stored": then, "now": now} for key, (then, now) in one.differs.items()},
         "sql": stored["sql"],
     }

@@ -167,7 +167,7 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
         with progress() as listener:
             done = execute(plan, session, os.environ, listener, decisions=decisions, budget=budget)
         trees = trees_of(session, done.results, quiet=output.quiet)
-    for sentence in [*done.blind_spots, *_told_stale(done)]:
+    for sentence in [*done.blind_spots, *_stale_verdicts(done)]:
         click.echo(f"warning: {sentence}", err=True)
     report = _report_of(plan, done, gate, trees, session.clean)
     report = report._replace(reuse=grounds_of_reuse(plan, decisions))
@@ -188,7 +188,7 @@ def _nothing_to_run(decisions: Mapping[str, Decision]) -> int:
     return 3
 
 
-def _told_stale(done: CampaignResult) -> list[str]:
+def _stale_verdicts(done: CampaignResult) -> list[str]:
     """Return one sentence on runs that were not asked for, and whose verdicts are out of date now; nothing where none is."""
     if not done.stale:
         return []
@@ -264,7 +264,7 @@ def _report_of(
     labels = {}
     for case in plan.suite.cases:
         said, agent = case.config, case.agent
-        told = CaseLabels(
+        case_labels = CaseLabels(
             said.title,
             said.description,
             said.tags,
@@ -273,7 +273,7 @@ def _report_of(
             said.for_judges(),
             case.file_id if case.dataset is not None else None,
         )
-        labels[said.case_id] = CaseLabels(*cleaned(told, clean))
+        labels[said.case_id] = CaseLabels(*cleaned(case_labels, clean))
     left_out = [
         LeftOut(
             left.run.run_id,

@@ -35,8 +35,8 @@ def command(as_json: bool) -> int:
         found.append(finding)
         if not as_json:
             mark, style = _MARKS[finding.status]
-            told, indent = f"{finding.check}: {finding.message}", " " * len(mark)
-            console.paragraph(told, first=mark, indent=indent, first_style=style)
+            line, indent = f"{finding.check}: {finding.message}", " " * len(mark)
+            console.paragraph(line, first=mark, indent=indent, first_style=style)
             if finding.advice:
                 console.paragraph(finding.advice, indent=indent, style="dim")
     if as_json:

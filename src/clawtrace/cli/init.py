@@ -314,7 +314,7 @@ def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
         return _Trial(result, found, last_words)
 
 
-_TOLD_LINES = 5
+_LAST_LINES = 5
 
 
 def _last_words(folder: Path) -> str:
@@ -323,7 +323,7 @@ def _last_words(folder: Path) -> str:
         text = (folder / "stderr").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    return "\n".join(text.strip().splitlines()[-_TOLD_LINES:])
+    return "\n".join(text.strip().splitlines()[-_LAST_LINES:])
 
 
 def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
@@ -364,8 +364,8 @@ def _say_nothing_came(trial: _Trial, answers: _Answers) -> int:
         style="yellow",
     )
     hints = [verdict.hint for verdict in trial.result.verdicts if verdict.hint]
-    told = trial.last_words.splitlines()[-1:]
-    notes = [note for note in trial.result.diagnostics if not any(words.strip() in note for words in told)]
+    last_line = trial.last_words.splitlines()[-1:]
+    notes = [note for note in trial.result.diagnostics if not any(words.strip() in note for words in last_line)]
     for hint in dict.fromkeys([*hints, *notes]):
         console.paragraph(hint, first="  hint: ", indent="        ", style="cyan")
     again = ["clawtrace", "init", "--yes", "--command", answers.command or "", "--message", answers.message or ""]

@@ -97,8 +97,8 @@ def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: Consol
     lasted, work, whole = (duration(run[name]) for name in ("duration_ms", "work_ms", "whole_trace_ms"))
     if UNKNOWN not in (work, whole) and work != whole:
         lasted = f"the agent's work {work}, the whole trace {whole}"
-    told = [traces, lasted, dialects] if run["spans"] else ["no spans", lasted]
-    console.line((run["run_id"], "bold"), (f"  {', '.join(told)}", ""))
+    summary = [traces, lasted, dialects] if run["spans"] else ["no spans", lasted]
+    console.line((run["run_id"], "bold"), (f"  {', '.join(summary)}", ""))
     for line in tree_lines(nodes, width=console.width):
         console.line(*line)
     if run["spans"] or any(value is not None for value in run["totals"].values()):

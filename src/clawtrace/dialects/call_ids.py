@@ -96,7 +96,7 @@ def _repeated(parts: Sequence[Part], calls: Sequence[int]) -> set[str | None]:
     words: dict[str | None, set[tuple[str | None, str | None]]] = defaultdict(set)
     for part in (parts[at] for at in calls):
         words[part.call_id].add((part.name, canonical(part.text)))
-    return {call_id for call_id, told in words.items() if len(told) > 1}
+    return {call_id for call_id, variants in words.items() if len(variants) > 1}
 
 
 def _contradict(parts: Sequence[Part], calls: Sequence[int], results: Sequence[int], earlier: set[str]) -> bool:

@@ -290,8 +290,8 @@ class Compiler:
         if not programs:
             return '"ScopeVersion"'
         is_one = self._atom("is_in", value='"ScopeName"', values=", ".join(map(_quote, programs)))
-        told = self._atom("attribute", map=_RESOURCE, key=_quote("service.version"))
-        return f'CASE WHEN {is_one} THEN {told} ELSE "ScopeVersion" END'
+        program_version = self._atom("attribute", map=_RESOURCE, key=_quote("service.version"))
+        return f'CASE WHEN {is_one} THEN {program_version} ELSE "ScopeVersion" END'
 
     def row_facts(self, dialect: Readable, source: str) -> str:
         """Return a SELECT of `ROW_FACT_COLUMNS` after ``sid`` for the spans of `source` that `dialect` reads."""

@@ -102,8 +102,8 @@ class Explainer:
             questions.append(self._flag("failed", file.errors.when, self._owner("errors")))
             failed = self._compiler.condition(file.errors.when)
             for column, rules in (("error_message", file.errors.message), ("error_type", file.errors.type)):
-                told = self._column(column, rules, self._owner("errors"))
-                questions.append(told._replace(value=f"CASE WHEN {failed} THEN {told.value} END"))
+                question = self._column(column, rules, self._owner("errors"))
+                questions.append(question._replace(value=f"CASE WHEN {failed} THEN {question.value} END"))
         for column in SPAN_TESTS:
             test = getattr(file, column)
             if test is not None:

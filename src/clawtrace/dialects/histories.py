@@ -62,7 +62,7 @@ def crewai_history(payload: str, direction: str) -> Iterator[Message]:  # noqa: 
 
     They are a representation of Python, or inside of the JSON text of the crew's output.
     """
-    told: set[str] = set()
+    recorded: set[str] = set()
     for task in json.loads(payload)["tasks_output"] if payload.startswith("{") else read_repr(payload):
         if any("Action Input:" in (text_of(message.get("content")) or "") for message in task["messages"]):
             raise ValueError("tools were called in prose")
@@ -71,8 +71,8 @@ def crewai_history(payload: str, direction: str) -> Iterator[Message]:  # noqa: 
         left = None if failures is None else list(failures)
         for message in task["messages"]:
             role, pieces = message_of(message)
-            new = [one for one in pieces if f"{one.type} {one.call_id}" not in told]
-            told.update(f"{one.type} {one.call_id}" for one in new if one.call_id is not None)
+            new = [one for one in pieces if f"{one.type} {one.call_id}" not in recorded]
+            recorded.update(f"{one.type} {one.call_id}" for one in new if one.call_id is not None)
             asked |= {one.call_id: one for one in new if one.type == "tool_call"}
             yield role, [_crewai_part(piece, asked, left) for piece in new]
         if task["messages"] and task["messages"][-1].get("role") == "user":

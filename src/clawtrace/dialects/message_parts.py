@@ -106,9 +106,9 @@ def piece_of(part: Any) -> Piece:
 
 def _failed(result: dict[str, Any]) -> bool | None:
     """Return whether a tool failed, where a field of its result says so: Haystack's, Anthropic's, MCP's, Bedrock's."""
-    told = next((result[key] for key in ("error", "is_error", "isError") if isinstance(result.get(key), bool)), None)
+    flag = next((result[key] for key in ("error", "is_error", "isError") if isinstance(result.get(key), bool)), None)
     status = result.get("status")
-    return {"success": False, "error": True}.get(status) if told is None and isinstance(status, str) else told
+    return {"success": False, "error": True}.get(status) if flag is None and isinstance(status, str) else flag
 
 
 def _served(kind: str, part: dict[str, Any]) -> Piece:
@@ -192,8 +192,8 @@ def _message_of(message: Any) -> Message:
         pieces.append(Piece("text", None, None, content))
     calls = loads(message.get("tool_calls"))
     single = message.get("function_call")  # OpenAI's word before there were several
-    told = {one[1] for one in pieces if one[0] == "tool_call"} - {None}  # as Anthropic's blocks
+    recorded = {one[1] for one in pieces if one[0] == "tool_call"} - {None}  # as Anthropic's blocks
     for call in calls if isinstance(calls, list) and calls else [single] if isinstance(single, dict) else []:
         asked = piece_of({**call, "type": "tool_call"})
-        pieces += [asked] if asked[1] not in told else []
+        pieces += [asked] if asked[1] not in recorded else []
     return role, pieces

@@ -206,11 +206,11 @@ def _event_list(payload: str, direction: str) -> Iterator[Message]:
 
 
 def _of_events(events: Sequence[tuple[str, dict[str, Any]]], direction: str) -> Iterator[Message]:
-    told = [(message, body) for name, body in events if (message := _event(name, body, direction)) is not None]
-    bodies = [body for _, body in told]
+    messages = [(message, body) for name, body in events if (message := _event(name, body, direction)) is not None]
+    bodies = [body for _, body in messages]
     # Where the last one says why it ended, those before it that do not are pieces of it.
     streamed = len({body.get("index") for body in bodies}) == 1 and bool(bodies[-1].get("finish_reason"))
-    return put_together([(message, streamed and not body.get("finish_reason")) for message, body in told])
+    return put_together([(message, streamed and not body.get("finish_reason")) for message, body in messages])
 
 
 def _blob(payload: str, direction: str) -> Iterator[Message]:

@@ -22,12 +22,12 @@ __all__ = [
     "MessageRule",
     "OrphanOrName",
     "OrphanRule",
+    "RecordEffect",
     "RoleRule",
     "RuleOrKey",
     "ShellRule",
     "SpanKindWord",
     "SpanTests",
-    "Told",
 ]
 
 COLUMN_TYPES: dict[str, Literal["text", "integer", "decimal", "list"]] = {
@@ -228,7 +228,7 @@ def _rule(value: Any) -> Any:
 RuleOrKey = Annotated[ColumnRule, BeforeValidator(_rule)]
 
 
-class Told(Enum):
+class RecordEffect(Enum):
     """How a test that a log record answers changes the answer of the span that the record was joined to."""
 
     ANY = "holds where the span or a record says so"
@@ -241,24 +241,24 @@ class SpanTests(_Words):
 
     # The only list of them: a new one is a field here, what reads it (each is a column of `fact_rows`), and the dialects.
 
-    tool_failed: Annotated[Condition | None, Told.ANY] = None
+    tool_failed: Annotated[Condition | None, RecordEffect.ANY] = None
     """A tool call failed although the span's status does not say so."""
-    tool_blocked: Annotated[Condition | None, Told.ANY] = None
+    tool_blocked: Annotated[Condition | None, RecordEffect.ANY] = None
     """A tool call was denied before it ran."""
-    tool_refused: Annotated[Condition | None, Told.ANY] = None
+    tool_refused: Annotated[Condition | None, RecordEffect.ANY] = None
     """A tool call was answered without running the tool: there is none of that name, or the arguments do not fit."""
-    tool_cancelled: Annotated[Condition | None, Told.ANY] = None
+    tool_cancelled: Annotated[Condition | None, RecordEffect.ANY] = None
     """A tool call was given up because something else failed: the tool may have been run, or not."""
-    tool_unknown: Annotated[Condition | None, Told.ALL] = None
+    tool_unknown: Annotated[Condition | None, RecordEffect.ALL] = None
     """What is recorded of a tool call does not tell whether it failed."""
-    excludes_cache: Annotated[Condition | None, Told.SPAN] = None
+    excludes_cache: Annotated[Condition | None, RecordEffect.SPAN] = None
     """Input tokens are recorded without the cached ones."""
-    excludes_reasoning: Annotated[Condition | None, Told.SPAN] = None
+    excludes_reasoning: Annotated[Condition | None, RecordEffect.SPAN] = None
     """Output tokens are recorded without the reasoning ones."""
 
 
-SPAN_TESTS: dict[str, Told] = {
-    name: next(word for word in field.metadata if isinstance(word, Told))
+SPAN_TESTS: dict[str, RecordEffect] = {
+    name: next(word for word in field.metadata if isinstance(word, RecordEffect))
     for name, field in SpanTests.model_fields.items()
 }
 """The tests of `SpanTests` by name."""
@@ -344,7 +344,7 @@ class OrphanRule(_Words):
     """Glob of their names."""
     error: str | None = None
     """Glob of what one of the orphans of that parent says of its failure: only then the parent is not exported."""
-    beside: str | None = None
+    sibling: str | None = None
     """Glob of the name of one of the orphans of that parent: only then the parent is not exported."""
 
 

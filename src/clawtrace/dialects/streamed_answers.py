@@ -16,15 +16,15 @@ _CALLS = frozenset(("tool_call", "server_tool_call"))
 _WORDS = ("reasoning", "text")
 
 
-def put_together(told: Sequence[tuple[Message, bool]]) -> Iterator[Message]:
+def put_together(messages: Sequence[tuple[Message, bool]]) -> Iterator[Message]:
     """Yield the messages of one answer, where pieces of it are put together.
 
     Args:
-        told: the messages, and of each whether it has no finish reason although such a message should have one.
+        messages: the messages, and of each whether it has no finish reason although such a message should have one.
     """
     pieces: list[Message] = []
-    for number, (message, unfinished) in enumerate(told, 1):
-        if unfinished and number < len(told):
+    for number, (message, unfinished) in enumerate(messages, 1):
+        if unfinished and number < len(messages):
             pieces.append(message)
         elif pieces:
             yield _whole(pieces, message, finished=not unfinished)

@@ -80,13 +80,13 @@ def explain_spans(store: FactStore, dialects: Mapping[str, Dialect], run_id: str
         *stored,
     ) in store.script(_ORDER):
         columns = filled.get((trace_id, span_id), [])
-        told = {entry["column"]: entry for entry in columns}
+        entries = {entry["column"]: entry for entry in columns}
         elsewhere = "a log record" if source == "log" else _ELSEWHERE
         for column, value in zip(_STORED, stored, strict=True):
-            if column not in told and value is not None:
+            if column not in entries and value is not None:
                 columns.append({"column": column, "value": value, "rule": elsewhere, "dialect": dialect})
-            elif column in told and told[column]["value"] != value:
-                told[column]["counted"] = value
+            elif column in entries and entries[column]["value"] != value:
+                entries[column]["counted"] = value
         spans.append(
             {
                 "trace_id": trace_id, "span_id": span_id, "name": name, "dialect": dialect, "counted_as": counted_as,

@@ -67,13 +67,13 @@ class ConfiguredForm(LogForm):
         events = Events(reading)
         for number, text in lines:
             found = next((match for pattern in self._patterns if (match := _found(pattern, text))), None)
-            told = {name: value for name, value in found.groupdict().items() if value} if found is not None else {}
-            if found is None or (self.by_run and "run_id" not in told):
-                reading.could_not_read(number, text, stray=not set(_TELLING).isdisjoint(told))
+            groups = {name: value for name, value in found.groupdict().items() if value} if found is not None else {}
+            if found is None or (self.by_run and "run_id" not in groups):
+                reading.could_not_read(number, text, stray=not set(_TELLING).isdisjoint(groups))
                 continue
-            usage = bool({"input_tokens", "output_tokens"} & told.keys())
+            usage = bool({"input_tokens", "output_tokens"} & groups.keys())
             event = Event.of(
-                told | {"run_id": told.get("run_id", reading.path.stem)}, time=told.get("timestamp"), usage=usage
+                groups | {"run_id": groups.get("run_id", reading.path.stem)}, time=groups.get("timestamp"), usage=usage
             )
             events.take(number, event)
         events.finish()

@@ -56,10 +56,10 @@ class LoggedConversation:
 
     def at(self, value: Any) -> int:
         """Return the time of the next line, in nanoseconds; 0 where it tells none."""
-        told = nanoseconds(value)
-        if told == 0:
+        stated_ns = nanoseconds(value)
+        if stated_ns == 0:
             return 0
-        self._last = max(told, self._last + 1)
+        self._last = max(stated_ns, self._last + 1)
         return self._last
 
     def turn(self, said: str | None = None) -> None:
@@ -111,7 +111,7 @@ class LoggedConversation:
         """
         span = self._below(line, "llm", f"chat {request_model or response_model or ''}".rstrip(), start, end)
         span.error = error
-        told = {
+        attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": provider,
             "gen_ai.request.model": request_model,
@@ -120,7 +120,7 @@ class LoggedConversation:
             "gen_ai.response.finish_reasons": [finish_reason] if finish_reason and error is None else None,
             **{USAGE[name]: value for name, value in (usage or {}).items()},
         }
-        span.attributes |= {key: value for key, value in told.items() if value is not None}
+        span.attributes |= {key: value for key, value in attributes.items() if value is not None}
         if error is None:
             message = {"role": "assistant", "parts": list(answer), "finish_reason": finish_reason}
             span.attributes["gen_ai.output.messages"] = as_text([message])
@@ -160,14 +160,14 @@ class LoggedConversation:
         start = call.end_ns if call is not None and call.end_ns else end
         span = self._below(line, "tool", f"execute_tool {name or ''}".rstrip(), start, end, in_order=False)
         arguments = asked.get("arguments")
-        told = {
+        attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": name,
             "gen_ai.tool.call.id": call_id or None,
             "gen_ai.tool.call.arguments": None if arguments is None else as_text(arguments),
             "gen_ai.tool.call.result": result,
         }
-        span.attributes |= {key: value for key, value in told.items() if value is not None}
+        span.attributes |= {key: value for key, value in attributes.items() if value is not None}
         if outcome == "error":
             span.error = error or "error"
         elif outcome != "ok":

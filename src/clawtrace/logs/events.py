@@ -46,12 +46,12 @@ class Event(NamedTuple):
     """Tokens by the names of columns; None where the line is none of usage."""
 
     @classmethod
-    def of(cls, told: Mapping[str, str | None], *, time: Any, usage: bool) -> Event:
+    def of(cls, values: Mapping[str, str | None], *, time: Any, usage: bool) -> Event:
         """Return an event of what a line says by the names of `GROUPS`."""
-        tokens = {name: _number(told.get(name)) for name in USAGE if name != "cost_usd"} if usage else None
-        texts = {name: told.get(name) or None for name in cls._fields if name not in ("time", "usage", "run_id")}
-        texts["outcome"] = texts["outcome"] or told.get("status")
-        return cls(run_id=told["run_id"] or "", time=time, usage=tokens, **texts)
+        tokens = {name: _number(values.get(name)) for name in USAGE if name != "cost_usd"} if usage else None
+        texts = {name: values.get(name) or None for name in cls._fields if name not in ("time", "usage", "run_id")}
+        texts["outcome"] = texts["outcome"] or values.get("status")
+        return cls(run_id=values["run_id"] or "", time=time, usage=tokens, **texts)
 
 
 class Events:
@@ -111,8 +111,8 @@ class _Run:
         return span
 
     def _activation(self, name: str | None, at: int, above: LoggedSpan | None) -> LoggedSpan:
-        told = {"gen_ai.operation.name": "invoke_agent"} | ({"gen_ai.agent.name": name} if name else {})
-        return self._add("agent", f"invoke_agent {name}" if name else "invoke_agent", at, above, told)
+        attributes = {"gen_ai.operation.name": "invoke_agent"} | ({"gen_ai.agent.name": name} if name else {})
+        return self._add("agent", f"invoke_agent {name}" if name else "invoke_agent", at, above, attributes)
 
     def _tool(self, event: Event, at: int, agent: LoggedSpan | None) -> LoggedSpan:
         assert event.tool is not None
@@ -120,16 +120,16 @@ class _Run:
         key = (event.tool, event.call_id or "")
         span = self._open.pop(key, None) if word not in _STARTED else None
         if span is None:
-            told = {
+            attributes = {
                 "gen_ai.operation.name": "execute_tool",
                 "gen_ai.tool.name": event.tool,
                 "gen_ai.tool.call.id": event.call_id,
                 OUTCOME: "unknown",
             }
-            span = self._add("tool", f"execute_tool {event.tool}", at, agent, told)
+            span = self._add("tool", f"execute_tool {event.tool}", at, agent, attributes)
         span.end_ns = at
-        told = {"gen_ai.tool.call.arguments": event.arguments, "gen_ai.tool.call.result": event.result}
-        span.attributes |= {name: value for name, value in told.items() if value is not None}
+        attributes = {"gen_ai.tool.call.arguments": event.arguments, "gen_ai.tool.call.result": event.result}
+        span.attributes |= {name: value for name, value in attributes.items() if value is not None}
         if word in _STARTED:
             span.end_ns = None
             self._open[key] = span
@@ -146,15 +146,17 @@ class _Run:
         usage = event.usage or {}
         known = {USAGE[name]: value for name, value in usage.items() if value is not None}
         if event.model is not None:
-            told = {"gen_ai.operation.name": "chat", "gen_ai.request.model": event.model, **known}
-            span = self._add("llm", f"chat {event.model}", at, agent, told | {"gen_ai.provider.name": event.provider})
+            attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": event.model, **known}
+            span = self._add(
+                "llm", f"chat {event.model}", at, agent, attributes | {"gen_ai.provider.name": event.provider}
+            )
             span.error = event.error
             return
         self._add("usage", "token_usage", at, agent, {"clawtrace.log.usage": True, **known})
-        untold = [name for name in ("input_tokens", "output_tokens") if usage.get(name) is None]
-        if untold:
-            told_not = " and ".join(name.replace("_", " ") for name in untold)
-            self._run.lacking.append(f"line {self._line} of its log has usage without {told_not}.")
+        missing = [name for name in ("input_tokens", "output_tokens") if usage.get(name) is None]
+        if missing:
+            named = " and ".join(name.replace("_", " ") for name in missing)
+            self._run.lacking.append(f"line {self._line} of its log has usage without {named}.")
 
     def _delegation(self, event: Event, at: int, above: LoggedSpan | None) -> None:
         span = self._activation(event.to_agent, at, above)
@@ -163,8 +165,10 @@ class _Run:
         if event.to_agent is not None and event.child_run_id is None:
             self._agents = {event.to_agent: span, **self._agents}
 
-    def _add(self, kind: Any, name: str, at: int, above: LoggedSpan | None, told: Mapping[str, Any]) -> LoggedSpan:
-        known = {key: value for key, value in told.items() if value is not None}
+    def _add(
+        self, kind: Any, name: str, at: int, above: LoggedSpan | None, attributes: Mapping[str, Any]
+    ) -> LoggedSpan:
+        known = {key: value for key, value in attributes.items() if value is not None}
         span = LoggedSpan(self._line, kind, name, at, at, above, self._parts, attributes=known)
         self._parts += 1
         return self._run.add(span)

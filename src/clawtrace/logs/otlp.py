@@ -26,8 +26,8 @@ def as_traces(
     """Yield the spans of a run as ``ExportTraceServiceRequest``s."""
     scope = {"name": SCOPE + form + ("" if tells_tools else _WITHOUT_TOOLS)}
     for first in range(0, len(spans), _REQUEST_SPANS):
-        told = [_span(span, form) for span in spans[first : first + _REQUEST_SPANS]]
-        yield {"resourceSpans": [{"resource": _resource(file), "scopeSpans": [{"scope": scope, "spans": told}]}]}
+        encoded = [_span(span, form) for span in spans[first : first + _REQUEST_SPANS]]
+        yield {"resourceSpans": [{"resource": _resource(file), "scopeSpans": [{"scope": scope, "spans": encoded}]}]}
 
 
 def as_logs(found: Sequence[tuple[LoggedSpan, str, str]], form: str, file: str) -> Iterator[dict[str, Any]]:
@@ -64,7 +64,7 @@ def as_logs(found: Sequence[tuple[LoggedSpan, str, str]], form: str, file: str) 
 
 
 def _span(span: LoggedSpan, form: str) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    encoded: dict[str, Any] = {
         "traceId": _trace_id(span, form),
         "spanId": _span_id(span),
         "name": span.name,
@@ -75,10 +75,10 @@ def _span(span: LoggedSpan, form: str) -> dict[str, Any]:
         "attributes": _attributes(span.attributes | {"clawtrace.log.line": span.line}),
     }
     if span.parent is not None:
-        told["parentSpanId"] = _span_id(span.parent)
+        encoded["parentSpanId"] = _span_id(span.parent)
     if span.error is not None:
-        told["status"] = {"code": 2, "message": span.error}
-    return told
+        encoded["status"] = {"code": 2, "message": span.error}
+    return encoded
 
 
 def _trace_id(span: LoggedSpan, form: str) -> str:
@@ -98,8 +98,8 @@ def _resource(file: str) -> dict[str, Any]:
     return {"attributes": _attributes({"log.file.name": file})}
 
 
-def _attributes(told: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{"key": key, "value": _value(value)} for key, value in told.items() if value is not None]
+def _attributes(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": _value(value)} for key, value in attributes.items() if value is not None]
 
 
 def _value(value: Any) -> dict[str, Any]:

@@ -49,8 +49,8 @@ class Clock:
 
     def at(self, value: Any) -> int:
         """Return the time of the next line in nanoseconds; 0 where it tells none."""
-        told = nanoseconds(value)
-        if told == 0:
+        stated_ns = nanoseconds(value)
+        if stated_ns == 0:
             return 0
-        self._last = max(told, self._last + 1)
+        self._last = max(stated_ns, self._last + 1)
         return self._last

@@ -101,7 +101,8 @@ class Verdict(NamedTuple):
     """Bound parameters, and bound relations as lists of rows; they are written out in `sql`."""
     decided_by: Mapping[str, Any] = MappingProxyType({})
     """The function that decided, empty where SQL did: `function` is its name; `row_sql` finds the row that it was given;
-    `rows` are the first of those that `sql` finds, long texts cut; `rows_in_all` their number; `beside` rows of the world."""
+    `rows` are the first of those that `sql` finds, long texts cut; `rows_in_all` their number; `world_rows` are facts
+    about the environment."""
     definition: Mapping[str, Any] = MappingProxyType({})
     """The assertion in the long notation, as far as it was written."""
     asked_run: str = ""

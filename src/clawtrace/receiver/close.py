@@ -97,7 +97,7 @@ class _Wait:
         self._timeout = trace_timeout_ms / 1_000
         self._outlook = outlook
         self._waiting = waiting
-        self._told = ""
+        self._reported = ""
 
     def wait(self) -> ClosedBy:
         """Wait and say what closed the run."""
@@ -126,6 +126,6 @@ class _Wait:
 
     def _say(self, outlook: Outlook, seconds: float) -> None:
         """Tell what is waited for, once for each answer."""
-        if seconds >= _SAY_SECONDS and outlook.awaited != self._told:
-            self._told = outlook.awaited
+        if seconds >= _SAY_SECONDS and outlook.awaited != self._reported:
+            self._reported = outlook.awaited
             self._waiting(outlook.awaited, seconds)

@@ -23,7 +23,7 @@ from clawtrace.receiver.request import Request, RequestAnswer, RequestOutcome
 
 __all__ = ["Intake", "Note", "Taken"]
 
-_REASONS_TOLD = 5
+_REASONS_SHOWN = 5
 
 
 class Note(NamedTuple):
@@ -171,7 +171,7 @@ class Intake:
         if request.signal != "metrics":
             request.runs = tuple(run for run in {**counts.accepted, **counts.duplicates} if run != NO_RUN)
             request.outside = counts.accepted.get(NO_RUN, 0)
-        return RequestAnswer(RequestOutcome.ACCEPTED, sum(decoded.rejected.values()), _told(decoded.rejected))
+        return RequestAnswer(RequestOutcome.ACCEPTED, sum(decoded.rejected.values()), _rejections(decoded.rejected))
 
     def _leave_out(self, request: Request, decoded: Decoded, batch: SpanBatch | LogBatch, start: int) -> None:
         """Have the rows of a request not written; those of others may stand before and behind them."""
@@ -229,10 +229,10 @@ class _Counts:
             self.duplicates = dict(Counter([runs[row] for row in repeated]))
             left = {run: count - self.duplicates.get(run, 0) for run, count in self.accepted.items()}
             self.accepted = {run: count for run, count in left.items() if count}
-        told = set(rules)
-        if told - CARRIED:
+        present = set(rules)
+        if present - CARRIED:
             self.foreign = {run for run, rule in zip(runs, rules, strict=True) if rule not in CARRIED}
-        if RunRule.NONE.value in told:
+        if RunRule.NONE.value in present:
             self.unattributed = {run for run, rule in zip(runs, rules, strict=True) if rule == RunRule.NONE}
 
     def count_points(self, run: int, points: int) -> None:
@@ -274,14 +274,14 @@ def _versions(batch: SpanBatch, start: int, end: int) -> list[str]:
     return [f"{span_id}{began}" if ended else f"{span_id}{began} open" for span_id, began, ended in spans]
 
 
-def _told(rejected: Counter[tuple[Claim, str]]) -> str:
+def _rejections(rejected: Counter[tuple[Claim, str]]) -> str:
     """Say why items were rejected, the most frequent reasons first."""
     if not rejected:
         return ""
     reasons: Counter[str] = Counter()
     for (_, reason), items in rejected.items():
         reasons[reason] += items
-    told = [f"{items} rejected: {reason}" for reason, items in reasons.most_common(_REASONS_TOLD)]
-    if len(reasons) > _REASONS_TOLD:
-        told.append(f"and {len(reasons) - _REASONS_TOLD} more reasons")
-    return "; ".join(told)
+    parts = [f"{items} rejected: {reason}" for reason, items in reasons.most_common(_REASONS_SHOWN)]
+    if len(reasons) > _REASONS_SHOWN:
+        parts.append(f"and {len(reasons) - _REASONS_SHOWN} more reasons")
+    return "; ".join(parts)

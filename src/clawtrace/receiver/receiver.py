@@ -218,8 +218,8 @@ class Receiver:
         answers: list[RequestAnswer] = []
         answered = threading.Event()
 
-        def answer(told: RequestAnswer) -> None:
-            answers.append(told)
+        def answer(given: RequestAnswer) -> None:
+            answers.append(given)
             answered.set()
 
         size, budget = len(body), self._writer.budget

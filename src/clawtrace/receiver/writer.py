@@ -142,13 +142,13 @@ class Writer:
         for request, answer in answers:
             if answer.outcome is RequestOutcome.ACCEPTED and request.connection is not None:
                 self._connections.carried(request.connection, request.runs)
-            told = (
+            given = (
                 RequestAnswer(RequestOutcome.REFUSED, 0, failure)
                 if failure and answer.outcome is RequestOutcome.ACCEPTED
                 else answer
             )
-            _tell(request.answer, told)
-            if told.outcome in _FOR_GOOD and request.port:
+            _tell(request.answer, given)
+            if given.outcome in _FOR_GOOD and request.port:
                 self.forward(request)
 
     def _answer(self, request: Request, problem: Exception) -> RequestAnswer:
@@ -196,9 +196,9 @@ class Writer:
                 self.refused(refusal, note.port)
 
 
-def _tell(answer: Callable[[RequestAnswer], None], told: RequestAnswer) -> None:
+def _tell(answer: Callable[[RequestAnswer], None], given: RequestAnswer) -> None:
     """Hand an answer over; a server that is already gone is no reason to stop."""
     try:
-        answer(told)
+        answer(given)
     except Exception:
         _LOG.exception("an answer could not be delivered")

@@ -42,12 +42,12 @@ def print_datasets(report: CampaignReport, console: ConsoleOutput) -> None:
         console.line()
     for (case_id, model_id), passed_by_row in rows.items():
         others = [name for name, passed in passed_by_row.items() if not passed]
-        told = f"{count(len(passed_by_row) - len(others))} of {count(len(passed_by_row))} rows passed"
+        text = f"{count(len(passed_by_row) - len(others))} of {count(len(passed_by_row))} rows passed"
         if others:
-            told += f"; not: {', '.join(others[:_NAMED])}"
-            told += f" and {count(len(others) - _NAMED)} more" if len(others) > _NAMED else ""
+            text += f"; not: {', '.join(others[:_NAMED])}"
+            text += f" and {count(len(others) - _NAMED)} more" if len(others) > _NAMED else ""
         console.paragraph(
-            f"{case_id}{'' if model_id is None else f' · {model_id}'}: {told}", first="rows  ", indent="      "
+            f"{case_id}{'' if model_id is None else f' · {model_id}'}: {text}", first="rows  ", indent="      "
         )
 
 

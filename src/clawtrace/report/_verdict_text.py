@@ -59,7 +59,7 @@ def _print_case(
     runs: Sequence[RunResult], trees: Mapping[str, Sequence[SpanNode]], console: ConsoleOutput, *, verbose: bool
 ) -> None:
     shown = {id(run): list(run.verdicts) if verbose else run.not_passed() for run in runs}
-    told_of = [run for run in runs if shown[id(run)] or run.error]
+    reported = [run for run in runs if shown[id(run)] or run.error]
     numbered = len(runs) > 1 or runs[0].model_id is not None or runs[0].repetition != 1
     for error, broken in _by((run.error, run) for run in runs if run.error).items():
         console.line()
@@ -67,11 +67,11 @@ def _print_case(
         console.paragraph(error, indent="  ")
     pairs = [(run, verdict) for run in runs for verdict in shown[id(run)]]
     blocks = _alone(pairs) if verbose else _folded(pairs)
-    _print_reasons(told_of, console, numbered)
+    _print_reasons(reported, console, numbered)
     hints: set[str] = set()
     for block in blocks:
         _print_block(block, trees, console, numbered=numbered, hints=hints, verbose=verbose)
-    _print_notes(told_of, console, apart=verbose or len(blocks) > 1)
+    _print_notes(reported, console, apart=verbose or len(blocks) > 1)
 
 
 # -- what is said once ------------------------------------------------------------------------------------------------
@@ -193,10 +193,10 @@ def _print_sql(verdict: Verdict, console: ConsoleOutput) -> None:
 def _print_reasons(runs: Sequence[RunResult], console: ConsoleOutput, numbered: bool) -> None:
     """Say why traces are incomplete: the cause of everything that could not be decided below it."""
     reasons = _by((reason, run) for run in runs for reason in run.incomplete_because)
-    told: dict[tuple[int, ...], list[str]] = {}
-    for reason, told_of in reasons.items():
-        told.setdefault(tuple(map(id, told_of)), []).append(reason)
-    for of_same in told.values():
+    by_runs: dict[tuple[int, ...], list[str]] = {}
+    for reason, runs_of in reasons.items():
+        by_runs.setdefault(tuple(map(id, runs_of)), []).append(reason)
+    for of_same in by_runs.values():
         console.line()
         console.line(("INCOMPLETE", "yellow"), (f"  {_title(reasons[of_same[0]], numbered)}", "bold"))
         for reason in of_same:
@@ -208,8 +208,8 @@ def _print_notes(runs: Sequence[RunResult], console: ConsoleOutput, *, apart: bo
     notes = _by((note, run) for run in runs for note in run.diagnostics)
     if apart and notes:
         console.line()
-    for text, told_of in notes.items():
-        which = f" ({_repetitions(told_of)})" if len(runs) > 1 else ""
+    for text, runs_of in notes.items():
+        which = f" ({_repetitions(runs_of)})" if len(runs) > 1 else ""
         console.paragraph(text, first=f"  note{which}: ", indent="        ", style="dim")
 
 

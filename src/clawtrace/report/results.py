@@ -70,7 +70,7 @@ class DecidedBy(Struct):
     """The first of the rows that it was given, long texts cut; `sql` of the verdict finds all of them."""
     rows_in_all: int
     """How many there were."""
-    beside: list[dict[str, Any]]
+    world_rows: list[dict[str, Any]]
     """Rows that it was given from the world, such as a file of the run; no query finds them."""
 
 

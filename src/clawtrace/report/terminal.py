@@ -92,8 +92,8 @@ def print_scores(results: Sequence[RunResult], console: ConsoleOutput) -> None:
     if scored:
         console.line()
     for result, scores in scored:
-        told = ", ".join(f"{dimension} {score:.1f}" for dimension, score in scores.items())
-        console.paragraph(f"{title_of(result)}: {told}", first="scores  ", indent="        ")
+        listed = ", ".join(f"{dimension} {score:.1f}" for dimension, score in scores.items())
+        console.paragraph(f"{title_of(result)}: {listed}", first="scores  ", indent="        ")
 
 
 def _print_retried(results: Sequence[RunResult], console: ConsoleOutput) -> None:

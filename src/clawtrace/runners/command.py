@@ -121,11 +121,11 @@ def _turns(
     request: RunRequest, settings: CommandSettings, workspace: Path, target: TelemetryTarget
 ) -> list[PreparedTurn]:
     """Return the turns of a run: the messages come with the first one."""
-    told: list[tuple[Message, ...]] = [(turn,) for turn in request.turns] or [()]
-    told[0] = (*request.messages, *told[0])
+    turns: list[tuple[Message, ...]] = [(turn,) for turn in request.turns] or [()]
+    turns[0] = (*request.messages, *turns[0])
     return [
         PreparedTurn(request, settings, workspace, messages, target.of_turn(number), number)
-        for number, messages in enumerate(told, start=1)
+        for number, messages in enumerate(turns, start=1)
     ]
 
 

@@ -108,7 +108,7 @@ class PreparedTurn:
     def own(self) -> dict[str, str]:
         """Return the variables that the case sets, and those that tell the agent about its run."""
         request, message = self.request, self.message
-        told = {
+        variables = {
             "CLAWTRACE_CASE_ID": request.case_id,
             "CLAWTRACE_WORKSPACE": str(self.workspace),
             "CLAWTRACE_MODEL_ID": request.model_id,
@@ -120,8 +120,8 @@ class PreparedTurn:
             "CLAWTRACE_CONTEXT": self._context(),
             "CLAWTRACE_MESSAGE": message if len(message.encode()) <= MAX_VARIABLE and "\0" not in message else None,
         }
-        told |= {name: None if text is None else self.text(text) for name, text in self.settings.env.items()}
-        return {name: text for name, text in told.items() if text is not None}
+        variables |= {name: None if text is None else self.text(text) for name, text in self.settings.env.items()}
+        return {name: text for name, text in variables.items() if text is not None}
 
     def _context(self) -> str | None:
         if not self.request.context:

@@ -116,12 +116,12 @@ def _from_git(root: Path) -> list[Path] | None:
     """Return tracked files and new ones that are not ignored; None where `root` is in no repository."""
     command = ["git", "-C", str(root), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     try:
-        told = subprocess.run(command, capture_output=True, check=False, timeout=30)
+        done = subprocess.run(command, capture_output=True, check=False, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    if told.returncode != 0:
+    if done.returncode != 0:
         return None
-    return [root / os.fsdecode(name) for name in told.stdout.split(b"\0") if name]
+    return [root / os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
 
 
 class ProjectListing:

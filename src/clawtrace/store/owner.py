@@ -185,9 +185,9 @@ def command_of(pid: int) -> str:
 
 def _holder(path: str, text: str) -> str:
     """Name who holds the file: the engine's words say the process where the system knows it, else ``<store>.owner``."""
-    told = re.search(r"\(PID (\d+)\)", text)
+    found = re.search(r"\(PID (\d+)\)", text)
     owner = read_owner(path)
-    pid = int(told[1]) if told else owner.pid if owner else None
+    pid = int(found[1]) if found else owner.pid if owner else None
     if pid is None:
         return "another process"
     command = command_of(pid)

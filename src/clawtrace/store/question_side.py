@@ -187,7 +187,7 @@ class QuestionSide:
             try:
                 return ColumnAnswer(self._statements.relation(rewrite_markers(query.sql, "$"), query.params))
             except (duckdb.Error, RuntimeError) as error:  # what fails while rows are read comes through nanoarrow
-                raise self._told(error) from error
+                raise self._described(error) from error
 
     @contextlib.contextmanager
     def narrowed(self, run_ids: Sequence[str], queries: Sequence[Query]) -> Iterator[None]:
@@ -214,9 +214,9 @@ class QuestionSide:
             columns = tuple(column[0] for column in cursor.description)
             return Answer(columns, cursor.fetchall() if max_rows is None else cursor.fetchmany(max_rows))
         except duckdb.Error as error:
-            raise self._told(error) from error
+            raise self._described(error) from error
 
-    def _told(self, error: Exception) -> QueryError | StoreError:
+    def _described(self, error: Exception) -> QueryError | StoreError:
         """Return what an error of the engine's is: of the question, or of the file."""
         if is_damage(str(error)):
             return StoreError(f"cannot read the store {self.path!r}: {error}")

@@ -97,12 +97,12 @@ def evaluate(
         _ask_all(store, judgements, within, worlds, of_passes=evidence_of_passes, progress=progress)
         if traced := sum(runs.traced):
             _fetch_evidence(store, judgements, traced, of_passes=evidence_of_passes)
-        told: Sequence[tuple[UnreadVerdicts, Status | None]]
+        judged: Sequence[tuple[UnreadVerdicts, Status | None]]
         if asked is None:
-            told = _verdicts(judgements, len(runs.ids))
+            judged = _verdicts(judgements, len(runs.ids))
         else:
-            told = [own_verdicts(judgements, parts, run_id, asked[run_id]) for run_id in runs.ids]
-        results = dict(zip(runs.ids, _results(runs, shown, told), strict=True))
+            judged = [own_verdicts(judgements, parts, run_id, asked[run_id]) for run_id in runs.ids]
+        results = dict(zip(runs.ids, _results(runs, shown, judged), strict=True))
         return [results[run_id] for run_id in run_ids]
 
 
@@ -184,7 +184,7 @@ def _verdicts(judgements: Sequence[Judgement], runs: int) -> Sequence[tuple[Unre
 def _results(
     runs: RunInputs,
     shown: ShownFacts,
-    told: Sequence[tuple[UnreadVerdicts, Status | None]],
+    judged: Sequence[tuple[UnreadVerdicts, Status | None]],
 ) -> Iterable[RunResult]:
     """Return the results by place: made from columns, in half the time that one after the other takes."""
     ids, columns = runs.ids, shown.runs
@@ -195,8 +195,8 @@ def _results(
         "case_id": (case_id or run_id for case_id, run_id in zip(columns["case_id"], ids, strict=True)),
         "model_id": columns["model_id"],
         "repetition": (repetition or 1 for repetition in columns["repetition"]),
-        "status": (status for _, status in told),
-        "verdicts": (verdicts for verdicts, _ in told),
+        "status": (status for _, status in judged),
+        "verdicts": (verdicts for verdicts, _ in judged),
         "run_status": columns["run_status"],
         "has_trace": runs.traced,
         "complete": runs.complete,

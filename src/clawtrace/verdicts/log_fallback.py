@@ -214,8 +214,8 @@ def _nothing(reading: LogReading, path: Path, named: str) -> str:
         )
     seen = list(reading.runs)
     listed = ", ".join(map(repr, seen[:_SEEN])) + (f" and {len(seen) - _SEEN} more" if len(seen) > _SEEN else "")
-    told = f"it is about {listed}" if seen else f"{reading.unread} of its {reading.lines} lines could not be read"
-    return f"The log `{path.name}` ({reading.title}) has no line of run {named!r}; {told}."
+    contents = f"it is about {listed}" if seen else f"{reading.unread} of its {reading.lines} lines could not be read"
+    return f"The log `{path.name}` ({reading.title}) has no line of run {named!r}; {contents}."
 
 
 def _not_read(verdict: Verdict, asked: LogSource) -> Verdict:

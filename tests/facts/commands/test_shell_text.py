@@ -83,8 +83,8 @@ def test_a_program_is_named_without_folder_and_quotes(text: str, program: str) -
 def test_the_end_of_the_whole_says_as_much_of_a_part_as_the_shell_guarantees(text, when_ok, when_failed) -> None:
     parts = [part for part in split(text) if part.simple]
 
-    assert [part.told[0] for part in parts] == when_ok
-    assert [part.told[1] for part in parts] == when_failed
+    assert [part.ends[0] for part in parts] == when_ok
+    assert [part.ends[1] for part in parts] == when_failed
 
 
 @pytest.mark.parametrize(

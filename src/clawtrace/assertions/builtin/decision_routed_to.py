@@ -57,8 +57,8 @@ class DecisionRoutedTo(Probe):
         if not agents:
             return Finding(False, f"`{self.state_path}` records no decision.", {"agents": []})
         right = agents[-1] == self.expected_agent
-        told = f"the router chose `{agents[-1]}`, expected `{self.expected_agent}`."
-        return Finding(right, told, {"agents": agents})
+        sentence = f"the router chose `{agents[-1]}`, expected `{self.expected_agent}`."
+        return Finding(right, sentence, {"agents": agents})
 
     def expectation(self) -> Any:
         """Return the agent."""

@@ -146,7 +146,7 @@ FROM agents AS a JOIN selected_runs AS s ON s.run_id = a.run_id
         """Router state files are read where they are named."""
         return bool(self._fallbacks)
 
-    def beside(self, world: World) -> Sequence[Row]:
+    def world_rows(self, world: World) -> Sequence[Row]:
         """Return the router's decisions: the file, its agents, and why none was used."""
         problems = []
         for path in self._fallbacks:

@@ -64,15 +64,17 @@ class GatewayResponse(Probe):
         del world
         answer = request(self.method, self.endpoint, headers=self.headers, timeout_s=self.timeout)
         actual = {"status": answer.status, "body": answer.body[:300]}
-        told = f"{self.method} {self.endpoint} answered {answer.status}, expected {self.expected_status}"
+        answered = f"{self.method} {self.endpoint} answered {answer.status}, expected {self.expected_status}"
         if answer.status != self.expected_status:
-            return Finding(False, f"{told}.", actual)
+            return Finding(False, f"{answered}.", actual)
         if self.expected_body is not None and one_form(self.expected_body) not in one_form(answer.body):
             if answer.cut:
-                sentence = f"{told}, and the first {MAX_BODY} bytes of its body do not contain {self.expected_body!r}."
+                sentence = (
+                    f"{answered}, and the first {MAX_BODY} bytes of its body do not contain {self.expected_body!r}."
+                )
                 return Finding(None, sentence, actual, "the rest of the body")
-            return Finding(False, f"{told}, but its body does not contain {self.expected_body!r}.", actual)
-        return Finding(True, f"{told}.", actual)
+            return Finding(False, f"{answered}, but its body does not contain {self.expected_body!r}.", actual)
+        return Finding(True, f"{answered}.", actual)
 
     def expectation(self) -> Any:
         """Return status and body."""

@@ -47,16 +47,16 @@ class LogEntry(AtPath):
         with file.open(encoding=encoding_of(file), errors="replace") as stream:
             for lines, (line, whole) in enumerate(_lines(stream), start=1):
                 if matches(one_form(line)):
-                    told = f"line {lines} of `{self.path}` matches {self.pattern!r}: {line.strip()[:200]}"
-                    return Finding(not self.absent, told, {"line": lines, "text": line.strip()[:2000]})
+                    sentence = f"line {lines} of `{self.path}` matches {self.pattern!r}: {line.strip()[:200]}"
+                    return Finding(not self.absent, sentence, {"line": lines, "text": line.strip()[:2000]})
                 if not unread and not whole:
                     unread = f"line {lines} is longer than the {_LONGEST} characters that are searched"
                 elif not unread and is_unread(line):
                     unread = f"line {lines} contains bytes that are not text"
-        told = f"none of {lines} lines of `{self.path}` matches {self.pattern!r}"
+        sentence = f"none of {lines} lines of `{self.path}` matches {self.pattern!r}"
         if unread:
-            return Finding(None, f"{told}, but {unread}.", {"lines": lines}, "the text of the file")
-        return Finding(self.absent, f"{told}.", {"lines": lines})
+            return Finding(None, f"{sentence}, but {unread}.", {"lines": lines}, "the text of the file")
+        return Finding(self.absent, f"{sentence}.", {"lines": lines})
 
     def expectation(self) -> Any:
         """Return path and pattern."""

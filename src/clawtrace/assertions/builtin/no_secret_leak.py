@@ -148,7 +148,7 @@ JOIN selected_runs AS s ON s.run_id = v.run_id
 ORDER BY run_id, place, tool, span_id, text
 """)
 
-    def beside(self, world: World) -> list[Row]:
+    def world_rows(self, world: World) -> list[Row]:
         """Read the files that the run created or changed; one row says how many, one a file with a secret."""
         if world.workspace is None:
             return []
@@ -184,12 +184,12 @@ ORDER BY run_id, place, tool, span_id, text
             {"kind": kind, "mark": mark, "places": list(dict.fromkeys(found))}
             for (kind, mark), found in sorted(places.items())
         ]
-        told = {**row, "secrets": leaks, "files": looked["files"]}
+        actual = {**row, "secrets": leaks, "files": looked["files"]}
         if leaks:
-            return Outcome(row["run_id"], False, True, "", told)
+            return Outcome(row["run_id"], False, True, "", actual)
         if looked["files"] is None or looked["read"] < looked["files"]:
-            return Outcome(row["run_id"], None, False, "runs.workspace", told)
-        return Outcome(row["run_id"], row["holds"], False, row["missing"] or "", told)
+            return Outcome(row["run_id"], None, False, "runs.workspace", actual)
+        return Outcome(row["run_id"], row["holds"], False, row["missing"] or "", actual)
 
     def evidence(self) -> Query:
         """Return the spans whose texts hold a secret."""

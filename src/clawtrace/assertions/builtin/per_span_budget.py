@@ -123,27 +123,27 @@ class PerSpanBudget(Assertion):
         """Count the spans, those over the budget for sure, and those that may be; name them where any is over."""
         calls = self.span_type == "llm"
         # Of an unknown number of calls some are not among the rows.
-        untold = "CASE WHEN t.llm_calls IS NULL THEN 1 ELSE 0 END" if calls else "0"
+        unrecorded = "CASE WHEN t.llm_calls IS NULL THEN 1 ELSE 0 END" if calls else "0"
         return Query(
             f"""
 SELECT g.run_id AS run_id, g.spans AS spans, g.too_many AS too_many, g.open_ones AS open_ones, g.largest AS largest,
-       g.untold AS untold,
-       CASE WHEN g.too_many > 0 THEN FALSE WHEN g.spans = 0 OR g.open_ones > 0 OR g.untold > 0 THEN NULL ELSE TRUE END AS holds,
+       g.unrecorded AS unrecorded,
+       CASE WHEN g.too_many > 0 THEN FALSE WHEN g.spans = 0 OR g.open_ones > 0 OR g.unrecorded > 0 THEN NULL ELSE TRUE END AS holds,
        CASE WHEN g.too_many > 0 THEN NULL WHEN g.spans = 0 THEN '{"llm_calls" if calls else "spans"}'
-            WHEN g.open_ones > 0 THEN 'llm_calls.input_tokens' WHEN g.untold > 0 THEN 'llm_calls' ELSE NULL END AS missing,
+            WHEN g.open_ones > 0 THEN 'llm_calls.input_tokens' WHEN g.unrecorded > 0 THEN 'llm_calls' ELSE NULL END AS missing,
        CASE WHEN g.too_many > 0 THEN FALSE ELSE TRUE END AS settled,
        CASE WHEN {still_open("g.run_id")} THEN 1 ELSE 0 END AS still_open
 FROM (
-  SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.untold) AS untold, count(f.low) AS spans,
+  SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.unrecorded) AS unrecorded, count(f.low) AS spans,
          max(f.low) AS largest,
          count(CASE WHEN f.low > :max_tokens THEN 1 END) AS too_many,
          count(CASE WHEN f.low <= :max_tokens AND (f.high IS NULL OR f.high > :max_tokens) THEN 1 END) AS open_ones
   FROM (
-    SELECT t.run_id AS run_id, 1 AS has_trace, {untold} AS untold, NULL AS low, NULL AS high
+    SELECT t.run_id AS run_id, 1 AS has_trace, {unrecorded} AS unrecorded, NULL AS low, NULL AS high
     FROM run_totals AS t
     JOIN selected_runs AS s ON s.run_id = t.run_id
     UNION ALL
-    SELECT h.run_id AS run_id, 0 AS has_trace, 0 AS untold, h.low AS low, h.high AS high
+    SELECT h.run_id AS run_id, 0 AS has_trace, 0 AS unrecorded, h.low AS low, h.high AS high
     FROM ({self._amounts()}
     ) AS h
   ) AS f

@@ -20,7 +20,7 @@ __all__ = ["Sql"]
 _ROWS = 100
 """Rows that are fetched and shown when none, or fewer, are expected."""
 
-_TOLD, _TOLD_LENGTH = 3, 200
+_SHOWN_ROWS, _SHOWN_LENGTH = 3, 200
 """Rows of each kind that the message tells, and characters of each."""
 
 # Relations that stay empty where the instrumentation cannot record them, and the total that is then NULL.
@@ -137,8 +137,8 @@ JOIN selected_runs AS s ON s.run_id = t.run_id
         if not self._expected:
             return f"The query returned {count}; there should be none: {_listed(rows, all_known=all_known)}."
         extra, absent = _differing(rows, [_plain(row) for row in self._expected])
-        told = {"not expected": extra, "expected and not found": absent}
-        differs = "; ".join(f"{word}: {_listed(of, all_known=all_known)}" for word, of in told.items() if of)
+        differences = {"not expected": extra, "expected and not found": absent}
+        differs = "; ".join(f"{word}: {_listed(of, all_known=all_known)}" for word, of in differences.items() if of)
         return f"The query returned {count} where {len(self._expected)} were expected; {differs}."
 
 
@@ -155,9 +155,9 @@ def _plain(value: Any) -> Any:
 
 def _listed(rows: Sequence[Any], *, all_known: bool = True) -> str:
     """Return the first of some rows as JSON, each cut to a readable length; of many not `all_known` ones were fetched."""
-    shown = [json.dumps(row, ensure_ascii=False) for row in rows[:_TOLD]]
-    more = [f"and {len(rows) - _TOLD} more" if all_known else "and more"] if len(rows) > _TOLD else []
-    return ", ".join([one if len(one) <= _TOLD_LENGTH else one[: _TOLD_LENGTH - 1] + "…" for one in shown] + more)
+    shown = [json.dumps(row, ensure_ascii=False) for row in rows[:_SHOWN_ROWS]]
+    more = [f"and {len(rows) - _SHOWN_ROWS} more" if all_known else "and more"] if len(rows) > _SHOWN_ROWS else []
+    return ", ".join([one if len(one) <= _SHOWN_LENGTH else one[: _SHOWN_LENGTH - 1] + "…" for one in shown] + more)
 
 
 def _differing(found: Sequence[Any], expected: Sequence[Any]) -> tuple[list[Any], list[Any]]:

@@ -67,7 +67,7 @@ FROM (
         """Return the models of calls without a cost, and of how many calls the tokens are unknown too."""
         return Query("""
 SELECT c.run_id AS run_id, coalesce(c.model, 'unknown model') AS model, count(*) AS calls,
-       count(CASE WHEN c.input_tokens IS NULL OR c.output_tokens IS NULL THEN 1 END) AS untold
+       count(CASE WHEN c.input_tokens IS NULL OR c.output_tokens IS NULL THEN 1 END) AS unrecorded
 FROM llm_calls AS c
 JOIN selected_runs AS s ON s.run_id = c.run_id
 WHERE c.cost_usd IS NULL AND (c.outcome = 'ok' OR c.input_tokens IS NOT NULL OR c.output_tokens IS NOT NULL)
@@ -77,15 +77,15 @@ ORDER BY run_id, model
 
     def decide(self, row: Row, details: Sequence[Row]) -> Outcome:
         """Keep the answer unknown, and name the models that have no price, and those whose tokens are unknown."""
-        untold = {detail["model"]: detail["untold"] for detail in details if detail["untold"]}
-        unpriced = {detail["model"]: n for detail in details if (n := detail["calls"] - detail["untold"])}
+        unrecorded = {detail["model"]: detail["unrecorded"] for detail in details if detail["unrecorded"]}
+        unpriced = {detail["model"]: n for detail in details if (n := detail["calls"] - detail["unrecorded"])}
         if row["high"] is not None and row["priced"]:
             missing = _CACHED
         elif row["priced"]:
             missing = _SOME_PRICES if unpriced else _TOKENS
         else:
-            missing = _NO_PRICE if unpriced else _NO_TOKENS if untold else _NO_CALL
-        return Outcome(row["run_id"], None, False, missing, {**row, "unpriced": unpriced, "untold": untold})
+            missing = _NO_PRICE if unpriced else _NO_TOKENS if unrecorded else _NO_CALL
+        return Outcome(row["run_id"], None, False, missing, {**row, "unpriced": unpriced, "unrecorded": unrecorded})
 
     def evidence(self) -> Query:
         """Return the dearest calls, and those without a price."""
@@ -124,13 +124,13 @@ JOIN selected_runs AS s ON s.run_id = c.run_id
                 f"The run cost from {row['low']:.6g} to {row['high']:.6g} USD, expected at most {limit}: how many tokens were cached is "
                 "not recorded."
             )
-        why = {"no price for": row["unpriced"], "no tokens recorded of": row["untold"]}
-        told = (
+        why = {"no price for": row["unpriced"], "no tokens recorded of": row["unrecorded"]}
+        reasons = (
             f"{what} {', '.join(f'{model!r} ({plural(calls, _CALL)})' for model, calls in models.items())}"
             for what, models in why.items()
             if models
         )
-        because = ", ".join(told) or "no model call with a cost is recorded"
+        because = ", ".join(reasons) or "no model call with a cost is recorded"
         if not row["priced"]:
             return f"Whether the run cost at most {limit} is unknown: {because}."
         return f"The run cost at least {row['low']:.6g} USD, expected at most {limit}: {because}."

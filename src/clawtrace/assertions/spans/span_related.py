@@ -20,11 +20,11 @@ def related_sql(name: str, table: str, alias: str) -> tuple[str, list[str]]:
         return _counted(alias), [_by_id(name, table, alias)]
     if name in ("sibling", "descendant", "ancestor"):
         rows = _siblings(table) if name == "sibling" else _nested(name, table)
-        return _counted(alias), [_beside(rows, alias)]
+        return _counted(alias), [_joined(rows, alias)]
     times = f"LEFT JOIN ({_times(table)}) AS {alias} ON {alias}.run_id = p.run_id"
     if name == "overlaps":
         sure, likely = f"{alias}s", f"{alias}l"
-        joins = [times, _beside(_overlapping(table, 2), sure), _beside(_overlapping(table, 1), likely)]
+        joins = [times, _joined(_overlapping(table, 2), sure), _joined(_overlapping(table, 1), likely)]
         return (
             f"CASE WHEN coalesce({sure}.n, 0) > 0 THEN 2 WHEN coalesce({likely}.n, 0) > 0 OR {alias}.vague = 1 "
             f"OR (p.start_ns IS NULL AND {alias}.likely > 0) THEN 1 ELSE 0 END",
@@ -37,7 +37,7 @@ def _counted(alias: str) -> str:
     return f"CASE WHEN coalesce({alias}.sure, 0) > 0 THEN 2 WHEN coalesce({alias}.likely, 0) > 0 THEN 1 ELSE 0 END"
 
 
-def _beside(rows: str, alias: str) -> str:
+def _joined(rows: str, alias: str) -> str:
     return f"LEFT JOIN ({rows}) AS {alias} ON {alias}.run_id = p.run_id AND {alias}.tree_enter = p.tree_enter"
 
 

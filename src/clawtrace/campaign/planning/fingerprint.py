@@ -47,7 +47,7 @@ def run_parts(planned: PlannedRun, env: Mapping[str, str], inputs: Mapping[str, 
     case, model = planned.case, planned.model
     given = {
         "the runner's settings": [case.config.runner.type, planned.settings.model_dump(mode="json")],
-        "the messages": [_told(case.conversation.messages), _told(case.conversation.turns)],
+        "the messages": [_written_messages(case.conversation.messages), _written_messages(case.conversation.turns)],
         "the context": case.config.input.context.model_dump(mode="json", exclude_none=True),
     }
     named = {name for text in _texts(given) for name in names_in(text)}
@@ -64,7 +64,7 @@ def run_parts(planned: PlannedRun, env: Mapping[str, str], inputs: Mapping[str, 
     return {name: canonical_digest(part)[:16] for name, part in parts.items()}
 
 
-def _told(messages: Sequence[Message]) -> list[list[str | None]]:
+def _written_messages(messages: Sequence[Message]) -> list[list[str | None]]:
     return [[message.role, message.content, message.name] for message in messages]
 
 

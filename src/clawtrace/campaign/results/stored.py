@@ -52,20 +52,20 @@ class StoredRun:
         """Whether its agent may have run before its command did, or after it: not the command's end closed the run."""
         return self.data.get("closed_by") in (ClosedBy.EVIDENCE, ClosedBy.SETTLED, ClosedBy.TIMEOUT)
 
-    def why_not(self, fingerprint: str, parts: Mapping[str, str], told: Callable[[str, str | None], str]) -> str:
+    def why_not(self, fingerprint: str, parts: Mapping[str, str], describe: Callable[[str, str | None], str]) -> str:
         """Return why this run cannot stand for one; empty when it can.
 
         Args:
             fingerprint: of the run that is planned.
             parts: of that fingerprint, by name.
-            told: says more of an edited part, given its name and what it was before; empty where nothing is known.
+            describe: says more of an edited part, given its name and what it was before; empty where nothing is known.
         """
         if self.data.get("fingerprint") is None:
             return "it has no fingerprint"
         if self.data["fingerprint"] != fingerprint:
             before = self.data.get("fingerprint_parts") or {}
             names = [name for name in {**before, **parts} if before.get(name) != parts.get(name)]
-            more = {name: told(name, before.get(name)) for name in names}
+            more = {name: describe(name, before.get(name)) for name in names}
             return "edited since: " + ", ".join(f"{name} ({more[name]})" if more[name] else name for name in names)
         status = self.data.get("run_status")
         if status not in _WELL_ENDED:

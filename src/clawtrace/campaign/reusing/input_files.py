@@ -48,7 +48,7 @@ class EditedFiles:
 
     def __init__(self, outputs: Path) -> None:
         self._folder = outputs / _FOLDER
-        self._told: dict[tuple[str, str], str] = {}
+        self._described: dict[tuple[str, str], str] = {}
 
     def between(self, before: str | None, now: str, files: Mapping[str, str] | None) -> str:
         """Return the first of the files that differ, in words; empty where that is unknown.
@@ -60,19 +60,19 @@ class EditedFiles:
         """
         if before is None or files is None:
             return ""
-        if (before, now) not in self._told:
-            self._told[before, now] = self._compare(before, files)
-        return self._told[before, now]
+        if (before, now) not in self._described:
+            self._described[before, now] = self._compare(before, files)
+        return self._described[before, now]
 
     def _compare(self, part: str, files: Mapping[str, str]) -> str:
         try:
             before = json.loads((self._folder / f"{part}.json").read_text(encoding="utf-8"))["files"]
             now = _short(files)
             edited = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
-            told = [_in_words(name, before, now) for name in edited[:_NAMED]]
+            shown = [_in_words(name, before, now) for name in edited[:_NAMED]]
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return ""
-        return ", ".join(told) + (f" and {len(edited) - _NAMED} more" if len(edited) > _NAMED else "")
+        return ", ".join(shown) + (f" and {len(edited) - _NAMED} more" if len(edited) > _NAMED else "")
 
 
 def _short(files: Mapping[str, str]) -> dict[str, str]:

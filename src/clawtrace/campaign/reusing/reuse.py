@@ -101,10 +101,10 @@ def _stored(
     own = read_run(folder, plan.folder)
     digest, parts, files = fingerprint
 
-    def told(name: str, before: str | None) -> str:
+    def describe(name: str, before: str | None) -> str:
         return edits.between(before, parts.get(name, ""), files.get(name))
 
-    why = own.why_not(digest, parts, told) if own is not None else why_no_run(folder)
+    why = own.why_not(digest, parts, describe) if own is not None else why_no_run(folder)
     if own is not None and own.outlived:
         unknown = unknown or OUTLIVED
     if unknown and not why:
@@ -115,7 +115,7 @@ def _stored(
     if not why:
         return own, "a stored run of this campaign is reused"
     other = found.find(digest, planned.repetition, folder.absolute())
-    if other is not None and not other.outlived and not other.why_not(digest, parts, told):
+    if other is not None and not other.outlived and not other.why_not(digest, parts, describe):
         return other, f"a run of {other.campaign.relative_to(plan.outputs)} is reused"
     return None, why
 

@@ -58,8 +58,8 @@ def attempt(
             raise
         except (RunnerError, ReceiverError) as error:
             if number > retries or spent():
-                told = "".join(f"; {one}" for one in failed)
-                raise type(error)(f"{error}{told}") from error
+                earlier = "".join(f"; {one}" for one in failed)
+                raise type(error)(f"{error}{earlier}") from error
             why = str(error)
         failed.append(f"attempt {number} failed: {why}")
         _wait(_FIRST_WAIT_SECONDS * 2 ** (number - 1), stop)

@@ -339,8 +339,8 @@ class _Execution:
             def waiting(awaited: str, seconds: float) -> None:
                 self._tell(RunWaiting(planned, awaited, seconds))
 
-            told = partial(self._tell, RunJudging(planned))
-            result = run_one(planned, decision.fingerprint, self._context, told, looked, failed, waiting)
+            report = partial(self._tell, RunJudging(planned))
+            result = run_one(planned, decision.fingerprint, self._context, report, looked, failed, waiting)
             self._budget.add(result)  # each attempt took what it took
             return result
 

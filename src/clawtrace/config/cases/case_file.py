@@ -146,8 +146,8 @@ def _sound_part(data: Mapping[str, Any], path: Path) -> CaseConfig | None:
 
     None where what is wrong is the runner, on which all the rest rests.
     """
-    told = data.get("input")
-    sound = sound_part(InputSection, told if isinstance(told, dict) else {}, {})
+    messages = data.get("input")
+    sound = sound_part(InputSection, messages if isinstance(messages, dict) else {}, {})
     more = {} if sound is None else {"input": sound}
     instead = {"schema_version": 1, "case_id": path.parent.name, "title": "-"}
     return sound_part(CaseConfig, {**data, **more}, instead)
@@ -241,8 +241,8 @@ def _absent(
 
 
 def _has_user_message(config: CaseConfig) -> bool:
-    told = [*config.input.messages, *config.input.turns]
-    return any(message.role == "user" or message.source is not None for message in told)
+    messages = [*config.input.messages, *config.input.turns]
+    return any(message.role == "user" or message.source is not None for message in messages)
 
 
 def _unseen(

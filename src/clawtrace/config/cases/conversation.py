@@ -87,15 +87,15 @@ class _Reader:
                 self.problems += template_problems(
                     {"content": message.content}, in_document(self.document, place), self.env
                 )
-                told = [Message(message.role, message.content or "", message.name)]
+                added = [Message(message.role, message.content or "", message.name)]
             else:
-                told = self._from_file(message, (*place, "source", "path"))
-            if turns and any(one.role != "user" for one in told):
-                role = next(one.role for one in told if one.role != "user")
+                added = self._from_file(message, (*place, "source", "path"))
+            if turns and any(one.role != "user" for one in added):
+                role = next(one.role for one in added if one.role != "user")
                 self.problems.append(
                     self.document.problem(place, f"a turn is a user message, found a message of role {role!r}")
                 )
-            found += told
+            found += added
         return tuple(found)
 
     def _from_file(self, message: MessageConfig, where: KeyPath) -> list[Message]:

@@ -43,8 +43,8 @@ class DatasetRow(NamedTuple):
 
     def problem(self, one: ConfigProblem) -> ConfigProblem:
         """Return a problem of the case file that this row showed, saying so."""
-        told = f"{one.message.rstrip('.')} (row `{self.name}`, {self.file}:{self.line})"
-        return one._replace(message=f"{told}." if one.hint else told)
+        message = f"{one.message.rstrip('.')} (row `{self.name}`, {self.file}:{self.line})"
+        return one._replace(message=f"{message}." if one.hint else message)
 
     def fill(self, document: Document, problems: list[ConfigProblem]) -> Document:
         """Return a case file with this row's values; the places of its values stay what they are."""

@@ -73,7 +73,7 @@ def problems_of(error: ValidationError, model: type[BaseModel], place: Place) ->
     """
     kinds: dict[tuple[Document, KeyPath], list[Mapping[str, Any]]] = {}
     found: list[ConfigProblem] = []
-    told: list[tuple[Document, KeyPath]] = []
+    placed: list[tuple[Document, KeyPath]] = []
     for entry in error.errors(include_url=False):
         document, path = place(tuple(entry["loc"]))
         if entry["type"] in _TYPES:
@@ -83,10 +83,10 @@ def problems_of(error: ValidationError, model: type[BaseModel], place: Place) ->
         path = (*document.existing(path[:-1]), path[-1]) if named else document.existing(path)
         message, hint = _explained(entry, _model_at(model, entry["loc"][:-1]))
         found.append(document.problem(path, message, hint, key=entry["type"] == "extra_forbidden"))
-        told.append((document, path))
+        placed.append((document, path))
     for (document, path), entries in kinds.items():
         deeper = [one for one in kinds if len(one[1]) > len(path)]
-        if not any(other is document and below[: len(path)] == path for other, below in (*told, *deeper)):
+        if not any(other is document and below[: len(path)] == path for other, below in (*placed, *deeper)):
             found.append(_wrong_kind(document, path, entries))
     return sorted(found, key=lambda problem: (problem.file, problem.line, problem.column))
 

@@ -186,12 +186,12 @@ def same_ids(cases: Sequence[LoadedCase]) -> list[ConfigProblem]:
         if other is case:
             continue
         row = case if case.dataset is not None else other
-        told = "a row makes the case" if row.dataset is not None else "this is the case"
-        message = f"{told} `{row.config.case_id}`, which is the id of another case"
+        owner = "a row makes the case" if row.dataset is not None else "this is the case"
+        message = f"{owner} `{row.config.case_id}`, which is the id of another case"
         if other.config.case_id != case.config.case_id:
             twin = other if row is case else case
             message = (
-                f"{told} `{row.config.case_id}`, and there is a case `{twin.config.case_id}`: on machines whose file names "
+                f"{owner} `{row.config.case_id}`, and there is a case `{twin.config.case_id}`: on machines whose file names "
                 "ignore upper and lower case, their results would share a folder"
             )
         found.append(ConfigProblem(display(row.dataset or row.path), 0, 0, message))

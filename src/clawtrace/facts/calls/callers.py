@@ -43,11 +43,11 @@ class Callers:
             (spans[tool].start_ns, spans[tool].last_ns, agent) for agent, of in holding.items() for tool in of
         )
         for _, together in groupby(reversed(held), key=itemgetter(0)):
-            beside = [(agent, end_ns) for _, end_ns, agent in together]
-            for agent, end_ns in beside:
+            siblings = [(agent, end_ns) for _, end_ns, agent in together]
+            for agent, end_ns in siblings:
                 ends = least | {agent: min(end_ns, least.get(agent, end_ns))}
                 least = dict(sorted(ends.items(), key=lambda entry: entry[1])[:2])
-            for agent, end_ns in beside:
+            for agent, end_ns in siblings:
                 if not any(other != agent and inner <= end_ns for other, inner in least.items()):
                     found.add(agent)
         return found

@@ -97,7 +97,7 @@ def _pairs(spans: Sequence[Span], group: Sequence[int | None]) -> list[tuple[int
     calls: dict[str, set[int | None]] = defaultdict(set)
     named: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     counted: set[tuple[str, int]] = set()
-    told: dict[str, int] = defaultdict(int)
+    with_arguments: dict[str, int] = defaultdict(int)
     for index, span in enumerate(spans):
         name = span.tool_name or span.agent_name
         if span.kind == "llm":
@@ -109,9 +109,9 @@ def _pairs(spans: Sequence[Span], group: Sequence[int | None]) -> list[tuple[int
             if number is not None:
                 counted.add((span.scope, number))
             named[span.scope, span.kind, name].append(index)
-            told[span.scope] += span.tool_arguments is not None
+            with_arguments[span.scope] += span.tool_arguments is not None
     # The scope that tells more of its tools is kept; then the first by name.
-    order = sorted(calls, key=lambda scope: (-told[scope], scope))
+    order = sorted(calls, key=lambda scope: (-with_arguments[scope], scope))
     pairs: list[tuple[int, int]] = []
     for kind in ("tool", "agent"):
         gone: set[str] = set()
@@ -166,8 +166,8 @@ def _at_once(spans: Sequence[Span], mine: Sequence[int], others: Sequence[int]) 
 
 def _beyond(others: Sequence[int], mine: Sequence[int], group: Sequence[int | None]) -> list[int]:
     """Return those of `mine` that are not in one call with any of the `others` already."""
-    told = {group[index] for index in others} - {None}
-    return [index for index in mine if group[index] not in told]
+    theirs = {group[index] for index in others} - {None}
+    return [index for index in mine if group[index] not in theirs]
 
 
 def _activations(spans: Sequence[Span], agent: Sequence[int | None], twins: dict[int, int]) -> list[int | None]:

@@ -34,8 +34,8 @@ class FailureCauses:
         if parent is not None:
             frontier = [index] if own else below
             if frontier:
-                beside = self._below.get(parent, [])
-                few, many = sorted((frontier, beside), key=len)  # a long list goes up many levels as it is
+                siblings = self._below.get(parent, [])
+                few, many = sorted((frontier, siblings), key=len)  # a long list goes up many levels as it is
                 many += few
                 self._below[parent] = many
             self._last_start[parent] = max(self._last_start.get(parent, last), last)

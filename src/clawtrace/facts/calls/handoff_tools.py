@@ -87,10 +87,10 @@ def named_agents(forms: Iterable[str], tool: str, arguments: str | None) -> set[
         return set()
     names = {slug(name) for match in found for name in match.groups() if name}
     try:
-        told = json.loads(arguments or "null")
+        decoded = json.loads(arguments or "null")
     except (ValueError, RecursionError):
-        told = None
-    texts = told.values() if isinstance(told, dict) else ()
+        decoded = None
+    texts = decoded.values() if isinstance(decoded, dict) else ()
     return (names | {slug(text) for text in texts if isinstance(text, str)}) - {None, ""}
 
 

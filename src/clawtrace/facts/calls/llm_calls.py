@@ -94,7 +94,7 @@ def llm_calls(run: RunSpans) -> list[LlmCall]:
 def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
     spans, index = run.spans, members[0]
     if len(members) == 1:
-        best = told = spans[index]
+        best = best_facts = spans[index]
         answered = not best.failed and (best.end_ns is not None or best.answered)
         error = None if answered else best.error
         first_token_ns = None if best.time_to_first_token_s is None else _first_token_ns(best)
@@ -105,7 +105,7 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         members = sorted(members, key=lambda n: (spans[n].failed, not run.words(n).sdk, -run.depth[n], n))
         index = members[0]
         ranked = [spans[n] for n in members]
-        best, told = ranked[0], merged(ranked)
+        best, best_facts = ranked[0], merged(ranked)
         answered = any(span.answered for span in ranked) or all(
             not span.failed and span.end_ns is not None for span in ranked
         )
@@ -114,7 +114,7 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         agent = next((run.agent[n] for n in members if run.agent[n] is not None), None)
         turn = next((run.turn[n] for n in members if run.turn[n] is not None), None)
         failed, attempts = sum(run.cause[n] for n in members), _attempts(run, members)
-        end_ns = max((spans[n].last_ns for n in members if run.role[n] == "answer"), default=told.end_ns)
+        end_ns = max((spans[n].last_ns for n in members if run.role[n] == "answer"), default=best_facts.end_ns)
     call = LlmCall(
         number,
         index,
@@ -124,17 +124,19 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         best.start_ns,
         end_ns,
         first_token_ns,
-        told.provider,
-        told.request_model,
-        told.response_model,
-        told.input_tokens,
-        told.output_tokens,
-        told.cache_read_tokens,
-        told.cache_write_tokens,
-        told.reasoning_tokens,
-        told.cost_usd,
-        told.finish_reason,
-        None if told.finish_reason is None else run.words(index).finish_reasons.get(told.finish_reason.lower()),
+        best_facts.provider,
+        best_facts.request_model,
+        best_facts.response_model,
+        best_facts.input_tokens,
+        best_facts.output_tokens,
+        best_facts.cache_read_tokens,
+        best_facts.cache_write_tokens,
+        best_facts.reasoning_tokens,
+        best_facts.cost_usd,
+        best_facts.finish_reason,
+        None
+        if best_facts.finish_reason is None
+        else run.words(index).finish_reasons.get(best_facts.finish_reason.lower()),
         "ok" if answered else "error",
         None if answered else error or "the span never ended",
         failed,
@@ -145,9 +147,9 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
     if call.outcome == "ok" and call.input_tokens == 0:
         # No request is empty: zero is an instrumentation that was told nothing, of a stream for instance.
         call.input_tokens, call.output_tokens = None, call.output_tokens or None
-    if told.attempts is not None:
-        call.attempts = max(call.attempts, told.attempts)
-        call.failed_attempts = max(call.failed_attempts, told.attempts - answered)
+    if best_facts.attempts is not None:
+        call.attempts = max(call.attempts, best_facts.attempts)
+        call.failed_attempts = max(call.failed_attempts, best_facts.attempts - answered)
     return call
 
 
@@ -195,8 +197,8 @@ def _sum_of_attempts(call: LlmCall, run: RunSpans, members: Sequence[int]) -> No
 
 def _whole_sum(requests: Sequence[Span], values: Sequence[int | None]) -> int | None:
     known = [value for value in values if value is not None]
-    told = all(value is not None or span.failed for value, span in zip(values, requests, strict=True))
-    return sum(known) if told and known else None
+    complete = all(value is not None or span.failed for value, span in zip(values, requests, strict=True))
+    return sum(known) if complete and known else None
 
 
 def _sum(values: Sequence[int | None], otherwise: int | None) -> int | None:

@@ -159,7 +159,7 @@ def _in_part(mine: Sequence[_Call], theirs: Sequence[_Call], shared: bool) -> tu
     Sure where all of one side are found, and both have as many or recorded some usage. Of scopes that record the same program, calls at one time whose usage alone differs may be one, too.
     """
     answered = [call for call in mine if not call.failed], [call for call in theirs if not call.failed]
-    found = _pairs(*answered, _any_key, _untold, SAME_TIME)
+    found = _pairs(*answered, _any_key, _without_usage, SAME_TIME)
     as_many = len(answered[0]) == len(answered[1])
     some_usage = not any(all(call.silent for call in side) for side in answered)
     if (as_many or some_usage) and _all_of_one_side(mine, theirs, found):
@@ -258,6 +258,6 @@ def _say_otherwise(one: _Call, other: _Call) -> bool:
     return one.answer not in other.answer and other.answer not in one.answer
 
 
-def _untold(one: _Call, other: _Call) -> bool:
+def _without_usage(one: _Call, other: _Call) -> bool:
     """Return whether both recorded an answer of one model, and one of them at least not its usage."""
     return _may_be_one(one, other) and (one.silent or other.silent) and not one.models.isdisjoint(other.models)

@@ -148,7 +148,7 @@ class ToolsAbove:
         found: list[tuple[int, NestedCall]] = []
         if name is not None:
             by_scope = self._named.get((top, name), {})
-            found = [of[-1] for told_by, of in by_scope.items() if of and (call_id is None or told_by != scope)]
+            found = [of[-1] for recorded_by, of in by_scope.items() if of and (call_id is None or recorded_by != scope)]
         if call_id is not None:
             found += self._ids.get((top, call_id), ())[-1:]
         return max(found, key=itemgetter(0))[1] if found else None

@@ -93,7 +93,7 @@ class RunSpans:
         join_answers(spans, ledger)
         agent, role = join_duplicates(spans, walked, ledger)
         silent = silent_agents(spans, agent, role)
-        role = without_callers(spans, walked.root, _without_told_turns(spans, role), silent)
+        role = without_callers(spans, walked.root, _without_repeated_turns(spans, role), silent)
         handed = handoff_tools(spans, agent, role, lambda name: dialects[name].file.handoff_tools)
         spans = _with_handoffs(_named(spans, agent), role, ledger, handed)
         for index in runners:
@@ -199,7 +199,11 @@ def _named(spans: Sequence[Span], agent: Sequence[int | None]) -> Sequence[Span]
     for span, above in zip(spans, agent, strict=True):
         if span.owner_agent is not None and above is not None and spans[above].agent_name is None:
             owners.setdefault(above, set()).add(span.owner_agent)
-    names = {index: min(told) for index, told in owners.items() if len(told) == 1 and spans[index].kind == "agent"}
+    names = {
+        index: min(names_of)
+        for index, names_of in owners.items()
+        if len(names_of) == 1 and spans[index].kind == "agent"
+    }
     if not names:
         return spans
     return [span._replace(agent_name=names[index]) if index in names else span for index, span in enumerate(spans)]
@@ -213,27 +217,27 @@ def _with_handoffs(
         return spans
     to = {ledger.group[index]: name for index, name in handed.items()}
     found = list(spans)
-    told: set[int | None] = set()
+    seen: set[int | None] = set()
     for index, number in enumerate(ledger.group):
         if number not in to or spans[index].kind != "tool":
             continue
         ledger.rule[index] = HANDOFF_TOOL
-        if number in told:
+        if number in seen:
             role[index], found[index] = "accounting", spans[index]._replace(kind="chain")
         else:
             role[index], found[index] = "handoff", spans[index]._replace(handoff_to=to[number])
-            told.add(number)
+            seen.add(number)
     return found
 
 
-def _without_told_turns(spans: Sequence[Span], role: list[str | None]) -> list[str | None]:
+def _without_repeated_turns(spans: Sequence[Span], role: list[str | None]) -> list[str | None]:
     """Return the roles, `turn` only where nobody else tells: one of an agent that has an activation of its own repeats it."""
     turns = [index for index, part in enumerate(role) if part == "turn" and spans[index].agent_name is not None]
     if not turns:
         return role
     named = {span.agent_name for span, part in zip(spans, role, strict=True) if span.kind == "agent" and part is None}
-    told = {index for index in turns if spans[index].agent_name in named}
-    return ["accounting" if index in told else part for index, part in enumerate(role)]
+    repeated = {index for index in turns if spans[index].agent_name in named}
+    return ["accounting" if index in repeated else part for index, part in enumerate(role)]
 
 
 def _turns(

@@ -105,14 +105,14 @@ class _Runners:
         busy = [other for other in inner if other in self._busy]
         if _may_run(span):
             nested_step = span.role == "runner" and self._above[index] is not None
-            return bool(busy) or nested_step or (not inner and self._beside(index))
+            return bool(busy) or nested_step or (not inner and self._has_busy_sibling(index))
         return span.role is None and len(inner) == 1 == len(busy) and self._same(span, self._spans[inner[0]])
 
     def _same(self, outer: Span, inner: Span) -> bool:
         """Return whether two agent spans of one instrumentation inside of each other have one name."""
         return inner.scope == outer.scope and inner.role is None and inner.agent_name == outer.agent_name is not None
 
-    def _beside(self, index: int) -> bool:
+    def _has_busy_sibling(self, index: int) -> bool:
         """Return whether an agent of the same caller worked in the time of a span that holds nothing."""
         span = self._spans[index]
         return any(

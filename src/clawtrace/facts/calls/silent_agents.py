@@ -36,11 +36,11 @@ def silent_agents(spans: Sequence[Span], agent: Sequence[int | None], role: Sequ
 
 
 def _tells(span: Span) -> bool:
-    told = (
+    facts = (
         span.final_output, span.input_digest, span.output_digest, span.rollup_input_tokens, span.rollup_output_tokens,
         span.cost_usd, span.error,
     )  # fmt: skip
-    return any(value is not None for value in told)
+    return any(value is not None for value in facts)
 
 
 def without_callers(

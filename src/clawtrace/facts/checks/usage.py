@@ -28,7 +28,7 @@ _OWN_WORDS = frozenset(("text", "tool_call"))
 
 def check_usage(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
     """Make the usage of those model calls unknown that contradicts what else the trace says of them."""
-    others = _told_differently(run)
+    others = _with_different_usage(run)
     for call in models:
         if call.input_tokens is None and call.output_tokens is None:
             continue
@@ -45,16 +45,16 @@ def check_usage(run: RunSpans, models: Sequence[LlmCall], findings: Findings) ->
             call.output_tokens = None if (call.index, "output_tokens") in findings.calls else call.output_tokens
 
 
-def _told_differently(run: RunSpans) -> set[int | None]:
+def _with_different_usage(run: RunSpans) -> set[int | None]:
     """Return the calls whose response id is recorded with different usage; where the SDK's own span is one, its numbers hold."""
-    told: dict[str, set[tuple[int, int]]] = {}
+    usages_of: dict[str, set[tuple[int, int]]] = {}
     calls: dict[str, set[int | None]] = {}
     for index in run.kinds.get("llm", ()):
         span = run.spans[index]
         if span.response_id is not None and span.input_tokens is not None and span.output_tokens is not None:
-            told.setdefault(span.response_id, set()).add((span.input_tokens, span.output_tokens))
+            usages_of.setdefault(span.response_id, set()).add((span.input_tokens, span.output_tokens))
             calls.setdefault(span.response_id, set()).add(run.group[index])
-    found = {group for response_id, usages in told.items() if len(usages) > 1 for group in calls[response_id]}
+    found = {group for response_id, usages in usages_of.items() if len(usages) > 1 for group in calls[response_id]}
     if found:
         found -= {run.group[index] for index in run.kinds["llm"] if run.words(index).sdk}
     return found

@@ -85,21 +85,21 @@ def _of_call(number: int, call: ToolCallRow, rules: Sequence[ShellRule]) -> Iter
 
 def _whole(number: int, call: ToolCallRow, rule: ShellRule, text: str | None) -> Command:
     """Return the row of a whole command; a text of None was not captured."""
-    told = _loads(call.result)
-    stdout, stderr = _text(_first(told, rule.stdout)), _text(_first(told, rule.stderr))
+    decoded = _loads(call.result)
+    stdout, stderr = _text(_first(decoded, rule.stdout)), _text(_first(decoded, rule.stderr))
     apart = stdout is not None or stderr is not None
     # What the process itself said goes before what its tool told the model.
-    code = _first(told, rule.exit_code) if call.exit_code is None else call.exit_code
+    code = _first(decoded, rule.exit_code) if call.exit_code is None else call.exit_code
     code = code if isinstance(code, int) and not isinstance(code, bool) else None
     return Command(
-        number, 1, text, _program(text), text, code, stdout, stderr, None if apart else _printed(told, call.result), False,
+        number, 1, text, _program(text), text, code, stdout, stderr, None if apart else _printed(decoded, call.result), False,
         _success(call, rule, code), None,
     )  # fmt: skip
 
 
-def _printed(told: Any, result: str | None) -> str | None:
+def _printed(decoded: Any, result: str | None) -> str | None:
     """Return what a shell printed: the text of a result that is an envelope of texts (as in MCP), else all of it."""
-    parts = told.get("content") if isinstance(told, dict) else told
+    parts = decoded.get("content") if isinstance(decoded, dict) else decoded
     if not isinstance(parts, list) or not parts:
         return result
     texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in parts]
@@ -124,7 +124,7 @@ def _parts(whole: Command) -> Iterator[Command]:
         return
     yield whole
     for number, part in enumerate(parts, 2):
-        end = None if whole.ok is None else part.told[0] if whole.ok else part.told[1]
+        end = None if whole.ok is None else part.ends[0] if whole.ok else part.ends[1]
         code, ok = whole.exit_code, whole.ok
         if end != "same":
             ok = {None: None, "ok": True, "failed": False, "unmet": False}[end]

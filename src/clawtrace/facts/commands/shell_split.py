@@ -50,8 +50,8 @@ class _Child:
             if not line.endswith(b"\n"):
                 self._give_up(process)
                 return None
-        told = json.loads(line)
-        return None if told is None else tuple(CommandPart._make((*rest, tuple(ends))) for *rest, ends in told)
+        parts = json.loads(line)
+        return None if parts is None else tuple(CommandPart._make((*rest, tuple(ends))) for *rest, ends in parts)
 
     def _started(self) -> subprocess.Popen[bytes]:
         self._process = subprocess.Popen(

@@ -30,11 +30,11 @@ End = Literal["ok", "failed", "same", "unmet"] | None
 """How a part ended: with exit code 0, with another one, with the one of the whole; ``unmet``: it failed or never ran;
 None: unknown."""
 
-Told = tuple[End, End]
+Ends = tuple[End, End]
 """How a part ended when the whole ended well, and when it did not."""
 
-_WHOLE: Told = ("ok", "same")
-_UNKNOWN: Told = (None, None)
+_WHOLE: Ends = ("ok", "same")
+_UNKNOWN: Ends = (None, None)
 
 # With one of these somewhere, the last command need not be the one that ended the whole.
 _CONTROL = frozenset(
@@ -58,7 +58,7 @@ class CommandPart(NamedTuple):
     simple: bool
     last: int
     """Place of the last part inside this one; its own place where none is."""
-    told: Told
+    ends: Ends
 
 
 class _Scope(NamedTuple):
@@ -98,7 +98,7 @@ def split(text: str) -> tuple[CommandPart, ...] | None:
     if len(parts) * len(text) > _MAX_TEXT:
         return None
     if sum(part.simple for part in parts) > 1 and any(part.argv0 in _CONTROL for part in parts):
-        parts = [part._replace(told=_UNKNOWN) for part in parts]
+        parts = [part._replace(ends=_UNKNOWN) for part in parts]
     return tuple(parts)
 
 
@@ -117,8 +117,8 @@ def _parsed(source: bytes) -> Node:
     return Parser(_language()).parse(source).root_node
 
 
-def _both(told: Told, ok: End, failed: End, unmet: End = "unmet") -> Told:
-    """Return how a part ended, given how what holds it ended (`told`) and what each of its ends says of the part.
+def _both(ends: Ends, ok: End, failed: End, unmet: End = "unmet") -> Ends:
+    """Return how a part ended, given how what holds it ended (`ends`) and what each of its ends says of the part.
 
     ``same`` keeps the end as it is.
     """
@@ -129,7 +129,7 @@ def _both(told: Told, ok: End, failed: End, unmet: End = "unmet") -> Told:
         said = {"ok": ok, "unmet": unmet}.get(of, failed)
         return of if said == "same" else said
 
-    return end(told[0]), end(told[1])
+    return end(ends[0]), end(ends[1])
 
 
 class _Splitter:
@@ -141,74 +141,74 @@ class _Splitter:
         self._depth = 0
         self._written = 0
 
-    def script(self, source: bytes, told: Told) -> None:
+    def script(self, source: bytes, ends: Ends) -> None:
         """Collect the commands of a whole text."""
         outer, self._source = self._source, source
         root = _parsed(source)
         if root.has_error:
             raise _NotSplitError
-        self._visit(root, told)
+        self._visit(root, ends)
         self._source = outer
 
-    def _visit(self, node: Node, told: Told, end: int | None = None) -> None:
+    def _visit(self, node: Node, ends: Ends, end: int | None = None) -> None:
         """Collect the commands below a node; `end` is where redirections behind its last command end."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise _NotSplitError
         kind = node.type
         if kind in _PROGRAMS:
-            self._command(node, told, end)
+            self._command(node, ends, end)
         elif kind == "list":
-            self._list(node, told, end)
+            self._list(node, ends, end)
         elif kind == "pipeline":
             *first, last = node.named_children
             for child in first:
                 self._visit(child, _UNKNOWN)
-            self._visit(last, told, end)
+            self._visit(last, ends, end)
         elif kind == "redirected_statement":
-            self._redirected(node, told)
+            self._redirected(node, ends)
         elif kind == "negated_command":
             for child in node.named_children:
-                self._visit(child, _both(told, "failed", "ok", None), end)
+                self._visit(child, _both(ends, "failed", "ok", None), end)
         elif kind in _BLOCKS or kind in _SUBSTITUTIONS:
-            self._block(node, told)
+            self._block(node, ends)
         else:
             for child in node.named_children:
                 self._visit(child, _UNKNOWN)
         self._depth -= 1
 
-    def _list(self, node: Node, told: Told, end: int | None) -> None:
+    def _list(self, node: Node, ends: Ends, end: int | None) -> None:
         """Collect ``a && b || c``: nested to the left, once for each operator, and thousands of them are ordinary."""
-        rights: list[tuple[Node, Told]] = []
+        rights: list[tuple[Node, Ends]] = []
         current = node
         while current.type == "list":
             left, operator, right = current.children[0], current.children[1].type, current.children[-1]
             if operator == "&&":
-                rights.append((right, _both(told, "same", "unmet")))
-                told = _both(told, "ok", None, None)
+                rights.append((right, _both(ends, "same", "unmet")))
+                ends = _both(ends, "ok", None, None)
             else:
-                rights.append((right, _both(told, None, "same")))
-                told = _both(told, None, "failed")
+                rights.append((right, _both(ends, None, "same")))
+                ends = _both(ends, None, "failed")
             current = left
-        self._visit(current, told)
+        self._visit(current, ends)
         for place, (right, of_right) in enumerate(reversed(rights), 1):
             self._visit(right, of_right, end if place == len(rights) else None)
 
-    def _block(self, node: Node, told: Told) -> None:
+    def _block(self, node: Node, ends: Ends) -> None:
         """Collect statements one after the other: the last one's end is the block's, unless it is in the background."""
         children = node.children
         commands = [place for place, child in enumerate(children) if child.is_named and child.type != "comment"]
         for place in commands:
             behind = children[place + 1].type if place + 1 < len(children) else ""
-            self._visit(children[place], told if place == commands[-1] and behind != "&" else _UNKNOWN)
+            self._visit(children[place], ends if place == commands[-1] and behind != "&" else _UNKNOWN)
 
-    def _redirected(self, node: Node, told: Told) -> None:
+    def _redirected(self, node: Node, ends: Ends) -> None:
         body = node.child_by_field_name("body")
         redirects = node.children_by_field_name("redirect")
         documents = [one for one in redirects if one.type == "heredoc_redirect"]
         if body is not None:
             # What follows a here-document on its line (`<<E && b`, `<<E | b`) stands inside of it in the grammar.
-            own = _UNKNOWN if any(set(_behind(one)) for one in documents) else told
+            own = _UNKNOWN if any(set(_behind(one)) for one in documents) else ends
             scripts = [part.text or b"" for one in documents for part in one.children if part.type == "heredoc_body"]
             begun = len(self.parts)
             self._visit(body, own, max(map(_redirect_end, redirects)))
@@ -218,40 +218,40 @@ class _Splitter:
             for child in redirect.named_children:
                 self._visit(child, _UNKNOWN)
 
-    def _fed(self, begun: int, script: bytes, told: Told) -> None:
+    def _fed(self, begun: int, script: bytes, ends: Ends) -> None:
         """Collect a script that a shell reads from its input; what has carried that shell since `begun` carries it too."""
         carriers = [place for place in range(begun, len(self.parts)) if self.parts[place].last == len(self.parts) - 1]
-        self.script(script, told)
+        self.script(script, ends)
         for place in carriers:
             self._close(place)
 
-    def _command(self, node: Node, told: Told, end: int | None) -> None:
+    def _command(self, node: Node, ends: Ends, end: int | None) -> None:
         """Collect one command, what its arguments carry, and what stands in its substitutions."""
         stop = node.end_byte if end is None else end
         scope = _Scope(stop, list(_substitutions(node)))
         words = self._words(node)
         inner = list(carried(words))
         assigned = node.children[0].type == "variable_assignment"
-        place = self._add(self._slice(node.start_byte, stop), words, told)
+        place = self._add(self._slice(node.start_byte, stop), words, ends)
         if inner:
-            self._carried(inner, words, told, scope)
+            self._carried(inner, words, ends, scope)
         elif scope.substitutions or (assigned and words):
             start = words[0].start if assigned and words else node.start_byte
-            self._add(self._slice(start, stop, scope.substitutions), words, told)
+            self._add(self._slice(start, stop, scope.substitutions), words, ends)
         texts = [one for one in node.children_by_field_name("redirect") if one.type == "herestring_redirect"]
         if texts and reads_script(words):
             text = texts[0].named_children[0]
-            self._fed(place, value_of(self._slice(text.start_byte, text.end_byte)).encode("utf-8", "replace"), told)
+            self._fed(place, value_of(self._slice(text.start_byte, text.end_byte)).encode("utf-8", "replace"), ends)
         self._inside(node)
         self._close(place)
 
-    def _carried(self, inner: Sequence[Carried], words: Sequence[Word], told: Told, scope: _Scope) -> None:
+    def _carried(self, inner: Sequence[Carried], words: Sequence[Word], ends: Ends, scope: _Scope) -> None:
         """Collect what a command carries in its arguments."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise _NotSplitError
         for one in inner:
-            of_one = {"same": told, "ok": _both(told, "ok", "unmet")}.get(one.end or "", _UNKNOWN)
+            of_one = {"same": ends, "ok": _both(ends, "ok", "unmet")}.get(one.end or "", _UNKNOWN)
             if one.script is not None:
                 if one.script.replace(ELIDED, "").strip():
                     self.script(one.script.encode("utf-8", "replace"), of_one)
@@ -293,7 +293,7 @@ class _Splitter:
                 at = node.end_byte
         return b"".join([*pieces, self._source[at:end]]).decode("utf-8", "replace").strip()
 
-    def _add(self, text: str, words: Sequence[Word], told: Told) -> int:
+    def _add(self, text: str, words: Sequence[Word], ends: Ends) -> int:
         """Note a command; return its place. It is simple unless `_close` finds something inside of it."""
         name = program(words)
         if name in _RESERVED:
@@ -301,7 +301,7 @@ class _Splitter:
         self._written += len(text)
         if self._written > _MAX_TEXT:
             raise _NotSplitError
-        self.parts.append(CommandPart(text, name, True, len(self.parts), told))
+        self.parts.append(CommandPart(text, name, True, len(self.parts), ends))
         return len(self.parts) - 1
 
     def _close(self, place: int) -> None:

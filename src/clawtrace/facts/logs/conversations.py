@@ -53,7 +53,7 @@ def adopt(run: RunRows, dialects: Mapping[str, Dialect], new: int) -> tuple[list
     own: dict[tuple[str, str], JoinedRow] = {}
     for row, session, main in tops:
         key = (row.dialect, session)
-        row.parent = _told(row, session, named, known) or own.get(key) or _latest(row, mains.get(key, ()))
+        row.parent = _stated_agent(row, session, named, known) or own.get(key) or _latest(row, mains.get(key, ()))
         if row.parent is None:
             row.parent = own[key] = _agent(row, session, main, starters.get(key), new - len(own))
             run.add(own[key], own[key].parent)
@@ -63,7 +63,7 @@ def adopt(run: RunRows, dialects: Mapping[str, Dialect], new: int) -> tuple[list
     return made, [*made, *(row for row, _, _ in tops)]
 
 
-def _told(
+def _stated_agent(
     row: JoinedRow,
     session: str,
     named: Mapping[tuple[str, str, str], Sequence[JoinedRow]],

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.dialects import Dialect
 from clawtrace.dialects.compile import Compiler, Seen
-from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS, KindRule, Told
+from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS, KindRule, RecordEffect
 from clawtrace.dialects.schema import Detect, DialectFile, EventRule, JoinPair
 from clawtrace.facts.logs.conversations import adopt, name_agents
 from clawtrace.facts.logs.join import join_records, separate_attempts
@@ -27,8 +27,8 @@ _ANY_LOGS = "SELECT 1 FROM otel_logs WHERE run_no IN (SELECT run_no FROM fact_ru
 _ALWAYS = ("session_id", "agent_id", "agent_name", "owner_agent", "request_model", "response_model", "attempts")
 """Columns that are asked of every row."""
 
-_ANY = ("failed", *(name for name, told in SPAN_TESTS.items() if told is Told.ANY))
-_ALL = tuple(name for name, told in SPAN_TESTS.items() if told is Told.ALL)
+_ANY = ("failed", *(name for name, effect in SPAN_TESTS.items() if effect is RecordEffect.ANY))
+_ALL = tuple(name for name, effect in SPAN_TESTS.items() if effect is RecordEffect.ALL)
 
 _PAYLOADS = ("input_format", "input_payload", "output_format", "output_payload")
 
@@ -74,9 +74,9 @@ def complete_rows(
         at_hand: the dialects of the batch's spans.
         sql: reads a file of this room's SQL.
     """
-    told = any(dialects[name].file.main_agent for name in at_hand)
+    names_main_agents = any(dialects[name].file.main_agent for name in at_hand)
     rules = _load_records(store, dialects, sql) if store.script(_ANY_LOGS) else []
-    if not rules and not told:
+    if not rules and not names_main_agents:
         return Completed({}, {})
     return _Batch(store, dialects, rules, sql).complete()
 
@@ -228,8 +228,8 @@ class _Batch:
         for run_no, of_run in groupby(spans, key=lambda span: span[0]):
             rows[run_no] = [self._row(*span) for _, *span in of_run]
         for run_no, of_run_rows in sorted(rows.items()):
-            told = (self._dialects[row.dialect].file for row in of_run_rows)
-            if run_no in with_records or any(words.main_agent for words in told):
+            files = (self._dialects[row.dialect].file for row in of_run_rows)
+            if run_no in with_records or any(words.main_agent for words in files):
                 yield run_no, RunRows(of_run_rows)
 
     def _row(
@@ -309,7 +309,7 @@ class _Batch:
         names |= {"error_message", "error_type"} if any(rule.errors for rule in rules) else set()
         names |= set(_PAYLOADS) if any(rule.messages for rule in rules) else set()
         first = [
-            f"{_first_told(name, before)} AS {side}_{name}"
+            f"{_first_recorded(name, before)} AS {side}_{name}"
             for name in sorted(names)
             for side, before in (("b", True), ("f", False))
         ]
@@ -349,7 +349,7 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _first_told(name: str, before: bool) -> str:
+def _first_recorded(name: str, before: bool) -> str:
     """Return SQL for what the first record tells of a column; messages that are a record each are put together."""
     side = "j.before" if before else "NOT j.before"
     if name not in _PAYLOADS:

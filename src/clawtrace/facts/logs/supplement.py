@@ -78,17 +78,17 @@ def same_calls(store: FactStore, run_id: str, logged: Sequence[LoggedSpan]) -> M
         _add(received[call.trace_id, call.agent_span_id], call, call.kind)
         if call.kind == "tool" and call.call_id:
             by_id[call.call_id].append(call)
-    told: dict[int, list[_Step]] = defaultdict(list)
+    steps_of: dict[int, list[_Step]] = defaultdict(list)
     agents = {id(span): span for span in logged if span.kind == "agent"}
     for span in sorted(logged, key=lambda span: (span.start_ns, span.line, span.part)):
         if span.kind in ("llm", "tool"):
-            _add(told[id(span.parent)], span, span.kind)
+            _add(steps_of[id(span.parent)], span, span.kind)
     pairs = _by_id(logged, by_id)
-    fits = {turn: [key for key, calls in received.items() if _same(steps, calls)] for turn, steps in told.items()}
+    fits = {turn: [key for key, calls in received.items() if _same(steps, calls)] for turn, steps in steps_of.items()}
     wanted = Counter(key for keys in fits.values() for key in keys)
     for turn, keys in fits.items():
         if len(keys) == 1 and wanted[keys[0]] == 1:
-            _pair(told[turn], received[keys[0]], pairs)
+            _pair(steps_of[turn], received[keys[0]], pairs)
             trace_id, agent_span_id = keys[0]
             if agent_span_id is not None and turn in agents:
                 pairs[id(agents[turn])] = (agents[turn], trace_id, agent_span_id)
@@ -154,10 +154,10 @@ def _pair(steps: Sequence[_Step], calls: Sequence[_Step], pairs: dict[int, tuple
         if step.model is not None:
             pairs[id(step.model)] = (step.model, call.model.trace_id, call.model.span_id)
         for name in dict.fromkeys(tool.name for tool in call.tools):
-            told = [tool for tool in step.tools if tool.attributes.get("gen_ai.tool.name") == name]
+            logged = [tool for tool in step.tools if tool.attributes.get("gen_ai.tool.name") == name]
             ran = [tool for tool in call.tools if tool.name == name]
             # Of several that began in the same instant nothing tells which is which.
             if len({tool.start_ns for tool in ran}) == len(ran):
-                told.sort(key=lambda tool: (tool.line, tool.part))
-                for span, tool in zip(told, ran, strict=True):
+                logged.sort(key=lambda tool: (tool.line, tool.part))
+                for span, tool in zip(logged, ran, strict=True):
                     pairs.setdefault(id(span), (span, tool.trace_id, tool.span_id))

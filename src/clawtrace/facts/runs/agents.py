@@ -163,11 +163,11 @@ class _Sought:
         for entries in self._before.values():
             entries.sort()
 
-    def latest(self, key: Hashable, until_ns: int, besides: int | None = None) -> int | None:
-        """Return the latest activation of a key that started by then, without the one `besides`."""
+    def latest(self, key: Hashable, until_ns: int, except_for: int | None = None) -> int | None:
+        """Return the latest activation of a key that started by then, except for one."""
         entries = self._before.get(key, ())
         for place in range(bisect_right(entries, (until_ns, _LAST)) - 1, -1, -1):
-            if entries[place][1] != besides:
+            if entries[place][1] != except_for:
                 return entries[place][1]
         return None
 
@@ -179,12 +179,12 @@ class _Sought:
         elif giver is None or "handoff" not in run.words(handoff).by_time:
             return None
         else:
-            beside, below = (run.agent[giver], run.tool[giver]), (giver, None)
-            nexts = [self._next(home, span.start_ns, giver) for home in (beside, below)]
+            same_level, below = (run.agent[giver], run.tool[giver]), (giver, None)
+            nexts = [self._next(home, span.start_ns, giver) for home in (same_level, below)]
             first = min((one for one in nexts if one is not None), default=None)
         return None if first is None else first[-1]
 
-    def _next(self, key: Hashable, since_ns: int, besides: int | None) -> tuple[int, int, int] | None:
+    def _next(self, key: Hashable, since_ns: int, except_for: int | None) -> tuple[int, int, int] | None:
         entries = self._after.get(key, ())
         place = bisect_left(entries, (since_ns,))
-        return next((one for one in islice(entries, place, place + 2) if one[-1] != besides), None)
+        return next((one for one in islice(entries, place, place + 2) if one[-1] != except_for), None)

@@ -244,7 +244,7 @@ class Completeness:
         return any(
             fnmatchcase(span.name, rule.span)
             and (rule.error is None or any(fnmatchcase(one.error or "", rule.error) for one in siblings))
-            and (rule.beside is None or any(fnmatchcase(one.name, rule.beside) for one in siblings))
+            and (rule.sibling is None or any(fnmatchcase(one.name, rule.sibling) for one in siblings))
             for rule in self._dialects[span.dialect].file.parent_not_exported
         )
 

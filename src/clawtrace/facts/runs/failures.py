@@ -30,19 +30,22 @@ class Failure:
 
 
 def failures(
-    run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCallRow], told: Set[int] = frozenset()
+    run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCallRow], from_histories: Set[int] = frozenset()
 ) -> list[Failure]:
-    """Return the failures of a run, in order of start; `told`: see `ToolCalls.told`."""
-    found = _of_spans(run, models, tools) + _of_conversations(tools, told)
+    """Return the failures of a run, in order of start; `from_histories`: see `ToolCalls.histories`."""
+    found = _of_spans(run, models, tools) + _of_conversations(tools, from_histories)
     return sorted(found, key=lambda failure: (run.spans[failure.index].start_ns, failure.index))
 
 
-def _of_conversations(tools: Sequence[ToolCallRow], told: Set[int]) -> list[Failure]:
+def _of_conversations(tools: Sequence[ToolCallRow], from_histories: Set[int]) -> list[Failure]:
     last = _last_starts((call.name, call) for call in tools)
     return [
         Failure(call.agent, call.name or "", "tool", call.result, last.get(call.name, -1) > call.start_ns)
         for call in tools
-        if call.source == "message" and call.outcome == "error" and call.agent is not None and call.agent in told
+        if call.source == "message"
+        and call.outcome == "error"
+        and call.agent is not None
+        and call.agent in from_histories
     ]
 
 
@@ -104,13 +107,13 @@ def _without_echoes(run: RunSpans, failed: Sequence[int]) -> Sequence[int]:
     A framework may write a step beside the call that it makes: one that holds the call's time, is itself no call, and failed
     with the same words.
     """
-    told: dict[tuple[str, str], list[int]] = {}
+    by_error: dict[tuple[str, str], list[int]] = {}
     for index in failed:
         words = _words(run.spans[index].message)
         if words:
-            told.setdefault((run.spans[index].trace_id, words), []).append(index)
+            by_error.setdefault((run.spans[index].trace_id, words), []).append(index)
     echoes: set[int] = set()
-    for alike in told.values():
+    for alike in by_error.values():
         ends = _NEVER
         """The earliest end of a call that started no earlier."""
         for index in sorted(alike, key=lambda n: (run.spans[n].start_ns, -run.spans[n].last_ns, n), reverse=True):

@@ -43,9 +43,9 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     tops = [index for index in speakers if run.agent[index] is None and homes[run.root[index]] == last]
     if tops and run.spans[tops[-1]].failed:
         return None
-    told = [(run.depth[index], index) for index in tops if _own_word(run, index) is not None]
+    answering = [(run.depth[index], index) for index in tops if _own_word(run, index) is not None]
     # Of several one after the other the last one answered; nothing tells whether it did that says nothing.
-    topmost = [index for depth, index in told if depth == min(told)[0]]
+    topmost = [index for depth, index in answering if depth == min(answering)[0]]
     if topmost and topmost[-1] == max(index for index in tops if run.depth[index] <= run.depth[topmost[-1]]):
         side_by_side = any(run.spans[index].last_ns > run.spans[topmost[-1]].start_ns for index in topmost[:-1])
         word = _own_word(run, topmost[-1])
@@ -65,12 +65,12 @@ def _own_word(run: RunSpans, index: int) -> str | None:
 
     Its messages are `gen_ai.output.messages`, or the conversation that its span holds.
     """
-    span, told = run.spans[index], run.role[index] == "history"
-    if span.final_output is not None or not (told or span.output_format in ("genai_parts", "genai_reprs")):
+    span, is_history = run.spans[index], run.role[index] == "history"
+    if span.final_output is not None or not (is_history or span.output_format in ("genai_parts", "genai_reprs")):
         return span.final_output
     parts = run.said(index, "output")
     last = [part for part in parts if part.message_no == parts[-1].message_no]
-    return None if _asks(last) or (told and any(part.role != "assistant" for part in last)) else _text(last)
+    return None if _asks(last) or (is_history and any(part.role != "assistant" for part in last)) else _text(last)
 
 
 def _asks(parts: Sequence[Part]) -> bool:

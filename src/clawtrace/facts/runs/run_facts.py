@@ -68,11 +68,11 @@ class RunFacts:
         self.findings = Findings(spans)
         """Contradictions within the trace, and what is unknown for them."""
         check_usage(spans, self.models, self.findings)
-        told = tool_calls(spans, self.models, executions_of)
-        self.tools: ToolCalls = check_tools(spans, self.models, told, self.findings)
+        found = tool_calls(spans, self.models, executions_of)
+        self.tools: ToolCalls = check_tools(spans, self.models, found, self.findings)
         self.background: list[ToolCallRow] = background_calls(spans)
         self.agents: list[Activation] = _checked(spans, activations(spans, self.tools.handed), self.findings)
-        self.failures: list[Failure] = failures(spans, self.models, self.tools.calls, self.tools.told.agents)
+        self.failures: list[Failure] = failures(spans, self.models, self.tools.calls, self.tools.histories.agents)
         self.totals: dict[str, Any] = {}
         """The row of `run_totals` without its id."""
         self.unknown: list[Unknown] = []
@@ -164,8 +164,8 @@ class RunFacts:
         ends = self.spans.ends_of_steps()
         for a in self.agents:
             span = self.spans.spans[a.index]
-            told = span.agent_name if a.via == "spawn" else None
-            who = (span.span_id, span.agent_name, span.agent_id) if a.seen else (None, told, None)
+            stated = span.agent_name if a.via == "spawn" else None
+            who = (span.span_id, span.agent_name, span.agent_id) if a.seen else (None, stated, None)
             yield (self.run_id, a.number, *who, a.parent, a.via, span.start_ns, ends.get(a.index, span.end_ns))
 
     def error_rows(self) -> Iterable[tuple[Any, ...]]:

@@ -39,7 +39,7 @@ def totals(
         failed: failures.
         records: whether the instrumentation that wrote a span records a fact (`Dialect.records`).
     """
-    rollup = {} if models else _rollup(run, tools.told.contradicted)
+    rollup = {} if models else _rollup(run, tools.histories.contradicted)
     turns = [span for span, role in zip(run.spans, run.role, strict=True) if role == "turn"] if models else []
     used = [call for call in models if call.has_usage]
     knows_tools = not tools.unseen and _knows_tools(run, models, tools, agents, records)
@@ -127,11 +127,11 @@ def _add_turns(row: dict[str, Any], turns: Sequence[Span]) -> None:
     # Of one that states no usage at all nothing is known, whatever the others tell.
     silent = any(span.rollup_input_tokens is None and span.rollup_output_tokens is None for span in turns)
     for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"):
-        told = [getattr(span, f"rollup_{name}") for span in turns]
-        known = [value for value in told if value is not None]
+        stated = [getattr(span, f"rollup_{name}") for span in turns]
+        known = [value for value in stated if value is not None]
         if name in ("input_tokens", "output_tokens"):
             row[f"{name}_low"] += sum(known)
-            row[name] = row[name] + sum(known) if row[name] is not None and len(known) == len(told) else None
+            row[name] = row[name] + sum(known) if row[name] is not None and len(known) == len(stated) else None
         elif known:
             row[name] = (row[name] or 0) + sum(known)
         elif silent:
@@ -173,7 +173,7 @@ def _errors(
     unseen = any(
         (
             call.source == "message"
-            and (call.outcome == "unknown" or (call.outcome == "error" and call.agent not in tools.told.agents))
+            and (call.outcome == "unknown" or (call.outcome == "error" and call.agent not in tools.histories.agents))
         )
         or (call.outcome == "unknown" and call.end_ns is not None)
         for call in tools.calls
@@ -209,8 +209,8 @@ def _knows_tools(
     """
     if any(run.role[index] == "turn" for kind in ("agent", "llm") for index in run.kinds.get(kind, ())):
         return False
-    if tools.told.agents and not models:
-        return tools.told.agents.issuperset(activation.index for activation in agents)
+    if tools.histories.agents and not models:
+        return tools.histories.agents.issuperset(activation.index for activation in agents)
     if any(span.kind in ("tool", "agent") and records(span, "tool_calls") is True for span in run.spans):
         return True
     answered = [call for call in models if call.outcome == "ok"]

@@ -239,7 +239,7 @@ class _Wanted:
             if scope.agent is not None
             else {}
         )
-        self._told = self._trees_with_agents()
+        self._trees_of_agents = self._trees_with_agents()
         self._by_span = [self._agent_of_span(index) for index in range(len(self._run.spans))]
         ownerless = {
             self._by_span[index]
@@ -297,7 +297,7 @@ class _Wanted:
         said = _says(span)
         if said is not None and agent(said):
             return IN
-        return OUT if run.root[index] in self._told else PERHAPS
+        return OUT if run.root[index] in self._trees_of_agents else PERHAPS
 
     def _in_turn(self, turn: int | None) -> int:
         if self._turn is None or turn == self._turn:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from clawtrace.dialects.part import Part
 from clawtrace.facts.calls.run_spans import RunSpans
 
-__all__ = ["Histories", "ToldCall", "histories"]
+__all__ = ["Histories", "RecordedCall", "histories"]
 
 
-class ToldCall(NamedTuple):
+class RecordedCall(NamedTuple):
     """A tool call that a conversation tells of."""
 
     agent: int
@@ -26,7 +26,7 @@ class ToldCall(NamedTuple):
 class Histories(NamedTuple):
     """What the conversations of a run tell."""
 
-    calls: list[ToldCall]
+    calls: list[RecordedCall]
     """Calls of agents of whose tools no span tells."""
     parts: Mapping[str, tuple[Part | None, Part | None]]
     """What was asked for and its result, by call id; both of any agent."""
@@ -39,9 +39,9 @@ class Histories(NamedTuple):
 def histories(run: RunSpans) -> Histories:
     """Return what the conversations of a run tell."""
     tellers = [index for index, role in enumerate(run.role) if role == "history"]
-    calls: list[ToldCall] = []
+    calls: list[RecordedCall] = []
     parts: dict[str, tuple[Part | None, Part | None]] = {}
-    told: set[int] = set()
+    covered: set[int] = set()
     contradicted: set[int] = set()
     agents = _Agents(run) if tellers else None
     for index in tellers:
@@ -59,13 +59,13 @@ def histories(run: RunSpans) -> Histories:
         if len(at_work) != 1 or not said:
             continue
         agent = at_work[0]
-        told.add(agent)
+        covered.add(agent)
         start_ns = run.spans[agent].start_ns
         calls += [
-            ToldCall(agent, start_ns + part.message_no, part, results.get(part.call_id) if part.call_id else None)
+            RecordedCall(agent, start_ns + part.message_no, part, results.get(part.call_id) if part.call_id else None)
             for part in asked
         ]
-    return Histories(calls, parts, frozenset(told), frozenset(contradicted))
+    return Histories(calls, parts, frozenset(covered), frozenset(contradicted))
 
 
 class _Agents:

@@ -63,8 +63,8 @@ def _tools(text: str) -> dict[str, frozenset[str]]:
     except (ValueError, RecursionError):
         return {}
     found: dict[str, frozenset[str]] = {}
-    for told in listed if isinstance(listed, Sequence) and not isinstance(listed, str) else ():
-        value = _object(told) if isinstance(told, str) else told
+    for listed_tool in listed if isinstance(listed, Sequence) and not isinstance(listed, str) else ():
+        value = _object(listed_tool) if isinstance(listed_tool, str) else listed_tool
         inner = value.get("function") if isinstance(value, dict) and isinstance(value.get("function"), dict) else value
         if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
             return {}

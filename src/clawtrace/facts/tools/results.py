@@ -149,9 +149,9 @@ def _added(
     if after is None:
         return []
     before = readers.asking(request.agent, request.group)
-    told = [] if before is None else _nameless(run, before, name, known)
-    ids = {call_id for call_id, _ in told} - {None}
-    without = sum(call_id is None for call_id, _ in told)
+    nameless = [] if before is None else _nameless(run, before, name, known)
+    ids = {call_id for call_id, _ in nameless} - {None}
+    without = sum(call_id is None for call_id, _ in nameless)
     added = _nameless(run, after, name, known)
     bare = set([position for position, (call_id, _) in enumerate(added) if call_id is None][:without])
     return [result for at, result in enumerate(added) if at not in bare and result[0] not in ids]
@@ -181,8 +181,8 @@ def _served(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[ToolReques
         voice = voices.get(request.group)
         if request.served and voice is not None:
             parts = [part for part in run.said(voice, "output") if part.type == "tool_call_response"]
-            told = [part for part in parts if part.call_id is not None and part.call_id == request.call_id]
-            found[request.number] = Result(told[0].text, told[0].failed) if told else Result(None)
+            answers = [part for part in parts if part.call_id is not None and part.call_id == request.call_id]
+            found[request.number] = Result(answers[0].text, answers[0].failed) if answers else Result(None)
     return found
 
 

@@ -12,7 +12,7 @@ from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.rules import NAMELESS_TOOL_SPAN
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.span import Span, merged, same_tool
-from clawtrace.facts.tools.histories import Histories, ToldCall, histories
+from clawtrace.facts.tools.histories import Histories, RecordedCall, histories
 from clawtrace.facts.tools.misfits import Offers, is_broken
 from clawtrace.facts.tools.results import Result, results, went_unseen
 from clawtrace.facts.tools.tool_call import Execution, Outcome, ToolCallRow
@@ -69,7 +69,7 @@ class ToolCalls(NamedTuple):
     """Something may have been executed that nothing would tell of."""
     handed: dict[int, int | None]
     """Activations that a request alone handed to, by whom: both as the index of an agent span."""
-    told: Histories
+    histories: Histories
     """What conversations tell."""
 
 
@@ -82,14 +82,14 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
         executions = [execution for execution in executions if execution.name not in finals]
     asked = [request for request in requests(run, models) if request.name not in finals]
     matched = match(asked, executions)
-    told = results(run, models, asked)
+    answers = results(run, models, asked)
     of_execution = {executions[e].group: asked[r] for r, e in matched.items()}
     nameless = match_nameless(asked, executions, matched)
     of_execution |= {executions[e].group: asked[r] for e, (r, sure) in nameless.items() if sure}
     carried_out = {*matched, *(number for number, _ in nameless.values())}
     conversations = histories(run)
     found = [
-        _with_history(_executed(execution, of_execution.get(execution.group), told), conversations)
+        _with_history(_executed(execution, of_execution.get(execution.group), answers), conversations)
         for execution in executions
     ]
     offers = Offers(run)
@@ -101,17 +101,17 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     handed = transfers(run, waiting)
     gone = answered_by_handoffs(run, waiting) | handed.keys()
     waiting = [request for request in waiting if request.number not in gone]
-    answered = _answered(run, [request for request in waiting if request.number in told], told, executions_of)
-    found += [_requested(request, told.get(request.number), answered, offers) for request in waiting]
+    answered = _answered(run, [request for request in waiting if request.number in answers], answers, executions_of)
+    found += [_requested(request, answers.get(request.number), answered, offers) for request in waiting]
     # What spans in another place tell of, too, is one call.
     known = {(call.call_id, call.name) for call in found if call.call_id is not None}
-    found += [_told(one, run) for one in conversations.calls if (one.call.call_id, one.call.name) not in known]
+    found += [_from_history(one, run) for one in conversations.calls if (one.call.call_id, one.call.name) not in known]
     # `found` has executions first and requests in order: a stable sort keeps both orders among equal starts.
     found.sort(key=lambda call: (call.start_ns, len(run.spans) if call.index is None else call.index))
     unseen = (
         any(call.outcome is None for call in found)
         or any(_holds_several(run, members) for members in groups.values())
-        or went_unseen(run, models, asked, [request for request in waiting if request.number not in told])
+        or went_unseen(run, models, asked, [request for request in waiting if request.number not in answers])
     )
     asking = {request.group for request in asked if not request.served}
     return ToolCalls(
@@ -140,14 +140,14 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
     outcome: Outcome | None
     if len(members) == 1:
         outer = members[0]
-        told = run.spans[outer]
-        agent, turn, start_ns, end_ns = run.agent[outer], run.turn[outer], told.start_ns, told.end_ns
-        error, outcome = told.error, _outcome((told,))
+        facts = run.spans[outer]
+        agent, turn, start_ns, end_ns = run.agent[outer], run.turn[outer], facts.start_ns, facts.end_ns
+        error, outcome = facts.error, _outcome((facts,))
     else:
         members = sorted(members, key=lambda n: (run.depth[n], n))
         outer = members[0]
         layers = [run.spans[n] for n in members]
-        told = merged(layers)
+        facts = merged(layers)
         agent = next((run.agent[n] for n in members if run.agent[n] is not None), None)
         turn = next((run.turn[n] for n in members if run.turn[n] is not None), None)
         start_ns = min(span.start_ns for span in layers)
@@ -156,8 +156,8 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
         error = next((span.error for span in reversed(layers) if span.error is not None), None)
         outcome = _outcome(layers)
     return Execution(
-        outer, told.tool_call_id, told.tool_name, agent, turn, start_ns, end_ns, told.tool_arguments, told.tool_result,
-        outcome, error, "log" if told.source == "log" else "span", told.exit_code, told.tool_command,
+        outer, facts.tool_call_id, facts.tool_name, agent, turn, start_ns, end_ns, facts.tool_arguments, facts.tool_result,
+        outcome, error, "log" if facts.source == "log" else "span", facts.exit_code, facts.tool_command,
         number,
     )  # fmt: skip
 
@@ -197,11 +197,11 @@ def _executed(execution: Execution, request: ToolRequest | None, results: dict[i
         return execution
     call_id, name, outcome = execution.call_id, execution.name, execution.outcome
     if request is not None:
-        told = results.get(request.number, Result(None))
+        answer = results.get(request.number, Result(None))
         arguments = request.arguments if arguments is None else arguments
-        result = told.text if result is None else result
-        if outcome == "unknown" and told.failed is not None:
-            outcome = "error" if told.failed else "ok"
+        result = answer.text if result is None else result
+        if outcome == "unknown" and answer.failed is not None:
+            outcome = "error" if answer.failed else "ok"
         call_id = call_id or request.call_id
         # As the model called it; but what ran is the truth where it was another tool.
         name = request.name if name is None or same_tool(name, request.name) else name
@@ -230,7 +230,7 @@ def _as_refused(
 
 
 def _answered(
-    run: RunSpans, waiting: Sequence[ToolRequest], told: Mapping[int, Result], executions_of: ExecutionsOf
+    run: RunSpans, waiting: Sequence[ToolRequest], answers: Mapping[int, Result], executions_of: ExecutionsOf
 ) -> dict[int, Literal["unknown", "unexecuted"] | None]:
     """Return by number what became of requests that messages answer and no span executes.
 
@@ -255,37 +255,37 @@ def _answered(
             found[request.number] = "unknown"
         else:
             words = [one for one in said if one.written == "spans"]
-            refused = any(one.refused(request.name, told[request.number].text) for one in words)
+            refused = any(one.refused(request.name, answers[request.number].text) for one in words)
             found[request.number] = "unexecuted" if refused else None
     return found
 
 
 def _requested(
     request: ToolRequest,
-    told: Result | None,
+    answer: Result | None,
     answered: Mapping[int, Literal["unknown", "unexecuted"] | None],
     offers: Offers,
 ) -> ToolCallRow:
     outcome: Outcome | None = "requested"
-    if told is not None:
+    if answer is not None:
         outcome = answered[request.number]
         if outcome == "unknown" and (is_broken(request.arguments) or offers.lack(request, request.arguments)):
             outcome = None  # the program, too, may refuse a call
-        if told.failed is False:
+        if answer.failed is False:
             outcome = "ok"  # no framework says so of what it refused to run
-        elif told.failed and outcome == "unknown":
+        elif answer.failed and outcome == "unknown":
             outcome = "error"
     return ToolCallRow(
         None, request.call_id, request.name, request.agent, request.turn, request.start_ns, None,
-        _unwrapped(request.arguments), told and told.text, outcome, None, "message", None, None,
+        _unwrapped(request.arguments), answer and answer.text, outcome, None, "message", None, None,
     )  # fmt: skip
 
 
-def _with_history(call: ToolCallRow, told: Histories) -> ToolCallRow:
+def _with_history(call: ToolCallRow, conversations: Histories) -> ToolCallRow:
     """Return an execution with the arguments and the result that a conversation tells, where nothing nearer does."""
-    if call.call_id is None or call.call_id not in told.parts:
+    if call.call_id is None or call.call_id not in conversations.parts:
         return call
-    asked, answered = told.parts[call.call_id]
+    asked, answered = conversations.parts[call.call_id]
     if asked is not None and not same_tool(call.name, asked.name):
         return call
     return replace(
@@ -295,7 +295,7 @@ def _with_history(call: ToolCallRow, told: Histories) -> ToolCallRow:
     )
 
 
-def _told(one: ToldCall, run: RunSpans) -> ToolCallRow:
+def _from_history(one: RecordedCall, run: RunSpans) -> ToolCallRow:
     asked, result = one.call, one.result
     outcome: Outcome = "requested"
     if result is not None:

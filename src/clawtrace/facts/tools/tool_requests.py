@@ -179,7 +179,7 @@ def match_nameless(
         if number not in matched and not request.served:
             by_arguments[request.agent, request.arguments].append(number)
             by_agent[request.agent].append(number)
-    told = {key: _Left(asked, numbers) for key, numbers in by_arguments.items()}
+    by_text = {key: _Left(asked, numbers) for key, numbers in by_arguments.items()}
     all_of = {agent: _Left(asked, numbers) for agent, numbers in by_agent.items()}
     taken: set[int] = set()
     found: dict[int, tuple[int, bool]] = {}
@@ -187,9 +187,9 @@ def match_nameless(
         execution = executions[position]
         left = all_of.get(execution.agent)
         if execution.arguments is not None:
-            left = told.get((execution.agent, execution.arguments))
+            left = by_text.get((execution.agent, execution.arguments))
             if left is None or not left.has_any(execution):
-                left = told.get((execution.agent, None))
+                left = by_text.get((execution.agent, None))
         last = None if left is None else left.last_before(execution, taken)
         if last is not None:
             found[position] = last

@@ -147,14 +147,14 @@ class _Session:
         ] if isinstance(content, list) else []  # fmt: skip
         if not results:
             self._talk.turn(texts(content))
-        told = line.get("toolUseResult")
+        details = line.get("toolUseResult")
         for part in results:
-            self._result(number, at, part, told if len(results) == 1 else None)
+            self._result(number, at, part, details if len(results) == 1 else None)
 
-    def _result(self, number: int, at: int, part: Mapping[str, Any], told: Any) -> None:
+    def _result(self, number: int, at: int, part: Mapping[str, Any], details: Any) -> None:
         call_id, text = str(part.get("tool_use_id") or ""), texts(part.get("content"))
         failed = part.get("is_error") is True
-        blocked = failed and told == _REJECTED
+        blocked = failed and details == _REJECTED
         span = self._talk.tool(
             number,
             at,
@@ -164,13 +164,13 @@ class _Session:
             error=text if failed else None,
         )
         if span.attributes.get("gen_ai.tool.name") in _DELEGATE and not blocked:
-            self._sub_agent(span, told if isinstance(told, dict) else {})
+            self._sub_agent(span, details if isinstance(details, dict) else {})
 
-    def _sub_agent(self, span: LoggedSpan, told: Mapping[str, Any]) -> None:
+    def _sub_agent(self, span: LoggedSpan, details: Mapping[str, Any]) -> None:
         asked = self._talk.asked(span)
         agent = asked.get("subagent_type")
         activation = self._talk.started(span, agent if isinstance(agent, str) else None)
-        name = told.get("agentId")
+        name = details.get("agentId")
         if isinstance(name, str):
             self.run.started[f"{self._session}/{name}"] = activation
         else:

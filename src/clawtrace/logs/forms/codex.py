@@ -158,8 +158,8 @@ class _Session:
 
     def _count(self, number: int, at: int, info: Any) -> None:
         """Take the tokens of the last call; the same total again is the same call repeated."""
-        told = info if isinstance(info, dict) else {}
-        total, last = told.get("total_token_usage"), told.get("last_token_usage")
+        usage = info if isinstance(info, dict) else {}
+        total, last = usage.get("total_token_usage"), usage.get("last_token_usage")
         if total is None or total == self._total:
             return
         self._total = total
@@ -204,10 +204,10 @@ class _Session:
         error = f"exit code {code}" if code else text
         span = self._talk.tool(number, at, call_id=call_id, result=text, outcome=outcome, error=error)
         if name is not None and name.rpartition("__")[2] == "spawn_agent":
-            told = _object(text)
-            nickname = told.get("nickname")
+            agent = _object(text)
+            nickname = agent.get("nickname")
             activation = self._talk.started(span, nickname if isinstance(nickname, str) else None)
-            agent_id = told.get("agent_id")
+            agent_id = agent.get("agent_id")
             if isinstance(agent_id, str):
                 activation.attributes["gen_ai.agent.id"] = agent_id
                 self.run.started[agent_id] = activation
@@ -222,19 +222,19 @@ def _name(item: Mapping[str, Any]) -> str | None:
 
 def _outcome(output: Any) -> tuple[str, Outcome]:
     """Return a result's text, and how the call ended as far as a field tells."""
-    told = output if isinstance(output, dict) else {}
-    text = as_text(told.get("content", output)) if isinstance(output, dict | list | str) else ""
+    answer = output if isinstance(output, dict) else {}
+    text = as_text(answer.get("content", output)) if isinstance(output, dict | list | str) else ""
     code = _exit_code(output)
-    if told.get("success") is False or (code is not None and code != 0):
+    if answer.get("success") is False or (code is not None and code != 0):
         return text, "error"
     return text, "ok"
 
 
 def _exit_code(output: Any) -> int | None:
     """Return the exit code that a result states in a field: older versions wrote JSON."""
-    told = output if isinstance(output, dict) else _object(output) if isinstance(output, str) else {}
-    metadata = told.get("metadata")
-    code = metadata.get("exit_code") if isinstance(metadata, dict) else told.get("exit_code")
+    answer = output if isinstance(output, dict) else _object(output) if isinstance(output, str) else {}
+    metadata = answer.get("metadata")
+    code = metadata.get("exit_code") if isinstance(metadata, dict) else answer.get("exit_code")
     return code if isinstance(code, int) and not isinstance(code, bool) else None
 
 

@@ -77,28 +77,28 @@ class GatewayLog(LogForm):
         events = Events(reading)
         for number, text in lines:
             said, words = _line(text)
-            told = {name: next((said[one] for one in ones if one in said), None) for name, ones in _KNOWN.items()}
-            run_id = told["run_id"]
-            numbers = ((told[name] or "").isdecimal() for name in ("input_tokens", "output_tokens"))
+            values = {name: next((said[one] for one in ones if one in said), None) for name, ones in _KNOWN.items()}
+            run_id = values["run_id"]
+            numbers = ((values[name] or "").isdecimal() for name in ("input_tokens", "output_tokens"))
             usage = "token_usage" in words or any(numbers)
             if not run_id:
                 cut = text.startswith("{") and json_object(text) is None
-                reading.could_not_read(number, text, stray=cut or usage or bool(told["tool"] or told["to_agent"]))
+                reading.could_not_read(number, text, stray=cut or usage or bool(values["tool"] or values["to_agent"]))
                 continue
-            if any(said.get(word) == "" for word in ("tool", "agent")) or (not told["tool"] and _names_tool(text)):
+            if any(said.get(word) == "" for word in ("tool", "agent")) or (not values["tool"] and _names_tool(text)):
                 reading.could_not_read(number, text, run_id)
                 continue
             time = next((said[word] for word in ("time", "timestamp", "ts") if word in said), next(iter(words), None))
-            events.take(number, Event.of(told, time=time, usage=usage))
+            events.take(number, Event.of(values, time=time, usage=usage))
         events.finish()
 
 
 def _line(text: str) -> tuple[Mapping[str, str], list[str]]:
     """Return what a line says, be it words or a JSON object, and the words that stand alone."""
-    told = json_object(text) if text.startswith("{") else None
-    if told is None:
+    entry = json_object(text) if text.startswith("{") else None
+    if entry is None:
         return _values(text)
-    return _flat(told), [value for key in ("event", "type", "kind") if isinstance(value := told.get(key), str)]
+    return _flat(entry), [value for key in ("event", "type", "kind") if isinstance(value := entry.get(key), str)]
 
 
 def _values(text: str) -> tuple[Mapping[str, str], list[str]]:
@@ -146,10 +146,10 @@ def _unescaped(text: str, mark: str) -> str:
         return text
 
 
-def _flat(told: Mapping[str, Any], above: str = "") -> Mapping[str, str]:
+def _flat(entry: Mapping[str, Any], above: str = "") -> Mapping[str, str]:
     """Return what a JSON line says, of what lies deeper by its path; what others write stays one text."""
     found: dict[str, str] = {}
-    for key, value in told.items():
+    for key, value in entry.items():
         name = f"{above}{key}".casefold()
         if isinstance(value, dict) and key.casefold() not in _FREE - {"params"}:
             found |= {deeper: text for deeper, text in _flat(value, f"{name}.").items() if deeper not in found}
@@ -162,8 +162,8 @@ def _flat(told: Mapping[str, Any], above: str = "") -> Mapping[str, str]:
 
 def _names_tool(text: str) -> bool:
     """Return whether a JSON line without its own tool names one somewhere inside of what it tells."""
-    told = json_object(text) if text.startswith("{") else None
-    waiting: list[Any] = [] if told is None else list(told.values())
+    entry = json_object(text) if text.startswith("{") else None
+    waiting: list[Any] = [] if entry is None else list(entry.values())
     while waiting:
         inner = waiting.pop()
         if isinstance(inner, dict):

@@ -101,11 +101,11 @@ class SessionReader:
     def _user(self, message: Mapping[str, Any]) -> None:
         text = texts(message.get("content"))
         self._talk.turn(text)
-        told = message.get("provenance")
+        provenance = message.get("provenance")
         # Only what the runtime says of itself: a user may write the same words.
-        if isinstance(told, dict) and told.get("kind") == "inter_session":
+        if isinstance(provenance, dict) and provenance.get("kind") == "inter_session":
             for key, session in _ANNOUNCED.findall(text):
-                if key == told.get("sourceSessionKey") and key in self._spawned:
+                if key == provenance.get("sourceSessionKey") and key in self._spawned:
                     self.run.started[session] = self._spawned[key]
 
     def _assistant(self, line: int, at: int, message: Mapping[str, Any]) -> None:
@@ -130,13 +130,13 @@ class SessionReader:
 
     def _result(self, line: int, at: int, message: Mapping[str, Any]) -> None:
         details = message.get("details")
-        told = details if isinstance(details, dict) else {}
-        status, code = told.get("status"), told.get("exitCode")
+        facts = details if isinstance(details, dict) else {}
+        status, code = facts.get("status"), facts.get("exitCode")
         failed = message.get("isError") is True or status in _FAILED
         failed = failed or (isinstance(code, int) and not isinstance(code, bool) and code != 0)
         text = texts(message.get("content"))
-        error = _text(told.get("error")) or (f"exit code {code}" if isinstance(code, int) and code else None) or text
-        result = {"content": message.get("content"), "details": told} if told else text
+        error = _text(facts.get("error")) or (f"exit code {code}" if isinstance(code, int) and code else None) or text
+        result = {"content": message.get("content"), "details": facts} if facts else text
         name, call_id = _text(message.get("toolName")), _text(message.get("toolCallId"))
         span = self._talk.tool(
             line,
@@ -147,7 +147,7 @@ class SessionReader:
             outcome="error" if failed else "blocked" if status in _BLOCKED else "ok",
             error=error,
         )
-        key = told.get("childSessionKey")
+        key = facts.get("childSessionKey")
         if name == "sessions_spawn" and isinstance(key, str) and status == "accepted":
             agent = _CHILD_KEY.match(key)
             self._spawned[key] = self._talk.started(span, agent.group(1) if agent else None)
@@ -155,16 +155,16 @@ class SessionReader:
 
 def _earlier(began: Any, ended: int) -> int:
     """Return when a call began: what its own message says, never after its end."""
-    told = nanoseconds(began)
-    return min(told, ended) if told else ended
+    stated = nanoseconds(began)
+    return min(stated, ended) if stated else ended
 
 
 def usage_of(usage: Any, *, failed: bool) -> dict[str, int | float | None]:
     """Return tokens; OpenClaw leaves cached ones out of its input. An answer that never came has none."""
     if not isinstance(usage, dict):
         return {}
-    told = {key: usage.get(key) for key in ("input", "output", "cacheRead", "cacheWrite")}
-    known = {key: value for key, value in told.items() if isinstance(value, int) and not isinstance(value, bool)}
+    counts = {key: usage.get(key) for key in ("input", "output", "cacheRead", "cacheWrite")}
+    known = {key: value for key, value in counts.items() if isinstance(value, int) and not isinstance(value, bool)}
     if not any(known.values()) and (failed or not usage.get("totalTokens")):
         return {}
     cost = usage.get("cost")

@@ -59,11 +59,11 @@ class OpenClawTrajectory(JsonLines):
 def _turn(number: int, line: dict[str, Any], data: dict[str, Any]) -> LoggedSpan:
     """Return the usage of a whole turn."""
     at = nanoseconds(line.get("ts"))
-    told = {
+    counts = {
         USAGE[name]: value for name, value in usage_of(data.get("usage"), failed=False).items() if value is not None
     }
     error = data.get("promptError")
     return LoggedSpan(
-        number, "usage", "model.completed", at, at, attributes={"clawtrace.log.usage": True, **told},
+        number, "usage", "model.completed", at, at, attributes={"clawtrace.log.usage": True, **counts},
         error=error if isinstance(error, str) else None,
     )  # fmt: skip

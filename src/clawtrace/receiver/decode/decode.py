@@ -97,8 +97,8 @@ class RequestDecoder:
             decoded = _sure(request, self._protobuf.decode(request.signal, request.body, suspect=suspect))
         if suspect:
             redact(decoded.spans if request.signal == "traces" else decoded.logs, self._redactor.clean_all)
-            told, decoded.rejected = decoded.rejected, Counter()
-            for (claim, reason), items in told.items():
+            rejected, decoded.rejected = decoded.rejected, Counter()
+            for (claim, reason), items in rejected.items():
                 decoded.rejected[claim, self._redactor.clean(reason)] += items
         return decoded
 
@@ -135,10 +135,10 @@ class RequestDecoder:
             raise BadPayloadError(foreign_form(document) or none)
         if found and request.signal not in found:
             _check_signal(request.signal, found[0])
-        if beside := [signal for signal in document_signals(document, filled=True) if signal != request.signal]:
-            told = " and ".join([request.signal, *beside])
+        if others := [signal for signal in document_signals(document, filled=True) if signal != request.signal]:
+            signals = " and ".join([request.signal, *others])
             raise BadPayloadError(
-                f"the body contains {told}; a request has one signal, sent to the path of that signal"
+                f"the body contains {signals}; a request has one signal, sent to the path of that signal"
             )
         return self._json.decode(request.signal, document, request.body, suspect=suspect)
 

@@ -80,9 +80,9 @@ def _written_out_bytes(data: bytes) -> bytes:
 class _Rule:
     """One kind of secret, or one value of the environment, with expressions that are compiled when first needed."""
 
-    def __init__(self, kind: SecretKind, told: str | None = None) -> None:
+    def __init__(self, kind: SecretKind, mark: str | None = None) -> None:
         self.kind = kind
-        self._told = told
+        self._fixed_mark = mark
         """The mark of a value, in each form that it is found in; None where each match has its own."""
 
     @cached_property
@@ -105,8 +105,8 @@ class _Rule:
         return self._pattern.sub(self._replacement, text)
 
     def _replacement(self, match: re.Match[str]) -> str:
-        if self._told:
-            return self._told
+        if self._fixed_mark:
+            return self._fixed_mark
         kind, group = self.kind, "secret" if "secret" in match.re.groupindex and match["secret"] else 0
         if kind.check and not kind.check(match[group]):
             return match[0]

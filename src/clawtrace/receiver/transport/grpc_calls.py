@@ -190,11 +190,11 @@ class CallServer:
         def received(event: Any) -> None:
             message = event.batch_operations[0].message()
             if message is None:
-                told(None, "")
+                received_all(None, "")
             else:  # only the caller's end of the call says that this was all of it
-                call.receive(lambda end: told(*_only(message, end.batch_operations[0].message())))
+                call.receive(lambda end: received_all(*_only(message, end.batch_operations[0].message())))
 
-        def told(message: bytes | None, problem: str) -> None:
+        def received_all(message: bytes | None, problem: str) -> None:
             self._free += 1
             if self._waiting:
                 self._read(*self._waiting.popleft())

@@ -114,14 +114,14 @@ class GrpcServer:
             self._turn_away(call, PRESSURE)
             return
 
-        def answer(told: RequestAnswer) -> None:
-            if told.outcome is RequestOutcome.ACCEPTED:
-                call.answer(success_body(signal, told, as_json=False))
-            elif told.outcome is RequestOutcome.REFUSED:
-                self._turn_away(call, told.message)
+        def answer(given: RequestAnswer) -> None:
+            if given.outcome is RequestOutcome.ACCEPTED:
+                call.answer(success_body(signal, given, as_json=False))
+            elif given.outcome is RequestOutcome.REFUSED:
+                self._turn_away(call, given.message)
             else:
                 call.refuse(
-                    Code.INVALID_ARGUMENT if told.outcome is RequestOutcome.BAD else Code.INTERNAL, told.message
+                    Code.INVALID_ARGUMENT if given.outcome is RequestOutcome.BAD else Code.INTERNAL, given.message
                 )
 
         request = Request(

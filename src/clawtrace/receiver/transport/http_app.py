@@ -73,22 +73,22 @@ class _Answers:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._told: deque[tuple[asyncio.Future[RequestAnswer], RequestAnswer]] = deque()
+        self._given: deque[tuple[asyncio.Future[RequestAnswer], RequestAnswer]] = deque()
         self._waking = False
 
-    def put(self, answered: asyncio.Future[RequestAnswer], told: RequestAnswer) -> None:
+    def put(self, answered: asyncio.Future[RequestAnswer], given: RequestAnswer) -> None:
         """Have a request answered; called in the writer's thread."""
-        self._told.append((answered, told))
+        self._given.append((answered, given))
         if not self._waking:
             self._waking = True
             self._loop.call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:
         self._waking = False  # first, so that what comes from now on is delivered at the latest by another call
-        while self._told:
-            answered, told = self._told.popleft()
+        while self._given:
+            answered, given = self._given.popleft()
             if not answered.done():
-                answered.set_result(told)
+                answered.set_result(given)
 
 
 class HttpApp:
@@ -227,14 +227,14 @@ class HttpApp:
 
     # -- the answer ------------------------------------------------------------------------------------------------
 
-    async def _respond(self, send: Send, envelope: _Envelope, told: RequestAnswer) -> None:
-        if told.outcome is RequestOutcome.BAD:
-            raise _NoError(400, Code.INVALID_ARGUMENT, told.message)
-        if told.outcome is RequestOutcome.REFUSED:
-            raise _NoError(503, Code.UNAVAILABLE, told.message, retry=True)
-        if told.outcome is RequestOutcome.BROKEN:
-            raise _NoError(500, Code.INTERNAL, told.message)
-        body = success_body(envelope.signal, told, as_json=envelope.as_json)
+    async def _respond(self, send: Send, envelope: _Envelope, given: RequestAnswer) -> None:
+        if given.outcome is RequestOutcome.BAD:
+            raise _NoError(400, Code.INVALID_ARGUMENT, given.message)
+        if given.outcome is RequestOutcome.REFUSED:
+            raise _NoError(503, Code.UNAVAILABLE, given.message, retry=True)
+        if given.outcome is RequestOutcome.BROKEN:
+            raise _NoError(500, Code.INTERNAL, given.message)
+        body = success_body(envelope.signal, given, as_json=envelope.as_json)
         await _send(send, 200, body, as_json=envelope.as_json)
 
     async def _error(self, send: Send, no: _NoError, *, as_json: bool) -> None:

@@ -54,7 +54,7 @@ class DecisionInputs(NamedTuple):
     """The first of the rows that a query found."""
     found: int
     """How many it found."""
-    beside: Sequence[Row]
+    world_rows: Sequence[Row]
     """Those from the world, all of them: no query finds them again."""
 
 
@@ -134,8 +134,12 @@ class Asked:
             return Texts(question, {"function": _name(self.assertion.outcome), "row_sql": question, **_NO_INPUTS})
         details = self.assertion.details()
         sql = question if details is None else question_text(details, run_id, self._bound_of(run_id))
-        told = {"rows": [_json(one) for one in given.rows], "rows_in_all": given.found, "beside": list(given.beside)}
-        return Texts(sql, {"function": _name(self.assertion.decide), "row_sql": question, **told})
+        inputs = {
+            "rows": [_json(one) for one in given.rows],
+            "rows_in_all": given.found,
+            "world_rows": list(given.world_rows),
+        }
+        return Texts(sql, {"function": _name(self.assertion.decide), "row_sql": question, **inputs})
 
     def _bound_of(self, run_id: str) -> list[BoundRelation]:
         if not self.own_values:
@@ -174,7 +178,7 @@ class Asked:
 
 
 _NOTHING = DecisionInputs((), 0, ())
-_NO_INPUTS: Mapping[str, Any] = MappingProxyType({"rows": [], "rows_in_all": 0, "beside": []})
+_NO_INPUTS: Mapping[str, Any] = MappingProxyType({"rows": [], "rows_in_all": 0, "world_rows": []})
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -260,7 +264,7 @@ def ask(
     return Asked(
         assertion, store, query, tuple(bound), answer, settled,
         *_decided(assertion, rows, found), own,
-        {row: DecisionInputs(given.rows[:_SHOWN_ROWS], len(given.rows), given.beside) for row, given in found.given.items()},
+        {row: DecisionInputs(given.rows[:_SHOWN_ROWS], len(given.rows), given.world_rows) for row, given in found.given.items()},
     )  # fmt: skip
 
 
@@ -307,17 +311,17 @@ def _given(
 ) -> Given:
     """Return what the runs that SQL left open are decided from."""
     details: dict[str, list[Row]] = defaultdict(list)
-    beside: Mapping[str, Sequence[Row]] = {}
+    world_rows: Mapping[str, Sequence[Row]] = {}
     if query is not None:
         store.select_runs([row["run_id"] for row in rows.values()])
         for row in store.ask(query, bound).dicts():
             details[row["run_id"]].append(row)
     if assertion.reads_world():
         ids = [row["run_id"] for row in rows.values()]
-        beside = {run_id: assertion.beside(worlds.get(run_id) or World(run_id)) for run_id in ids}
+        world_rows = {run_id: assertion.world_rows(worlds.get(run_id) or World(run_id)) for run_id in ids}
     return Given(
         {
-            number: DecisionInputs(some := details[row["run_id"]], len(some), beside.get(row["run_id"], ()))
+            number: DecisionInputs(some := details[row["run_id"]], len(some), world_rows.get(row["run_id"], ()))
             for number, row in rows.items()
         },
         {},
@@ -344,5 +348,5 @@ def _decided(
 ) -> tuple[dict[int, Outcome], Mapping[str, str]]:
     """Let the assertion decide."""
     return {
-        row: assertion.decide(rows[row], [*given.rows, *given.beside]) for row, given in found.given.items()
+        row: assertion.decide(rows[row], [*given.rows, *given.world_rows]) for row, given in found.given.items()
     }, found.broken

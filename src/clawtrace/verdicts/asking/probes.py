@@ -68,9 +68,9 @@ def _asked(probe: Probe, worlds: Mapping[str, World], clean: Callable[[str], str
         ) as error:  # a third party's probe may raise anything: one verdict is an error, the others stand
             broken[run_id] = _reportable(f"{type(error).__name__}: {error}", clean)
         else:
-            told = clean if world.hooks.redact_secrets else str
+            shown_text = clean if world.hooks.redact_secrets else str
             shown = finding._replace(
-                sentence=_reportable(finding.sentence, told), actual=_reportable(finding.actual, told)
+                sentence=_reportable(finding.sentence, shown_text), actual=_reportable(finding.actual, shown_text)
             )
             outcomes[run_id] = probe.found(run_id, shown)
     return Probed(outcomes, broken, (perf_counter() - began) * 1000)

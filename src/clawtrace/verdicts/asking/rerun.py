@@ -90,7 +90,7 @@ class StoredQuestion:
             except QueryError as error:
                 broken[row.row(number)["run_id"]] = str(error)
         decided = {
-            number: self._function(assertion)(row.row(number), [*inputs.rows, *inputs.beside])
+            number: self._function(assertion)(row.row(number), [*inputs.rows, *inputs.world_rows])
             for number, inputs in given.items()
         }
         texts = Texts(self._sql, self._decided_by)
@@ -112,16 +112,16 @@ class StoredQuestion:
 
     def _inputs(self, store: QueryableStore, assertion: Assertion) -> DecisionInputs:
         details = assertion.details()
-        beside = self._decided_by.get("beside", ())
+        world_rows = self._decided_by.get("world_rows", ())
         if details is None:
-            return DecisionInputs((), 0, beside)
+            return DecisionInputs((), 0, world_rows)
         limits = details.by_run
         self.rows = store.ask_user(
             self._sql,
             time_limit_s=None if limits is None else limits.time_limit_s,
             max_rows=None if limits is None else limits.max_rows,
         )
-        return DecisionInputs(self.rows.dicts(), len(self.rows), beside)
+        return DecisionInputs(self.rows.dicts(), len(self.rows), world_rows)
 
     def _function(self, assertion: Assertion) -> Any:
         named, own = self._decided_by.get("function"), assertion.decide

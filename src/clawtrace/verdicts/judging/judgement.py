@@ -239,15 +239,15 @@ class Judgement:
             forgotten = "its query returned no row for a run that has a trace."
             why = self._error or (self._asked.broken.get(run_id, forgotten) if self._asked is not None else forgotten)
             message = f"the assertion could not be evaluated: {why}"
-            return self._made(run_id, kind, message, **self._asked_sql(place), **self._beside(run_id))
-        return self._told(place, kind, outcome)
+            return self._made(run_id, kind, message, **self._asked_sql(place), **self._evidence_of(run_id))
+        return self._answered(place, kind, outcome)
 
     def _found(self, place: int, kind: VerdictKind, probed: Probed) -> Verdict:
         """Return the verdict of a probe on the run at a place."""
         run_id = self._runs.ids[place]
         outcome = probed.outcomes.get(run_id)
         if outcome is not None:
-            return self._told(place, kind, outcome)
+            return self._answered(place, kind, outcome)
         why = probed.broken.get(run_id, "the environment of this run is unknown.")
         return self._made(run_id, kind, f"the assertion could not be evaluated: {why}", duration_ms=self._spent_ms)
 
@@ -258,7 +258,7 @@ class Judgement:
         hint = self._runs.no_trace_hints.get(run_id, "")
         return self._made(run_id, kind, message, hint=hint, missing="trace")
 
-    def _told(self, place: int, kind: VerdictKind, outcome: Outcome) -> Verdict:
+    def _answered(self, place: int, kind: VerdictKind, outcome: Outcome) -> Verdict:
         runs = self._runs
         unfinished = self._assertion.needs_trace and self._is_unfinished(place)
         weight = self._weigh((outcome.holds, outcome.final, outcome.missing), unfinished=unfinished)
@@ -278,7 +278,7 @@ class Judgement:
         return self._made(
             outcome.run_id, kind, message,
             actual=self._assertion.actual(outcome), hint=hint, missing=outcome.missing,
-            **self._asked_sql(place), **self._beside(outcome.run_id),
+            **self._asked_sql(place), **self._evidence_of(outcome.run_id),
         )  # fmt: skip
 
     def _sentence(self, outcome: Outcome) -> str:
@@ -291,7 +291,7 @@ class Judgement:
         run_id = self._runs.ids[place]
         return self._asked.texts_of(run_id, row)._asdict() | {"params": self._asked.params_of(run_id)}
 
-    def _beside(self, run_id: str) -> dict[str, Any]:
+    def _evidence_of(self, run_id: str) -> dict[str, Any]:
         return {"evidence": tuple(self._evidence.get(run_id, ())), "duration_ms": self._spent_ms}
 
     @cached_property

@@ -29,7 +29,8 @@ def without_secrets(
     return [
         result._replace(
             verdicts=tuple(
-                _told(verdict, clean) if place in places else verdict for place, verdict in enumerate(result.verdicts)
+                _clean_verdict(verdict, clean) if place in places else verdict
+                for place, verdict in enumerate(result.verdicts)
             )
         )
         for result in results
@@ -41,7 +42,7 @@ def _holds_a_secret(assertion: Assertion, clean: Callable[[str], str]) -> bool:
     return bool(_clean(fields, clean) != fields)
 
 
-def _told(verdict: Verdict, clean: Callable[[str], str]) -> Verdict:
+def _clean_verdict(verdict: Verdict, clean: Callable[[str], str]) -> Verdict:
     return verdict._replace(
         message=clean(verdict.message),
         expected=_clean(verdict.expected, clean),

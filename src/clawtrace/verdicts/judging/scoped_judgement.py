@@ -98,7 +98,7 @@ class ScopedJudgement(Judgement):
         doubts = self._runs.doubts.get(run_id, ())
         hint = hint_for(scope.missing, self._runs.dialects[place], doubts) if scope.missing == "agents" else ""
         message = f"There is no data for this scope: {scope.empty}{decides}"
-        return self._made(run_id, kind, message, hint=hint, missing=scope.missing, **self._beside(run_id))
+        return self._made(run_id, kind, message, hint=hint, missing=scope.missing, **self._evidence_of(run_id))
 
     def _sentence(self, outcome: Outcome) -> str:
         within = f"Within {self.within.scope}: "
@@ -118,14 +118,14 @@ class ScopedJudgement(Judgement):
             shown["sql"] = f"{said}\n{shown['sql']}"
         return shown
 
-    def _beside(self, run_id: str) -> dict[str, Any]:
-        beside = super()._beside(run_id)
+    def _evidence_of(self, run_id: str) -> dict[str, Any]:
+        found = super()._evidence_of(run_id)
         scope = self.within.runs.get(run_id)
         if scope is not None:
-            told = {item.span_id for item in beside["evidence"]}
+            shown = {item.span_id for item in found["evidence"]}
             doubtful = scope.doubtful if run_id in self._doubted else ()
-            beside["evidence"] += tuple(item for item in (*doubtful, *scope.evidence) if item.span_id not in told)
-        return beside
+            found["evidence"] += tuple(item for item in (*doubtful, *scope.evidence) if item.span_id not in shown)
+        return found
 
     def _made(self, run_id: str, kind: VerdictKind, message: str, **more: Any) -> Verdict:
         return super()._made(run_id, kind, message, scope=self.within.scope.written(), **more)

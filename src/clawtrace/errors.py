@@ -15,7 +15,7 @@
         └── PreconditionError      a precondition does not hold; the agent was not started
 
 Errors are mapped to text and exit code once, at the edge (`cli`). A message says what,
-where, and what to do; identifiers stand in backticks, values are shown with ``repr``.
+where, and what to do; identifiers are in backticks, values are shown with ``repr``.
 """
 
 from __future__ import annotations

@@ -305,7 +305,7 @@ def delegation_occurred(
 
     Args:
         to_agent: Name or id of the agent, whole and case-sensitive; or `glob:`, `re:`, `literal:`.
-        log_path: Log, or a glob of transcripts, that stands in when the run has no trace; relative to the run's
+        log_path: Log, or a glob of transcripts, that is read when the run has no trace; relative to the run's
             workspace.
         run_id: Ask only about the run of exactly this id, as the log calls it; by default the current run.
     """
@@ -325,14 +325,14 @@ def delegation_path(
     the agent activations by start, others may come between; `path` wants a chain in which each delegated to the
     next, beginning at a root. Handoffs, agents as tools and spawned sessions all delegate. When the telemetry shows
     no agent at all the assertion warns; an agent without a name makes absence unknown. Where it shows none besides
-    a root, the decisions in a router state file stand in, if one is named: a YAML or JSON mapping or a list of
+    a root, the decisions in a router state file are used, if one is named: a YAML or JSON mapping or a list of
     them, the agent of each being `selected_agent`, else `agent`, else `to`; the recorded root comes before them.
 
     Args:
         expected: Agent names in order, whole and case-sensitive; or `glob:`, `re:`, `literal:`.
         mode: `ordered`: one after the other; `path`: each delegated to the next, the first is a root.
-        routing_path: Router state file that stands in, relative to the run's workspace; one that the run did not touch
-            does not.
+        routing_path: Router state file to fall back on, relative to the run's workspace; one that the run did not touch
+            is not used.
         routing_decisions: The same; of several files the first that holds a decision of the run is used.
         state_path: The same.
     """
@@ -511,7 +511,7 @@ def gateway_response(
     """The endpoint answers a request with `expected_status`.
 
     A service that the agent deployed, or the gateway that it works for, must still answer after the run. Redirects
-    are not followed, so that 302 can be asked for. An endpoint that refuses the connection or does not answer in
+    are not followed, so that 302 can be expected. An endpoint that refuses the connection or does not answer in
     time is an error, not a failure: nothing was judged.
 
     Args:
@@ -534,7 +534,7 @@ def llm_call_count(
     """The number of answered model calls is as asked: exactly `count`, or within the bounds.
 
     Too many calls are a loop that costs money, too few an agent that did not work. A logical call counts once,
-    however many spans tell of it; the evidence says how spans became calls. While the run is open two calls may
+    however many spans record it; the evidence says how spans became calls. While the run is open two calls may
     still turn out to be one: a passed maximum or a reached minimum is final when enough of the calls are sure to
     stay apart.
 
@@ -554,7 +554,7 @@ def log_entry(
 ) -> Assertion:
     """The log file has a line that matches `pattern`; with `absent`, it has none.
 
-    It is for what only a log tells, such as an approval. The pattern is a regular expression that is searched in
+    It is for what only a log records, such as an approval. The pattern is a regular expression that is searched in
     each line; an invalid one is refused when the file is loaded. A file that does not exist fails either way: it is
     evidence of nothing. Where no line matches and one could not be read whole (it is no text, or longer than a
     million characters), the answer is unknown.
@@ -840,9 +840,9 @@ def span_duration(
     """The given quantile of the durations of the spans, or of the times to their first token, is at most `max_ms`.
 
     A run can be fast on the whole and slow where a user waits. The quantile is a value that occurred: of n spans at
-    least quantile × n took no longer. Every span of the type counts; infrastructure spans only when asked for,
-    spans that only account for a call never. A span that never ended, or whose first token was not recorded, may
-    have taken any time; a run without any such span leaves the question open.
+    least quantile × n took no longer. Every span of the type counts; infrastructure spans only on request, spans
+    that only account for a call never. A span that never ended, or whose first token was not recorded, may have
+    taken any time; a run without any such span leaves the question open.
 
     Args:
         max_ms: Longest duration, in milliseconds.
@@ -869,7 +869,7 @@ def span_query(
     (`child`, `descendant`, `parent`, `ancestor`, `sibling`, `before`, `after`, `overlaps`), and `not`, `and`, `or`.
     A column that was not recorded leaves a span undecided, and the answer too where it depends on that span. With
     nothing selected `where` says nothing, so that it fails unless `count: {min: 0}` allows it. Spans are counted,
-    not calls: `counted_as: call` leaves out the others that tell of the same call.
+    not calls: `counted_as: call` leaves out the others that record the same call.
 
     Args:
         select: Which spans are meant; `{}` means all.
@@ -892,7 +892,7 @@ def sql(
     unknown. More spans can always change it.
 
     Args:
-        select: One SELECT; `:run_id` stands for the run's id and must be used.
+        select: One SELECT; `:run_id` is replaced by the run's id and must be used.
         expect: The rows that are right, as mappings from column to value, in any order; by default none. Or `fail`: a
             known failure.
         time_limit_s: How long the query may run for one run, in seconds; beyond it the assertion ends as an error.
@@ -932,7 +932,7 @@ def status_is(
 ) -> Assertion:
     """The run ended as `status`.
 
-    It tells a wrong answer from no answer at all, and asserts time limits and refusals that are meant. It is the
+    It distinguishes a wrong answer from no answer, and asserts intended time limits and refusals. It is the
     runner's word: `success` and `failed` by the agent's exit code, `timed_out` by our time limit, `provider_error`
     when the model's provider gave up. Clawtrace did not run a recording, so that its status is unknown. No span can
     change it.
@@ -952,16 +952,15 @@ def token_budget(
 ) -> Assertion:
     """The tokens of the whole run stay within the budget.
 
-    It asks what `trace_token_budget` asks, of the same model calls, and takes `log_path` and `run_id` besides. A
-    call that does not say its tokens leaves the sum open: over the budget for sure fails, everything else is
-    undecided. A span that tells of the same call can lower the sum: over the budget is final once the run is
-    closed.
+    It asks what `trace_token_budget` asks, of the same model calls, and also takes `log_path` and `run_id`. A call
+    that does not say its tokens leaves the sum open: over the budget for sure fails, everything else is undecided.
+    A span that records the same call can lower the sum: over the budget is final once the run is closed.
 
     Args:
         max_input_tokens: Most input tokens, cached ones included.
         max_output_tokens: Most output tokens, reasoning included.
         max_total_tokens: Most input and output tokens together.
-        log_path: Log, or a glob of transcripts, that stands in when the run has no trace; relative to the run's
+        log_path: Log, or a glob of transcripts, that is read when the run has no trace; relative to the run's
             workspace.
         run_id: Ask only about the run of exactly this id, as the log calls it; by default the current run.
     """
@@ -1006,7 +1005,7 @@ def tool_call_count(
 ) -> Assertion:
     """The number of tool calls is as asked: of one tool, or of all tools together.
 
-    Executed, failed and blocked calls count; a call that the model asked for and nothing executed does not. A call
+    Executed, failed and blocked calls count; a call that the model requested and nothing executed does not. A call
     without a name may be of the asked tool. While the run is open two calls may still turn out to be one: a passed
     maximum or a reached minimum is final when enough of the calls are sure to stay apart.
 
@@ -1027,13 +1026,13 @@ def tool_not_called(
 ) -> Assertion:
     """The tool was never called: not executed, not failed, not blocked.
 
-    It asks what `tool_not_invoked` asks, of the same spans, and takes `log_path` and `run_id` besides. A tool's
-    name in a text is no call; a call that the model asked for and nothing executed is none either.
+    It asks what `tool_not_invoked` asks, of the same spans, and also takes `log_path` and `run_id`. A tool's name
+    in a text is no call; a call that the model requested and nothing executed is none either.
 
     Args:
         tool: Name of the tool, whole and case-sensitive; or `glob:`, `re:`, `literal:`.
         count_blocked: Whether an attempt that was denied counts; `false` forgives it.
-        log_path: Log, or a glob of transcripts, that stands in when the run has no trace; relative to the run's
+        log_path: Log, or a glob of transcripts, that is read when the run has no trace; relative to the run's
             workspace.
         run_id: Ask only about the run of exactly this id, as the log calls it; by default the current run.
     """
@@ -1071,7 +1070,7 @@ def tool_not_permitted(
     Args:
         allowed_tools: Names of the permitted tools, whole and case-sensitive, or `glob:`, `re:`, `literal:`; empty
             permits none.
-        log_path: Log, or a glob of transcripts, that stands in when the run has no trace; relative to the run's
+        log_path: Log, or a glob of transcripts, that is read when the run has no trace; relative to the run's
             workspace.
         run_id: Ask only about the run of exactly this id, as the log calls it; by default the current run.
         count_blocked: Whether an attempt that was denied counts; `false` forgives it.
@@ -1125,7 +1124,7 @@ def tool_was_called(
 
     Args:
         tool: Name of the tool, whole and case-sensitive; or `glob:`, `re:`, `literal:`.
-        log_path: Log, or a glob of transcripts, that stands in when the run has no trace; relative to the run's
+        log_path: Log, or a glob of transcripts, that is read when the run has no trace; relative to the run's
             workspace.
         run_id: Ask only about the run of exactly this id, as the log calls it; by default the current run.
     """
@@ -1139,7 +1138,7 @@ def trace_cost(
     Unknown cached tokens make the cost of a call an interval, from all of its input cached to none of it. A call
     without a recorded cost and without a price makes the cost an interval: over the limit for sure fails, under it
     for sure passes, anything else is undecided and names the models without a price. Without any cost the run only
-    warns. A span that tells of the same call can lower the sum: over the limit is final once the run is closed.
+    warns. A span that records the same call can lower the sum: over the limit is final once the run is closed.
 
     Args:
         max_usd: Highest cost, in US dollars.
@@ -1173,8 +1172,8 @@ def trace_token_budget(
 
     Input counts cached tokens, output counts reasoning; each logical call counts once, however many spans repeat
     it. Where a call does not say its tokens, the sum is an interval: over the budget for sure fails, everything
-    else is undecided. A span that tells of the same call can lower the sum: over the budget is final once the run
-    is closed.
+    else is undecided. A span that records the same call can lower the sum: over the budget is final once the run is
+    closed.
 
     Args:
         max_input_tokens: Most input tokens, cached ones included.

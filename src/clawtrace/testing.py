@@ -1,4 +1,4 @@
-"""A scripted stand-in for a hosted model: deterministic agents for examples and tests, without network or key.
+"""A scripted replacement for a hosted model: deterministic agents for examples and tests, without network or key.
 
 One HTTP server plays one script over OpenAI Chat Completions (``…/chat/completions``), OpenAI Responses
 (``…/responses``) and Anthropic Messages (``…/messages``), plain and streamed; any path prefix and any key will do.

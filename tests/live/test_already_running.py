@@ -378,4 +378,4 @@ def test_what_is_waited_for_is_told(standing, capsys):
     assert [event.run.case.config.case_id for event in told] == ["one"]
     assert told[0].awaited.startswith("no span of turn 2 of 2 was received from the agent")
     assert 0 < told[0].seconds <= 5 <= time.monotonic() - began
-    assert "s: no span of turn 2 of 2 was received from the agent, which already ran" in capsys.readouterr().err
+    assert "s: no span of turn 2 of 2 was received from the agent, which was already running" in capsys.readouterr().err

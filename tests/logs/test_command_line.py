@@ -154,7 +154,7 @@ def test_transcripts_of_a_live_run_stand_in_for_spans(invoke: Invoke, tmp_path: 
     """An agent that exports nothing is judged by its transcript, and the run says so."""
     run = _judged(invoke, tmp_path, "nothing")
 
-    assert any(text.startswith("it sent no spans: these are made of the log") for text in run["diagnostics"])
+    assert any(text.startswith("it sent no spans: these were made from the log") for text in run["diagnostics"])
 
 
 def test_secrets_of_transcripts_are_redacted(invoke: Invoke, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ class CaptureScope:
         return self._forked[0] != 0
 
     def note_fork(self) -> None:
-        """Tell the process that this one was forked from that a span starts here."""
+        """Report a span that starts here to the process that this one was forked from."""
         self._forked[0] = 1
 
     @property

@@ -263,7 +263,7 @@ class Trace:
         return verdict
 
     def check_all(self, asked: Iterable[Asked], /, *, allow: Iterable[Allowed] = ()) -> tuple[Verdict, ...]:
-        """Ask several questions at once, as `check` does; one error tells of all that did not pass."""
+        """Ask several questions at once, as `check` does; one error lists all that did not pass."""
         __tracebackhide__ = True
         return self._judge(list(asked), allow)
 

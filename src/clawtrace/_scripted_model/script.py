@@ -121,11 +121,11 @@ class ScriptedStep(_Part):
     reasoning: str | None = None
     """Reasoning text."""
     tool_calls: tuple[ScriptedToolCall, ...] = ()
-    """Tool calls asked for, more than one in parallel."""
+    """Requested tool calls, more than one in parallel."""
     usage: Usage | None = Field(default_factory=Usage)
     """Token counts that the reply reports; null: none."""
     model: str | None = None
-    """Model name that the reply reports; by default the one asked for."""
+    """Model name that the reply reports; by default the requested one."""
     finish: Literal["stop", "length", "tool_calls"] | None = None
     """Why the model stopped, in OpenAI's words; by default derived."""
     delay_ms: float = Field(default=0, ge=0)

@@ -40,7 +40,7 @@ class Exchange:
     path: str
     stream: bool
     model: str
-    """Model asked for."""
+    """Requested model."""
     reply_model: str
     """Model that the reply named."""
     status: int

@@ -1,4 +1,4 @@
-"""The seeds' log fields: which log stands in when a run has no trace, and which run is meant.
+"""The seeds' log fields: which log is read when a run has no trace, and which run is meant.
 
 The engine reads the log (`clawtrace.verdicts.log_fallback`): its lines become spans, and the question is the same.
 """
@@ -18,7 +18,7 @@ class LogSource(Assertion):
     abstract = True
 
     log_path: str | None = None
-    """Log, or a glob of transcripts, that stands in when the run has no trace; relative to the run's workspace."""
+    """Log, or a glob of transcripts, that is read when the run has no trace; relative to the run's workspace."""
     run_id: str | None = None
     """Ask only about the run of exactly this id, as the log calls it; by default the current run."""
 

@@ -178,13 +178,13 @@ class Assertion(Documented):
     def evidence(self) -> Query | None:
         """Return SQL for the spans that decided: ``run_id, span_id, why, rank`` for the selected runs.
 
-        ``span_id`` is NULL for a fact known only from messages; ``why`` is a short text; rank 1 is the most telling.
+        ``span_id`` is NULL for a fact known only from messages; ``why`` is a short text; rank 1 is the most significant.
         The engine adds trace id, name and start, and shows the first ranks.
         """
         return None
 
     def expectation(self) -> Any:
-        """Return what was asked for, as a JSON value for reports (not `expected`: that is a field of several types)."""
+        """Return what was expected, as a JSON value for reports (not `expected`: that is a field of several types)."""
         raise NotImplementedError
 
     def actual(self, outcome: Outcome) -> Any:

@@ -57,4 +57,4 @@ class World(NamedTuple):
     clean: Callable[[str], str] = str
     """Puts a mark in the place of each secret that redaction knows."""
     facts: Callable[[], Mapping[str, Any]] | None = None
-    """What `clawtrace inspect --json` says of the run, computed when it is asked for; None before the agent starts."""
+    """What `clawtrace inspect --json` says of the run, computed on first use; None before the agent starts."""

@@ -31,7 +31,7 @@ def stdout_console() -> ConsoleOutput:
 
 
 def print_table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table of texts and numbers; NULL is an empty cell, truth values are `true` and `false`, numbers stand to the right."""
+    """Write a table of texts and numbers; NULL is an empty cell, truth values are `true` and `false`, numbers are right-aligned."""
     from clawtrace.report.console import TableColumn
 
     data = [list(row) for row in rows]

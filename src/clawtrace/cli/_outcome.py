@@ -26,7 +26,7 @@ _MOST_TREES = 100
 
 
 class Output(NamedTuple):
-    """Where results go besides the exit code."""
+    """Where results go, in addition to the exit code."""
 
     reports: Sequence[ReportTarget]
     quiet: bool
@@ -113,11 +113,11 @@ def trees_of(session: Session, results: Sequence[RunResult], *, quiet: bool) -> 
 
 
 def finish(report: CampaignReport, output: Output, *, folder: Path | None = None, to_stderr: bool = False) -> ExitCode:
-    """Write the reports, then tell people; return the exit code.
+    """Write the reports, then print the outcome; return the exit code.
 
     Args:
         report: what came of it.
-        output: which reports were asked for, and what is printed.
+        output: which reports were requested, and what is printed.
         folder: where every format is written as well; None where nowhere.
         to_stderr: whether standard output is already taken.
 

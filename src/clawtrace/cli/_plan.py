@@ -20,7 +20,7 @@ def print_plan(plan: Plan, decisions: Mapping[str, Decision], refusals: Mapping[
 
     Args:
         plan: what would be run.
-        decisions: which stored runs stand for planned ones.
+        decisions: which stored runs are reused for planned ones.
         refusals: by case id, why nothing would be started; empty when it would be.
     """
     rows = [_row(planned, decisions[planned.run_id]) for planned in plan.runs]
@@ -43,7 +43,7 @@ def print_plan(plan: Plan, decisions: Mapping[str, Decision], refusals: Mapping[
 
 
 def grounds_of_reuse(plan: Plan, decisions: Mapping[str, Decision]) -> str:
-    """Return on what ground stored runs stand for agents, and what keeps others from it; empty where there is nothing to say."""
+    """Return why stored runs are reused, and what prevents it for others; empty where there is nothing to say."""
     chosen = [decisions[planned.run_id] for planned in plan.runs]
     reused = [one for one in chosen if one.stored is not None]
     resumed = sum(bool(one.unknown) for one in reused)

@@ -45,7 +45,7 @@ def the_run(known: Sequence[str], wanted: str | None) -> str:
 
 
 def first_message(asked: Session | HeldStore, run_id: str) -> str | None:
-    r"""Return what the user said first, as a case would write it (``\{{`` for braces); None where no span tells it."""
+    r"""Return what the user said first, as a case would write it (``\{{`` for braces); None where no span records it."""
     answer = asked.query(_FIRST_MESSAGE.format(run_id=run_id.replace("'", "''")))
     rows = list(answer.rows)
     return str(rows[0][0]).replace("{{", "\\{{") if rows else None

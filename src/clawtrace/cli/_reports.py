@@ -49,7 +49,7 @@ def _target(value: str) -> ReportTarget:
 
 
 class _ReportOption(click.Option):
-    """An option whose help names the formats that exist, found when the help is asked for."""
+    """An option whose help names the formats that exist, found when the help is shown."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         from clawtrace.report.base import formats

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 _NO_ID = "\0"
-"""Stands for `--one-run` without an id; it cannot be typed."""
+"""The value of `--one-run` without an id; it cannot be typed."""
 
 _RECORDING_OPTIONS = (
     click.option(
@@ -172,7 +172,7 @@ class _RunOfLog:
     def __init__(self, recordings: Recordings, run_ids: Sequence[str]) -> None:
         self._only: str | None = None
         self._alone = run_ids[0] if len(run_ids) == 1 else None
-        """The only run there is: a transcript tells of it. Lines that name a run may name another one."""
+        """The only run there is, which a transcript records. Lines that name a run may name another one."""
         self._folders: dict[Path, str] = {}
         if recordings.mode == "one":
             self._only = self._alone or recordings.run_id or recordings.logs[0].name
@@ -184,7 +184,7 @@ class _RunOfLog:
                         self._folders.setdefault(place, run_id)
 
     def __call__(self, reading: LogReading) -> str | None:
-        """Return the run of a log; None where only its lines tell."""
+        """Return the run of a log; None where only its lines name it."""
         if self._only is not None:
             return self._only
         place = next((folder for folder in reading.path.resolve().parents if folder in self._folders), None)
@@ -194,7 +194,7 @@ class _RunOfLog:
 
 
 def recordings_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--traces` and the flags that tell runs apart; the command gets them as `recordings`.
+    """Add `--traces` and the flags that separate runs; the command gets them as `recordings`.
 
     A command with an argument `paths` takes what is named there as well.
     """

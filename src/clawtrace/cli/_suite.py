@@ -65,7 +65,7 @@ class SuiteFlags(NamedTuple):
         return "in CI nothing is reused without `--reuse`" if in_ci and not self.reuse else ""
 
     def looks_back(self) -> bool:
-        """Return whether what the last execution came to was asked for."""
+        """Return whether the outcome of the last execution was requested."""
         return self.reevaluate or self.rerun_inconclusive or self.last_failed
 
 
@@ -189,7 +189,7 @@ def _nothing_to_run(decisions: Mapping[str, Decision]) -> int:
 
 
 def _stale_verdicts(done: CampaignResult) -> list[str]:
-    """Return one sentence on runs that were not asked for, and whose verdicts are out of date now; nothing where none is."""
+    """Return one sentence on runs that were not selected, and whose verdicts are stale now; nothing where none is."""
     if not done.stale:
         return []
     named = ", ".join(f"`{run_id}`" for run_id in done.stale[:3]) + (" …" if len(done.stale) > 3 else "")
@@ -199,7 +199,7 @@ def _stale_verdicts(done: CampaignResult) -> list[str]:
 def _planned(
     suite: str, project: Project, flags: SuiteFlags, out: Path | None, output: Output
 ) -> tuple[Plan, dict[str, Decision]]:
-    """Return what the suite would run, and which stored runs can stand for it, with any outcome."""
+    """Return what the suite would run, and which stored runs can be reused for it, with any outcome."""
     from clawtrace.campaign.planning.expand import expand
     from clawtrace.campaign.reusing.reuse import decide
     from clawtrace.campaign.running.manifest import last_execution

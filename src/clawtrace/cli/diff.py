@@ -45,7 +45,7 @@ def command(first: str, second: str, stores: tuple[Path, ...], one_run: bool, as
     Each is a recording (a file or folder that holds one run) or the id of a run in a store. Spans are alike when depth,
     kind and name are; `-` is in the first run only, `+` in the second only. Unknown is `?`, never 0.
 
-    Two single runs differ for many reasons; whether a change made things worse is what `clawtrace compare` tells, from
+    Two single runs differ for many reasons; whether a change made things worse is answered by `clawtrace compare`, from
     repetitions. The exit code is 0 with any difference.
     """
     from clawtrace.cli._data import print_json, stdout_console

@@ -1,4 +1,4 @@
-"""`clawtrace doctor`: does receiving work on this machine, and what stands in its way?"""
+"""`clawtrace doctor`: does receiving work on this machine, and if not, why?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MARKS = {"ok": ("ok       ", "green"), "warning": ("warning  ", "yellow"), "pro
 )
 @json_option
 def command(as_json: bool) -> int:
-    """Start the receiver, send it spans over each protocol, and look at what may stand in the way.
+    """Start the receiver, send it spans over each protocol, and check what may prevent it.
 
     Reported are versions, the project file, ports, each protocol, who holds stores, room for results, and variables of
     the shell that change what agents export. Nothing is written.

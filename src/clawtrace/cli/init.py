@@ -116,7 +116,7 @@ def _with_default(question: str, default: str, asks: bool) -> str:
 
 
 def _case_name(project: Project, asks: bool, given: str | None) -> str:
-    """Return the name of the new case; on a terminal one that cannot be is asked for again."""
+    """Return the name of the new case; on a terminal, an invalid one is asked for again."""
 
     def checked(name: str) -> str:
         problem = _name_problem("", name) or _there_already(project, name)
@@ -167,7 +167,7 @@ def _recorded(source: TraceSource, run_id: str | None, *, with_command: bool) ->
 
 
 def _write(project: Project, answers: _Answers, seen: _Recorded | None) -> int:
-    """Write the files, run the command where that is asked for, and say what to do next."""
+    """Write the files, run the command where requested, and say what to do next."""
     from clawtrace.cli._new_project import NewFiles, case_text, replace_file
 
     draft, case_file = _draft(project, answers, seen)
@@ -327,7 +327,7 @@ def _last_words(folder: Path) -> str:
 
 
 def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
-    """Tell what came of it; return the exit code."""
+    """Print the outcome; return the exit code."""
     from clawtrace.report.console import console_for
     from clawtrace.report.figures import amount
 
@@ -352,7 +352,7 @@ def _hold(found: Sequence[Observation]) -> str:
 
 
 def _say_nothing_came(trial: _Trial, answers: _Answers) -> int:
-    """Tell why there may be no trace, and how to try again; return the exit code."""
+    """Print why there may be no trace, and how to try again; return the exit code."""
     import shlex
 
     from clawtrace.report.console import console_for

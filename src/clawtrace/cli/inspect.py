@@ -114,7 +114,7 @@ def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: Consol
 
 
 def _not_run(calls: Sequence[Mapping[str, Any]]) -> str:
-    """Return the tools that a model asked for and that are known not to have run, each with how often."""
+    """Return the tools that a model requested and that are known not to have run, each with how often."""
     asked = Counter(call["name"] or "a tool without a name" for call in calls if call["outcome"] == "unexecuted")
     return ", ".join(name if number == 1 else f"{name} ({number} times)" for name, number in asked.items())
 
@@ -127,7 +127,7 @@ def _print_totals(run: Mapping[str, Any], console: ConsoleOutput) -> None:
     if totals["failed_llm_attempts"]:
         calls += f" (+{count(totals['failed_llm_attempts'])} failed)"
     tokens = f"{count(totals['input_tokens'])} in, {count(totals['output_tokens'])} out"
-    # Details are summed up over the calls that tell them: where the whole is unknown there may be more.
+    # Details are summed up over the calls that record them: where the whole is unknown there may be more.
     parts = [
         f"{'' if totals[whole] is not None else 'at least '}{count(totals[key])} {word}"
         for key, whole, word in (

@@ -103,7 +103,7 @@ class LazyGroup(click.Group):
             raise _ReaderGoneError from error
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
-        """Run the program and exit with the code that the command returns, or that its error stands for."""
+        """Run the program and exit with the code that the command returns, or that its error maps to."""
         run: Callable[..., Any] = partial(super().main, *args, **extra, standalone_mode=False)
         if not standalone_mode:
             return run()
@@ -156,7 +156,7 @@ def _show_usage(error: click.ClickException) -> None:
 
 
 def tell(error: Exception) -> int:
-    """Say on stderr what an error is, one line a problem, and return the exit code that it stands for."""
+    """Say on stderr what an error is, one line a problem, and return its exit code."""
     from clawtrace.errors import ClawtraceError, ConfigError, ExitCode
 
     code = ExitCode.BROKEN

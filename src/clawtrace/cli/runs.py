@@ -82,7 +82,7 @@ def list_runs(store: Path | None, unattributed: bool, as_json: bool) -> None:
 def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None) -> None:
     """Give traces that named no run to the run RUN_ID; their spans then say `run_rule` = `given`.
 
-    Only traces that stand for themselves can be adopted (`clawtrace runs list --unattributed`): what a span said of its
+    Only unattributed traces can be adopted (`clawtrace runs list --unattributed`): what a span said of its
     run is never overruled. Verdicts that were given before are marked stale where a campaign keeps them; `clawtrace eval`
     judges the run again.
     """
@@ -168,7 +168,7 @@ def delete(run_ids: tuple[str, ...], store: Path | None) -> None:
         _check("run", run_ids, held.run_ids())
         for kept in kept_runs(Path(held.path).parent):
             if kept.run_id in run_ids:
-                (kept.folder / "run.json").unlink(missing_ok=True)  # first: a run without its spans stands for nothing
+                (kept.folder / "run.json").unlink(missing_ok=True)  # first: a run without its spans is never reused
         forget_runs(held, run_ids)
     gone = len(set(run_ids))
     click.echo(f"{gone} run{'s' if gone != 1 else ''} deleted.", err=True)

@@ -147,7 +147,7 @@ class SuiteAgents(ConfigModel):
     """Which of several agents is for which case."""
 
     assignments_at: ClassVar[Keys] = ("openclaw", "agent_assignments")
-    """Where `assignments` stand in the file."""
+    """Position of `assignments` in the file."""
 
     openclaw: SuiteOpenClaw | None = None
     """Which agent is for which case."""
@@ -162,7 +162,7 @@ class ProfileAgent(ConfigModel):
     """The agent of cases that no assignment selects."""
 
     default_agent_at: ClassVar[Keys] = ("openclaw", "agent_id")
-    """Where `default_agent` stands in the file."""
+    """Position of `default_agent` in the file."""
 
     openclaw: OpenClawRunProfile | None = None
     """The agent of cases that no assignment selects, and how the OpenClaw CLI is run."""

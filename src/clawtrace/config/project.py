@@ -60,11 +60,11 @@ class LimitsSection(ConfigModel):
     queue_bytes: int = Field(default=268_435_456, ge=1024)
     """Most bytes that wait to be stored; beyond that, exporters are asked to try again."""
     body_timeout_seconds: float = Field(default=30.0, gt=0, allow_inf_nan=False)
-    """How long an HTTP body may stand still before its request is given up, in seconds."""
+    """How long an HTTP body may stall before its request is given up, in seconds."""
     span_window: int = Field(default=262_144, ge=1)
     """Span ids that are remembered, so that a span that is sent twice is dropped on sight."""
     trace_window: int = Field(default=250_000, ge=1)
-    """Traces whose run is remembered besides those that were announced."""
+    """Traces whose run is remembered, in addition to those that were announced."""
 
     @model_validator(mode="after")
     def _one_fits(self) -> LimitsSection:
@@ -204,7 +204,7 @@ def _expression(pattern: str) -> str:
 
 
 class LogAdapterSection(ConfigModel):
-    """A form of log of the project's own: regular expressions whose named groups say what a line tells."""
+    """A log format of the project: regular expressions whose named groups say what a line records."""
 
     name: Slug
     """What messages call it."""
@@ -226,7 +226,7 @@ class ProjectConfig(ConfigModel):
     model_pricing: dict[str, Any] | None = None
     """Prices of models: a bare model name, `provider/name` or `glob:…` to `input_per_1m`, `output_per_1m`, …."""
     settle_ms: int | None = Field(default=None, ge=0, le=600_000)
-    """Silence that closes a run whose end no exit tells, in milliseconds: by default 2000, and 12000 or more (as the
+    """Silence that closes a run whose end no exit shows, in milliseconds: by default 2000, and 12000 or more (as the
     instrumentation asks) for an agent that already runs."""
     trace_timeout_ms: int = Field(default=60_000, ge=1, le=86_400_000)
     """The longest wait for a run's spans after its command ended, in milliseconds."""

@@ -11,7 +11,7 @@ __all__ = ["Dialect", "load_dialects"]
 
 
 def __getattr__(name: str) -> Any:
-    # Not imported before it is asked for: the data modules of this package need neither pydantic nor YAML.
+    # Imported on first use: the data modules of this package need neither pydantic nor YAML.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from clawtrace.dialects import load

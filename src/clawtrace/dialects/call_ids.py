@@ -1,7 +1,7 @@
-"""Ids of tool calls that contradict the message in which they stand: they join nothing (spec: span-model.md §4).
+"""Ids of tool calls that contradict their message: they join nothing (spec: span-model.md §4).
 
 Some instrumentations number the parts of a message where a provider gave no ids (`get_weather_1` is the second part). Such
-an id means one call beside the call's words and another one beside the results, which have other parts around them.
+an id means one call next to the call's words and another one next to the results, which have other parts around them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ID_KIND = re.compile("[A-Za-z]*")
 
 
 def id_kind(call_id: str) -> str:
-    """Return what tells ids of one maker from others: the letters that they begin with, such as `call` or `toolu`."""
+    """Return what distinguishes ids of one maker: the letters that they begin with, such as `call` or `toolu`."""
     found = _ID_KIND.match(call_id)
     return found.group() if found else ""
 

@@ -54,7 +54,7 @@ def _quote(text: str) -> str:
 
 
 def with_parents(source: str) -> str:
-    """Return `source` with what the rules may ask of a span's parent beside each span; NULL without one."""
+    """Return `source` with what the rules may ask of a span's parent joined to each span; NULL without one."""
     return (
         f'(SELECT c.*, p."SpanAttributes" AS {_PARENT_MAP}, p."SpanName" AS parent_name, p."ScopeName" AS parent_scope\n'
         f"            FROM {source} AS c\n"
@@ -84,7 +84,7 @@ class Seen:
     events: frozenset[str]
     resource_keys: frozenset[str]
     scopes: frozenset[str] | None = None
-    """None: whatever scopes there are."""
+    """None: all scopes."""
     services: frozenset[str] | None = None
 
 
@@ -106,7 +106,7 @@ class Compiler:
         return "(" + self._macros[name].format(**parts) + ")"
 
     def _atom(self, name: str, **parts: str) -> str:
-        """Return a name for a look-up where row facts are compiled, so that it stands once, in an inner SELECT."""
+        """Return a name for a look-up where row facts are compiled, so that it is written once, in an inner SELECT."""
         sql = self._m(name, **parts)
         return sql if self._atoms is None else self._atoms.setdefault(sql, f"a{len(self._atoms)}")
 
@@ -346,7 +346,7 @@ class Compiler:
                 texts = [text for text in map(self.rule, columns.get(name, ())) if text is not None]
                 if texts:
                     text = texts[0] if len(texts) == 1 else f"coalesce({', '.join(texts)})"
-                    # Columns that read the same number are told of once.
+                    # Columns that read the same number are reported once.
                     cases.setdefault(f"{text} <> '' AND {parts[name]} IS NULL", name)
         values = (f"CASE WHEN {test} THEN {_quote(name)} END" for test, name in cases.items())
         return self._m("joined", values=", ".join(values)) if cases else "NULL::VARCHAR"
@@ -377,11 +377,11 @@ class Compiler:
         return f"CASE {' '.join(formats)} END", f"CASE {' '.join(payloads)} END"
 
     def holds_messages(self, rule: MessageRule) -> str:
-        """Return the test whether messages stand where `rule` looks."""
+        """Return the test whether there are messages where `rule` looks."""
         return self._payload(rule)[0]
 
     def _payload(self, rule: MessageRule) -> tuple[str, str | None]:
-        """Return the test that messages stand there, and their text."""
+        """Return the test that there are messages, and their text."""
         test, text = self._stands(rule)
         if rule.when is not None and test != "FALSE":
             test = f"({test} AND {self.condition(rule.when)})"

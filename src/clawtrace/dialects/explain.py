@@ -24,11 +24,11 @@ class Filled(NamedTuple):
     rule: str
     """The rule in words."""
     dialect: str
-    """The dialect in whose file the rule stands."""
+    """The dialect whose file has the rule."""
 
 
 class _Question(NamedTuple):
-    """One column: what SQL tells its value and which rule it was, and that rule's words by its number."""
+    """One column: which SQL yields its value and which rule it was, and that rule's words by its number."""
 
     column: str
     value: str
@@ -41,7 +41,7 @@ class Explainer:
 
     Args:
         dialect: the dialect.
-        dialects: all by name, to tell in which file an inherited rule stands.
+        dialects: all by name, to find the file of an inherited rule.
         seen: what the spans carry.
     """
 
@@ -141,7 +141,7 @@ class Explainer:
         return owner.name
 
     def _place(self, attribute: str, number: int) -> str:
-        """Return the dialect whose file holds the rule of that number: own rules stand before inherited ones."""
+        """Return the dialect whose file holds the rule of that number: own rules come before inherited ones."""
         length = len(getattr(self._dialect.file, attribute))
         for own, base in zip(self._chain, self._chain[1:], strict=False):
             if number < length - len(getattr(base.file, attribute)):

@@ -1,6 +1,6 @@
-"""Read the conversation of an agent's whole work as frameworks record it with the agent's result, where nothing else tells of it.
+"""Read the conversation of an agent's whole work as frameworks record it with the agent's result, where nothing else records it.
 
-What the models asked for, what became of it and what was answered, in order; what went before this work is left out. Where
+What the models requested, what became of it and what was answered, in order; what went before this work is left out. Where
 it is not certain that all of the work is there, nothing is read.
 """
 
@@ -52,13 +52,13 @@ def _haystack_part(part: dict[str, Any]) -> Piece:
 
 
 def _found_no_tool(part: dict[str, Any]) -> bool:
-    """Return whether a result only says that there is no such tool; no other field tells."""
+    """Return whether a result only says that there is no such tool; no other field says so."""
     words = f"Tool '{part['origin']['tool_name']}' not found. "
     return bool(part.get("error")) and str(part["result"]).startswith(words)
 
 
 def crewai_history(payload: str, direction: str) -> Iterator[Message]:  # noqa: ARG001
-    """CrewAI's tasks return the messages of their agent; which tools failed stands beside them, where the version has it.
+    """CrewAI's tasks return the messages of their agent; which tools failed is recorded next to them, where the version has it.
 
     They are a representation of Python, or inside of the JSON text of the crew's output.
     """
@@ -76,12 +76,12 @@ def crewai_history(payload: str, direction: str) -> Iterator[Message]:  # noqa: 
             asked |= {one.call_id: one for one in new if one.type == "tool_call"}
             yield role, [_crewai_part(piece, asked, left) for piece in new]
         if task["messages"] and task["messages"][-1].get("role") == "user":
-            # The answer of an agent without tools stands beside its messages.
+            # The answer of an agent without tools is next to its messages.
             yield "assistant", [Piece("text", None, None, task["raw"])]
 
 
 def _crewai_part(piece: Piece, asked: dict[str | None, Piece], failures: list[dict[str, Any]] | None) -> Piece:
-    """Return a part with what is told of its failure, and whether the tool was run at all."""
+    """Return a part with what is recorded of its failure, and whether the tool was run at all."""
     call = asked.get(piece.call_id)
     if piece.type != "tool_call_response" or call is None or failures is None:
         return piece

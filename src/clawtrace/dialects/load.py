@@ -1,7 +1,7 @@
 """Load dialect files: the built-in ones and those of a project's own folders; resolve ``extends``.
 
 A project's own files are checked when they are loaded. What a built-in one says is checked by the tests, and becomes
-objects when it is asked for: the spans at hand were written by one or two of the many instrumentations.
+objects on first use: the spans at hand were written by one or two of the many instrumentations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BUILTIN = Path(__file__).parent / "builtin"
 
 
 class _Source:
-    """One dialect file: its bytes, what they say, and the checked words where they were asked for."""
+    """One dialect file: its bytes, what they say, and the checked words, once used."""
 
     def __init__(self, path: Path, data: bytes, said: Any) -> None:
         self.path = path
@@ -70,7 +70,7 @@ class _Source:
 
     @property
     def programs(self) -> Sequence[str]:
-        """The verified scopes of agents that are programs, whose version the resource tells; not checked."""
+        """The verified scopes of agents that are programs, whose version is in the resource; not checked."""
         return [one["scope"] for one in self._entries if one.get("version") == "service.version"]
 
     @property
@@ -154,7 +154,7 @@ def _files(folder: Path) -> list[Path]:
 
 @lru_cache(maxsize=8)
 def _load(folders: tuple[str, ...], states: tuple[tuple[str, int, int], ...]) -> tuple[Dialect, ...]:
-    """Load the dialects; `states` of a project's own files are only told so that an edited one is read again."""
+    """Load the dialects; `states` of a project's own files are only given so that an edited one is read again."""
     del states
     sources: dict[str, _Source] = {}
     problems: list[ConfigProblem] = []
@@ -214,7 +214,7 @@ def _problems(path: Path, error: ValueError | yaml.YAMLError) -> list[ConfigProb
 
 def _message(entry: ErrorDetails) -> str:
     words = {
-        "extra_forbidden": "is not a known word; docs/reference/dialect-words.md has them all",
+        "extra_forbidden": "is not a known key; docs/reference/dialect-words.md lists all",
         "missing": "is required",
         "model_type": "must be a mapping of keys",
     }

@@ -1,4 +1,4 @@
-"""Read one message, and one part of it, whatever vendor wrote it."""
+"""Read one message, and one part of it, of any vendor."""
 
 from __future__ import annotations
 
@@ -61,16 +61,16 @@ _UNTYPED = {
     "toolResult": "tool_result", "functionResponse": "tool_result", "function_response": "tool_result",
     "toolResponse": "tool_result", "tool_call": "tool_call", "tool_call_result": "tool_result", "reasoning": "reasoning",
 }  # fmt: skip
-"""Parts that carry no type but one telling key (Bedrock, Gemini, Genkit, Haystack)."""
+"""Parts that have no type but one distinctive key (Bedrock, Gemini, Genkit, Haystack)."""
 _BY_KEYS = (({"id", "name", "arguments"}, "tool_call"), ({"call_id", "name", "content"}, "tool_result"))
-"""Parts that only all of their keys tell (AutoGen)."""
+"""Parts that only all of their keys identify (AutoGen)."""
 
 
 _ARGUMENTS = ("arguments", "input", "args", "action", "tool_kwargs")
 
 
 def piece_of(part: Any) -> Piece:
-    """Read one part of a message's `parts` or of a `content` list, whatever vendor wrote it."""
+    """Read one part of a message's `parts` or of a `content` list, of any vendor."""
     if not isinstance(part, dict):
         return Piece("text", None, None, text_of(part))
     kind = part.get("type") or part.get("kind") or part.get("block_type")
@@ -176,7 +176,7 @@ def _message_of(message: Any) -> Message:
     if isinstance(message.get("blocks"), list):
         further = message.get("additional_kwargs")
         message = {**message, **(further if isinstance(further, dict) else {}), "parts": message["blocks"]}
-    # Beside GenAI's `parts` some write what OpenAI has beside `content`.
+    # In addition to GenAI's `parts` some write what OpenAI has next to `content`.
     content = message["parts"] if isinstance(message.get("parts"), list) else message.get("content")
     kind = message.get("type")
     if kind in _ITEMS or kind in _SERVED_ITEMS or kind in _RESULTS:  # an item of OpenAI's Responses API

@@ -75,13 +75,13 @@ def _genai_chunks(payload: str, direction: str) -> Iterator[Message]:
 
 
 def _genai_streamed(payload: str, direction: str) -> Iterator[Message]:
-    """The arguments of a streamed call are lost, and `{}` stands in their place: so no `{}` is believed."""
+    """The arguments of a streamed call are lost, and `{}` takes their place: so no `{}` is believed."""
     for role, pieces in _genai_parts(payload, direction):
         yield role, [one._replace(text=None) if one.type == "tool_call" and one.text == "{}" else one for one in pieces]
 
 
 def _genai_reprs(payload: str, direction: str) -> Iterator[Message]:
-    """A call that the model asked for stands there as Python represents its object, in place of text."""
+    """A call that the model requested is there as Python represents its object, in place of text."""
     for role, pieces in _genai_parts(payload, direction):
         yield role, [_represented(one) if one.type == "text" and direction == "output" else one for one in pieces]
 
@@ -244,7 +244,7 @@ def _ai_sdk(payload: str, direction: str) -> Iterator[Message]:
 
 
 def _conversation(prompt: Any) -> Iterator[Message]:
-    """Read a list of messages, or an object that holds one beside the system's words."""
+    """Read a list of messages, or an object that has one in addition to the system's words."""
     if isinstance(prompt, dict):
         if isinstance(prompt.get("system"), str):
             yield "system", [Piece("text", None, None, prompt["system"])]

@@ -18,7 +18,7 @@ class Part(NamedTuple):
     type: str
     """text, reasoning, tool_call, tool_call_response, tool_call_refused, server_tool_call, or the payload's own word.
 
-    A `tool_call_refused` answers a call for which no tool was run. A `server_tool_call` is one that the provider itself executes; its result may stand in the same answer.
+    A `tool_call_refused` answers a call for which no tool was run. A `server_tool_call` is one that the provider itself executes; its result may be in the same answer.
     """
     call_id: str | None
     name: str | None

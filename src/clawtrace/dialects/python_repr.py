@@ -1,8 +1,8 @@
 """Read what Python's `repr` wrote of plain data and of objects that are made of it.
 
 Some instrumentations record a program's objects so. Strings, numbers, lists, dicts and `Name(field=value)` have one meaning,
-as JSON has; an object becomes its fields, a member of an enumeration its value. Whatever else stands there (a cut text, an
-address in memory, a value that no literal stands for) makes the whole unreadable: nothing is guessed.
+as JSON has; an object becomes its fields, a member of an enumeration its value. Anything else (a cut text, an
+address in memory, a value without a literal) makes the whole unreadable: nothing is guessed.
 """
 
 from __future__ import annotations

@@ -231,9 +231,9 @@ RuleOrKey = Annotated[ColumnRule, BeforeValidator(_rule)]
 class RecordEffect(Enum):
     """How a test that a log record answers changes the answer of the span that the record was joined to."""
 
-    ANY = "holds where the span or a record says so"
-    ALL = "holds where the span and all records say so"
-    SPAN = "is the span's own"
+    ANY = "holds if the span or a log record says so"
+    ALL = "holds if the span and all log records say so"
+    SPAN = "taken from the span only"
 
 
 class SpanTests(_Words):

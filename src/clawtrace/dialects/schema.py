@@ -96,7 +96,7 @@ class EventRule(SpanTests, _Words):
         if unknown:
             raise ValueError(f"unknown columns: {', '.join(unknown)}")
         if (self.stands == "beside") != (not self.join):
-            raise ValueError("`join` goes with `stands: fills` and `stands: before`")
+            raise ValueError("`join` belongs to `stands: fills` and `stands: before`")
         return self
 
 
@@ -157,9 +157,9 @@ class Merge(Enum):
     """What becomes of a word that the extended dialect says, too."""
 
     OWN = "never inherited"
-    INSTEAD = "instead of the inherited"
-    BEFORE = "before the inherited rules"
-    OVER = "over the inherited, key by key"
+    INSTEAD = "replaces the inherited value"
+    BEFORE = "put before the inherited rules"
+    OVER = "merged with the inherited mapping, key by key"
 
 
 class DialectFile(SpanTests, _Words):

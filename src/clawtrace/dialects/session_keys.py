@@ -1,6 +1,6 @@
 """Attributes in which instrumentations record a session or conversation id, by which a span is attributed to a run.
 
-A module of its own, which needs no dialect loaded: the receiver is told before any span arrives.
+A separate module, which needs no dialect loaded: the receiver gets them before any span arrives.
 """
 
 from __future__ import annotations

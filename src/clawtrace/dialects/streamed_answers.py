@@ -52,7 +52,7 @@ def _words(parts: Sequence[Piece], kind: str) -> str:
 
 
 def _calls(parts: Sequence[Piece]) -> list[Piece]:
-    """Return the calls, those of one id once: with the arguments that were told last."""
+    """Return the calls, those of one id once: with the arguments that were recorded last."""
     found: list[Piece] = []
     places: dict[str, int] = {}
     for part in parts:

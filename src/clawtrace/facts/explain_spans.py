@@ -16,7 +16,7 @@ _STORED = (
     "kind", "operation", "provider", "request_model", "response_model", "input_tokens", "output_tokens", "cache_read_tokens",
     "cache_write_tokens", "reasoning_tokens", "cost_usd", "tool_name", "tool_call_id", "agent_name", "agent_id", "session_id",
 )  # fmt: skip
-"""Columns that the relation `spans` holds: what counts, beside what the rules say."""
+"""Columns that the relation `spans` holds: what counts, in addition to what the rules say."""
 
 _SPANS = f"""
 CREATE OR REPLACE TEMP TABLE explained_spans AS
@@ -51,7 +51,7 @@ _ELSEWHERE = "a log record of this span, or the spans around it"
 def explain_spans(store: FactStore, dialects: Mapping[str, Dialect], run_id: str) -> list[dict[str, Any]]:
     """Return for each span of `run_id`, in the order of its tree, what filled its columns; facts must be current.
 
-    `value` is what the rule yields; where what counts differs (cached tokens added), `counted` is beside it. A column that
+    `value` is what the rule yields; where what counts differs (cached tokens added), `counted` is added. A column that
     no rule filled from the span itself says so.
     """
     store.script(_SPANS, {"run_id": run_id})

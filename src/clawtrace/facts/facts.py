@@ -2,7 +2,7 @@
 
 Facts of a run are computed when it is first asked about and again, whole, when anything of it arrived since:
 the order of arrival can never matter. `normaliser.py` computes them; several batches are computed at the same time, one
-on each question side of the store, because Python's part of one can then run beside DuckDB's part of the other.
+on each question side of the store, because Python's part of one can then run during DuckDB's part of the other.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Facts:
         Args:
             run_ids: of which runs.
             progress: called when a part of them is done.
-            scopes: what `scoped` will be asked for next: of runs whose facts are computed now, it is found by the way.
+            scopes: what `scoped` will be called for next: of runs whose facts are computed now, it is found by the way.
         """
         from clawtrace.facts.scopes.scoped_facts import ScopedFacts
 

@@ -86,7 +86,7 @@ class Rows(NamedTuple):
 
 
 class Normaliser:
-    """Computes the facts of batches of runs; several threads may use it at once, each with a question side of its own.
+    """Computes the facts of batches of runs; several threads may use it at once, each with its own question side.
 
     Args:
         dialects: highest priority first.
@@ -109,7 +109,7 @@ class Normaliser:
 
     @cached_property
     def digest(self) -> str:
-        """What the facts depend on besides the raw rows: code version, dialects, prices, the project's exemptions."""
+        """What the facts depend on, in addition to the raw rows: code version, dialects, prices, the project's exemptions."""
         digest = hashlib.sha256(_VERSION.encode())
         for name in sorted(self.dialects):
             digest.update(self.dialects[name].digest.encode())

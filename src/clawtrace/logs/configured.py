@@ -1,4 +1,4 @@
-"""A form of log that a project describes in `clawtrace.yaml`: regular expressions whose named groups say what a line tells."""
+"""A log format that a project describes in `clawtrace.yaml`: regular expressions whose named groups say what a line records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECONDS = 0.5
 """How long one expression may look at one line: some take longer than anyone waits."""
 
 _TELLING = ("tool", "to_agent", "child_run_id", "model", "input_tokens", "output_tokens")
-"""Groups of which a pattern has one, else its lines tell nothing."""
+"""Groups of which a pattern must have one, else its lines state no fact."""
 
 
 class FormSettings(NamedTuple):

@@ -21,7 +21,7 @@ USAGE = {
     "reasoning_tokens": "gen_ai.usage.reasoning.output_tokens",
     "cost_usd": "gen_ai.usage.cost",
 }
-"""What a log tells of a model call's usage, and the attribute of it. Input includes cached tokens, output reasoning."""
+"""What a log records of a model call's usage, and its attribute. Input includes cached tokens, output reasoning."""
 
 OUTCOME = "clawtrace.log.outcome"
 """Attribute of tool spans, for what a span's status cannot say: `blocked`, `unknown`."""
@@ -38,7 +38,7 @@ class LoggedConversation:
 
     Args:
         run: where the spans go.
-        agent: name of the agent; None where nothing tells it.
+        agent: name of the agent; None where it is not recorded.
         session: id of the conversation.
     """
 
@@ -48,14 +48,14 @@ class LoggedConversation:
         self._session = session
         self._root: LoggedSpan | None = None
         self._asked: dict[str, tuple[LoggedSpan | None, Mapping[str, Any]]] = {}
-        """Calls that the model asked for, by id: the model call, and the part of its answer."""
+        """Calls that the model requested, by id: the model call, and the part of its answer."""
         self._last = 0
         self._said: str | None = None
         self._turns = 0
         self._line, self._parts = 0, 0
 
     def at(self, value: Any) -> int:
-        """Return the time of the next line, in nanoseconds; 0 where it tells none."""
+        """Return the time of the next line, in nanoseconds; 0 where it has none."""
         stated_ns = nanoseconds(value)
         if stated_ns == 0:
             return 0
@@ -97,11 +97,11 @@ class LoggedConversation:
         """Add a model call.
 
         Args:
-            line: the line that tells of it first.
+            line: the line that records it first.
             start: as its line says, in nanoseconds; never before what came before it.
             end: time of the line that ends it.
             provider: who answered.
-            request_model: model that was asked for.
+            request_model: the requested model.
             response_model: model that answered.
             response_id: the provider's id of the answer.
             finish_reason: why it ended.
@@ -144,15 +144,15 @@ class LoggedConversation:
         name: str | None = None,
         error: str | None = None,
     ) -> LoggedSpan:
-        """Add a tool that was executed, or kept from it; it began when the model had asked for it.
+        """Add a tool that was executed, or kept from it; it began when the model had requested it.
 
         Args:
-            line: the line that tells of its end.
+            line: the line that records its end.
             end: time of that line.
             call_id: the id that the model gave the call.
             result: what was returned to the model.
             outcome: how it ended.
-            name: the tool's name, where the line tells it too.
+            name: the tool's name, where the line records it too.
             error: what is said of its failure.
         """
         call, asked = self._asked.get(call_id or "", (None, {}))

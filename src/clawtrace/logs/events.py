@@ -1,4 +1,4 @@
-"""Lines that each tell of one event of a run: a tool call, a delegation, tokens. What several lines tell is put together."""
+"""Lines that each record one event of a run: a tool call, a delegation, tokens. What several lines say is put together."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Events:
         self._runs[event.run_id].take(line, self._clock.at(event.time), event)
 
     def finish(self) -> None:
-        """Say what nothing can be concluded from: a log without any tool call may be one that never tells of them."""
+        """Say what nothing can be concluded from: a log without any tool call may be one that never records them."""
         self._reading.tells_tools = self._tools > 0
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 __all__ = ["LogReading", "LoggedRun", "LoggedSpan", "SpanWord"]
 
 SpanWord = Literal["agent", "llm", "tool", "usage"]
-"""`usage`: tokens of model calls of which nothing tells how many they were."""
+"""`usage`: tokens of an unknown number of model calls."""
 
 _SAMPLES = 3
 _SHOWN = 120
@@ -17,14 +17,14 @@ _SHOWN = 120
 
 @dataclass(slots=True, eq=False)
 class LoggedSpan:
-    """A span that lines of a log tell of."""
+    """A span that lines of a log record."""
 
     line: int
-    """The line that tells of it first, from 1; with `part` it is unique in its file."""
+    """The line that records it first, from 1; with `part` it is unique in its file."""
     kind: SpanWord
     name: str
     start_ns: int
-    """0 where the line tells no time."""
+    """0 where the line has no time."""
     end_ns: int | None
     """None: it never ended."""
     parent: LoggedSpan | None = None
@@ -42,7 +42,7 @@ class LoggedSpan:
 
 @dataclass(slots=True, eq=False)
 class LoggedRun:
-    """What a log tells of one run (in a transcript: of one session)."""
+    """What a log records of one run (in a transcript: of one session)."""
 
     run_id: str
     """As the log calls it."""
@@ -76,7 +76,7 @@ class LogReading:
     unread: int = 0
     """Lines that could not be read."""
     strays: int = 0
-    """Of those, the lines of a log of many runs that may tell of work of any of them."""
+    """Of those, the lines of a log of many runs that may record work of any of them."""
     samples: list[str] = field(default_factory=list)
     """Some of those, each with its number."""
     tells_tools: bool = True
@@ -89,7 +89,7 @@ class LogReading:
         return self.runs[run_id]
 
     def join(self, other: LogReading) -> None:
-        """Take in what another file of the same form tells."""
+        """Take in the content of another file of the same format."""
         for run_id, run in other.runs.items():
             self.runs.setdefault(run_id, run)
         self.lines += other.lines
@@ -133,7 +133,7 @@ class LogReading:
     def could_not_read(self, line: int, text: str, run_id: str | None = None, *, stray: bool = False) -> None:
         """Count a line that could not be read; of a known run it is a reason against that run's completeness.
 
-        A `stray` line tells of work and names no run: it is given to none, and none of the log's runs is whole.
+        A `stray` line records work and names no run: it is given to none, and none of the log's runs is complete.
         """
         self.unread += 1
         self.strays += stray
@@ -145,7 +145,7 @@ class LogReading:
 
 
 def _below(above: LoggedSpan, spans: list[LoggedSpan]) -> list[LoggedSpan]:
-    """Return the spans of a run as the work of the activation that another run tells of."""
+    """Return the spans of a run as the work of the activation that another run records."""
     own = [span for span in spans if span.parent is None and span.kind == "agent"]
     name = next((span.attributes["gen_ai.agent.name"] for span in own if "gen_ai.agent.name" in span.attributes), None)
     if name is not None:

@@ -1,4 +1,4 @@
-"""What a log tells as an OTLP request, so that it goes the way of everything else: decoded, redacted, committed."""
+"""A log's content as an OTLP request, so that it is processed like everything else: decoded, redacted, committed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCOPE = "clawtrace.logs."
 """Beginning of the instrumentation scope of everything that was read from a log; the form's name follows."""
 
 _WITHOUT_TOOLS = ".without_tools"
-"""End of the scope of a log that would not tell of a tool call."""
+"""End of the scope of a log that would not record a tool call."""
 
 _REQUEST_SPANS = 5_000
 
@@ -31,10 +31,10 @@ def as_traces(
 
 
 def as_logs(found: Sequence[tuple[LoggedSpan, str, str]], form: str, file: str) -> Iterator[dict[str, Any]]:
-    """Yield what spans of a log tell of spans that were received, as ``ExportLogsServiceRequest``s.
+    """Yield what spans of a log add to spans that were received, as ``ExportLogsServiceRequest``s.
 
     Args:
-        found: each with the trace and span id of the received span that it tells of.
+        found: each with the trace and span id of the received span that it describes.
         form: name of the log's form.
         file: name of the file.
     """

@@ -45,7 +45,7 @@ def forms() -> tuple[LogForm, ...]:
 
 
 def read_log(path: Path, configured: Sequence[LogForm] = ()) -> LogReading:
-    """Return what a log tells; a project's own forms are tried first.
+    """Return what a log records; a project's own formats are tried first.
 
     Raises:
         LogFileError: it cannot be read, or no form recognises it.

@@ -41,14 +41,14 @@ class Clock:
     """Times of the lines of one file, which were written one after the other.
 
     Logs write seconds or milliseconds: of lines of the same time the later one is later all the same. Where a line
-    tells no time, nothing is known of its place among others.
+    has no time, nothing is known of its place among others.
     """
 
     def __init__(self) -> None:
         self._last = 0
 
     def at(self, value: Any) -> int:
-        """Return the time of the next line in nanoseconds; 0 where it tells none."""
+        """Return the time of the next line in nanoseconds; 0 where it has none."""
         stated_ns = nanoseconds(value)
         if stated_ns == 0:
             return 0

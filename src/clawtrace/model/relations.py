@@ -62,8 +62,8 @@ run_id t The run's id, unique in the store.
 case_id t The case that was run; the run id itself for recorded input.
 model_id t The suite's model entry; NULL for recorded input.
 repetition i 1-based repetition of the same case and model.
-closed_by t Why nothing more can come: exit, end_run, evidence, settled, timeout, recording; NULL while open.
-complete b Whether no reason is known against the trace being whole; NULL while open, and for a run without any span that nothing is known against.
+closed_by t Why no more spans are expected: exit, end_run, evidence, settled, timeout, recording; NULL while open.
+complete b Whether the trace is complete as far as is known; NULL while open, and for a run without spans where nothing suggests that any was lost.
 incomplete_because t JSON list of reasons, each with code, message and span_ids; [] when none is known; NULL while open.
 started_ns i When the run began (the runner's clock, else the first span's start).
 ended_ns i When the run ended (the runner's clock, else the last span's end).
@@ -75,7 +75,7 @@ workspace t Absolute path of the run's workspace folder; NULL when there is none
     ),
     (
         "spans",
-        "One row for each distinct span of a run, whatever it stands for.",
+        "One row for each distinct span of a run, of any kind.",
         f"""
 run_id t The run that the span belongs to.
 run_rule t The attribution rule that decided it (span-model.md §2): resource, span, header, path, trace, link, session, run_key, none, given.
@@ -95,15 +95,15 @@ turn i 1-based turn of the conversation (one root trace or user prompt is one tu
 kind t llm, tool, agent, chain, retrieval, embedding, guardrail, evaluator, infra, other.
 dialect t The dialect file that read the span.
 rule t On what evidence its rules were written: verified (on recordings of this instrumentation in this version range), other-version (of other versions only), generic (of none).
-operation t gen_ai.operation.name or the dialect's word for it.
+operation t gen_ai.operation.name, or what the dialect maps to it.
 provider t Model provider (OpenTelemetry's names).
-request_model t Model that was asked for.
-response_model t Model that answered.
+request_model t Requested model.
+response_model t Responding model.
 {_TOKENS}
 cost_usd d Cost recorded on the span, in US dollars.
 tool_name t Tool name as the model calls it.
 tool_call_id t Id of the tool call.
-agent_name t For an agent span its name, otherwise the agent it says it works for.
+agent_name t Name of the agent: on an agent span its own, else the agent that the span names.
 agent_id t Agent id, as recorded.
 session_id t Conversation or session id, as recorded.
 error t Error message; NULL when the span has no error.
@@ -114,77 +114,77 @@ scope_version t Version of the instrumentation: of its scope, or service.version
 source t otlp, or log for a span made from log lines or events.
 counted_as t What the span is in the ledger: call, wrapper, accounting, duplicate, none.
 counted_in t Span id of the logical call that the span belongs to; NULL for none.
-counted_by t Id of the rule that made the span part of a call with others, a call of its own where it might not be one, or neither a call nor an agent; NULL where no rule was needed.
+counted_by t Id of the rule that merged the span into a call with others, kept it as a separate call, or excluded it as neither a call nor an agent; NULL where no rule was needed.
 """,
     ),
     (
         "llm_calls",
-        "One row for each logical model call, however many spans tell of it; outcome ok are the answered ones.",
+        "One row for each logical model call, however many spans record it; outcome ok: it was answered.",
         f"""
 run_id t The run.
 call_no i 1-based, by start.
-span_id t The span that stands for the call.
+span_id t The span that represents the call.
 agent_span_id t The agent activation that made the call; NULL when none was recorded.
 turn i 1-based turn; NULL when unknown.
 start_ns i Start of the call.
 end_ns i End of the call; NULL when it never ended.
 first_token_ns i When the first token arrived; NULL when not recorded.
 provider t Model provider.
-request_model t Model that was asked for.
-response_model t Model that answered.
+request_model t Requested model.
+response_model t Responding model.
 model t Bare name of the responding (else requested) model: no provider prefix, region, date or latest suffix.
 {_TOKENS}
-cost_usd d Cost in US dollars; the most that it can have been where cached tokens are unknown and have a price of their own; NULL when unknown.
+cost_usd d Cost in US dollars; the highest possible cost where the number of cached tokens is unknown and they are priced differently; NULL when unknown.
 cost_source t recorded, model_pricing, genai-prices; NULL when unknown.
 outcome t ok (an answer came) or error.
 error t Error message of a failed call.
 attempts i Provider requests known to belong to the call, at least 1.
-finish_reason t Why the model stopped: stop, length, tool_call, content_filter, error, or the provider's word.
+finish_reason t Why the model stopped: stop, length, tool_call, content_filter, error, or the provider's own value.
 """,
     ),
     (
         "tool_calls",
-        "One row for each logical tool call, executed, failed, blocked or only asked for (outcome requested or unexecuted).",
+        "One row for each logical tool call, executed, failed, blocked or only requested (outcome requested or unexecuted).",
         """
 run_id t The run.
 call_no i 1-based, by start.
-span_id t The span that stands for the call; NULL when known only from messages or logs.
+span_id t The span that represents the call; NULL when known only from messages or logs.
 call_id t The model's id of the call.
 name t Tool name as the model called it.
 agent_span_id t The agent activation that called; NULL when none was recorded.
 turn i 1-based turn; NULL when unknown.
-start_ns i Start of the execution; of the asking model call's end when nothing was executed.
-end_ns i End of the execution, the latest that a span of it tells; NULL when none ended or nothing was executed.
+start_ns i Start of the execution; end of the requesting model call when nothing was executed.
+end_ns i End of the execution, the latest end of its spans; NULL when none ended or nothing was executed.
 arguments t Arguments as JSON text; NULL when not captured.
 result t Result as text; NULL when not captured.
-outcome t ok, error, blocked, requested (nothing came of it), unexecuted (answered without being run: an unknown tool, or arguments that do not fit), unknown (executed, and how it ended is not recorded); NULL when it was answered and is not known to have been executed.
+outcome t ok, error, blocked, requested (no result is recorded), unexecuted (answered without being run: an unknown tool, or arguments that do not fit), unknown (executed, but how it ended is not recorded); NULL when it was answered and it is unknown whether it was executed.
 error t Error message.
 source t span, message, log.
 """,
     ),
     (
         "commands",
-        "One row for each shell command that a tool call ran, as it was given, and one for each command in it. Blocked and "
-        "requested calls ran none.",
+        "One row for each shell command that a tool call ran, as a whole, and one for each command in it. Blocked and requested "
+        "calls have none.",
         """
 run_id t The run.
 tool_call_no i call_no of the tool call.
-command_no i 1-based, in the order of the text; 1 is the whole text, and what carries commands comes before them.
-text t The command's text, with `$(…)` for what is a command of its own; NULL when it was not captured.
+command_no i 1-based, in the order of the text; 1 is the whole text; a command that contains others comes before them.
+text t The command's text, with `$(…)` in place of each command that has its own row; NULL when it was not captured.
 argv0 t The program, without its folder.
-whole t The whole text that this one is part of.
-exit_code i Exit code; NULL when unknown. A simple command has one where the code of the whole implies it.
-stdout t Standard output where the instrumentation tells it apart; of the whole only.
-stderr t Standard error where the instrumentation tells it apart; of the whole only.
-output t Output where the instrumentation does not tell them apart; of the whole only.
-simple b True for one simple command; false for the whole text and for what carries others (sudo a, sh -c 'a; b', A=1 a).
-ok b Whether it succeeded: exit code 0, or what the call's end tells where its tool is known to fail with its command; NULL when unknown.
-last_no i command_no of the last command inside this one, its own where none is; NULL for a text that could not be split.
+whole t The whole text that this command is part of.
+exit_code i Exit code; NULL when unknown. A simple command has one where the exit code of the whole text implies it.
+stdout t Standard output, where it is recorded separately; only of the whole text.
+stderr t Standard error, where it is recorded separately; only of the whole text.
+output t Output, where standard output and error are recorded together; only of the whole text.
+simple b True for one simple command; false for the whole text and for commands that contain others (sudo a, sh -c 'a; b', A=1 a).
+ok b Whether it succeeded: exit code 0, or the outcome of the call where its tool is known to fail with its command; NULL when unknown.
+last_no i command_no of the last command inside this one, or of itself; NULL for a text that could not be split.
 """,
     ),
     (
         "agents",
-        "One row for each agent activation: one time that one agent was at work.",
+        "One row for each agent activation: one period in which an agent works.",
         """
 run_id t The run.
 activation_no i 1-based, by start.
@@ -192,7 +192,7 @@ span_id t The activation's span; NULL when it is known only from an attribute or
 name t Agent name; NULL when the telemetry does not name it.
 id t Agent id, as recorded.
 parent_activation_no i The activation that delegated to this one; NULL for a root.
-via t How it came to work: root, nesting, tool, handoff, spawn, link.
+via t How it was started: root, nesting, tool, handoff, spawn, link.
 start_ns i Start.
 end_ns i End; NULL when it never ended.
 """,
@@ -207,15 +207,15 @@ direction t input or output.
 message_no i 1-based within span and direction.
 part_no i 1-based within the message.
 role t system, user, assistant, tool.
-type t text, reasoning, tool_call, tool_call_response, or the part's own word.
-call_id t Id of the tool call that the part asks for or answers.
+type t text, reasoning, tool_call, tool_call_response, or the recorded type.
+call_id t Id of the tool call that the part requests or answers.
 name t Tool name of a tool_call part.
 text t Text, arguments (JSON text) or result of the part.
 """,
     ),
     (
         "errors",
-        "One row for each cause of failure in the agent's work; an error that only travels up to parents counts once.",
+        "One row for each cause of failure in the agent's work; an error that is passed up to parents counts once.",
         """
 run_id t The run.
 span_id t The span where the error arose.
@@ -227,11 +227,11 @@ recovered b Whether a later call of the same tool or model succeeded; NULL when 
     ),
     (
         "run_totals",
-        "One row for each run that has a trace: sums and counts that budgets ask for. NULL means cannot be known.",
+        "One row for each run that has a trace: sums and counts, as budgets need them. NULL means unknown.",
         """
 run_id t The run.
 llm_calls i Answered model calls.
-failed_llm_attempts i Requests that got no answer; NULL where an SDK may have retried inside of one span.
+failed_llm_attempts i Requests that got no answer; NULL where an SDK may have retried within one span.
 tool_calls i Executed, failed and blocked tool calls; NULL when the instrumentation cannot record tool calls, or when it is not known whether one was executed.
 input_tokens i Sum over all model calls; NULL when an answered call lacks it.
 input_tokens_known i How many calls know their input tokens.
@@ -245,14 +245,14 @@ cache_write_tokens i Sum; NULL when no call knows it.
 cache_write_tokens_known i How many calls know it.
 reasoning_tokens i Sum; NULL when no call knows it.
 reasoning_tokens_known i How many calls know it.
-usage_calls i How many calls there are whose usage could be known: answered ones, and failed ones with usage.
-cost_low d Sum over the priced calls, in US dollars, each at the least that it can have cost: a lower bound.
-cost_high d Sum of the most that each call can have cost, when every call is priced; NULL (unbounded) when any is not.
+usage_calls i Number of calls that can have usage: answered ones, and failed ones with usage.
+cost_low d Sum over the priced calls, in US dollars, each at its lowest possible cost: a lower bound.
+cost_high d Sum of the highest possible cost of each call, when every call is priced; NULL (unbounded) when any is not.
 priced_calls i How many calls have a cost.
 first_start_ns i Earliest start among spans of the agent's work (kind not infra).
 last_end_ns i Latest end among them; NULL when a root ended before it started.
 busy_ns i Length of the union of their intervals; NULL likewise.
-errors i Rows of errors; NULL where a tool that a model asked for ran outside of any span and failed, or may have.
+errors i Rows of errors; NULL where a requested tool ran outside any span and failed, or may have failed.
 unrecovered_errors i Rows of errors whose recovered is not true; NULL like errors.
 agents i Agent activations; NULL when the instrumentation cannot record agents.
 """,
@@ -276,9 +276,9 @@ last_end_ns i End of the last of them.
 run_id t The run.
 fact t The total, such as run_totals.input_tokens.
 reason t Reason code, such as not-recorded.
-lacking i How many calls lack the fact; NULL where no single calls do.
-of_calls i Of how many calls.
-span_id t The first span that lacks it; NULL where none is named.
+lacking i Number of calls without the fact; NULL where the reason is not in single calls.
+of_calls i Number of calls in all.
+span_id t The first span without it; NULL where there is none.
 dialect t The dialect of that span.
 """,
     ),
@@ -300,7 +300,7 @@ _LIKE: tuple[tuple[str, str, str], ...] = (
     (
         "background_tool_calls",
         "tool_calls",
-        "One row for each tool call in work that a timer started (a heartbeat) and that no request asked for. `tool_calls` and "
+        "One row for each tool call in work that a timer started (a heartbeat), without a request. `tool_calls` and "
         "every count leave it out; its call_no follows theirs.",
     ),
     (

@@ -37,7 +37,7 @@ class RunRule(StrEnum):
     SESSION = "session"
     RUN_KEY = "run_key"
     NONE = "none"
-    """Unattributed: the trace stands for itself."""
+    """Unattributed: the trace is a run by itself."""
     GIVEN = "given"
     """The user said which run a recording is (--one-run, --run-per-file, --run-per-dir)."""
 
@@ -94,13 +94,13 @@ class RunRecord(NamedTuple):
     timed_out: bool = False
     """Whether our time limit ended the agent."""
     cut_off: str | None = None
-    """Which processes besides the agent's our signal ended while they might still have exported, in one sentence."""
+    """Which processes, other than the agent's, our signal ended while they might still have exported, in one sentence."""
     lacking: str | None = None
     """Which spans did not get into the trace, as far as only the runner can know of it, in one sentence."""
     runner_error: str | None = None
     """What went wrong before the agent could be judged; None when nothing did."""
     log: str | None = None
-    """The log that an assertion named and whose lines stand in for its spans; None where its spans were received."""
+    """The log that an assertion named and whose lines replace its spans; None where its spans were received."""
     turns: tuple[SentTurn, ...] = ()
     """What a runner sent, turn by turn; before it is known how the agent ended, what it will send. Empty where none did."""
     agent: Literal["started", "running"] | None = None

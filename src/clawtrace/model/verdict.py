@@ -61,9 +61,9 @@ class Standing(NamedTuple):
     status: Status
     severity: Severity = "error"
     missing_data: bool = False
-    """A warn that stands for missing data (exit code 3 unless --allow-missing-data)."""
+    """A warn that means missing data (exit code 3 unless --allow-missing-data)."""
     known_failure: bool = False
-    """A warn that stands for a failure that was expected (`expect: fail`)."""
+    """A warn that means an expected failure (`expect: fail`)."""
     min_pass_rate: float = 1.0
     """Least share of the repetitions that must pass."""
     dimensions: tuple[str, ...] = ()
@@ -88,11 +88,11 @@ class Verdict(NamedTuple):
     severity: Severity = "error"
     """`warn` keeps it out of the exit code."""
     expected: Any = None
-    """What was asked for, as a JSON value."""
+    """What was expected, as a JSON value."""
     actual: Any = None
     """What was found, as a JSON value; None when unknown."""
     evidence: tuple[Evidence, ...] = ()
-    """The spans that decided, the most telling first."""
+    """The spans that decided, the most significant first."""
     sql: str = ""
     """The question about this run as one SQL text that `clawtrace query` takes as it is, within `scope`; its row is the answer.
 
@@ -114,9 +114,9 @@ class Verdict(NamedTuple):
     description: str = ""
     """The assertion's `description`."""
     missing_data: bool = False
-    """A warn that stands for missing data (exit code 3 unless --allow-missing-data)."""
+    """A warn that means missing data (exit code 3 unless --allow-missing-data)."""
     known_failure: bool = False
-    """A warn that stands for a failure that was expected (`expect: fail`)."""
+    """A warn that means an expected failure (`expect: fail`)."""
     min_pass_rate: float = 1.0
     """Least share of the repetitions that must pass."""
     dimensions: tuple[str, ...] = ()
@@ -195,7 +195,7 @@ class RunResult(NamedTuple):
     totals: Mapping[str, Any] = MappingProxyType({})
     """The run_totals row, for display."""
     reused: bool = False
-    """Whether a stored run stands for it: its agent was not run again."""
+    """Whether a stored run is reused for it: its agent was not run again."""
     retried: tuple[str, ...] = ()
     """Why earlier attempts at it failed, one sentence each; none of their spans are its own."""
     quarantined: bool = False

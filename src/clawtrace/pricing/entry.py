@@ -1,7 +1,7 @@
 """One entry of `model_pricing`: what a project says a model costs.
 
 Prices are US dollars. Exactly one unit may be used for each kind of token (`_per_1k` or `_per_1m`).
-`input_*` is the price of input tokens that are neither read from nor written to a cache *at a price of their own*:
+`input_*` is the price of input tokens that are neither read from nor written to a cache *at a separate price*:
 where an entry states no cache price, cached tokens cost what other input costs; the same for reasoning and output.
 """
 

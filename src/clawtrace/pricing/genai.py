@@ -4,7 +4,7 @@ What the package does (0.2): it finds a provider (by exact id, else by a substri
 provider's models in order and takes the first whose *match* holds for the lower-cased reference. Most matches are
 equalities; some are prefixes or substrings (``claude-sonnet-4-6…``, ``…claude-3-opus…``), under which a model that
 the table does not know is priced as its neighbour. So: the provider is looked up by whole name here, and a match
-counts only when the table states the name that was asked for: as an equality, as an anchored regular expression, or
+counts only when the table states the requested name: as an equality, as an anchored regular expression, or
 when the matching text has the same bare name. A dated release that the table does not list apart has the price of its
 bare name. The package is imported when the first call needs it and is never asked to update itself.
 """
@@ -97,7 +97,7 @@ def genai_cost(provider: str | None, model: str, tokens: dict[str, int | None], 
     """Return what the tables say a call cost, in US dollars; None when they cannot say.
 
     Args:
-        provider: Provider as recorded; None when it was not, then the model's name alone must tell it.
+        provider: Provider as recorded; None when it was not, then it follows from the model's name alone.
         model: Model name as recorded.
         tokens: ``input``, ``output`` (both known), ``cache_read``, ``cache_write``, ``reasoning``; None is unknown.
         at_ns: When the call was made, nanoseconds since the epoch; None means the newest price.

@@ -21,7 +21,7 @@ def _tokens(pattern: str) -> list[str]:
 
 
 def literal_length(pattern: str) -> int:
-    """Return how many characters of `pattern` stand for themselves."""
+    """Return how many characters of `pattern` are literal."""
     return sum(len(token) == 1 and token not in "*?" for token in _tokens(pattern))
 
 

@@ -20,7 +20,7 @@ from clawtrace.pricing.providers import provider_names
 __all__ = ["Locate", "ModelCall", "Price", "Pricing"]
 
 Locate = Callable[[tuple[str | int, ...]], tuple[str, int, int]]
-"""Where a key of the mapping stands: path below `model_pricing` → file, line, column (1-based; 0 when unknown)."""
+"""Position of a key of the mapping: path below `model_pricing` → file, line, column (1-based; 0 when unknown)."""
 
 _GLOB = "glob:"
 
@@ -92,7 +92,7 @@ class Pricing(NamedTuple):
 
         Args:
             mapping: The mapping as YAML gives it; None is the empty mapping.
-            locate: Where a key stands, for error messages.
+            locate: Position of a key, for error messages.
 
         Raises:
             ConfigError: invalid keys or prices, all of them at once.
@@ -249,7 +249,7 @@ def _cost(rates: Rates, call: ModelCall) -> Decimal | None:
 
 
 def _side(tokens: int | None, rate: Decimal, parts: Iterable[tuple[int | None, Decimal | None]]) -> Decimal | None:
-    """Return the cost of one side of a call: the parts with a price of their own, then the rest at `rate`."""
+    """Return the cost of one side of a call: the parts with a separate price, then the rest at `rate`."""
     priced = [(count, price) for count, price in parts if price is not None and count is not None]
     separate = sum((count * price for count, price in priced), Decimal(0))
     if tokens is None:

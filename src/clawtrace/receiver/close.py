@@ -125,7 +125,7 @@ class _Wait:
             self._receiver.changes.wait(version, seconds)
 
     def _say(self, outlook: Outlook, seconds: float) -> None:
-        """Tell what is waited for, once for each answer."""
+        """Report what is awaited, once for each answer."""
         if seconds >= _SAY_SECONDS and outlook.awaited != self._reported:
             self._reported = outlook.awaited
             self._waiting(outlook.awaited, seconds)

@@ -59,7 +59,7 @@ class SpanWindow:
 
 
 class RequestWindow:
-    """The latest requests by digest, for items without ids of their own (log records).
+    """The latest requests by digest, for items without ids (log records).
 
     A retry repeats its request byte for byte, times included, so every record of it is an exact repetition.
     """

@@ -174,7 +174,7 @@ class Intake:
         return RequestAnswer(RequestOutcome.ACCEPTED, sum(decoded.rejected.values()), _rejections(decoded.rejected))
 
     def _leave_out(self, request: Request, decoded: Decoded, batch: SpanBatch | LogBatch, start: int) -> None:
-        """Have the rows of a request not written; those of others may stand before and behind them."""
+        """Have the rows of a request not written; those of others may come before and after them."""
         count = len(decoded.claims)
         if len(batch.run_no) == start:
             _fill(batch, request, 0, [NO_RUN] * count, [""] * count)

@@ -64,7 +64,7 @@ class ReceiverSettings:
     retry_after_s: int = 1
     """How long the sender of a rejected request is asked to wait, in seconds."""
     body_timeout_s: float = 30.0
-    """How long an HTTP body may stand still before the request is given up (408), in seconds."""
+    """How long an HTTP body may stall before the request is given up (408), in seconds."""
     grpc_reading: int = 32
     """Messages of gRPC requests that are read at the same time; the next ones wait."""
     span_window: int = 262_144

@@ -27,7 +27,7 @@ class Decoded:
     """One request as columns; the columns that the receiver fills in (arrival, run) are still empty.
 
     Args:
-        spans: the batch in which its spans stand, after those of the requests that were decoded before it; None where it
+        spans: the batch that contains its spans, after those of the requests that were decoded before it; None where it
             is decoded alone.
     """
 

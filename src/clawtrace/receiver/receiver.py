@@ -255,7 +255,7 @@ class Receiver:
 
     @property
     def changes(self) -> Changes:
-        """Tells when something was committed or a connection ended."""
+        """Notifies when something was committed or a connection ended."""
         return self._changes
 
     def flush(self, seconds: float | None = None) -> bool:

@@ -1,8 +1,8 @@
 """What people read about verdicts, case by case: what several of them say alike is said once.
 
 Repetitions that fail in the same way are one block that names them all; the assertions that have nothing but the same
-sentence to say (there is no trace) are one block, too. Why a trace is incomplete stands once for a case, before what
-it leaves open; a hint stands once, too.
+sentence to say (there is no trace) are one block, too. Why a trace is incomplete is printed once for a case, before what
+it leaves open; a hint is printed once, too.
 """
 
 from __future__ import annotations

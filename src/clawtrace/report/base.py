@@ -126,7 +126,7 @@ class CampaignReport(NamedTuple):
     suite: SuiteLabels | None = None
     """None for recorded input and for a single command."""
     reuse: str = ""
-    """On what ground stored runs stand for agents, in one line; empty where none does."""
+    """Why stored runs are reused, in one line; empty where none is."""
     source: RunsSource | None = None
     """Where the runs are; None where they are not kept."""
     folder: Path = Path()

@@ -116,11 +116,11 @@ class Difference(Struct):
     figures: list[Figure]
     """Calls, tokens, cost, time."""
     tools: list[Number] | None
-    """Calls of each tool; null when a run's instrumentation cannot tell."""
+    """Calls of each tool; null when a run's instrumentation cannot record them."""
     models: list[Number] | None
-    """Answered calls of each model; null when a run's instrumentation cannot tell."""
+    """Answered calls of each model; null when a run's instrumentation cannot record them."""
     agents: list[Number] | None
-    """Activations of each agent; null when a run's instrumentation cannot tell."""
+    """Activations of each agent; null when a run's instrumentation cannot record them."""
     tool_order: list[ToolStep] | None
     """The tool calls of both runs, aligned in the order of their starts; null like `tools`."""
     tree: list[TreeStep]

@@ -52,9 +52,7 @@ class JunitReport(Report):
         """Write one XML document in UTF-8; of its suites one at a time is in memory."""
         root = ET.Element("testsuites", name=_xml(report.suite_id or "clawtrace"))
         totals: Counter[str] = Counter()
-        with tempfile.TemporaryFile(
-            "w+", encoding="utf-8", newline=""
-        ) as written:  # the totals stand before the suites
+        with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as written:  # the totals come before the suites
             for suite in _suites(report):
                 own = _counted(suite)
                 totals.update(own)

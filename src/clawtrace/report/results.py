@@ -136,7 +136,7 @@ class ReceivedTrace(Struct):
     incomplete_because: list[str]
     """The reasons against it, one plain sentence each."""
     closed_by: str | None
-    """Why nothing more can come: exit, end_run, evidence, settled, timeout, recording; null while open."""
+    """Why no more spans are expected: exit, end_run, evidence, settled, timeout, recording; null while open."""
     spans: int
     """Distinct spans."""
     traces: int

@@ -62,7 +62,7 @@ def print_campaign(
 
 
 def print_runs(results: Sequence[RunResult], console: ConsoleOutput) -> None:
-    """Print one row a run; the columns `model` and `rep` appear where they tell something."""
+    """Print one row a run; the columns `model` and `rep` appear where they say something."""
     models = any(result.model_id is not None for result in results)
     repeated = any(result.repetition != 1 for result in results)
     columns = [TableColumn("case"), TableColumn("status")]

@@ -42,7 +42,7 @@ class ArtifactFile:
     size: int
     """In bytes."""
     media_type: str
-    """Guessed from the name; ``application/octet-stream`` where it tells nothing."""
+    """Guessed from the name; ``application/octet-stream`` where the name does not show it."""
     left_out: str = ""
     """Why its content is not kept; empty when it is."""
 
@@ -60,7 +60,7 @@ def collect_artifacts(
         workspace: the run's workspace.
         changes: its ``created`` and ``modified`` paths.
         folder: where the copies go; it is created when there is something to keep.
-        globs: which of the paths (`*` within a name, `**` over folders; a folder stands for all in it); None for all.
+        globs: which of the paths (`*` within a name, `**` over folders; a folder means all in it); None for all.
         expected: a path that is looked at first, regardless of the globs and of whether it was changed or not.
 
     Returns:

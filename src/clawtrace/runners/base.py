@@ -40,11 +40,11 @@ __all__ = [
 ]
 
 ALREADY_RAN = "its agent was already running, and may have changed since"
-"""Why no stored run of an agent that already runs stands for a new one."""
+"""Why no stored run of an agent that already runs is reused."""
 OUTLIVED = (
     "it was not closed by the end of its command: its agent may have been running before, and may have changed since"
 )
-"""Why no such stored run stands for a new one."""
+"""Why no such stored run is reused."""
 
 Protocol = Literal["grpc", "http/protobuf", "http/json"]
 """A value of ``OTEL_EXPORTER_OTLP_PROTOCOL``."""
@@ -146,7 +146,7 @@ class AgentInputs:
     """Why they are not all known, so that a stored run only serves to resume its own campaign; one clause, empty when they
     are."""
     files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Of those digests that stand for files, the digest of each file by its path: they tell which was edited."""
+    """Of those digests made of files, the digest of each file by its path: they show which was edited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class TelemetryTarget:
     switches: Mapping[str, bool | str] = field(default_factory=dict)
     """`telemetry_env` of the project: groups or variables switched off, or given another value."""
     token: str | None = None
-    """What every export request must carry; None where nothing is asked for."""
+    """What every export request must carry; None where nothing is required."""
     later_turns: tuple[tuple[str, str], ...] = ()
     """Trace id and parent span id of the turns after the first: each is sent with its own ``traceparent``."""
 
@@ -233,11 +233,11 @@ class RunOutcome:
     settle_ms: int | None = None
     """Silence that closes the run, in milliseconds; None leaves it to the project."""
     logs: tuple[Path, ...] = ()
-    """The agent's own logs and transcripts: they tell what the spans do not, and stand in where there are none."""
+    """The agent's own logs and transcripts: they record what the spans do not, and are used where there are none."""
 
 
 class StopSignal:
-    """Tells runners that are at work to end their agents: set once, from any thread."""
+    """Signals working runners to end their agents: set once, from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -246,7 +246,7 @@ class StopSignal:
 
     @property
     def is_set(self) -> bool:
-        """Whether stopping was asked for."""
+        """Whether stopping was requested."""
         return self._set
 
     def set(self) -> None:
@@ -304,7 +304,7 @@ class Runner(ABC):
     def absent(
         cls, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]
     ) -> Iterable[tuple[tuple[str | int, ...], str]]:
-        """Return which files, folders and packages that the settings name are not there: where the name stands, and a sentence."""
+        """Return which files, folders and packages that the settings name do not exist: the position of the name, and a sentence."""
         del settings, case_dir, env
         return ()
 

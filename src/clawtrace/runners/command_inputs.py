@@ -85,7 +85,7 @@ def unmatched_inputs(settings: CommandSettings, case_dir: Path, env: Mapping[str
 
 
 def forget_project_digests() -> None:
-    """Look at the project's files and at what is installed anew when the next digest is asked for."""
+    """Look at the project's files and at what is installed anew for the next digest."""
     _project.cache_clear()
     _packages.cache_clear()
     _listing.cache_clear()
@@ -129,7 +129,7 @@ def _program(settings: CommandSettings, case_dir: Path, env: Mapping[str, str]) 
 def _packages(homes: tuple[Path, ...]) -> str:
     """Return which versions of which packages are installed.
 
-    An agent changes when its framework is upgraded, and no file of the project need tell.
+    An agent changes when its framework is upgraded, which may change no file of the project.
     """
     found = {
         f"{entry.name}:{entry.stat().st_mtime_ns}"

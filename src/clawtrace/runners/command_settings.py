@@ -53,7 +53,7 @@ class CommandSettings(RunnerSettings):
     env: dict[Name, Text | None] = Field(default_factory=dict)
     """Variables for the agent; null takes one away. `{{env.NAME}}` reads one of the caller's."""
     pass_env: list[StrictStr] = Field(default_factory=list)
-    """Names or globs of the caller's variables that the agent gets besides the allow-list, for example API keys."""
+    """Names or globs of the caller's variables that the agent gets in addition to the allow-list, for example API keys."""
     cwd: StrictStr = "."
     """Working folder, relative to the workspace."""
     stdin: StrictStr | None = None
@@ -70,9 +70,9 @@ class CommandSettings(RunnerSettings):
     agent: Literal["started", "running"] | None = None
     """`running`: the command only sends a message to an agent that already runs (a server, a gateway, a container), whose
     exporter is not clawtrace's to set: the run is closed when the entry span of each turn is here, or by silence. `started`:
-    everything that exports spans is started by the command. By default the spans tell."""
+    everything that exports spans is started by the command. By default the spans decide."""
     settle_ms: int | None = Field(default=None, ge=0, le=600_000)
-    """Silence that closes a run whose end no exit tells, in milliseconds: longer than the exporter of the agent waits. By
+    """Silence that closes a run whose end no exit shows, in milliseconds: longer than the exporter of the agent waits. By
     default the project's."""
     telemetry: Protocol = "http/protobuf"
     """The OTLP protocol that the agent is to export with."""
@@ -91,8 +91,8 @@ class CommandSettings(RunnerSettings):
     artifacts: list[StrictStr] | None = None
     """Globs, relative to the workspace, of the created and changed files that are kept as artifacts; by default all are."""
     logs: list[StrictStr] = Field(default_factory=list)
-    """Globs of the agent's own logs and transcripts, relative to the workspace, read when the agent has ended: they tell
-    what its spans do not, and stand in for them where it sent none."""
+    """Globs of the agent's own logs and transcripts, relative to the workspace, read when the agent has ended: they record
+    what its spans do not, and replace them where it sent none."""
 
     @model_validator(mode="after")
     def _one_input(self) -> CommandSettings:

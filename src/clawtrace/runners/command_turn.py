@@ -54,7 +54,7 @@ class PreparedTurn:
         return users[-1] if users else ""
 
     def value(self, name: str) -> str:
-        """Return what a template stands for.
+        """Return the value of a template.
 
         Raises:
             RunnerError: a variable of the environment is not set.
@@ -82,7 +82,7 @@ class PreparedTurn:
         return render(text, self.value)
 
     def globs(self) -> dict[str, list[str] | None]:
-        """Return the settings that are globs, with what their templates stand for, which is no pattern itself."""
+        """Return the settings that are globs, with the values of their templates, which are no patterns themselves."""
         return {
             name: None if (written := getattr(self.settings, name)) is None else [self._glob(text) for text in written]
             for name in ("artifacts", "logs")
@@ -106,7 +106,7 @@ class PreparedTurn:
         return ["/bin/sh", "-c", script], expanded
 
     def own(self) -> dict[str, str]:
-        """Return the variables that the case sets, and those that tell the agent about its run."""
+        """Return the variables that the case sets, and those that inform the agent about its run."""
         request, message = self.request, self.message
         variables = {
             "CLAWTRACE_CASE_ID": request.case_id,

@@ -63,7 +63,7 @@ def _content(file: Path, found: os.stat_result) -> str:
 
 
 class Tree(NamedTuple):
-    """Files as one digest, and each by itself, which tells what of them was edited."""
+    """Files as one digest, and each by itself, which shows what was edited."""
 
     digest: str
     """SHA-256 over paths and contents, as 64 hex digits."""

@@ -26,13 +26,13 @@ NAMES: Mapping[str, str] = {
     "python": "absolute path of the Python that runs clawtrace",
     "env.NAME": "the environment variable NAME of the shell that started clawtrace",
 }
-"""Every name that a template may hold, with what it stands for."""
+"""Every name that a template may contain, with its value."""
 
 _TEMPLATE = re.compile(r"(\\?)\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}")
 
 
 class RunValues(NamedTuple):
-    """What the templates of one run stand for: one clock, so that a prompt and an assertion agree on the day."""
+    """The values of one run's templates: one clock, so that a prompt and an assertion agree on the day."""
 
     run_id: str
     case_id: str
@@ -46,7 +46,7 @@ class RunValues(NamedTuple):
     """Names that only the runner knows, such as ``message``."""
 
     def value(self, name: str) -> str:
-        """Return what `name` stands for.
+        """Return the value of `name`.
 
         Raises:
             KeyError: an unknown name, or an environment variable that is not set.

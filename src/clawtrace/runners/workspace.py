@@ -103,7 +103,7 @@ def _lay_over(source: Path, folder: Path) -> None:
 
 
 def snapshot(root: Path) -> Snapshot:
-    """Return what is in `root`; symbolic links are entries of their own and never followed, nor is `root` if it is one."""
+    """Return what is in `root`; symbolic links are separate entries and never followed, nor is `root` if it is one."""
     if root.is_symlink():
         return {}
     return {path.relative_to(root).as_posix(): _entry(path) for path in _paths(root)}

@@ -44,7 +44,7 @@ class Expected:
         self._signs: tuple[tuple[int, int], ClosingSigns] | None = None
 
     def outlook(self, tally: Tally) -> Outlook:
-        """Return what the end of the run will be, as far as `tally` and the run's spans tell."""
+        """Return what the end of the run will be, as far as `tally` and the run's spans show."""
         if not self._may_run(tally):
             return Outlook(exit_closes=True, settle_ms=self._settle(STARTED_MS))
         signs = self._read_signs(tally)

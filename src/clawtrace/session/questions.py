@@ -205,7 +205,7 @@ class SessionQuestions:
             return span_tree(self._store, run_id)
 
     def why_no_trace(self, run_id: str) -> str:
-        """Return why no span of a run arrived, as far as the receiver can tell."""
+        """Return why no span of a run arrived, as far as the receiver knows."""
         from clawtrace.verdicts.judging.no_trace import no_trace_hints
 
         with self._store.lock:

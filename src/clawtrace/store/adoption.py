@@ -29,7 +29,7 @@ def adopt(db: DuckDBPyConnection, adopted: Sequence[tuple[str, int, str]], numbe
     Args:
         db: the writing side of a store.
         adopted: (trace id, run number, rule).
-        numbers: the number of each run, by run id; a trace that stands for itself is a run under its trace id.
+        numbers: the number of each run, by run id; an unattributed trace is a run under its trace id.
 
     Returns:
         The ids of the retired runs.

@@ -2,7 +2,7 @@
 
 DuckDB keeps every block that it has written as long as there is room, and room is 80 % of the machine's memory. A question
 needs that room; who only receives does not. So once in a while what was written is dropped, down to a little, by a limit that
-stands for that instant alone.
+is valid for that instant alone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def move_log(db: DuckDBPyConnection, path: str, at_least: int) -> None:
 
 
 class CachedBlocks:
-    """Drops what was written and is not asked for, and what questions left behind.
+    """Drops written rows that are not read, and what questions left behind.
 
     Args:
         db: the connection that writes; it may still change ``memory_limit``.
@@ -67,7 +67,7 @@ class CachedBlocks:
         import duckdb
 
         try:
-            # What was written is durable, even if this fails; what is wrong with the file the next question tells.
+            # What was written is durable, even if this fails; the next question reports what is wrong with the file.
             with contextlib.suppress(duckdb.Error):
                 self._drop(asked, many_rows=many_rows, many_questions=many_questions)
         finally:

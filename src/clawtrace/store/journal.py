@@ -1,4 +1,4 @@
-"""What was acknowledged and does not stand in the tables yet: a file next to the store, synced with every group.
+"""What was acknowledged and is not in the tables yet: a file next to the store, synced with every group.
 
 A commit of DuckDB costs milliseconds however few spans it has, an append to this file a tenth of one. ``<store>.journal``
 begins with a line that says which store it is of; each group after it is `_HEAD` and JSON. A last group that ends too
@@ -167,7 +167,7 @@ class MemoryJournal:
         self.size = 0
         """Bytes of the texts of what waits."""
 
-    def append(self, store_id: str, number: int, group: Group) -> None:  # noqa: ARG002 - they stand in a file
+    def append(self, store_id: str, number: int, group: Group) -> None:  # noqa: ARG002 - they are in a file
         """Take note of a group.
 
         Raises:
@@ -319,7 +319,7 @@ def _in_range(numbers: list[int], limit: int) -> bool:
 
 
 def _doubled(column: MapColumn) -> str:
-    """Return a key that stands twice in one map; empty where none does."""
+    """Return a key that occurs twice in one map; empty where none does."""
     start = 0
     for end in column.offsets[1:]:
         keys = tuple(column.keys[start:end])

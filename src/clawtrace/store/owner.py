@@ -40,7 +40,7 @@ PATIENCE_SECONDS = 5.0
 """How long a file that another process holds is tried again."""
 
 _STEPS_SECONDS = (0.02, 0.25)
-"""First and longest pause between two tries; the system does not tell when a file lock ends."""
+"""First and longest pause between two tries; the system does not report when a file lock ends."""
 
 _DAMAGED = ("not a valid DuckDB database", "Corrupt database file", "Could not read enough bytes")
 _COMMAND_LIMIT = 120
@@ -173,7 +173,7 @@ def patiently(attempt: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
 
 
 def command_of(pid: int) -> str:
-    """Return the command line of a process, shortened; empty where the system does not tell."""
+    """Return the command line of a process, shortened; empty where the system does not report it."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
     except OSError:

@@ -27,7 +27,7 @@ def read_foreign_yaml(data: bytes | str) -> Any:
 
     Raises:
         yaml.YAMLError: it is no YAML.
-        ValueError: it is nested too deeply, or stands for too much.
+        ValueError: it is nested too deeply, or expands to too much.
     """
     check_size(yaml.parse(data, Loader=_LOADER))
     return read_yaml(data)

@@ -12,9 +12,9 @@ _MOST_VALUES = 5_000_000
 
 
 def check_size(events: Iterable[Any]) -> None:
-    """Refuse the events of a YAML parser that stand for what would break its reader.
+    """Refuse the events of a YAML parser that would break its reader.
 
-    That is a depth at which it ends the process, and aliases that stand for billions of values.
+    That is a depth at which it ends the process, and aliases that expand to billions of values.
 
     Raises:
         ValueError: it is too deep or too large.

@@ -70,7 +70,7 @@ class LogFallback:
         self._stored: dict[tuple[Path, str], _Answer] = {}
         self._answers: dict[tuple[int, str], _Answer] = {}
         self.stand_ins = stand_ins(store)
-        """Runs whose only spans are a log's: they have no trace of their own."""
+        """Runs whose only spans are a log's: they have no trace."""
 
     def evaluate(
         self,
@@ -165,7 +165,7 @@ class LogFallback:
         return own and world is not None and bool(stale_reason(path, world, None))
 
     def _store_run(self, path: Path, named: str, others: Sequence[Path]) -> _Answer:
-        """Store what a log tells of a run, unless it is there."""
+        """Store what a log records of a run, unless it is there."""
         reading = self._reading(path)
         if isinstance(reading, ClawtraceError):
             return _Answer(None, str(reading), error=True)
@@ -206,7 +206,7 @@ class LogFallback:
 
 
 def _nothing(reading: LogReading, path: Path, named: str) -> str:
-    """Say that a log tells nothing of a run, and what it does tell."""
+    """Say that a log records nothing of a run, and what it does record."""
     if reading.by_run and named in reading.runs:
         return (
             f"The log `{path.name}` ({reading.title}) has lines of run {named!r}, and none of them is about a tool, a "
@@ -227,7 +227,7 @@ def _with_message(verdict: Verdict, said: str) -> Verdict:
 
 
 def _without(verdict: Verdict, asked: LogSource, answer: _Answer, run_id: str) -> Verdict:
-    """Return what is said where neither spans nor a log tell of the run."""
+    """Return the sentence for a run that neither spans nor a log record."""
     if answer.error:
         message = f"the assertion could not be evaluated: {answer.said}"
         return verdict._replace(status=Status.ERROR, final=False, message=message, hint="", actual=None, evidence=())

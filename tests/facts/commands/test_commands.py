@@ -105,7 +105,7 @@ class TestRows:
 
         assert lab.rows("SELECT simple, last_no FROM commands") == [(False, None), (False, None)]
         assert lab.rows("SELECT diagnostics FROM fact_state") == [
-            (json.dumps(["2 of the commands could not be split into simple ones: they are too long or no POSIX shell text."]),)
+            (json.dumps(["2 of the commands could not be split into simple ones: they are too long or not POSIX shell text."]),)
         ]  # fmt: skip
 
     def test_half_a_character_is_replaced(self, lab: Lab) -> None:

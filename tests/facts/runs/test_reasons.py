@@ -29,7 +29,7 @@ def test_every_orphan_is_counted_and_the_first_five_are_named(lab: Lab) -> None:
 
     assert reason["message"] == (
         "the parent of 7 spans was never received: `one`, `two`, `three`, `four`, `five` and 1 more. If it is never "
-        'exported, say so in clawtrace.yaml: trace: {parent_not_exported: ["five", "four", "one", "six", "three", "two"]}'
+        'exported, declare it in clawtrace.yaml: trace: {parent_not_exported: ["five", "four", "one", "six", "three", "two"]}'
     )
     assert reason["span_ids"] == [hex_id(f"s{n}") for n in range(5)]
 

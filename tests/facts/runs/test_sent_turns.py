@@ -43,7 +43,7 @@ def test_a_turn_of_which_nothing_came(lab: Lab) -> None:
     (text,) = lab.rows("SELECT incomplete_because FROM runs")[0]
 
     assert lab.reasons() == ["turn_without_spans"]
-    assert "no span of turn 2 of 2 was received from the agent, which already ran" in text
+    assert "no span of turn 2 of 2 was received from the agent, which was already running" in text
     assert not looked_at(lab).whole
 
 

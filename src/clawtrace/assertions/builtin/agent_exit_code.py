@@ -37,7 +37,7 @@ class AgentExitCode(RunnerWord):
         return self.value
 
     def explain(self, outcome: Outcome) -> str:
-        """Say the exit code against the one asked for."""
+        """Compare the exit code with the expected one."""
         code = outcome.row["found"]
         if code is None:
             return f"The agent's exit code is unknown, expected {self.value}: it was killed, or this is a recording."

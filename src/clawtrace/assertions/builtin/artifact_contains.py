@@ -1,4 +1,4 @@
-"""`artifact_contains`: a file has the sections and fields asked for."""
+"""`artifact_contains`: a file has the expected sections and fields."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class DelegationPath(Assertion):
     agent activations by start, others may come between; `path` wants a chain in which each delegated to the next,
     beginning at a root. Handoffs, agents as tools and spawned sessions all delegate. When the telemetry shows no
     agent at all the assertion warns; an agent without a name makes absence unknown. Where it shows none besides a root,
-    the decisions in a router state file stand in, if one is named: a YAML or JSON mapping or a list of them, the agent
+    the decisions in a router state file are used, if one is named: a YAML or JSON mapping or a list of them, the agent
     of each being `selected_agent`, else `agent`, else `to`; the recorded root comes before them.
 
     Example:
@@ -48,7 +48,7 @@ class DelegationPath(Assertion):
     mode: Literal["ordered", "path"] = "ordered"
     """`ordered`: one after the other; `path`: each delegated to the next, the first is a root."""
     routing_path: PathText | None = None
-    """Router state file that stands in, relative to the run's workspace; one that the run did not touch does not."""
+    """Router state file to fall back on, relative to the run's workspace; one that the run did not touch is not used."""
     routing_decisions: PathText | None = None
     """The same; of several files the first that holds a decision of the run is used."""
     state_path: PathText | None = None
@@ -226,7 +226,7 @@ JOIN selected_runs AS s ON s.run_id = a.run_id
 
 
 def _decisions(path: str, world: World) -> Row:
-    """Return what a router state file tells: its agents, or why there are none and whether that leaves them unknown."""
+    """Return what a router state file records: its agents, or why there are none and whether that leaves them unknown."""
     row = {"source": path, "agents": (), "unknown": False, "missing": ""}
     file = located(path, world)
     if file is None:

@@ -44,7 +44,7 @@ class CommandExitCode(CommandResult):
         return "'commands.exit_code'"
 
     def params(self) -> dict[str, Scalar]:
-        """Return the exit code that is asked for."""
+        """Return the expected exit code."""
         return {"value": self.value}
 
     def expectation(self) -> Any:

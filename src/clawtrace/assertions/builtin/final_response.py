@@ -172,7 +172,7 @@ GROUP BY r.run_id
         return f"Parts of the final answer were redacted, so it is unknown whether it does: {unknown}."
 
     def _because(self, answer: str, unmet: list[str]) -> str:
-        """Say more where the condition alone does not tell what is wrong."""
+        """Add details where the condition alone does not show what is wrong."""
         notes = []
         if self.json_schema is not None and "match the JSON schema" in unmet:
             notes.append(schema_problem(self.json_schema, answer))

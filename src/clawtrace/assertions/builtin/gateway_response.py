@@ -28,7 +28,7 @@ class GatewayResponse(Probe):
     """The endpoint answers a request with `expected_status`.
 
     A service that the agent deployed, or the gateway that it works for, must still answer after the run. Redirects are not
-    followed, so that 302 can be asked for. An endpoint that refuses the connection or does not answer in time is an
+    followed, so that 302 can be expected. An endpoint that refuses the connection or does not answer in time is an
     error, not a failure: nothing was judged.
 
     Example:

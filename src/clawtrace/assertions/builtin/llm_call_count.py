@@ -19,7 +19,7 @@ class LlmCallCount(Assertion):
     """The number of answered model calls is as asked: exactly `count`, or within the bounds.
 
     Too many calls are a loop that costs money, too few an agent that did not work. A logical call counts once, however
-    many spans tell of it; the evidence says how spans became calls. While the run is open two calls may still turn out
+    many spans record it; the evidence says how spans became calls. While the run is open two calls may still turn out
     to be one: a passed maximum or a reached minimum is final when enough of the calls are sure to stay apart.
 
     Example:

@@ -21,7 +21,7 @@ _LONGEST = 1_000_000
 class LogEntry(AtPath):
     """The log file has a line that matches `pattern`; with `absent`, it has none.
 
-    It is for what only a log tells, such as an approval. The pattern is a regular expression that is searched in each line;
+    It is for what only a log records, such as an approval. The pattern is a regular expression that is searched in each line;
     an invalid one is refused when the file is loaded. A file that does not exist fails either way: it is evidence of nothing.
     Where no line matches and one could not be read whole (it is no text, or longer than a million characters), the answer is
     unknown.

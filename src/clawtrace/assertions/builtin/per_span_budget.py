@@ -71,7 +71,7 @@ class PerSpanBudget(Assertion):
     WHERE {named("p", self.span_name)}"""
 
     def _amounts(self) -> str:
-        """SQL of the same rows without names, where no name is asked for: then no span is read."""
+        """SQL of the same rows without names, where no name is expected: then no span is read."""
         if self.span_type != "llm" or self.span_name is not None:
             return self._spans()
         return f"""

@@ -22,7 +22,7 @@ class SpanDuration(Assertion):
     """The given quantile of the durations of the spans, or of the times to their first token, is at most `max_ms`.
 
     A run can be fast on the whole and slow where a user waits. The quantile is a value that occurred: of n spans at
-    least quantile × n took no longer. Every span of the type counts; infrastructure spans only when asked for, spans
+    least quantile × n took no longer. Every span of the type counts; infrastructure spans only on request, spans
     that only account for a call never. A span that never ended, or whose first token was not recorded, may have taken
     any time; a run without any such span leaves the question open.
 

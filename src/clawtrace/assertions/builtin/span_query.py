@@ -36,7 +36,7 @@ class SpanQuery(Assertion):
     `descendant`, `parent`, `ancestor`, `sibling`, `before`, `after`, `overlaps`), and `not`, `and`, `or`. A column
     that was not recorded leaves a span undecided, and the answer too where it depends on that span. With nothing
     selected `where` says nothing, so that it fails unless `count: {min: 0}` allows it. Spans are counted, not calls:
-    `counted_as: call` leaves out the others that tell of the same call.
+    `counted_as: call` leaves out the others that record the same call.
 
     Example:
         - type: span_query

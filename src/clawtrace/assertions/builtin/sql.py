@@ -21,7 +21,7 @@ _ROWS = 100
 """Rows that are fetched and shown when none, or fewer, are expected."""
 
 _SHOWN_ROWS, _SHOWN_LENGTH = 3, 200
-"""Rows of each kind that the message tells, and characters of each."""
+"""Rows of each kind that the message shows, and characters of each."""
 
 # Relations that stay empty where the instrumentation cannot record them, and the total that is then NULL.
 _TOTALS = {
@@ -75,7 +75,7 @@ class Sql(Assertion):
     unscoped = "put the condition into the SELECT, on `agent_span_id` or `turn`."
 
     select: Annotated[str, AfterValidator(_check_select)]
-    """One SELECT; `:run_id` stands for the run's id and must be used."""
+    """One SELECT; `:run_id` is replaced by the run's id and must be used."""
     expect: tuple[dict[str, Any], ...] | Literal["fail"] = ()  # type: ignore[assignment]
     """The rows that are right, as mappings from column to value, in any order; by default none. Or `fail`: a known failure."""
     time_limit_s: Annotated[float, Field(strict=True, gt=0, le=600)] = 5.0

@@ -13,7 +13,7 @@ __all__ = ["StatusIs"]
 class StatusIs(RunnerWord):
     """The run ended as `status`.
 
-    It tells a wrong answer from no answer at all, and asserts time limits and refusals that are meant. It is the runner's
+    It distinguishes a wrong answer from no answer, and asserts intended time limits and refusals. It is the runner's
     word: `success` and `failed` by the agent's exit code, `timed_out` by our time limit, `provider_error` when the model's
     provider gave up. Clawtrace did not run a recording, so that its status is unknown. No span can change it.
 
@@ -36,7 +36,7 @@ class StatusIs(RunnerWord):
         return self.status
 
     def explain(self, outcome: Outcome) -> str:
-        """Say the status against the one asked for."""
+        """Compare the status with the expected one."""
         found = outcome.row["found"]
         if found is None:
             return f"How the run ended is unknown, expected `{self.status}`: it is a recording."

@@ -11,9 +11,9 @@ __all__ = ["TokenBudget"]
 class TokenBudget(LogSource, TokenBudgetQuestion):
     """The tokens of the whole run stay within the budget.
 
-    It asks what `trace_token_budget` asks, of the same model calls, and takes `log_path` and `run_id` besides. A call
+    It asks what `trace_token_budget` asks, of the same model calls, and also takes `log_path` and `run_id`. A call
     that does not say its tokens leaves the sum open: over the budget for sure fails, everything else is undecided. A span
-    that tells of the same call can lower the sum: over the budget is final once the run is closed.
+    that records the same call can lower the sum: over the budget is final once the run is closed.
 
     Example:
         - type: token_budget

@@ -236,7 +236,7 @@ JOIN ({self._judged()}
         return f"{found} of {calls} of `{self.tool}`{self._described()}, expected {expected}.{handoff_words(outcome)}"
 
     def _described(self) -> str:
-        """Say what is asked of a call besides its name."""
+        """Say what is expected of a call in addition to its name."""
         said = []
         if self._asks_arguments:
             written = json.dumps(self.args, ensure_ascii=False, default=str)

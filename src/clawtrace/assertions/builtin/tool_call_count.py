@@ -24,7 +24,7 @@ _ANY = "TRUE"
 class ToolCallCount(Assertion):
     """The number of tool calls is as asked: of one tool, or of all tools together.
 
-    Executed, failed and blocked calls count; a call that the model asked for and nothing executed does not. A call
+    Executed, failed and blocked calls count; a call that the model requested and nothing executed does not. A call
     without a name may be of the asked tool. While the run is open two calls may still turn out to be one: a passed
     maximum or a reached minimum is final when enough of the calls are sure to stay apart.
 

@@ -11,8 +11,8 @@ __all__ = ["ToolNotCalled"]
 class ToolNotCalled(LogSource, ForbiddenTool):
     """The tool was never called: not executed, not failed, not blocked.
 
-    It asks what `tool_not_invoked` asks, of the same spans, and takes `log_path` and `run_id` besides. A tool's name in
-    a text is no call; a call that the model asked for and nothing executed is none either.
+    It asks what `tool_not_invoked` asks, of the same spans, and also takes `log_path` and `run_id`. A tool's name in
+    a text is no call; a call that the model requested and nothing executed is none either.
 
     Example:
         - type: tool_not_called

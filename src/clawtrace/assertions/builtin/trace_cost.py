@@ -29,7 +29,7 @@ class TraceCost(Assertion):
     Unknown cached tokens make the cost of a call an interval, from all of its input cached to none of it.
     A call without a recorded cost and without a price makes the cost an interval: over the limit for sure fails, under it
     for sure passes, anything else is undecided and names the models without a price. Without any cost the run only warns.
-    A span that tells of the same call can lower the sum: over the limit is final once the run is closed.
+    A span that records the same call can lower the sum: over the limit is final once the run is closed.
 
     Example:
         - type: trace_cost

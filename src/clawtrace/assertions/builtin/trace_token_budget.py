@@ -12,7 +12,7 @@ class TraceTokenBudget(TokenBudgetQuestion):
 
     Input counts cached tokens, output counts reasoning; each logical call counts once, however many spans repeat it.
     Where a call does not say its tokens, the sum is an interval: over the budget for sure fails, everything else is
-    undecided. A span that tells of the same call can lower the sum: over the budget is final once the run is closed.
+    undecided. A span that records the same call can lower the sum: over the budget is final once the run is closed.
 
     Example:
         - type: trace_token_budget

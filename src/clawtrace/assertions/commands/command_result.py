@@ -210,7 +210,7 @@ class CommandText(CommandResult):
     abstract = True
 
     stream: ClassVar[Literal["stdout", "stderr"]] = "stdout"
-    """What is looked at where the instrumentation tells it apart; `output` otherwise."""
+    """The stream that is checked where the instrumentation records it separately; `output` otherwise."""
     verb: ClassVar[str] = "contain"
     """What is asked of it."""
 

@@ -1,8 +1,8 @@
 """Calls that stay apart: how many calls of a run cannot become fewer, whichever spans still come.
 
 Of a run that is still open more spans bring more calls, and they can also show that two calls are one: a wrapper around both, a second
-instrumentation that tells of the same call. So a count is final only as far as the counted calls stay apart. These do:
-calls that one scope tells of, none inside another, each with all its ancestors received up to a span without a parent.
+instrumentation that records the same call. So a count is final only as far as the counted calls stay apart. These do:
+calls that one scope records, none inside another, each with all its ancestors received up to a span without a parent.
 For spans of one scope are one call only where one is inside the other, and what is inside what is known then.
 A model call must also have been answered by its span's own words: a layer that failed could take the answer back.
 """
@@ -57,5 +57,5 @@ GROUP BY p.run_id, p.scope
 
 
 def apart(details: Sequence[Row]) -> int:
-    """Return how many calls stay apart at least: two scopes may tell of the same ones, so that they do not add up."""
+    """Return how many calls stay apart at least: two scopes may record the same ones, so that they do not add up."""
     return max((row["n"] for row in details), default=0)

@@ -1,6 +1,6 @@
 """Tool attempts: how often tools were executed, failed or were blocked, as one query that several assertions ask.
 
-A call that the model only asked for (`requested`) is no attempt. A call whose outcome is unknown was executed or
+A call that the model only requested (`requested`) is not an attempt. A call whose outcome is unknown was executed or
 blocked: an attempt, but perhaps a blocked one. A call without a name may be any tool's.
 """
 

@@ -1,4 +1,4 @@
-"""Tools that hand over to another agent: what was asked for by name, and is a delegation and no tool call.
+"""Tools that hand over to another agent: an assertion names them, but they are delegations, not tool calls.
 
 Frameworks give the model a tool for it. A question about that name is answered by a count of zero, which misleads without
 a word about the handoff.

@@ -98,9 +98,9 @@ def read_arguments(recorded: str) -> Any:
 def match_arguments(
     expected: Mapping[str, Any], recorded: str, mode: ArgumentMode = "subset", ignore: Sequence[str] = ()
 ) -> bool | None:
-    """Return whether arguments recorded as JSON text meet `expected`; None when the record cannot tell.
+    """Return whether arguments recorded as JSON text meet `expected`; None when the record does not determine it.
 
-    It cannot tell when the text is JSON that was cut off or names no arguments, or when a secret was redacted where the
+    It does not when the text is JSON that was cut off or names no arguments, or when a secret was redacted where the
     difference lies.
     """
     try:

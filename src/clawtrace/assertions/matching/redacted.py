@@ -1,4 +1,4 @@
-"""Redaction marks in recorded texts: ``[REDACTED:kind:hash8]`` stands where a secret was (span-model.md §1)."""
+"""Redaction marks in recorded texts: ``[REDACTED:kind:hash8]`` replaces a secret (span-model.md §1)."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def encoding_of(file: Path) -> str:
 
 
 def is_unread(text: str) -> bool:
-    """Return whether bytes in a text stand for no character: what they say is unknown."""
+    """Return whether bytes in a text are not valid characters: what they say is unknown."""
     return _NO_TEXT in text or _NO_CHARACTER in text
 
 

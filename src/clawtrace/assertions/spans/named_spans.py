@@ -18,7 +18,7 @@ SpanType = Literal[
 
 
 def kind_of(span_type: SpanType) -> str:
-    """Return the kind in the relation `spans` that a span type stands for."""
+    """Return the kind in the relation `spans` that a span type means."""
     return "agent" if span_type == "subagent" else span_type
 
 
@@ -31,7 +31,7 @@ def resolve_names(span_name: str | None) -> tuple[Resolve, ...]:
 
 
 def named(span: str, span_name: str | None) -> str:
-    """Return the SQL condition that the span of alias `span`, or one that tells of the same call, has such a name."""
+    """Return the SQL condition that the span of alias `span`, or one that records the same call, has such a name."""
     if span_name is None:
         return "TRUE"
     return f"""({span}.name IN (SELECT m.value FROM asked_span_names AS m) OR ({span}.run_id, {span}.span_id) IN (

@@ -243,7 +243,7 @@ SpanCondition: Any = create_model(
 
 
 def parts_of(condition: Any) -> Iterator[Any]:
-    """Yield the conditions that stand directly inside of another, for any purpose."""
+    """Yield the conditions directly inside another, for any purpose."""
     for name in condition.model_fields_set:
         value = getattr(condition, name)
         if name in ("and_", "or_"):

@@ -250,6 +250,6 @@ def _entry_stays(condition: Any, name: str, *, met: bool) -> bool:
         return met and (value is None or stays(value, met=True))
     if name in ATTRIBUTES:
         return True
-    if name in ABSENT:  # a log event may still tell of an error: what is there stays, what is absent need not
+    if name in ABSENT:  # a log event may still add an error: what is there stays, what is absent need not
         return met is not (value is None)
     return name not in _VOLATILE

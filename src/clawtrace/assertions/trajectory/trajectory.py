@@ -204,7 +204,7 @@ class Trajectory:
 
         Args:
             calls: what was called, each with one meaning.
-            insertable: what may be inserted: the meaning of each name that is expected or asked for by a rule.
+            insertable: what may be inserted: the meaning of each name that is expected or named by a rule.
         """
         calls = self._relevant(calls)
         called = [call.meanings[0] for call in calls if any(call.meanings)]

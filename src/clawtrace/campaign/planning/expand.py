@@ -20,7 +20,7 @@ from clawtrace.support.did_you_mean import did_you_mean
 __all__ = ["MOST_RUNS", "Plan", "PlannedRun", "expand", "profile_fingerprint"]
 
 NO_MODEL = "-"
-"""Stands in run ids and folders where a suite lists no models; no id can be this text."""
+"""Used in run ids and folders where a suite lists no models; no id can be this text."""
 MOST_RUNS = 200_000
 """Runs of one campaign, whose plan is held in memory (about 1 KB each)."""
 

@@ -1,6 +1,6 @@
 """Identity of runs and evaluations: what can change their outcome, as one digest (spec: config.md §5).
 
-A stored run may stand for a planned one only when nothing that can change what its agent does was edited. How runs are
+A stored run may be reused for a planned one only when nothing that can change what its agent does was edited. How runs are
 scheduled (concurrency, repetitions) is not part of it. Values of variables go in as digests: a fingerprint is stored.
 """
 
@@ -92,12 +92,12 @@ def agent_files(agent: LoadedAgent) -> Mapping[str, str]:
 
 
 def forget_workspaces() -> None:
-    """Look at the agents' files anew when the next fingerprint is asked for."""
+    """Look at the agents' files anew for the next fingerprint."""
     _workspace.cache_clear()
 
 
 def _stands_for(env: Mapping[str, str], name: str) -> str:
-    """Return what a template stands for where it can change an agent; the run's own names stand for themselves."""
+    """Return the value of a template where it can change an agent; the run's own names stay as they are."""
     if not name.startswith("env."):
         return f"{{{{{name}}}}}"
     return "sha256:" + hashlib.sha256(env.get(name.removeprefix("env."), "").encode()).hexdigest()

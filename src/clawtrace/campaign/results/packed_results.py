@@ -118,7 +118,7 @@ class Packer:
 
 
 def _shared(value: _T) -> _T:
-    """Return a value that stands in many results; a text is the same object in all of them."""
+    """Return a value that occurs in many results; a text is the same object in all of them."""
     return sys.intern(value) if isinstance(value, str) else value  # type: ignore[return-value]
 
 

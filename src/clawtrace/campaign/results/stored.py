@@ -1,4 +1,4 @@
-"""What a campaign keeps of each run, and which kept run may stand for a planned one (spec: config.md §5).
+"""What a campaign keeps of each run, and which kept run may be reused for a planned one (spec: config.md §5).
 
 A run's folder holds ``run.json``, written last: without it the run never ended. It is found again by its fingerprint and
 repetition, in its own place of the campaign or through the index under the folder of results, which holds relative paths
@@ -53,7 +53,7 @@ class StoredRun:
         return self.data.get("closed_by") in (ClosedBy.EVIDENCE, ClosedBy.SETTLED, ClosedBy.TIMEOUT)
 
     def why_not(self, fingerprint: str, parts: Mapping[str, str], describe: Callable[[str, str | None], str]) -> str:
-        """Return why this run cannot stand for one; empty when it can.
+        """Return why this run cannot be reused for a planned one; empty when it can.
 
         Args:
             fingerprint: of the run that is planned.

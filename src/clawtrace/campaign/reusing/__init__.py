@@ -1,1 +1,1 @@
-"""Stored runs that stand in for planned ones, and why the others run again."""
+"""Stored runs that are reused for planned ones, and why the others run again."""

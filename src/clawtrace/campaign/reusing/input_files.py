@@ -22,7 +22,7 @@ _NAMED = 3
 
 
 def remember_files(outputs: Path, known: Iterable[tuple[str, Mapping[str, str]]]) -> None:
-    """Write down which files stand behind digests.
+    """Record which files digests were made of.
 
     Args:
         outputs: the folder of results.
@@ -40,7 +40,7 @@ def remember_files(outputs: Path, known: Iterable[tuple[str, Mapping[str, str]]]
 
 
 class EditedFiles:
-    """Tells which files were edited since a digest was made; each pair of digests is compared once.
+    """Finds which files were edited since a digest was made; each pair of digests is compared once.
 
     Args:
         outputs: the folder of results.
@@ -56,7 +56,7 @@ class EditedFiles:
         Args:
             before: the part of the fingerprint as it was; None where there was none.
             now: the part as it is.
-            files: the digest of each file behind it now, by path; None for a part that stands for no files.
+            files: the current digest of each of its files, by path; None for a part without files.
         """
         if before is None or files is None:
             return ""

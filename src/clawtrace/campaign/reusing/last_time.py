@@ -36,7 +36,7 @@ class StoreOfRuns(Protocol):
 
 
 def against_the_store(plan: Plan, decisions: Mapping[str, Decision], session: StoreOfRuns) -> dict[str, Decision]:
-    """Return the decisions with what only the campaign's store can tell of its stored runs.
+    """Return the decisions with what only the campaign's store knows of its stored runs.
 
     One that its store does not hold is run, and so is one of another campaign whose store cannot be opened, such as while that
     campaign is run by another process. One of which more arrived after its verdict, or whose spans are read in another
@@ -78,7 +78,7 @@ def _is_own(plan: Plan, decision: Decision) -> bool:
 def not_passed(plan: Plan, decisions: Mapping[str, Decision], gate: Gate) -> Plan:
     """Return the plan with the runs that did not pass last time; what was edited since, or never run, has not passed.
 
-    Where a rate is asked for, the rate of a part would be another one: all repetitions of a case whose `min_pass_rate` was not
+    Where a rate is required, the rate of a part would be another one: all repetitions of a case whose `min_pass_rate` was not
     reached are looked at again, and all runs with a model whose threshold was not. When nothing but cases in quarantine did
     not pass, nothing is.
 

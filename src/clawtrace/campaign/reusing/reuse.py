@@ -1,4 +1,4 @@
-"""Which planned runs need no agent, because a stored run can stand for them, and why the others do (spec: config.md §5)."""
+"""Which planned runs need no agent, because a stored run is reused for them, and why the others do (spec: config.md §5)."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class RunFingerprint(NamedTuple):
     digest: str
     """64 hex digits over the parts."""
     parts: Mapping[str, str]
-    """One digest a part, by its name in words: they tell which was edited."""
+    """One digest a part, by its name in words: they show which was edited."""
     files: Mapping[str, Mapping[str, str]]
-    """Of parts that stand for files, the digest of each file by its path: they tell which file was edited."""
+    """Of parts made of files, the digest of each file by its path: they show which file was edited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,13 @@ class Decision:
     evaluation: str | None
     """Of its judgement; None like the run's."""
     stored: StoredRun | None
-    """The run that stands for it; None when its agent is run."""
+    """The run that is reused for it; None when its agent is run."""
     why: str
-    """Why it is run or what stands for it, in a few words."""
+    """Why it is run or what is reused for it, in a few words."""
     judge_anew: bool = False
     """Whether the stored run is judged again although nothing was edited."""
     unknown: str = ""
-    """Why not all is known that can change its agent: then only a run of the same execution stands for it. One clause, empty
+    """Why not all is known that can change its agent: then only a run of the same execution is reused. One clause, empty
     where all is known."""
 
 
@@ -224,7 +224,7 @@ def written_reports(plan: Plan) -> set[Path]:
 
 
 def remember_inputs(plan: Plan, decisions: Iterable[Decision]) -> None:
-    """Note which files stand behind the fingerprints, so that later an edit can be reported with its file."""
+    """Record which files the fingerprints were made of, so that later an edit can be reported with its file."""
     prints = {id(one.fingerprint): one.fingerprint for one in decisions if one.fingerprint is not None}
     remember_files(
         plan.outputs, ((one.parts[name], files) for one in prints.values() for name, files in one.files.items())

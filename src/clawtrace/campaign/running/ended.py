@@ -32,7 +32,7 @@ _ENDED_WELL = {
 
 
 def asked_of_the_end(assertions: Sequence[Assertion], run_status: str | None) -> list[Assertion]:
-    """Return the assertions on a run; one whose agent failed is asked for that too, where none of them asks how it ended.
+    """Return the assertions on a run; one whose agent failed is checked for that too, where none of them asks how it ended.
 
     So an agent that exits with an error or hangs is red, whether its spans came or not, and good runs are asked nothing more.
     """
@@ -67,7 +67,7 @@ def with_last_words(outcome: RunOutcome, session: _Session) -> RunOutcome:
 
 
 def without_trace(outcome: RunOutcome, session: _Session) -> RunOutcome:
-    """Return the outcome of a run that has no trace with what its agent said, although it ended well: the cause may stand there."""
+    """Return the outcome of a run that has no trace with what its agent said, although it ended well: the cause may be there."""
     said = _last_words(outcome, session, _LAST_LINES) if outcome.run_status == "success" else ""
     if not said:
         return outcome
@@ -85,7 +85,7 @@ def _last_words(outcome: RunOutcome, session: _Session, count: int) -> str:
 def with_provider_failure(record: RunRecord, outcome: RunOutcome, session: _Session) -> tuple[RunRecord, RunOutcome]:
     """Return the end of a run as its provider's failure, where its spans say that its last model call failed so.
 
-    Such a run says nothing of the agent: it is tried again where retries are left, and never stands for another one.
+    Such a run says nothing of the agent: it is tried again where retries are left, and is never reused.
     """
     if record.run_status != "failed":
         return record, outcome

@@ -1,4 +1,4 @@
-"""What a campaign tells while it runs: events for live progress."""
+"""Events of a running campaign, for live progress."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def execute(
     decisions: Mapping[str, Decision] | None = None,
     budget: Budget | None = None,
 ) -> CampaignResult:
-    """Run every planned run and judge it; a stored run that can stand for a planned one spares its agent.
+    """Run every planned run and judge it; where a stored run can be reused, its agent is not run.
 
     The first Ctrl-C starts nothing new, ends the agents at work and returns what is there; a second one raises.
     A missing program, container runtime or key is reported before anything starts: no run is started then. When the last agent
@@ -207,7 +207,7 @@ class _Execution:
         )
 
     def _to_start(self) -> list[PlannedRun]:
-        """Return the runs for which no stored run stands."""
+        """Return the runs for which no stored run is reused."""
         return [run for run in self.plan.runs if self._decisions[run.run_id].stored is None]
 
     def _refuse(self, missing: Mapping[str, str]) -> None:
@@ -298,7 +298,7 @@ class _Execution:
         return Gate().is_lost(ended, len(repetitions))
 
     def _result_of(self, planned: PlannedRun, place: Place) -> RunResult:
-        """Run the agent, or judge the run that stands for it; keep what is new."""
+        """Run the agent, or judge the reused run; keep what is new."""
         decision = self._decisions[planned.run_id]
         kept = kept_file(self._evaluations, planned.folder)
         folder = self.plan.folder / planned.folder
@@ -318,7 +318,7 @@ class _Execution:
         return result
 
     def _at_home(self, decision: Decision, folder: Path) -> StoredRun | None:
-        """Return the run that stands for one, in this campaign's folder; None where none does, or it cannot be had any more."""
+        """Return the run that is reused for one, in this campaign's folder; None where there is none, or it is gone."""
         if decision.stored is None or decision.evaluation is None:
             return None
         try:

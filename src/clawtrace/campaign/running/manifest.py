@@ -31,7 +31,7 @@ def write_manifest(
 
     Args:
         plan: the campaign.
-        decisions: what becomes of each run: one that a stored run stands for has that one's id.
+        decisions: what becomes of each run: one for which a stored run is reused has that one's id.
         started_at: seconds since the epoch.
         clean: takes known secrets out of a text.
     """

@@ -324,7 +324,7 @@ def _live(record: RunRecord, runner: Runner, request: RunRequest, context: RunCo
 def run_values(
     planned: PlannedRun, run_id: str, env: Mapping[str, str], workspace: Path, started_at: float
 ) -> RunValues:
-    """Return what the templates of one run stand for."""
+    """Return the values of one run's templates."""
     return RunValues(
         run_id=run_id,
         case_id=planned.case.config.case_id,

@@ -1,4 +1,4 @@
-"""A run that a stored one stands for: nothing is started, and it is judged anew only when the judgement was edited."""
+"""A reused run: nothing is started, and it is judged anew only when the judgement was edited."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def at_home(stored: StoredRun, folder: Path, campaign: Path, session: CampaignSe
 def judge_stored(
     planned: PlannedRun, stored: StoredRun, evaluation: str | None, kept: Path, context: RunContext
 ) -> tuple[RunResult, bool]:
-    """Return the judgement of the run that stands for `planned`, and whether it was made now.
+    """Return the judgement of the run that is reused for `planned`, and whether it was made now.
 
     Args:
         planned: what would have been run.

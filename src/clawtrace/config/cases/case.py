@@ -67,7 +67,7 @@ class LlmProbeContext(ConfigModel):
 
 
 class ContextSection(TaskContext):
-    """Anything else that the agent is given: free keys, besides those of two runners."""
+    """Anything else that the agent is given: free keys, in addition to those of two runners."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 

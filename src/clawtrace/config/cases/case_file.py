@@ -154,7 +154,7 @@ def _sound_part(data: Mapping[str, Any], path: Path) -> CaseConfig | None:
 
 
 def _no_preconditions(found: AssertionList) -> list[ConfigProblem]:
-    """Return what stands among the preconditions and cannot be asked before the agent starts."""
+    """Return the preconditions that cannot be checked before the agent starts."""
     wrong = []
     for assertion in found.parsed:
         if isinstance(assertion, Probe) and assertion.precondition:

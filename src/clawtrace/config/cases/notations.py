@@ -36,14 +36,14 @@ class WrittenAssertion(NamedTuple):
     fields: dict[str, Any]
     """`type` and the fields of that type, as in the long notation."""
     path: KeyPath
-    """Where the entry stands."""
+    """Position of the entry."""
     places: Mapping[str, KeyPath]
-    """Where fields stand that do not stand below `path` by their own name."""
+    """Positions of fields that are not below `path` under their own name."""
     inner: KeyPath = ()
-    """Where fields would stand that are not there; empty where that is `path`."""
+    """Position where absent fields would be; empty where that is `path`."""
 
     def place(self, path: KeyPath) -> KeyPath:
-        """Return where in the file a path below `fields` stands."""
+        """Return the position in the file of a path below `fields`."""
         if not path:
             return self.path
         return self.places.get(str(path[0]), (*(self.inner or self.path), path[0])) + path[1:]
@@ -180,7 +180,7 @@ def _check(written: Any, path: KeyPath, document: Document, problems: list[Confi
 def _inner(
     inner: dict[str, Any], form: str, path: KeyPath, document: Document, problems: list[ConfigProblem]
 ) -> tuple[dict[str, Any], dict[str, KeyPath]]:
-    """Return type and fields of the check itself, and where they stand."""
+    """Return type and fields of the check itself, and their positions."""
     fields = dict(inner)
     places: dict[str, KeyPath] = {key: (*path, form, key) for key in inner}
     for key in ("type", "id", *(("kind",) if form == "python_hook" else ())):

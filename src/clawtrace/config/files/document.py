@@ -121,7 +121,7 @@ def read_document(path: Path, *, mapping: bool = True) -> Document:
 
 
 def unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigProblem:
-    """Return why a file could not be read as UTF-8 text: of a byte that is none, where it stands."""
+    """Return why a file could not be read as UTF-8 text: with the position of an invalid byte."""
     file = display(path)
     if isinstance(error, OSError):
         return ConfigProblem(file, 0, 0, f"cannot be read: {error.strerror}")

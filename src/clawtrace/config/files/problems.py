@@ -17,7 +17,7 @@ __all__ = ["Place", "in_document", "in_reading_order", "problems_of", "sound_par
 Model = TypeVar("Model", bound=BaseModel)
 
 Place = Callable[[KeyPath], tuple[Document, KeyPath]]
-"""Where a path of the validated data stands: the document, and the path in it."""
+"""Position of a path of the validated data: the document, and the path in it."""
 
 _TYPES = {
     "string_type": "text",
@@ -33,7 +33,7 @@ _TYPES = {
 
 
 def in_document(document: Document, prefix: KeyPath = ()) -> Place:
-    """Return the `Place` of data that stands in one document below `prefix`."""
+    """Return the `Place` of data in one document below `prefix`."""
     return lambda path: (document, prefix + path)
 
 

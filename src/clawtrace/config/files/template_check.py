@@ -37,9 +37,9 @@ def template_problems(
 
     Args:
         data: a JSON-like value.
-        place: where its paths stand.
+        place: positions of its paths.
         env: the variables that ``{{env.NAME}}`` may read.
-        more: names that are known here besides the general ones.
+        more: names that are known here in addition to the general ones.
         without: general names that have no value here, with the sentence to show.
     """
     problems = []

@@ -50,7 +50,7 @@ def check_project(project: Project, env: Mapping[str, str]) -> Checked:
 
 
 def check_file(path: Path, project: Project, env: Mapping[str, str], evaluation_profile: str | None = None) -> Checked:
-    """Check one configuration file, whose kind its keys tell; of a suite also all that it selects.
+    """Check one configuration file, whose keys show its kind; of a suite also all that it selects.
 
     Args:
         path: the file.

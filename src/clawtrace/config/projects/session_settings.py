@@ -29,7 +29,7 @@ class ReceiverLimits(NamedTuple):
     queue_bytes: int = 256 << 20
     """Most bytes that wait to be stored."""
     body_timeout_s: float = 30.0
-    """How long an HTTP body may stand still, in seconds."""
+    """How long an HTTP body may stall, in seconds."""
     span_window: int = 262_144
     """Span ids kept for recognising spans that are sent twice."""
     trace_window: int = 250_000

@@ -32,7 +32,7 @@ class SecurityPolicy(ConfigModel):
     redact_secrets: bool = True
     """Whether known secrets are taken out of what checks of files, commands and hooks report."""
     pass_env: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
-    """Names or globs of the variables that hooks get besides `PATH`, `HOME`, language, certificates, proxies and the like."""
+    """Names or globs of the variables that hooks get in addition to `PATH`, `HOME`, language, certificates, proxies and the like."""
 
 
 class JudgeRunConfig(ConfigModel):

@@ -1,4 +1,4 @@
-"""What is written in a valid file and changes nothing: it is reported wherever it stands (spec: assertions.md §1)."""
+"""What is written in a valid file and changes nothing: it is reported wherever it occurs (spec: assertions.md §1)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Input tokens include cached ones (spec: span-model.md §4), also where one call of an instrumentation proves it for others.
 
 A call with more cached than input tokens was written by an instrumentation that leaves the cached ones out. So were the
-other calls of that scope and provider, whose numbers alone would not tell.
+other calls of that scope and provider, whose numbers alone would not show it.
 """
 
 from __future__ import annotations

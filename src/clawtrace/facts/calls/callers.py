@@ -1,4 +1,4 @@
-"""Agents that hang beside their caller: whose tool calls ran while they did."""
+"""Agents that are siblings of their caller, whose tool calls ran while they did."""
 
 from __future__ import annotations
 

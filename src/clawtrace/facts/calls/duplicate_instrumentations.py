@@ -1,6 +1,6 @@
-"""Two instrumentations of one program: whose every model call another tells of as well, its tools and agents are the same.
+"""Two instrumentations of one program: where one recorded every model call of the other, their tools and agents are the same.
 
-When every model call of one scope is also told by another scope, a tool span (agent span) in the one is that of the same
+When every model call of one scope is also recorded by another scope, a tool span (agent span) in the one is that of the same
 name in the other which ran at the same time, and else, provided the other has all of them, the next one of that name (spec:
 span-model.md §4). Of scopes that share some of their calls only, tool spans of one name and the same arguments at the same
 time are one. The two tool spans become one logical call; of the two agent spans one is the activation, and what hangs
@@ -42,7 +42,7 @@ def join_duplicates(spans: Sequence[Span], walked: Walked, ledger: Ledger) -> tu
 def _inside_of_their_own(spans: Sequence[Span], walked: Walked) -> dict[int, int]:
     """Return the activation that an agent span repeats: it is right inside of one of its name.
 
-    Another scope wrote that one, or it is the caller's side of a remote agent, of which the other side tells as well, or both
+    Another scope wrote that one, or it is the caller's side of a remote agent, which the other side records as well, or both
     are steps of it.
     """
     found: dict[int, int] = {}
@@ -81,7 +81,7 @@ def _requests_above(spans: Sequence[Span], walked: Walked) -> list[int]:
 
 
 def _recorded_twice(spans: Sequence[Span], group: Sequence[int | None]) -> bool:
-    """Return whether two scopes tell of one model call."""
+    """Return whether two scopes recorded one model call."""
     if len({span.scope for span in spans if span.kind == "llm"}) < 2:
         return False
     scopes: dict[int | None, str] = {}
@@ -93,7 +93,7 @@ def _recorded_twice(spans: Sequence[Span], group: Sequence[int | None]) -> bool:
 
 
 def _pairs(spans: Sequence[Span], group: Sequence[int | None]) -> list[tuple[int, int]]:
-    """Return (twin, kept) for each span that tells again of another one."""
+    """Return (duplicate, kept) for each span that repeats another one."""
     calls: dict[str, set[int | None]] = defaultdict(set)
     named: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     counted: set[tuple[str, int]] = set()
@@ -110,7 +110,7 @@ def _pairs(spans: Sequence[Span], group: Sequence[int | None]) -> list[tuple[int
                 counted.add((span.scope, number))
             named[span.scope, span.kind, name].append(index)
             with_arguments[span.scope] += span.tool_arguments is not None
-    # The scope that tells more of its tools is kept; then the first by name.
+    # The scope that records more of its tools is kept; then the first by name.
     order = sorted(calls, key=lambda scope: (-with_arguments[scope], scope))
     pairs: list[tuple[int, int]] = []
     for kind in ("tool", "agent"):
@@ -171,10 +171,10 @@ def _beyond(others: Sequence[int], mine: Sequence[int], group: Sequence[int | No
 
 
 def _activations(spans: Sequence[Span], agent: Sequence[int | None], twins: dict[int, int]) -> list[int | None]:
-    """Return for each span the activation that it works for, where `twins` stand for others."""
+    """Return for each span the activation that it works for, where `twins` are duplicates of others."""
 
     def activation(above: int | None, below: int) -> int | None:
-        """Return the activation that stands for the agent span `above`, as seen from the span `below` it."""
+        """Return the activation of the agent span `above`, as seen from the span `below` it."""
         while above is not None:
             kept = twins.get(above, above)
             if kept != below:

@@ -14,7 +14,7 @@ def _same_words(one: str | None, other: str | None) -> bool:
 
 
 class FailureCauses:
-    """Tells the causes of failure from spans that only pass a failure on to their parents."""
+    """Separates the causes of failure from spans that only pass a failure on to their parents."""
 
     def __init__(self, spans: Sequence[Span]) -> None:
         self._spans = spans

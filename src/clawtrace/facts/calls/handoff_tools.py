@@ -1,6 +1,6 @@
 """Tools by which a model hands over to another agent, where they are executed: a handoff is a delegation and no tool call.
 
-Whether a tool is one its name tells (`handoff_tools` of dialects), and what follows: the agent that its name or one of its
+Whether a tool is one follows from its name (`handoff_tools` of dialects), and what follows: the agent that its name or one of its
 arguments names goes to work after it, before the agent that called it asks a model again. An agent that works in the time of the tool's
 span is used as a tool.
 """

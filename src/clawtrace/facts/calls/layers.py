@@ -1,4 +1,4 @@
-"""Spans that tell more of a tool call and hang elsewhere: the process that a shell tool started, in a trace of its own.
+"""Spans that describe a tool call in more detail in another place: the process that a shell tool started, in a separate trace.
 
 Which spans and which tools is dialect data (`layers`). Such a span is a layer of the call whose time holds its own; of
 several such calls the one that ended next, each of them once. The two sides of one exchange on a wire are one call: both
@@ -117,7 +117,7 @@ def _exchanges(spans: Sequence[Span]) -> dict[int, int]:
     found: dict[int, int] = {}
     for of_id in sides.values():
         found |= _held_once(spans, of_id)
-    # A far side that holds another one, or a near side that is held twice, tells that ids are used again.
+    # A far side that holds another one, or a near side that is held twice, shows that ids are used again.
     outers = Counter(found.values())
     return {inner: outer for inner, outer in found.items() if outer not in found and outers[outer] == 1}
 

@@ -23,7 +23,7 @@ class Ledger:
         self.group: list[int | None] = [None] * len(spans)
         """The call of each span; None for what is no model or tool call."""
         self.rule: list[CallRule | None] = [None] * len(spans)
-        """Why a span is in a call with others, or is in one of its own."""
+        """Why a span is in a call with others, or in a separate one."""
         self._calls = 0
         self._became: dict[int, int] = {}
         """The calls that became a part of others."""
@@ -59,7 +59,7 @@ class Ledger:
         self._became[old] = new
 
     def split(self, indices: Iterable[int], rule: CallRule) -> None:
-        """Make some spans of a call a call of their own."""
+        """Make some spans of a call a separate call."""
         number, self._calls = self._calls, self._calls + 1
         for index in indices:
             self.group[index] = number

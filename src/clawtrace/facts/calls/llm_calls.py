@@ -28,9 +28,9 @@ class LlmCall:
 
     group: int
     index: int
-    """The span that stands for the call."""
+    """The span that represents the call."""
     voice: int | None
-    """The span whose output messages tell what the call asked for; None where none was captured whole."""
+    """The span whose output messages contain the requested tool calls; None where none was captured whole."""
     agent: int | None
     turn: int | None
     start_ns: int
@@ -47,7 +47,7 @@ class LlmCall:
     recorded_cost_usd: float | None
     finish_reason: str | None
     asks: bool | None
-    """Whether its finish reason says that it asked for a tool (`finish_reasons` of its dialect); None where it does not tell."""
+    """Whether its finish reason says that it requested a tool (`finish_reasons` of its dialect); None where it does not say."""
     outcome: Literal["ok", "error"]
     error: str | None
     """Words of the failure, where the outcome is ``error``."""
@@ -66,7 +66,7 @@ class LlmCall:
     def contradicts_its_price(self) -> bool:
         """Whether the recorded cost is off by more than half of what the tokens cost.
 
-        Less than that is no contradiction where nobody knows how much of the input was cached.
+        Less than that is no contradiction where it is unknown how much of the input was cached.
         """
         recorded, estimated = self.recorded_cost_usd, self.estimated_cost_usd
         if recorded is None or estimated is None or abs(recorded - estimated) < _ROUNDED_USD:
@@ -145,7 +145,7 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
     if attempts > 1:
         _sum_of_attempts(call, run, members)
     if call.outcome == "ok" and call.input_tokens == 0:
-        # No request is empty: zero is an instrumentation that was told nothing, of a stream for instance.
+        # No request is empty: zero means that the instrumentation did not get the usage, of a stream for instance.
         call.input_tokens, call.output_tokens = None, call.output_tokens or None
     if best_facts.attempts is not None:
         call.attempts = max(call.attempts, best_facts.attempts)
@@ -159,7 +159,7 @@ def _first_token_ns(span: Span) -> int | None:
 
 
 def _level(run: RunSpans, index: int) -> tuple[str, int, bool]:
-    # A span that tells the answer only is no request of its own.
+    # A span that records the answer only is not another request.
     return run.spans[index].scope, run.depth[index], run.role[index] == "answer"
 
 
@@ -169,9 +169,9 @@ def _attempts(run: RunSpans, members: Sequence[int]) -> int:
 
 
 def _sum_of_attempts(call: LlmCall, run: RunSpans, members: Sequence[int]) -> None:
-    """Set the usage of a call of several requests: each used tokens of its own, so it is their sum.
+    """Set the usage of a call of several requests: each used tokens, so it is their sum.
 
-    It is unknown when a request that was answered does not tell.
+    It is unknown when a request that was answered does not record it.
     """
     levels = Counter(_level(run, n) for n in members)
     repeated = [n for n in members if levels[_level(run, n)] > 1]

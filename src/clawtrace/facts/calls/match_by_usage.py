@@ -2,7 +2,7 @@
 
 A framework's callbacks write spans that are no parents of the SDK's, and two instrumentations of one framework get the same
 callbacks some milliseconds apart, in any order. Their spans are one model call where both record the same of it, in
-overlapping time (spec: span-model.md §4): the ids of the tool calls that were asked for, or the tokens and the answer.
+overlapping time (spec: span-model.md §4): the ids of the requested tool calls, or the tokens and the answer.
 No tolerance of clocks decides.
 
 Where both scopes share calls, or all that one scope recorded was found in the other, equal tokens or an equal answer
@@ -36,7 +36,7 @@ from clawtrace.model.model_names import bare_model_name
 __all__ = ["join_by_content"]
 
 _CANDIDATES = 32
-"""Calls before and after another one, by their start, that are compared with it: more at once are not told apart."""
+"""Calls before and after another one, by their start, that are compared with it: more at once are not distinguished."""
 
 _Messages = Mapping[tuple[int, str], Sequence[Part]]
 
@@ -55,13 +55,13 @@ class _Call:
     """Bare names: the one instrumentation writes `openai/gpt-4o` where the other writes `gpt-4o`."""
     tokens: tuple[int | None, int | None] = (None, None)
     asked: frozenset[str] = frozenset()
-    """Ids of the tool calls that the model asked for."""
+    """Ids of the tool calls that the model requested."""
     id_kinds: frozenset[str] = frozenset()
     answer: str = ""
 
     @property
     def silent(self) -> bool:
-        """No usage is recorded: no request is empty, so zero is an instrumentation that was told nothing."""
+        """No usage is recorded: no request is empty, so zero means that the instrumentation did not get the usage."""
         return not self.failed and not any(self.tokens)
 
     def add(self, span: Span, said: Sequence[Part]) -> None:
@@ -82,7 +82,7 @@ def join_by_content(spans: Sequence[Span], ledger: Ledger, messages: _Messages) 
     """Join the model calls that two scopes record; return whether any join is doubtful."""
     calls = _Calls(spans, ledger, messages)
     pairs = list(combinations(sorted(calls.of_scope), 2))
-    # What is sure goes first: it tells which scopes record the same program.
+    # What is sure goes first: it shows which scopes record the same program.
     for match in (_sure, _alike, _in_part):
         for one, other in pairs:
             calls.join(one, other, match)
@@ -136,7 +136,7 @@ def _asked_about(calls: Sequence[_Call], others: Sequence[_Call]) -> list[_Call]
 
 
 def _sure(mine: Sequence[_Call], theirs: Sequence[_Call], shared: bool) -> tuple[_Pairs, _Pairs]:  # noqa: ARG001
-    """Pair the calls that asked for the same tool calls, by id, and those with the same answer and the same tokens."""
+    """Pair the calls that requested the same tool calls, by id, and those with the same answer and the same tokens."""
     sure = _pairs(mine, theirs, attrgetter("asked"), _may_be_one, SAME_REQUESTED_TOOL_CALLS)
     sure += _pairs(*_rest(mine, theirs, sure), _said_and_used, _may_be_one, SAME_ANSWER_AND_USAGE)
     return sure, []
@@ -252,7 +252,7 @@ def _no_other_answer(one: _Call, other: _Call) -> bool:
 
 
 def _say_otherwise(one: _Call, other: _Call) -> bool:
-    """Return whether both recorded what was answered, and not the same: no text of one is in the other's, or one asked for tools."""
+    """Return whether both recorded what was answered, and not the same: no text of one is in the other's, or one requested tools."""
     if not one.answer or not other.answer:
         return bool((one.answer and not one.asked and other.asked) or (other.answer and not other.asked and one.asked))
     return one.answer not in other.answer and other.answer not in one.answer

@@ -42,7 +42,7 @@ class NestedCalls:
     Args:
         spans: of the run.
         ledger: what is found goes there.
-        layers: the tool spans that a rule of their own hung below a tool span, by `Span.sid`.
+        layers: the tool spans that a separate rule put below a tool span, by `Span.sid`.
     """
 
     def __init__(self, spans: Sequence[Span], ledger: Ledger, layers: Mapping[int, CallRule]) -> None:

@@ -35,20 +35,20 @@ def _rule(id: str, meaning: str, source: str = _SPEC) -> CallRule:
 
 SAME_EXCHANGE = _rule(
     "same-exchange",
-    "Two tool spans carry the id of one request on a wire, and the one ran wholly inside of the time of the other: they are "
-    "the two sides of it.",
+    "Two tool spans carry the same id of a request over the network, and one ran within the time of the other: they are the two "
+    "sides of that request.",
     "semconv: JSON-RPC `jsonrpc.request.id`, MCP `mcp.session.id`",
 )
 LAYER_OF_TOOL = _rule(
     "layer-of-tool",
-    "The dialect says that a span of this name is a layer of a tool call (a shell that the tool started, for example), and it "
-    "ran inside of the time of one.",
+    "The dialect declares that a span of this name is a layer of a tool call (a shell that the tool started, for example), and it "
+    "ran within the time of one.",
     "the key `layers` of dialects",
 )
 NESTED_MODEL_SPAN = _rule(
     "nested-model-span",
-    "A model span inside of another one, with no agent or tool span between them, is the same call, unless each has a response "
-    "id of its own.",
+    "A model span inside another one, with no agent or tool span between them, is the same call, unless their response ids "
+    "differ.",
 )
 SAME_RESPONSE_ID = _rule(
     "same-response-id",
@@ -57,14 +57,14 @@ SAME_RESPONSE_ID = _rule(
 )
 NESTED_TOOL_SPAN = _rule(
     "nested-tool-span",
-    "A tool span inside of another one of the same agent that has the same tool name or call id is the same call, unless one "
-    "instrumentation gives them two ids.",
+    "A tool span inside another one of the same agent that has the same tool name or call id is the same call, unless one instrumentation "
+    "gives them two ids.",
 )
 NAMELESS_TOOL_SPAN = _rule(
     "nameless-tool-span",
-    "A tool span with neither a name nor a call id inside of a tool span of the same agent is a layer of that call: a client's "
-    "request to the server that runs the tool, for example. Where several are side by side they may be other calls, and how "
-    "many there were is unknown.",
+    "A tool span with neither a name nor a call id inside a tool span of the same agent is a layer of that call: a client's "
+    "request to the server that runs the tool, for example. Where there are several at one level, they may be other calls, and "
+    "how many there were is unknown.",
 )
 SAME_TOOL_CALL_ID = _rule(
     "same-tool-call-id",
@@ -74,7 +74,7 @@ SAME_TOOL_CALL_ID = _rule(
 SEVERAL_ANSWERS = _rule(
     "several-answers",
     "Not one call: several model spans of one instrumentation at one level were answered, so each of them is a call, and the "
-    "span around them is none of its own.",
+    "span around them is not a further one.",
 )
 SAME_REQUESTED_TOOL_CALLS = _rule(
     "same-requested-tool-calls",
@@ -90,19 +90,19 @@ SAME_USAGE = _rule(
 )
 SAME_ANSWER = _rule(
     "same-answer",
-    "Model spans of two instrumentations ran at the same time and recorded the same answer, and no other tokens.",
+    "Model spans of two instrumentations ran at the same time and recorded the same answer, and no different tokens.",
 )
 FAILED_TOGETHER = _rule(
     "failed-together",
-    "Model spans of two instrumentations that recorded other calls of this run both, too, failed at the same time.",
+    "Model spans of two instrumentations failed at the same time, and both instrumentations recorded other calls of this run.",
 )
 SAME_TIME = _rule(
     "same-time",
-    "Model spans of two instrumentations ran at the same time, and one of the two recorded no usage that could differ.",
+    "Model spans of two instrumentations ran at the same time, and one of the two recorded no usage to compare.",
 )
 STREAM_ANSWER = _rule(
     "stream-answer",
-    "The instrumentation writes the answer of a stream as a span of its own, after the span of the request that it repeats.",
+    "The instrumentation writes the answer of a stream as a separate span, after the span of the request, which it repeats.",
     "the role `answer` of dialects",
 )
 DUPLICATE_INSTRUMENTATION = _rule(
@@ -112,12 +112,12 @@ DUPLICATE_INSTRUMENTATION = _rule(
 )
 HANDOFF_TOOL = _rule(
     "handoff-tool",
-    "Not a tool call: the tool's name says that it hands over, and the agent that its name or an argument names went to work "
-    "after it, before its caller asked a model again.",
+    "Not a tool call: the tool's name is that of a handoff, and the agent that its name or an argument names started after it, "
+    "before its caller called a model again.",
     "the key `handoff_tools` of dialects",
 )
 RUNNER_OF_AGENTS = _rule(
     "runner-of-agents",
-    "Not an agent: a span that runs agents. It is called after its code, has no name, is the run of a graph, or is called like "
-    "the one agent inside of it, and each model and tool call in it is one of an agent inside of it.",
+    "Not an agent: a span that runs agents. It is named after its code, has no name, is the run of a graph, or has the name "
+    "of the only agent inside it, and each model and tool call in it belongs to an agent inside it.",
 )

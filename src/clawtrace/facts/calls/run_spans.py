@@ -48,7 +48,7 @@ class RunSpans:
     group: list[int | None]
     """A number that the llm (or tool) spans of one logical call share."""
     rule: list[CallRule | None]
-    """Why a span is in a call with others, or is in one of its own (`Ledger.rule`)."""
+    """Why a span is in a call with others, or in a separate one (`Ledger.rule`)."""
     cause: list[bool]
     """The span failed, and the failure did not merely travel up from below."""
     cut: list[bool]
@@ -57,13 +57,13 @@ class RunSpans:
     turn: list[int | None]
     """Number of the turn: of the trace, or of the prompt in it, in which a model or an agent worked, in order of start."""
     silent: Set[int] = frozenset()
-    """Agent spans that tell of nothing, where others do."""
+    """Agent spans that record nothing, where others do."""
     doubtful: bool = False
-    """Some of the model calls that two scopes recorded may be one call or two: as many as are told apart are the least."""
+    """Some of the model calls that two scopes recorded may be one call or two: as many as are distinguished are the least."""
     kinds: Mapping[str, Sequence[int]] = field(init=False)
     """The spans of each kind that there is, in order."""
     emitting: list[int] = field(init=False)
-    """The spans that stand for something beside their kind (`Span.emits`), in order."""
+    """The spans that represent something in addition to their kind (`Span.emits`), in order."""
 
     def __post_init__(self) -> None:
         self.emitting = []
@@ -137,7 +137,7 @@ class RunSpans:
         return self.enter[above] < self.enter[below] and self.leave[below] < self.leave[above]
 
     def went_on_unseen(self, since_ns: int) -> bool:
-        """Return whether something started after an instant inside of a span of its own process that was not received."""
+        """Return whether something started after an instant inside of a span of its process that was not received."""
         return any(
             span.start_ns > since_ns
             and span.parent_span_id is not None
@@ -154,7 +154,7 @@ class RunSpans:
         return found
 
     def inside(self, indices: Iterable[int]) -> Callable[[int], bool]:
-        """Return what tells whether a span is a proper descendant of one of some spans."""
+        """Return a test whether a span is a proper descendant of one of some spans."""
         tops = self.topmost(indices)
         enters = [self.enter[top] for top in tops]
 
@@ -187,7 +187,7 @@ class RunSpans:
         return ends
 
     def standing_for(self, kind: str) -> Sequence[int]:
-        """Return the spans that are of a `kind` or stand for one, in order."""
+        """Return the spans that are of a `kind` or represent one, in order."""
         of_kind = self.kinds.get(kind, ())
         others = [index for index in self.emitting if self.spans[index].emits == kind]
         return sorted({*of_kind, *others}) if others else of_kind
@@ -231,7 +231,7 @@ def _with_handoffs(
 
 
 def _without_repeated_turns(spans: Sequence[Span], role: list[str | None]) -> list[str | None]:
-    """Return the roles, `turn` only where nobody else tells: one of an agent that has an activation of its own repeats it."""
+    """Return the roles, `turn` only where nothing else records it: one of an agent with a separate activation repeats it."""
     turns = [index for index, part in enumerate(role) if part == "turn" and spans[index].agent_name is not None]
     if not turns:
         return role
@@ -245,9 +245,9 @@ def _turns(
 ) -> list[int | None]:
     """Return the turn of each span: one trace is one, or one prompt where the spans of a conversation name theirs.
 
-    What comes last and tells of nothing is none, and so is the caller's side of one.
+    A last span that records nothing is none, and so is the caller's side of one.
 
-    A conversation whose calls are traces of their own hangs below one agent: its turns are those of that agent's trace.
+    A conversation whose calls are separate traces belongs to one agent: its turns are those of that agent's trace.
     """
     asked: dict[str, list[tuple[int, str]]] = {}
     for span, top in zip(spans, root, strict=True):

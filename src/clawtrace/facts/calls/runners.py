@@ -1,10 +1,10 @@
 """Agent spans that are no agents: the function that runs one, and the graph that holds several together.
 
 Frameworks and instrumentations write a span of kind agent around a whole run, too: `AgentRunner.run`, or a graph with agents
-as its nodes. It is none where it does no work of its own: each model and tool call inside of it is one of an agent inside of
+as its nodes. It is none where it does no work itself: each model and tool call inside of it is one of an agent inside of
 it. Such a span becomes a step, so that the agents inside of it work for whom it works for. What may be one is called after
 its code or not at all, or is called like the one agent inside of it, or its dialect says so (the role `runner`); a span that has
-a name of its own is an agent. An agent that works and is called after its code has no name.
+a different name is an agent. An agent that works and is called after its code has no name.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Runners:
         self._above = _above(spans, parents)
         self._inner: dict[int, list[int]] = defaultdict(list)
         self._works: set[int] = set()
-        """Agents with a model or tool call of their own, in any number of steps."""
+        """Agents that make model or tool calls themselves, in any number of steps."""
         for index, span in enumerate(spans):
             above = self._above[index]
             if above is not None and _is_agent(span):

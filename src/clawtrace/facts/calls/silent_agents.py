@@ -1,4 +1,4 @@
-"""Agent spans that tell of no work: the caller's side of an agent that works elsewhere, and what else left nothing behind."""
+"""Agent spans that record no work: the caller's side of an agent that works elsewhere, and what else left nothing behind."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def without_callers(
 ) -> list[str | None]:
     """Return the roles, `caller` as `wrapper` where an agent of its name works under another root in its time.
 
-    An instrumentation may write its own agents as calls, too: one that tells of work, or that no other tells of, is one.
+    An instrumentation may write its own agents as calls, too: one that records work, or that no other records, is one.
     """
     if "caller" not in role:
         return role

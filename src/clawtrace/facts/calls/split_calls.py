@@ -1,7 +1,7 @@
 """Model spans around several answered calls: an agent's or a workflow's span that says it is a model call.
 
 Requests side by side inside of one model span are the attempts of one call, as long as one of them was answered at most.
-Several answers are several calls: the span around them is no call of its own, and goes with the first.
+Several answers are several calls: the span around them is no separate call, and goes with the first.
 """
 
 from __future__ import annotations

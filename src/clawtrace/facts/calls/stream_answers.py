@@ -1,7 +1,7 @@
-"""Streamed answers that an instrumentation tells of in a span of their own, beside that of the request.
+"""Streamed answers that an instrumentation records in a separate span, next to that of the request.
 
 The request's span ends when the stream begins and knows nothing of the answer; another span of its scope, written when the
-stream has ended, repeats the request and tells the rest (dialect role `answer`). The two are one call.
+stream has ended, repeats the request and adds the rest (dialect role `answer`). The two are one call.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class _Requests:
 
 
 def _asks(span: Span) -> bool:
-    """Return whether a span is a request whose answer it does not tell."""
+    """Return whether a span is a request without its answer."""
     return span.kind == "llm" and span.role is None and not span.failed and span.output_tokens is None
 
 
 def _place(span: Span) -> tuple[object, ...]:
-    """Return what an answer shares with its request: both hang below the same span, roots in traces of their own."""
+    """Return what an answer shares with its request: both are below the same span, or are roots of separate traces."""
     trace_id = None if span.parent_sid is None and span.parent_span_id is None else span.trace_id
     return span.scope, span.request_model, span.parent_sid, span.parent_span_id, trace_id

@@ -152,7 +152,7 @@ class _Walker:
         self._named: dict[tuple[str, int | None, str], int] = {}
         """Latest activation of a name: below one parent, and (None) anywhere in the trace."""
         self._around: dict[int | None, _Context] = {}
-        """What holds below a parent apart from the steps of agents that stand there."""
+        """What holds below a parent apart from the steps of agents there."""
 
     def visit(self, top: int) -> None:
         """Visit the tree below `top`."""
@@ -238,7 +238,7 @@ class _Walker:
     def _owned(self, index: int, span: Span, context: _Context) -> _Context:
         """Return the context of the agent that the span says it works for, where that is not the one it is nested in.
 
-        Some instrumentations write an activation beside its work: the one below the same parent goes before others.
+        Some instrumentations write an activation next to its work: the one below the same parent goes before others.
         """
         owner = span.owner_agent
         if owner is None or (context.agent is not None and self._spans[context.agent].agent_name == owner):

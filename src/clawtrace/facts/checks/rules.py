@@ -25,7 +25,7 @@ class CrossCheck(NamedTuple):
     settled_by: str
     """What would make them known: a recording, or a line of configuration."""
     always: bool = False
-    """Whether it holds whatever rules read the spans; else only for spans that general rules read (`spans.rule`: generic)."""
+    """Whether it holds for spans that any rules read; else only for spans that general rules read (`spans.rule`: generic)."""
 
 
 CROSS_CHECKS: dict[str, CrossCheck] = {}
@@ -40,11 +40,15 @@ def _check(
 
 
 _NUMBERS = (
-    "Compare the numbers with the provider's own usage. If the instrumentation counts differently, `columns` or `excludes_cache` "
-    "of a dialect file says how."
+    "Compare the numbers with the provider's own usage. If the instrumentation counts differently, describe it with "
+    "`columns` or `excludes_cache` in a dialect file."
 )
-_AGENTS = "A recording of this instrumentation with a known delegation, and `kind` rules in a dialect file, would tell."
-_TOOLS = "A recording of this instrumentation with a known tool call, and `kind` rules in a dialect file, would tell."
+_AGENTS = (
+    "A recording of this instrumentation with a known delegation, and `kind` rules in a dialect file, would settle it."
+)
+_TOOLS = (
+    "A recording of this instrumentation with a known tool call, and `kind` rules in a dialect file, would settle it."
+)
 
 # Numbers ----------------------------------------------------------------------------------------------------------------
 
@@ -76,7 +80,7 @@ DETAILS_BEYOND_WHOLE = _check(
 USAGE_BELOW_ANSWER = _check(
     "usage-below-answer",
     "The recorded answer has more than twice as many words as the output tokens that are recorded for it.",
-    "no tokenizer of a hosted model makes one token of several words",
+    "no tokenizer of a hosted model has tokens of several words",
     ("output_tokens",),
     "Switch on usage in streamed answers, or compare with the provider's own usage.",
     always=True,
@@ -86,8 +90,8 @@ USAGE_BELOW_ANSWER = _check(
 
 AGENT_WITHOUT_CALLS = _check(
     "agent-without-calls",
-    "An agent span has no model or tool call of its own, and an agent that has some works inside of it: it may be an agent, or "
-    "the runner or graph around one.",
+    "An agent span makes no model or tool calls, but an agent inside it does: it may be an agent, or the runner or graph around "
+    "one.",
     "frameworks write spans for runners, graphs and workflows that look like those of agents",
     ("agents",),
     _AGENTS,
@@ -96,15 +100,15 @@ AGENT_WITHOUT_CALLS = _check(
 
 EXECUTION_WITHOUT_REQUEST = _check(
     "execution-without-request",
-    "Every answer of the models was recorded with the tools that it asks for, and a tool span has no request in them: it may be "
-    "a call by the program, or a second span of one call.",
-    "models call tools by asking for them",
+    "Every answer of the models was recorded with its tool requests, and none of them requests the call of a tool span: it may be a "
+    "call by the program, or a second span of one call.",
+    "models call tools by requesting them",
     ("tool_calls",),
     _TOOLS,
 )
 REQUEST_IN_OTHER_SPAN = _check(
     "request-in-other-span",
-    "A model asked for a tool that no tool span executed, and a span that is read as no tool call has the tool's name.",
+    "A model requested a tool that no tool span executed, and a span that is not read as a tool call has the tool's name.",
     "frameworks name the spans of executions after the tool",
     ("tool_calls", "errors", "unrecovered_errors"),
     _TOOLS,

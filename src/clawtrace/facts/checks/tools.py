@@ -1,4 +1,4 @@
-"""Cross-checks of tool calls: what models asked for against what spans say was executed."""
+"""Cross-checks of tool calls: what models requested against what spans say was executed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _check_other_spans(run: RunSpans, calls: Sequence[ToolCallRow], findings: Fi
 
 
 def _without_request(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> set[int]:
-    """Return the executions, by identity, that no model asked for although every answer was recorded."""
+    """Return the executions, by identity, that no model requested although every answer was recorded."""
     executed = [call for call in tools.calls if call.source == "span" and call.index is not None]
     if not any(findings.holds(EXECUTION_WITHOUT_REQUEST, call.index) for call in executed if call.index is not None):
         return set()
@@ -69,7 +69,7 @@ def _without_request(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls,
     names = Counter(part.name for part in asked)
     doubted = set()
     for one in executed:
-        # One without a name may be any of those that were asked for.
+        # One without a name may be any of the requested ones.
         name = next(
             (name for name in names if names[name] > 0 and (one.name is None or same_tool(name, one.name))), None
         )

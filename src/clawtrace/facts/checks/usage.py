@@ -23,7 +23,7 @@ _SHORT = 8
 """Characters a token: the words of an answer that is no longer need not be counted."""
 
 _OWN_WORDS = frozenset(("text", "tool_call"))
-"""Parts of an answer that are output tokens as they stand; results of served tools are none, reasoning may be a summary."""
+"""Parts of an answer that are output tokens as they are; results of served tools are none, reasoning may be a summary."""
 
 
 def check_usage(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:

@@ -1,4 +1,4 @@
-"""Shell commands that tool calls ran: which tools are shells and where the command stands is dialect data.
+"""Shell commands that tool calls ran: which tools are shells and where the command is found is dialect data.
 
 Each command is one row as a whole, and one for each command in it (`clawtrace.facts.commands.shell_text`).
 """
@@ -69,7 +69,7 @@ def unsplit(found: Sequence[Command]) -> int:
 
 
 def _of_call(number: int, call: ToolCallRow, rules: Sequence[ShellRule]) -> Iterator[Command]:
-    """Yield what a shell was called with; the first rule whose command stands in the arguments counts."""
+    """Yield what a shell was called with; the first rule whose command is in the arguments counts."""
     given = _loads(call.arguments)
     named = ((rule, _text(_first(given, rule.command))) for rule in rules)
     rule, text = next(((rule, text) for rule, text in named if text), (rules[0], call.command))
@@ -88,7 +88,7 @@ def _whole(number: int, call: ToolCallRow, rule: ShellRule, text: str | None) ->
     decoded = _loads(call.result)
     stdout, stderr = _text(_first(decoded, rule.stdout)), _text(_first(decoded, rule.stderr))
     apart = stdout is not None or stderr is not None
-    # What the process itself said goes before what its tool told the model.
+    # What the process itself said goes before what its tool reported to the model.
     code = _first(decoded, rule.exit_code) if call.exit_code is None else call.exit_code
     code = code if isinstance(code, int) and not isinstance(code, bool) else None
     return Command(
@@ -143,7 +143,7 @@ def _loads(text: str | None) -> Any:
 
 
 def _first(value: Any, paths: Sequence[str]) -> Any:
-    """Return what stands at the first of `paths` that exists in `value`."""
+    """Return the value at the first of `paths` that exists in `value`."""
     for path in paths:
         found = value
         for step in path.removeprefix("$.").split("."):

@@ -1,4 +1,4 @@
-"""Split shell text in a process of its own: the parser's grammar can end the process on texts that do not parse.
+"""Split shell text in a separate process: the parser's grammar can end the process on texts that do not parse.
 
 One child serves the whole process, started with the first text that needs it; a text on which it ends is not split, and the
 next one gets a new child. Requests and answers are lines of JSON.

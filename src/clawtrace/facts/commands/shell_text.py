@@ -24,7 +24,7 @@ MAX_BYTES = 100_000
 
 _MAX_DEPTH = 60
 _MAX_TEXT = 16_000_000
-"""Most characters of all the texts of one split: each part stands beside the whole text, and repeats what is inside of it."""
+"""Most characters of all the texts of one split: each part is stored in addition to the whole text, and repeats what is inside of it."""
 
 End = Literal["ok", "failed", "same", "unmet"] | None
 """How a part ended: with exit code 0, with another one, with the one of the whole; ``unmet``: it failed or never ran;
@@ -84,7 +84,7 @@ def serve() -> None:
 def split(text: str) -> tuple[CommandPart, ...] | None:
     """Return the commands in `text`, in order; None when it cannot be split: it is no POSIX shell text, or too long.
 
-    The grammar can end the process on texts that do not parse: `clawtrace.facts.commands.shell_split` asks a process of its own.
+    The grammar can end the process on texts that do not parse: `clawtrace.facts.commands.shell_split` uses a separate process.
     """
     source = text.encode("utf-8", "replace")
     if len(source) > MAX_BYTES:
@@ -111,7 +111,7 @@ def _language() -> Language:
 
 
 def _parsed(source: bytes) -> Node:
-    """Return the tree of a text, from a parser of its own: one that is used again keeps state of the grammar's scanner."""
+    """Return the tree of a text, from a new parser: one that is used again keeps state of the grammar's scanner."""
     from tree_sitter import Parser
 
     return Parser(_language()).parse(source).root_node
@@ -133,7 +133,7 @@ def _both(ends: Ends, ok: End, failed: End, unmet: End = "unmet") -> Ends:
 
 
 class _Splitter:
-    """Collects the parts of one text; scripts inside of arguments are texts of their own."""
+    """Collects the parts of one text; scripts inside of arguments are separate texts."""
 
     def __init__(self) -> None:
         self.parts: list[CommandPart] = []
@@ -207,7 +207,7 @@ class _Splitter:
         redirects = node.children_by_field_name("redirect")
         documents = [one for one in redirects if one.type == "heredoc_redirect"]
         if body is not None:
-            # What follows a here-document on its line (`<<E && b`, `<<E | b`) stands inside of it in the grammar.
+            # What follows a here-document on its line (`<<E && b`, `<<E | b`) is inside of it in the grammar.
             own = _UNKNOWN if any(set(_behind(one)) for one in documents) else ends
             scripts = [part.text or b"" for one in documents for part in one.children if part.type == "heredoc_body"]
             begun = len(self.parts)
@@ -226,7 +226,7 @@ class _Splitter:
             self._close(place)
 
     def _command(self, node: Node, ends: Ends, end: int | None) -> None:
-        """Collect one command, what its arguments carry, and what stands in its substitutions."""
+        """Collect one command, what its arguments carry, and what is in its substitutions."""
         stop = node.end_byte if end is None else end
         scope = _Scope(stop, list(_substitutions(node)))
         words = self._words(node)
@@ -323,14 +323,14 @@ def _substitutions(node: Node) -> Iterator[Node]:
 
 
 def _behind(document: Node) -> Iterator[Node]:
-    """Yield the commands that stand behind a here-document on its line."""
+    """Yield the commands that follow a here-document on its line."""
     for child in document.named_children:
         if child.type not in ("heredoc_start", "heredoc_body", "heredoc_end", "file_redirect", "herestring_redirect"):
             yield child
 
 
 def _redirect_end(redirect: Node) -> int:
-    """Return where a redirection ends; the text of a here-document stands elsewhere."""
+    """Return where a redirection ends; the text of a here-document is elsewhere."""
     if redirect.type != "heredoc_redirect":
         return redirect.end_byte
     heads = [child.end_byte for child in redirect.children if child.type in ("heredoc_start", "file_redirect")]

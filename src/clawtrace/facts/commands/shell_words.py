@@ -1,4 +1,4 @@
-"""Programs that carry other commands in their arguments (`sudo`, `env`, `sh -c`, `find -exec`), and where those stand."""
+"""Programs that carry other commands in their arguments (`sudo`, `env`, `sh -c`, `find -exec`), and where those are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 __all__ = ["ELIDED", "SHELLS", "Carried", "Word", "carried", "program", "reads_script", "value_of"]
 
 ELIDED = "$(…)"
-"""What stands for a substitution in the text of the command around it."""
+"""What replaces a substitution in the text of the command around it."""
 
 SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "mksh"))
 
@@ -25,7 +25,7 @@ class Word(NamedTuple):
     value: str
     """As the program gets it: without quotes."""
     start: int
-    """Where it stands in the source, in bytes."""
+    """Its position in the source, in bytes."""
     end: int
 
 
@@ -35,7 +35,7 @@ class Carried(NamedTuple):
     words: Sequence[Word]
     """The command's own words; none where `script` is given."""
     script: str | None = None
-    """Shell text; None where the command stands in words."""
+    """Shell text; None where the command is given in words."""
     end: Literal["same", "ok"] | None = None
     """What the carrier's end says: its exit code is the one of what it carries; when it is 0, that one is; nothing."""
 
@@ -48,7 +48,7 @@ class _Prefix(NamedTuple):
     operands: int = 0
     """Words before the command that are no options."""
     assigns: bool = False
-    """Whether words like ``A=1`` may stand before the command."""
+    """Whether words like ``A=1`` may precede the command."""
     looks_up: frozenset[str] = frozenset()
     """Options with which it runs nothing."""
 
@@ -84,7 +84,7 @@ _FIND_ACTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 
 
 def value_of(source: str) -> str:
-    """Return a word of shell text without its quotes; as it stands where it is no single word."""
+    """Return a word of shell text without its quotes; unchanged where it is no single word."""
     try:
         words = shlex.split(source.removeprefix("$") if source.startswith(("$'", '$"')) else source)
     except ValueError:
@@ -93,7 +93,7 @@ def value_of(source: str) -> str:
 
 
 def program(words: Sequence[Word]) -> str | None:
-    """Return the program without its folder, a variable as it stands; None without words."""
+    """Return the program without its folder, a variable unchanged; None without words."""
     if not words:
         return None
     value = words[0].value

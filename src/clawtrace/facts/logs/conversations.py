@@ -1,4 +1,4 @@
-"""What rows are to each other beyond traces: a conversation is the work of an agent, which may have no span of its own."""
+"""What rows are to each other beyond traces: a conversation is the work of an agent, which may have no span."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _NO_WORK = frozenset(("infra", "other"))
 def adopt(run: RunRows, dialects: Mapping[str, Dialect], new: int) -> tuple[list[JoinedRow], list[JoinedRow]]:
     """Hang rows that nothing is above of below an agent of their conversation (the column `session_id`).
 
-    Below the agent whose id or name the row tells, else below the conversation's own agent, which is made where no span
-    stands for it. An agent that another conversation's tool call started hangs below that call.
+    Below the agent whose id or name the row states, else below the conversation's own agent, which is made where it has no
+    span. An agent that another conversation's tool call started hangs below that call.
 
     Returns:
         the agents that were made, numbered down from `new` (they are in the run), and the rows whose parent changed.
@@ -69,7 +69,7 @@ def _stated_agent(
     named: Mapping[tuple[str, str, str], Sequence[JoinedRow]],
     known: Mapping[tuple[str, str], JoinedRow],
 ) -> JoinedRow | None:
-    """Return the agent whose id, or name, the row tells; never one below the row."""
+    """Return the agent whose id, or name, the row states; never one below the row."""
     if row.kind == "agent":
         return None
     agent_id, owner = row.column("agent_id"), row.column("owner_agent")
@@ -106,7 +106,7 @@ def _agent(first: JoinedRow, session: str, main: str, starter: JoinedRow | None,
 
 
 def name_agents(run: RunRows, dialects: Mapping[str, Dialect]) -> list[JoinedRow]:
-    """Name the outermost agents that have no name, and the models of calls that tell none; return the rows that changed."""
+    """Name the outermost agents that have no name, and the models of calls without one; return the rows that changed."""
     changed = []
     for row in run.rows:
         main = dialects[row.dialect].file.main_agent

@@ -1,4 +1,4 @@
-"""Lines of logs into the store, as spans of a run or beside its spans, on the way of everything that is received."""
+"""Lines of logs into the store, as spans of a run or in addition to its spans, on the way of everything that is received."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["commit", "notes_of", "store_logged_run"]
 def store_logged_run(
     store: FactStore, run_id: str, reading: LogReading, run: LoggedRun, file: Path, redaction: RedactionSettings
 ) -> None:
-    """Store what a log tells of a run as spans of the run `run_id`; its record says what is missing and was not read.
+    """Store what a log records of a run as spans of the run `run_id`; its record says what is missing and was not read.
 
-    A run that nobody announced is closed: a log that was read is whole by itself, as a recording is.
+    A run that was not announced is closed: a log that was read is complete, as a recording is.
 
     Raises:
         StoreError: the store could not write.
@@ -45,7 +45,7 @@ def store_logged_run(
 
 
 def _whose(reading: LogReading, file: Path) -> str:
-    return f"it sent no spans: these are made of the log `{file.name}` ({reading.title})."
+    return f"it sent no spans: these were made from the log `{file.name}` ({reading.title})."
 
 
 def notes_of(reading: LogReading, file: Path) -> list[str]:

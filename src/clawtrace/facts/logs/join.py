@@ -1,4 +1,4 @@
-"""Which span a log record belongs to (spec: span-model.md §5): the equality of what both tell and order, never a time window."""
+"""Which span a log record belongs to (spec: span-model.md §5): the equality of what both record and order, never a time window."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def join_records(run: RunRows, rule: EventRule, records: Sequence[EventRecord], 
 
 
 def separate_attempts(rows: Sequence[JoinedRow]) -> list[JoinedRow]:
-    """Let each failed model call tell of its own attempts only, where every attempt was written with its number.
+    """Let each failed model call record its own attempts only, where every attempt was written with its number.
 
     Returns:
         the rows of a run that changed; `rows` are those that log records became.
@@ -111,7 +111,7 @@ def _latest(
 
 
 class _Free:
-    """Rows that are alike to a join, to be taken in order; never one that tells other input tokens.
+    """Rows that are alike to a join, to be taken in order; never one that records other input tokens.
 
     Args:
         rows: in order.
@@ -127,7 +127,7 @@ class _Free:
         self._taken: set[int] = set()
 
     def take(self, tokens: int | None) -> JoinedRow | None:
-        """Return the first row that may tell of these input tokens."""
+        """Return the first row that may record these input tokens."""
         if tokens is None:
             first = self._first(self._all)
         else:
@@ -193,7 +193,7 @@ def _key_of_row(step: Sequence[JoinPart], row: JoinedRow) -> Hashable | None:
 
 
 def _agreement(step: Sequence[JoinPart], one: EventRecord | JoinedRow) -> tuple[Hashable, ...]:
-    """What both sides agree on besides: which model calls failed, and who wrote it where no id of a span says so."""
+    """What else both sides agree on: which model calls failed, and who wrote it where no id of a span says so."""
     if "span" in step or "only_in_trace" in step:
         return ()
     failed = one.failed if one.kind == "llm" and "latest" not in step else None

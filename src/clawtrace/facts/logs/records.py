@@ -1,7 +1,7 @@
-"""What stands beside spans: log records as rows and as facts of spans, and the agents of conversations.
+"""Log records as rows and as facts of spans, and the agents of conversations.
 
-An agent's truth is often in its log events. A dialect's `events:` say what they tell; a record that belongs to a span
-fills the span's facts and is no row of its own, so nothing is counted twice (spec: span-model.md §5). Runs that have
+An agent's truth is often in its log events. A dialect's `events:` say what they mean; a record that belongs to a span
+fills the span's facts and is no separate row, so nothing is counted twice (spec: span-model.md §5). Runs that have
 neither such records nor a dialect with `main_agent` pay for two look-ups.
 """
 
@@ -289,7 +289,7 @@ class _Batch:
             self._store.script(self._sql("conversation_agents").format(tests=tests))
 
     def _fill(self, joined: Sequence[tuple[int, EventRecord, bool]]) -> None:
-        """Let rows take what the records that were joined to them tell."""
+        """Let rows take the values of the records that were joined to them."""
         if not joined:
             return
         self._store.load(
@@ -350,7 +350,7 @@ def _quoted(text: str) -> str:
 
 
 def _first_recorded(name: str, before: bool) -> str:
-    """Return SQL for what the first record tells of a column; messages that are a record each are put together."""
+    """Return SQL for the first record's value of a column; messages that are a record each are put together."""
     side = "j.before" if before else "NOT j.before"
     if name not in _PAYLOADS:
         return f"arg_min(f.{name}, j.nth) FILTER ({side} AND f.{name} IS NOT NULL)"

@@ -36,7 +36,7 @@ class EventRecord:
 
 @dataclass(slots=True, eq=False, repr=False)
 class JoinedRow:
-    """A span, or what log records tell of where no span does."""
+    """A span, or what only log records describe."""
 
     sid: int
     """Number of the span; negative for a row that is new."""
@@ -53,7 +53,7 @@ class JoinedRow:
     record: EventRecord | None = None
     """The record that a new row was made of."""
     before: list[EventRecord] = field(default_factory=list)
-    """Joined records that go before what the span tells."""
+    """Joined records that take precedence over the span."""
     fills: list[EventRecord] = field(default_factory=list)
     parent: JoinedRow | None = None
 

@@ -1,4 +1,4 @@
-"""Logs and transcripts that somebody names: the runs that they tell of, or more of the runs that are there."""
+"""Logs and transcripts that the user names: the runs that they record, or more of the runs that are there."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from clawtrace.store.api import FactStore
 __all__ = ["LoadedLogs", "RunOf", "load_logs"]
 
 RunOf = Callable[[LogReading], str | None]
-"""Which run the whole of a log belongs to; None where only its lines tell."""
+"""Which run the whole log belongs to; None where only its lines name runs."""
 
 _SPANS = "SELECT 1 FROM run_totals AS t WHERE t.run_id = $run_id"
 
 
 @dataclass(slots=True)
 class LoadedLogs:
-    """What logs were found to tell of."""
+    """What logs were found to record."""
 
     run_ids: list[str] = field(default_factory=list)
-    """Runs that were made, or told more of, in order."""
+    """Runs that were made, or supplemented, in order."""
     notes: list[str] = field(default_factory=list)
     """What was not used, one sentence each."""
 
@@ -46,7 +46,7 @@ def load_logs(
 ) -> LoadedLogs:
     """Read logs into the store.
 
-    Of a run that has spans, a transcript fills what they do not tell. Of one that has none, and of one that nobody
+    Of a run that has spans, a transcript fills what they do not record. Of one that has none, and of one that was not
     knows, the log's lines become its spans.
 
     Args:
@@ -81,7 +81,7 @@ def load_logs(
             groups[key] = (path, reading)
     for (_, run_id), (path, reading) in groups.items():
         if not reading.runs:
-            loader.found.notes += notes_of(reading, path) or [f"the log `{path}` tells of no run."]
+            loader.found.notes += notes_of(reading, path) or [f"the log `{path}` is about no run."]
         elif run_id is not None:
             loader.take(run_id, reading, reading.all(), path)
         else:
@@ -91,7 +91,7 @@ def load_logs(
 
 
 class _Loader:
-    """Brings what logs tell to runs."""
+    """Adds what logs record to runs."""
 
     def __init__(
         self, store: FactStore, redaction: RedactionSettings, ensure: Callable[[Sequence[str]], object]
@@ -102,7 +102,7 @@ class _Loader:
         self._ensure = ensure
 
     def take(self, run_id: str, reading: LogReading, run: LoggedRun, path: Path) -> None:
-        """Bring what a log tells of one run to it."""
+        """Add what a log records of one run to it."""
         known = run_id in self._store.run_ids()
         if known:
             self._ensure([run_id])
@@ -117,7 +117,7 @@ class _Loader:
             self.found.run_ids.append(run_id)
 
     def _fill(self, run_id: str, reading: LogReading, run: LoggedRun, path: Path) -> None:
-        """Let a transcript tell what the run's spans do not."""
+        """Let a transcript add what the run's spans do not record."""
         if reading.by_run:
             said = [f"the log `{path.name}` ({reading.title}) was not read: the run has spans."]
         else:
@@ -127,10 +127,10 @@ class _Loader:
                 as_logs(found.spans, reading.form, path.name), self._redaction,
             )  # fmt: skip
             said = [
-                f"the transcript `{path.name}` ({reading.title}) tells more of {found.calls} model and tool calls than "
-                "their spans do."
+                f"the transcript `{path.name}` ({reading.title}) has more details of {found.calls} model and tool calls "
+                "than their spans."
             ]
             if found.left:
-                said.append(f"{found.left} calls of the transcript `{path.name}` are none of the run's spans.")
+                said.append(f"{found.left} calls of the transcript `{path.name}` have no span in the run.")
         record = self._store.record(run_id) or RunRecord(run_id, run_id)
         self._store.put_record(record._replace(notes=(*record.notes, *said, *notes_of(reading, path))))

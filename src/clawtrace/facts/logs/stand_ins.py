@@ -10,5 +10,5 @@ _LOGS = 'SELECT run_id FROM run_records WHERE record LIKE \'%"log": "%\''
 
 
 def stand_ins(store: FactStore) -> set[str]:
-    """Return the runs whose record names the log that their spans were made of: they have no trace of their own."""
+    """Return the runs whose record names the log that their spans were made of: they have no trace."""
     return {run_id for (run_id,) in store.script(_LOGS)}

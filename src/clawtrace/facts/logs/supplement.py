@@ -1,4 +1,4 @@
-"""What a transcript tells of spans that were received: it fills what they do not tell, and never counts beside them.
+"""What a transcript adds to spans that were received: it fills what they do not record, and never counts in addition.
 
 A transcript may share no id with the spans of its agent, neither of a session nor of a call. So whole turns are compared:
 one and the same turn asks the same models in the same order, calls the same tools between, and its model calls ran at the
@@ -38,7 +38,7 @@ ORDER BY start_ns, span_id
 
 
 class _Call(NamedTuple):
-    """A call that spans tell of."""
+    """A call that spans record."""
 
     kind: str
     trace_id: str
@@ -51,14 +51,14 @@ class _Call(NamedTuple):
 
 
 class MatchedSpans(NamedTuple):
-    """Which received span each span of a transcript tells of."""
+    """Which received span each span of a transcript describes."""
 
     spans: list[tuple[LoggedSpan, str, str]]
     """With trace and span id."""
     calls: int
     """Model and tool calls among them."""
     left: int
-    """Calls of the transcript that are no received span's, as far as can be told."""
+    """Calls of the transcript that are no received span's, as far as is known."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class _Step:
 
 
 def same_calls(store: FactStore, run_id: str, logged: Sequence[LoggedSpan]) -> MatchedSpans:
-    """Return which spans of a run a transcript tells of; the run's facts are current."""
+    """Return which spans of a run a transcript describes; the run's facts are current."""
     store.select_runs([run_id])
     received: dict[tuple[str, str | None], list[_Step]] = defaultdict(list)
     by_id: dict[str, list[_Call]] = defaultdict(list)
@@ -141,7 +141,7 @@ def _same_step(step: _Step, call: _Step) -> bool:
 
 
 def _at_once(span: LoggedSpan, call: _Call) -> bool:
-    """Return whether a model call began, as its line says, while the span ran: clocks tell whole milliseconds."""
+    """Return whether a model call began, as its line says, while the span ran: clocks record whole milliseconds."""
     end_ns = call.end_ns if call.end_ns is not None else call.start_ns
     return call.start_ns - _MILLISECOND <= span.start_ns <= end_ns + _MILLISECOND
 
@@ -156,7 +156,7 @@ def _pair(steps: Sequence[_Step], calls: Sequence[_Step], pairs: dict[int, tuple
         for name in dict.fromkeys(tool.name for tool in call.tools):
             logged = [tool for tool in step.tools if tool.attributes.get("gen_ai.tool.name") == name]
             ran = [tool for tool in call.tools if tool.name == name]
-            # Of several that began in the same instant nothing tells which is which.
+            # Several that began in the same instant cannot be distinguished.
             if len({tool.start_ns for tool in ran}) == len(ran):
                 logged.sort(key=lambda tool: (tool.line, tool.part))
                 for span, tool in zip(logged, ran, strict=True):

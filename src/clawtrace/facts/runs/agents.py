@@ -42,7 +42,7 @@ def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Acti
 
     Args:
         run: the spans.
-        requested: who handed to whom where only a request tells of it (`ToolCalls.handed`).
+        requested: who handed to whom where only a request records it (`ToolCalls.handed`).
     """
     found = [index for index in run.standing_for("agent") if run.role[index] not in _NO_ACTIVATIONS]
     found.sort(key=lambda index: (run.spans[index].start_ns, run.enter[index]))
@@ -60,7 +60,7 @@ def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Acti
             continue
         from_whom = above if source is None else source
         callers = calling.of(index) if from_whom is None and "tool" in run.words(index).by_time else set()
-        # Tools of several agents at once: it was called, and nothing tells by whom.
+        # Tools of several agents at once: it was called, and by whom is unknown.
         if len(callers) == 1:
             (from_whom,) = callers
         parent = None if from_whom is None else numbers.get(from_whom)
@@ -83,9 +83,9 @@ def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Acti
 
 
 def _spawned(run: RunSpans, found: list[int]) -> tuple[dict[int, int], list[int]]:
-    """Return by activation the tool call that started its session, and the calls whose sessions cannot be told.
+    """Return by activation the tool call that started its session, and the calls whose sessions are unknown.
 
-    A session is a trace of its own: the next one after the call whose agent has the name that the call tells.
+    A session is a separate trace: the next one after the call whose agent has the name that the call states.
     """
     spans = run.spans
     tops = [index for index in found if run.agent[index] is None]
@@ -112,9 +112,9 @@ def _spawned(run: RunSpans, found: list[int]) -> tuple[dict[int, int], list[int]
 
 
 def _handed(run: RunSpans, found: list[int]) -> tuple[dict[int, int], dict[int, int]]:
-    """Return who handed to whom, and who handed to somebody unknown.
+    """Return who handed to whom, and who handed to an unknown agent.
 
-    The first are activations by the activation that somebody is named to have handed to, the latest before it; the second
+    The first are activations by the activation that a handoff names, the latest before it; the second
     activations by the handoff span whose target was at work in no span that says so.
     """
     spans = run.spans
@@ -146,7 +146,7 @@ def _handed(run: RunSpans, found: list[int]) -> tuple[dict[int, int], dict[int, 
 
 
 class _Sought:
-    """The activations of a run by what handoffs tell of them."""
+    """The activations of a run by what handoffs say of them."""
 
     def __init__(self, run: RunSpans, found: list[int]) -> None:
         self._run = run
@@ -172,7 +172,7 @@ class _Sought:
         return None
 
     def target(self, handoff: int, giver: int | None) -> int | None:
-        """Return the activation that a handoff span started: of the name that it states, else the next one where order tells."""
+        """Return the activation that a handoff span started: of the name that it states, else the next one where order decides."""
         run, span = self._run, self._run.spans[handoff]
         if span.handoff_to is not None:
             first = self._next(("", span.handoff_to), span.start_ns, None)

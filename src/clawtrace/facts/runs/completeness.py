@@ -58,7 +58,7 @@ _EXPORTERS = f"""
 SELECT count(DISTINCT t."ResourceAttributes") FROM otel_traces AS t JOIN fact_runs AS r ON r.run_no = t.run_no
 WHERE t.run_rule NOT IN ({", ".join(map(repr, sorted(CARRIED)))})
 """
-"""How many processes of an agent that already ran have exported spans of the run, as their resources tell."""
+"""How many processes of an agent that already ran have exported spans of the run, as their resources show."""
 
 
 class ClosingSigns(NamedTuple):
@@ -70,7 +70,7 @@ class ClosingSigns(NamedTuple):
     """There is work of an agent among them: activations, calls of models or tools."""
     whole: bool = False
     """The agent already ran, every turn's entry span is here, and nothing is known to be missing. Of an agent that is several
-    processes this is never said: each has an exporter of its own, and what one sent tells nothing of the others."""
+    processes this is never said: each has its own exporter, and what one sent says nothing about the others."""
     settle_ms: int = 0
     """The least silence that the instrumentation asks for; 0 where it asks for none."""
     lacking: tuple[str, ...] = ()
@@ -157,32 +157,32 @@ class Completeness:
             run = facts.spans
             cut = sum(run.cut)
             if cut:
-                said.append(f"{_spans(cut)} named a parent below itself; the reference was cut.")
+                said.append(f"{_spans(cut)} named one of its descendants as its parent; the reference was ignored.")
             if run.doubtful:
                 said.append(
-                    "two instrumentations recorded model calls that may be one call or two: they are shown as one, and what "
-                    "they sum up to is unknown. Switch one of the two off."
+                    "two instrumentations recorded model calls that may be one call or two: they are shown as one, and the "
+                    "totals are unknown. Switch one of the two off."
                 )
             unclear = sum(call.outcome is None for call in facts.tools.calls)
             if unclear:
                 said.append(
-                    f"{unclear} tool {'call was' if unclear == 1 else 'calls were'} asked for and answered, and nothing says whether "
-                    "a tool was executed: write a span for each execution (`gen_ai.operation.name` = `execute_tool`), or say in "
+                    f"{unclear} tool {'call was' if unclear == 1 else 'calls were'} requested and answered, but whether a tool was "
+                    "executed is not recorded: write a span for each execution (`gen_ai.operation.name` = `execute_tool`), or declare in "
                     "the dialect whether the instrumentation does (`executions`, `refusals`)."
                 )
             unread = Counter([span.unread for span in run.spans if span.unread is not None])
             for names, count in sorted(unread.items()):
-                said.append(f"{_spans(count)} recorded {names} as what is no such number; it counts as unknown.")
+                said.append(f"{_spans(count)} recorded {names} with an invalid value, which counts as unknown.")
             said += _contradicted(facts)
             if facts.unsplit_commands:
                 said.append(
                     f"{facts.unsplit_commands} of the commands could not be split into simple ones: they are too long or "
-                    "no POSIX shell text."
+                    "not POSIX shell text."
                 )
         said += self._conflicts.get(run_id, [])
         said += self._records[run_id].notes
         if self._project_globs and facts is not None:
-            said.append(f"missing parents are exempted by this project for: {', '.join(self._project_globs)}.")
+            said.append(f"missing parents are allowed by this project for: {', '.join(self._project_globs)}.")
         return said
 
     def _from_spans(self, facts: RunFacts, record: RunRecord) -> list[IncompleteReason]:
@@ -201,12 +201,12 @@ class Completeness:
             ),
             _reason(
                 "sampled",
-                "{n} were sampled: others of the run were not exported ({names}).",
+                "{n} were sampled, so other spans of the run were not exported ({names}).",
                 [span for span in spans if span.trace_state and _SAMPLED.search(span.trace_state)],
             ),
             _reason(
                 "unanswered_tool_call",
-                "the last model call asked for a tool, and nothing that followed it was received ({names}).",
+                "the last model call requested a tool, and nothing after it was received ({names}).",
                 [spans[call.index] for call in asked],
             ),
         ]
@@ -233,7 +233,7 @@ class Completeness:
         return IncompleteReason(
             "missing_parent",
             f"the parent of {_spans(len(missing))} was never received: {_listed([span.name for span in missing])}. "
-            f"If it is never exported, say so in clawtrace.yaml: trace: {{parent_not_exported: [{line}]}}",
+            f"If it is never exported, declare it in clawtrace.yaml: trace: {{parent_not_exported: [{line}]}}",
             tuple(span.span_id for span in missing[:_SHOWN]),
         )
 
@@ -272,10 +272,10 @@ def _reused(ids: Sequence[str]) -> IncompleteReason | None:
 
 
 def _unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> list[LlmCall]:
-    """Return the last model call below each root (bare ones are one conversation) that asked for tools in vain.
+    """Return the last model call below each root (bare ones are one conversation) that requested tools in vain.
 
     Something must have come of it: an execution or a handoff after it, or the end of an agent or of the program around it. A
-    span that stands for several requests (role `turn`) tells of the last answer, too; and who makes a model call a certain tool
+    span that represents several requests (role `turn`) records the last answer, too; and who makes a model call a certain tool
     asks for an answer of that form.
     """
     calls = {root for root in set(run.root) if run.spans[root].kind == "llm"}
@@ -308,7 +308,7 @@ def _forced_tools(run: RunSpans) -> dict[int | None, set[str]]:
 
 
 def _forced(run: RunSpans, call: LlmCall, tools: Mapping[int | None, set[str]]) -> bool:
-    """Return whether a call asked for nothing but the tool that its request made it call."""
+    """Return whether a call requested nothing but the tool that its request made it call."""
     forced = tools.get(call.group)
     said = () if call.voice is None or not forced else run.said(call.voice, "output")
     return bool(forced) and {part.name for part in said if part.type == "tool_call"} == forced
@@ -321,7 +321,7 @@ def _bare(run: RunSpans, call: LlmCall) -> bool:
 
 
 class _After:
-    """What came of the model calls of a run: looked for once, asked for each call."""
+    """What came of the model calls of a run: found once, used for each call."""
 
     def __init__(self, run: RunSpans, tools: ToolCalls) -> None:
         self._run = run
@@ -369,11 +369,11 @@ def _reason(code: str, sentence: str, spans: Sequence[Span]) -> IncompleteReason
 def _from_record(record: RunRecord) -> list[IncompleteReason]:
     reasons = []
     if record.timed_out:
-        reasons.append(IncompleteReason("timed_out", "the agent was ended by the time limit."))
+        reasons.append(IncompleteReason("timed_out", "the agent was stopped at its time limit."))
     elif record.ended_by_signal is not None:
         reasons.append(IncompleteReason("killed", f"the agent was killed by signal {record.ended_by_signal}."))
     elif (code := record.agent_exit_code or 0) in _KILLED_BELOW:
-        sentence = f"the agent ended with exit code {code}: what it ran was killed by signal {code - 128}."
+        sentence = f"the agent ended with exit code {code}: its child process was killed by signal {code - 128}."
         reasons.append(IncompleteReason("killed", sentence))
     if record.cut_off is not None:
         reasons.append(IncompleteReason("cut_off", record.cut_off))
@@ -401,6 +401,6 @@ def _contradicted(facts: RunFacts) -> Iterator[str]:
         recorded = sum(call.recorded_cost_usd or 0.0 for call in off)
         estimated = sum(call.estimated_cost_usd or 0.0 for call in off)
         yield (
-            f"{len(off)} model call{'s' * (len(off) > 1)} recorded a cost of {recorded:.6g} USD where the tokens cost {estimated:.6g} "
+            f"{len(off)} model call{'s' * (len(off) > 1)} recorded a cost of {recorded:.6g} USD, while its tokens cost {estimated:.6g} "
             "USD by the price list: one of the two is wrong. The recorded cost is used; `model_pricing` states prices."
         )

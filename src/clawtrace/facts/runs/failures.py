@@ -1,4 +1,4 @@
-"""Causes of failure in the agent's work, one for each logical call however many spans tell of it (spec: span-model.md §4)."""
+"""Causes of failure in the agent's work, one for each logical call however many spans record it (spec: span-model.md §4)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Failure:
     """One row of the relation `errors`."""
 
     index: int
-    """Its span; of a tool call that only a conversation tells of, its agent's."""
+    """Its span; of a tool call that only a conversation records, its agent's."""
     name: str
     kind: str
     message: str | None
     recovered: bool | None
-    """None: nothing tells."""
+    """None: unknown."""
 
 
 def failures(
@@ -69,7 +69,7 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
         ):
             continue
         group = run.group[index]
-        # Each failed attempt inside of an answered model call is a failure of its own.
+        # Each failed attempt inside of an answered model call is a separate failure.
         alone = group is None or (span.kind == "llm" and outcomes.get(group) == "ok")
         layers.setdefault((span.kind, -1 - index if alone or group is None else group), []).append(index)
     if not layers:
@@ -102,9 +102,9 @@ def _made_again(run: RunSpans, index: int) -> bool:
 
 
 def _without_echoes(run: RunSpans, failed: Sequence[int]) -> Sequence[int]:
-    """Return the failures without those that repeat the one of a call beside them.
+    """Return the failures without those that repeat the one of a call next to them.
 
-    A framework may write a step beside the call that it makes: one that holds the call's time, is itself no call, and failed
+    A framework may write a step next to the call that it makes: one that holds the call's time, is itself no call, and failed
     with the same words.
     """
     by_error: dict[tuple[str, str], list[int]] = {}

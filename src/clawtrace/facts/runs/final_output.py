@@ -1,4 +1,4 @@
-"""What a run answered, as its spans tell it."""
+"""What a run answered, as its spans record it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["final_output"]
 def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     """Return the topmost agent's own word, else the text of the last model call; of the conversation that started last.
 
-    None where nothing tells, where the topmost agent failed, where two conversations side by side have no one answer, and where work went on after that call
+    None where nothing records it, where the topmost agent failed, where two conversations side by side have no one answer, and where work went on after that call
     inside of a span that was not received: the model may have been called again.
     """
     starts: dict[int, int] = {}
@@ -44,7 +44,7 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     if tops and run.spans[tops[-1]].failed:
         return None
     answering = [(run.depth[index], index) for index in tops if _own_word(run, index) is not None]
-    # Of several one after the other the last one answered; nothing tells whether it did that says nothing.
+    # Of several one after the other the last one answered; whether one without an answer did is unknown.
     topmost = [index for depth, index in answering if depth == min(answering)[0]]
     if topmost and topmost[-1] == max(index for index in tops if run.depth[index] <= run.depth[topmost[-1]]):
         side_by_side = any(run.spans[index].last_ns > run.spans[topmost[-1]].start_ns for index in topmost[:-1])
@@ -61,7 +61,7 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
 
 
 def _own_word(run: RunSpans, index: int) -> str | None:
-    """Return what an agent says that it answered: in a field of its own, else in the last of its messages.
+    """Return what an agent says that it answered: in a separate field, else in the last of its messages.
 
     Its messages are `gen_ai.output.messages`, or the conversation that its span holds.
     """
@@ -74,7 +74,7 @@ def _own_word(run: RunSpans, index: int) -> str | None:
 
 
 def _asks(parts: Sequence[Part]) -> bool:
-    """Return whether a message asks for a tool: what it says beside that is no answer."""
+    """Return whether a message asks for a tool: any other text in it is no answer."""
     return any(part.type == "tool_call" for part in parts)
 
 
@@ -116,7 +116,7 @@ def _text(parts: Sequence[Part]) -> str | None:
 
 
 def _message(run: RunSpans, agents: Sequence[int], tellers: Sequence[int]) -> str | None:
-    """Return the last message of the agent that was last at work, as a span in another place tells it."""
+    """Return the last message of the agent that was last at work, as a span in another place records it."""
     if not agents:
         return None
     last = run.spans[max(agents)]

@@ -32,7 +32,7 @@ PLACED = {
     "kind": "text", "agent_name": "text",
     "rule": "text",
 }  # fmt: skip
-"""What run facts say of each span, besides its row facts: columns of ``fact_placed``."""
+"""What run facts say of each span, in addition to its row facts: columns of ``fact_placed``."""
 
 _OF_LLM_CALL: Callable[[LlmCall], tuple[Any, ...]] = attrgetter(
     "turn", "start_ns", "end_ns", "first_token_ns", "provider", "request_model", "response_model", "model", "input_tokens",

@@ -1,7 +1,7 @@
 """Which turns of an agent that already runs have arrived (spec: span-model.md §3, "Agents that already run").
 
-The exporter of such an agent is not ours to set, so nothing but its spans tells that a turn is here: the turn's entry span, the
-local root in the trace of the ``traceparent`` that the turn was sent with. An agent that starts traces of its own (and names
+The exporter of such an agent is not ours to set, so nothing but its spans shows that a turn is here: the turn's entry span, the
+local root in the trace of the ``traceparent`` that the turn was sent with. An agent that starts separate traces (and names
 its session, say) has a root for each turn in the time that the turn was the last one sent.
 """
 
@@ -22,7 +22,7 @@ _WORK = ("agent", "llm", "tool")
 def already_runs(run: RunSpans, record: RunRecord) -> bool:
     """Return whether the agent of a run ran before the run's command did, which only sent it messages.
 
-    Where nobody says it, the spans do: those of the agent's work came without the environment that the command was given.
+    Where it is not configured, the spans decide: those of the agent's work came without the environment that the command was given.
     """
     if record.agent is not None or not record.turns:
         return record.agent == "running"
@@ -60,15 +60,15 @@ class SentTurns:
         """Return which turns are not here, or not whole."""
         found = []
         if self._without_spans and any(span.carried and span.kind in _WORK for span in self._run.spans):
-            text = (
-                "the agent's spans came from the run's own command; if it starts the agent, take `agent: running` away."
-            )
+            text = "the agent's spans came from the run's own command; if it starts the agent, remove `agent: running`."
             return [IncompleteReason("turn_without_spans", text)]
         lacking = [
             turn for turn, entries in enumerate(self._entries) if not entries and turn not in self._without_spans
         ]
         if self._without_spans:
-            text = f"no span of {self._named(self._without_spans)} was received from the agent, which already ran"
+            text = (
+                f"no span of {self._named(self._without_spans)} was received from the agent, which was already running"
+            )
             found.append(IncompleteReason("turn_without_spans", f"{text}; {self._advice}"))
         if lacking:
             text = f"the entry span of {self._named(lacking)} (the agent's own root, which ends last) was not received"
@@ -78,7 +78,7 @@ class SentTurns:
     def are_here(self) -> bool:
         """Return whether an ended entry span of each turn is here, and has the agent's work below it, or is it.
 
-        An entry without any tells of a request that was only the way to the agent, or that was answered before it worked; one
+        An entry without any is a request that was only the way to the agent, or that was answered before it worked; one
         that failed, of a request that the client may have sent again with the same context.
         """
         run = self._run
@@ -112,10 +112,10 @@ class SentTurns:
 
 
 _ADVICE = (
-    "its exporter may send later than was waited (`settle_ms` of the runner is how long nothing may arrive), or the agent "
-    "neither continues the `traceparent` that it is sent nor names the session."
+    "its exporter may send later than the wait (`settle_ms` of the runner sets how long to wait without new spans), or "
+    "the agent neither continues the `traceparent` that it is sent nor names the session."
 )
-_OR_STARTED = " Where the command starts the agent, `agent: started` of the runner says so."
+_OR_STARTED = " If the command starts the agent, set `agent: started` in the runner."
 
 
 def _from_outside(span: Span) -> bool:

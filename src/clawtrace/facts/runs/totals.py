@@ -95,9 +95,9 @@ def _storable(name: str, value: Any) -> Any:
 
 
 def states_uncounted_usage(run: RunSpans) -> bool:
-    """Return whether a span states usage of which no model call tells: an agent around none, a step where none is near.
+    """Return whether a span states usage that no model call records: an agent around none, a step where none is near.
 
-    Such calls were made and are not recorded, beside others that are.
+    Such calls were made and are not recorded, while others are.
     """
     stated = [
         index
@@ -124,7 +124,7 @@ def states_uncounted_usage(run: RunSpans) -> bool:
 def _add_turns(row: dict[str, Any], turns: Sequence[Span]) -> None:
     """Add what turns of other programs used: their tokens count, how many model calls they made is unknown."""
     row["llm_calls"] = None
-    # Of one that states no usage at all nothing is known, whatever the others tell.
+    # Of one that states no usage at all nothing is known, even if the others state theirs.
     silent = any(span.rollup_input_tokens is None and span.rollup_output_tokens is None for span in turns)
     for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"):
         stated = [getattr(span, f"rollup_{name}") for span in turns]
@@ -141,7 +141,7 @@ def _add_turns(row: dict[str, Any], turns: Sequence[Span]) -> None:
 def _failed_attempts(
     run: RunSpans, models: Sequence[LlmCall], records: Callable[[Span, str], bool | str]
 ) -> int | None:
-    """Return how many requests got no answer; None where what tells of the model calls hides an SDK's own retries."""
+    """Return how many requests got no answer; None where the spans of the model calls hide an SDK's own retries."""
     tellers: set[int | None] = set()
     recorded: dict[tuple[str, str], bool] = {}
     for index in run.kinds.get("llm", ()):
@@ -167,8 +167,8 @@ def _errors(
 ) -> dict[str, int | None]:
     """Return how many failures there were.
 
-    None where nothing tells how a tool call ended that is over, where one failed outside of any span, which has no row, or
-    where nothing tells of any work.
+    None where it is unknown how a tool call ended that is over, where one failed outside of any span, which has no row, or
+    where no work is recorded.
     """
     unseen = any(
         (
@@ -183,7 +183,7 @@ def _errors(
     unseen = unseen or (bool(again) and run.went_on_unseen(min(again)))
     nothing = run.kinds.keys() == {"infra"}
     at_work = not run.kinds.keys().isdisjoint(("agent", "tool")) or any(call.outcome == "ok" for call in models)
-    # Steps alone, of an instrumentation that does not tell how what is done in them ends.
+    # Steps alone, of an instrumentation that does not record how what is done in them ends.
     steps = not (models or at_work) and not any(
         span.kind != "infra" and records(span, "errors") is True for span in run.spans
     )
@@ -202,10 +202,10 @@ def _knows_tools(
     agents: Sequence[Activation],
     records: Callable[[Span, str], bool | str],
 ) -> bool:
-    """Return whether the instrumentation at work records tool calls, or the model calls tell of all of them.
+    """Return whether the instrumentation at work records tool calls, or the model calls show all of them.
 
-    One that could record them with another setting, or that sees some of them only, tells of none that is absent; and what
-    an agent called of whose work only the usage is told, nothing tells. Conversations tell, if each agent has one.
+    One that could record them with another setting, or that sees some of them only, shows no absence; and what
+    an agent called is unknown where only the usage of its work is recorded. Conversations show it, if each agent has one.
     """
     if any(run.role[index] == "turn" for kind in ("agent", "llm") for index in run.kinds.get(kind, ())):
         return False
@@ -214,7 +214,7 @@ def _knows_tools(
     if any(span.kind in ("tool", "agent") and records(span, "tool_calls") is True for span in run.spans):
         return True
     answered = [call for call in models if call.outcome == "ok"]
-    # Of an agent whose framework tells of no tool call, requests that nothing answers may have been answered in prose.
+    # Of an agent whose framework records no tool call, requests that nothing answers may have been answered in prose.
     in_part = any(
         (span.source == "log" or span.kind == "agent") and records(span, "tool_calls") is False for span in run.spans
     )
@@ -224,7 +224,7 @@ def _knows_tools(
 
 
 def _tells(run: RunSpans, call: LlmCall) -> bool:
-    """Return whether a call's messages tell which tools it asked for: by name, and some where its finish reason says so."""
+    """Return whether a call's messages show which tools it requested: by name, and some where its finish reason says so."""
     if call.voice is None:
         return False
     asked = [part.name for part in run.said(call.voice, "output") if part.type == "tool_call"]
@@ -262,7 +262,7 @@ def _rollup(run: RunSpans, contradicted: Set[int]) -> dict[str, Any]:
     # What was used in an attempt before it failed may be missing in the sum of the agent that made it again.
     if "attempt" in run.role:
         return {}
-    # No request is empty: zero is an instrumentation that was told nothing.
+    # No request is empty: zero means that the instrumentation did not get the usage.
     silent = any(span.rollup_input_tokens == 0 and span.rollup_llm_calls for span in top)
     return {
         "input_tokens": None
@@ -299,11 +299,11 @@ def _times(run: RunSpans) -> dict[str, int | None]:
             continue
         start_ns, last_ns = span.start_ns, span.end_ns
         if last_ns is None or last_ns < start_ns:
-            # A child that ended before it started lies within its parent; what a root lasted, nothing else tells.
+            # A child that ended before it started lies within its parent; nothing else shows what a root lasted.
             unknown = unknown or (last_ns is not None and not depth)
             last_ns = start_ns
         if not 0 < start_ns < NO_TIME:
-            continue  # nothing is measured from what no clock tells
+            continue  # nothing is measured from what no clock shows
         if began is None:
             began = start_ns
         if last_ns > reached:

@@ -19,16 +19,16 @@ from clawtrace.facts.tools.tool_call import ToolCallRow
 __all__ = ["UNKNOWN_REASONS", "Unknown", "unknown_totals"]
 
 UNKNOWN_REASONS: dict[str, str] = {
-    "not-recorded": "The instrumentation that wrote the spans records no such fact.",
+    "not-recorded": "The instrumentation that wrote the spans does not record this fact.",
     "needs-setting": "The instrumentation records it only with a setting that was off.",
-    "missing": "The instrumentation can record it, and these spans do not have it.",
-    "no-call": "No model call of the run was recorded, and no span states a total that could be used.",
+    "missing": "The instrumentation can record it, but these spans do not have it.",
+    "no-call": "No model call of the run was recorded, and no span states a usable total.",
     "one-call-or-two": "Two instrumentations recorded model calls that may be one call or two.",
     "usage-without-call": "A span states usage of model calls that were not recorded.",
-    "whole-turn": "A span stands for a whole turn; the model calls in it were not recorded one by one.",
+    "whole-turn": "A span represents a whole turn; the model calls in it were not recorded individually.",
     "no-price": "No price is known for the model of a call.",
-    "outcome-unknown": "Nothing says how a tool call that is over has ended.",
-    "no-time": "The clocks of the spans contradict each other, or a log gives instants only.",
+    "outcome-unknown": "How a finished tool call ended is not recorded.",
+    "no-time": "The clocks of the spans contradict each other, or a log has points in time only.",
     "too-large": "The sum is larger than a column can hold.",
     **{check.id: check.meaning for check in CROSS_CHECKS.values()},
 }
@@ -77,7 +77,7 @@ class _Run(NamedTuple):
         return Unknown(total, reason, len(indices), of, indices[0])
 
     def not_recorded(self, total: str, kinds: Sequence[str]) -> Unknown:
-        """Return the reason for a fact of which no span tells: what the dialects of such spans, else of all, can record."""
+        """Return the reason for a fact that no span records: what the dialects of such spans, else of all, can record."""
         of_kind = [index for kind in kinds for index in self.spans.kinds.get(kind, ())]
         found = of_kind or [index for index, span in enumerate(self.spans.spans) if span.kind != "infra"] or [0]
         return self.lacking(total, found, len(found))._replace(lacking=None, of=None)

@@ -34,16 +34,16 @@ _KEPT = {
 
 
 class RunScope(NamedTuple):
-    """What is to be known of a scope in one run besides its rows."""
+    """What is to be known of a scope in one run, in addition to its rows."""
 
     steady: bool
-    """Whether what is in stays in, whatever spans still come."""
+    """Whether what is in stays in when more spans arrive."""
     empty: str
     """Why nothing is in, as a sentence; empty when something is."""
     missing: str
     """Where nothing is in the unknown fact; ``scope`` when none is."""
     in_doubt: str
-    """The fact that would tell what else is in; empty when nothing is in doubt."""
+    """The missing fact that decides what else is in; empty when nothing is in doubt."""
     doubts: Mapping[str, int]
     """What is in doubt, by words."""
     evidence: tuple[Evidence, ...]
@@ -90,7 +90,7 @@ class ScopedFacts:
                 self._add(part, PERHAPS, records, shells)
 
     def keep(self, run_ids: Collection[str]) -> None:
-        """Forget other runs; their rows are never asked for."""
+        """Forget other runs; their rows are never read."""
         self.runs = {run_id: self.runs[run_id] for run_id in run_ids if run_id in self.runs}
 
     def _add(
@@ -150,7 +150,7 @@ def _doubtful(part: ScopePart) -> tuple[Evidence, ...]:
         for span, state in zip(part.facts.spans.spans, part.spans, strict=True)
         if state == PERHAPS and span.kind != "infra"
     ]
-    return tuple(_evidence(span, "may belong to it, and nothing tells") for span in spans[:_NAMED])
+    return tuple(_evidence(span, "may or may not belong to it") for span in spans[:_NAMED])
 
 
 def _evidence(span: Span, why: str) -> Evidence:

@@ -1,7 +1,7 @@
 """The part of a run that belongs to an agent or a turn (`agent`, `turn` of an assertion; spec: assertions.md §1).
 
 To an agent belongs what happened at or under an activation of that name: inside of its spans, and in the activations that
-it delegated to, in whichever trace. Where nothing tells whose something is, it is in doubt: the question is then asked
+it delegated to, in whichever trace. Where the owner of something is unknown, it is in doubt: the question is then asked
 without it and with it (verdicts/judging/scoped_judgement.py).
 """
 
@@ -53,7 +53,7 @@ class Scope(NamedTuple):
         return ", ".join(filter(None, (None if self.agent is None else f"agent `{self.agent.text}`", turn)))
 
     def flat(self) -> str:
-        """Return the scope in one line, whatever its pattern holds."""
+        """Return the scope in one line, also where its pattern has line breaks."""
         return " ".join(str(self).split())
 
     def written(self) -> dict[str, str | int]:
@@ -78,13 +78,13 @@ class ScopePart:
     marks: list[int]
     """The activations of the agent, by span."""
     steady: bool
-    """Whether what is in stays in, whatever spans still come."""
+    """Whether what is in stays in when more spans arrive."""
     empty: str = ""
     """Why nothing is in, as a sentence; empty when something is."""
     missing: str = ""
     """Where nothing is in the unknown fact, as ``relation`` or ``relation.column``; ``scope`` when none is."""
     in_doubt: str = ""
-    """The fact that would tell what else belongs to it; empty when nothing is in doubt."""
+    """The missing fact that decides what else belongs to it; empty when nothing is in doubt."""
 
     @property
     def doubts(self) -> dict[str, int]:
@@ -158,7 +158,7 @@ def _masked(run: RunSpans, kept: Sequence[bool]) -> RunSpans:
 
 
 def _idle(span: Span) -> Span:
-    """Return a span as one that stands for no work and tells of none."""
+    """Return a span as one that neither is nor describes work."""
     return span._replace(
         kind="infra",
         source="otlp",
@@ -181,7 +181,7 @@ def part_of(facts: RunFacts, scope: Scope) -> ScopePart:
     wanted = _Wanted(facts, scope)
     models = [wanted.call(call.agent, call.turn, call.index) for call in facts.models]
     tools = [wanted.call(call.agent, call.turn, call.index) for call in facts.tools.calls]
-    # Whatever span tells of a call belongs where the call belongs, also from another trace.
+    # A span that describes a call belongs where the call belongs, also from another trace.
     calls: dict[int | None, int] = {call.group: state for call, state in zip(facts.models, models, strict=True)}
     calls |= {
         run.group[call.index]: state
@@ -251,7 +251,7 @@ class _Wanted:
 
     @property
     def agent_in_doubt(self) -> bool:
-        """Whether it is the agent that nothing tells of something."""
+        """Whether it is the unknown owner of something."""
         return self._scope.agent is not None and (PERHAPS in self._by_span or self._ownerless == PERHAPS)
 
     def _find_agent(self, agent: NameMatcher) -> None:
@@ -280,7 +280,7 @@ class _Wanted:
         )
 
     def _trees_with_agents(self) -> set[int]:
-        """Return the roots of the trees in which an agent is at work: what is beside it there is not its own."""
+        """Return the roots of the trees in which an agent is at work: what is next to it there is not its own."""
         return {self._run.root[activation.index] for activation in self._facts.agents}
 
     def _agent_of_span(self, index: int) -> int:
@@ -336,21 +336,21 @@ class _Wanted:
         """Return the unknown fact and a sentence for a run of which nothing is in the scope."""
         if self._scope.turn is not None and self._turn not in self._run.turn:
             if not self._turns:
-                return "spans.turn", "turns cannot be told apart: no agent and no model call is recorded."
+                return "spans.turn", "turns are unknown: no agent and no model call is recorded."
             return "scope", f"the run has {'one turn' if self._turns == 1 else f'{self._turns} turns'}."
         agent = self._scope.agent
         if self.meant and self._scope.turn is None:
-            return "agents.span_id", f"agent `{agent}` was started, and nothing of its work is recorded."
+            return "agents.span_id", f"agent `{agent}` was started, but none of its work is recorded."
         if agent is None or self.meant:
-            return "scope", f"agent `{agent}` was not at work in this turn." if agent else "the turn holds nothing."
+            return "scope", f"agent `{agent}` did not work in this turn." if agent else "the turn is empty."
         names = sorted({name for name in self._names.values() if name is not None})
         if not self._facts.agents:
-            return "agents", f"whether agent `{agent}` was at work is unknown: no agent is recorded."
+            return "agents", f"whether agent `{agent}` worked is unknown: no agent is recorded."
         if PERHAPS in part.agents:
             count = part.agents.count(PERHAPS)
             whose = "one agent has" if count == 1 else f"{count} agents have"
-            return "agents.name", f"whether agent `{agent}` was at work is unknown: {whose} no recorded name."
-        return "scope", f"no agent `{agent}` was at work; there were {', '.join(f'`{name}`' for name in names)}."
+            return "agents.name", f"whether agent `{agent}` worked is unknown: {whose} no recorded name."
+        return "scope", f"no agent `{agent}` worked; the agents were {', '.join(f'`{name}`' for name in names)}."
 
 
 def _name(activation: Activation, run: RunSpans) -> str | None:

@@ -11,7 +11,7 @@ from clawtrace.dialects.part import Part
 __all__ = ["SharedParts"]
 
 _NUMBERS = 2
-"""The first fields of a part say where it stands in its payload; the others say the same in every payload."""
+"""The first fields of a part say where it is in its payload; the others say the same in every payload."""
 
 
 class SharedParts:
@@ -21,7 +21,7 @@ class SharedParts:
         self._known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     def of(self, parts: Sequence[Part]) -> Sequence[Part]:
-        """Return the parts of one payload, kept: each is made when it is asked for."""
+        """Return the parts of one payload, kept: each is made on first use."""
         known = self._known.setdefault
         numbers = tuple([known(part[:_NUMBERS], part[:_NUMBERS]) for part in parts])
         said = [part[_NUMBERS:] for part in parts]

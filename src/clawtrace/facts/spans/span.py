@@ -1,6 +1,6 @@
 """What run facts are computed from: the row facts of one span, as one row.
 
-Row facts (what one span alone tells) are SQL over many spans at once; what holds between the spans of one run is
+Row facts (what one span alone shows) are SQL over many spans at once; what holds between the spans of one run is
 computed in Python, run by run, from these rows (ADR 006).
 """
 
@@ -15,16 +15,16 @@ from typing import NamedTuple
 __all__ = ["LOCAL_PARENT", "NO_TIME", "REMOTE_PARENT", "SimilarNames", "Span", "merged", "same_tool"]
 
 NO_TIME = 2**63 - 1
-"""The largest number of nanoseconds that a column holds; larger times are kept as this one, and no clock tells it."""
+"""The largest number of nanoseconds that a column holds; larger times are kept as this one, which no clock shows."""
 
 REMOTE_PARENT = 0x300
 """OTLP span flags: bit 8 says that bit 9 is known, bit 9 that the parent is remote."""
 
 LOCAL_PARENT = 0x100
-"""Of these bits: the parent is a span of the same process. Without either bit nobody tells."""
+"""Of these bits: the parent is a span of the same process. Without either bit it is unknown."""
 
 _SEPARATORS = re.compile("[-_./:]+")
-"""What stands between the words of a tool's name; two of them are never told apart."""
+"""Separators between the words of a tool's name; they are all treated alike."""
 
 _CACHED_NAMES = 4_096
 """Names of tools that are kept as models are offered them."""
@@ -33,7 +33,7 @@ _CACHED_NAMES = 4_096
 class Span(NamedTuple):
     """One distinct span. Times are nanoseconds, None is unknown; texts are as the dialect reads them.
 
-    What nearly every span has of its own comes first; the rest, from `source` on, comes in few combinations
+    What differs for nearly every span comes first; the rest, from `source` on, comes in few combinations
     (`span_rows.py` reads each of them once).
     """
 
@@ -60,7 +60,7 @@ class Span(NamedTuple):
     tool_arguments: str | None = None
     tool_result: str | None = None
     tool_command: str | None = None
-    """The shell command that it ran, where that stands apart from its arguments."""
+    """The shell command that it ran, where that is recorded apart from its arguments."""
     exchange_id: str | None = None
     """What both sides of one tool call on a wire know of it, within `exchange_session`."""
     final_output: str | None = None
@@ -72,7 +72,7 @@ class Span(NamedTuple):
     message: str | None = None
     """What the span says of a failure."""
     input_digest: int | None = None
-    """Stands for the messages as recorded, of model calls and agents only: the same where they are the same."""
+    """A digest of the messages as recorded, of model calls and agents only: equal where they are equal."""
     output_digest: int | None = None
     source: str = "otlp"
     """``otlp``: a span; ``log``: made from log records."""
@@ -81,7 +81,7 @@ class Span(NamedTuple):
     name: str = ""
     scope: str = ""
     version: str = ""
-    """Of the instrumentation, as far as the span tells (`Dialect.evidence`)."""
+    """Of the instrumentation, as far as the span shows it (`Dialect.evidence`)."""
     flags: int | None = None
     trace_state: str | None = None
     dropped: int | None = None
@@ -96,7 +96,7 @@ class Span(NamedTuple):
     request_model: str | None = None
     response_model: str | None = None
     attempts: int | None = None
-    """Requests that it stands for, those that failed included."""
+    """Requests that it represents, those that failed included."""
     excludes_cache: bool | None = False
     """The instrumentation leaves cached tokens out of its input tokens; here they are in."""
     cache_proved: bool | None = False
@@ -130,7 +130,7 @@ class Span(NamedTuple):
     tool_cancelled: bool = False
     """The call was given up, before or while the tool ran."""
     tool_unknown: bool = False
-    """What is recorded of the tool call does not tell whether it failed."""
+    """What is recorded of the tool call does not show whether it failed."""
     unlike_total: bool = False
     """Its input and output tokens do not make the total that it records."""
     unread: str | None = None
@@ -150,7 +150,7 @@ class Span(NamedTuple):
 
     @property
     def answered(self) -> bool:
-        """Whether a model call tells of an answer."""
+        """Whether a model call records an answer."""
         return not self.failed and (
             self.response_id is not None
             or self.response_model is not None
@@ -179,7 +179,7 @@ def merged(ranked: Sequence[Span]) -> Span:
 def same_tool(one: str | None, other: str | None) -> bool:
     """Return whether two names may be one tool's: the one is the other, or the other behind a prefix.
 
-    Models are offered `mcp__weather__get` for `get`, and `files_read` for `files.read`: few characters may stand in names.
+    Models are offered `mcp__weather__get` for `get`, and `files_read` for `files.read`: few characters are allowed in names.
     """
     if one is None or other is None:
         return False

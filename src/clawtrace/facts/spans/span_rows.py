@@ -1,7 +1,7 @@
 """How the spans of a batch come out of the store: what is each span's own row by row, what many share once.
 
 A Python object for each value of each column was a quarter of Python's work on facts. Most columns (name, kind, model, what
-a dialect says of a kind of span) take few values together: in the recordings of all clients one combination stands for 35
+a dialect says of a kind of span) take few values together: in the recordings of all clients one combination covers 35
 spans, in many runs of one program for thousands. So DuckDB groups them, and only what is each span's own becomes objects span
 by span.
 """
@@ -110,7 +110,7 @@ def take_payloads(side: FactSide) -> Iterator[Payload]:
 
 
 def _spans(rows: list[tuple[Any, ...]], combinations: dict[int, tuple[Any, ...]]) -> Iterator[Span]:
-    """Yield the spans; a row that was read is not kept beside its span."""
+    """Yield the spans; a row that was read is not kept in addition to its span."""
     rows.reverse()
     while rows:
         row = rows.pop()

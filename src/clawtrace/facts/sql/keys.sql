@@ -1,7 +1,7 @@
 -- One row for each distinct span of the batch's runs, numbered in the order that every later step relies on.
--- A span that arrived twice counts once: the ended one, else the first to arrive. The dialect is told before the
--- windows, so that the wide columns it is told from are not carried through their sorts.
--- An end of zero or beyond what a clock can tell is no end.
+-- A span that arrived twice counts once: the ended one, else the first to arrive. The dialect is found before the
+-- windows, so that the wide columns it is found from are not carried through their sorts.
+-- An end of zero or beyond what a clock can show is no end.
 CREATE OR REPLACE TEMP TABLE fact_keys AS
 WITH narrow AS MATERIALIZED (
     SELECT t.rowid AS row_id,

@@ -1,5 +1,5 @@
--- What each span alone tells. Input tokens include cached ones and output tokens include reasoning (span-model.md §4): a
--- dialect says when its instrumentation leaves them out. More cached than input tokens proves it whatever the dialect says,
+-- What each span alone shows. Input tokens include cached ones and output tokens include reasoning (span-model.md §4): a
+-- dialect says when its instrumentation leaves them out. More cached than input tokens proves it against the dialect,
 -- and so does a recorded total that is the sum with them; a total that is the sum without reasoning proves the contrary.
 CREATE OR REPLACE TEMP TABLE fact_rows AS
 SELECT r.* REPLACE (

@@ -1,4 +1,4 @@
-"""Tool calls of which only the conversation tells that an agent's result holds (the role `history`; spec: span-model.md §4)."""
+"""Tool calls that only the conversation in an agent's result records (the role `history`; spec: span-model.md §4)."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ __all__ = ["Histories", "RecordedCall", "histories"]
 
 
 class RecordedCall(NamedTuple):
-    """A tool call that a conversation tells of."""
+    """A tool call that a conversation records."""
 
     agent: int
     start_ns: int
-    """Not when it ran, which is not told: later messages are later, and calls of one message are at the same time."""
+    """Not when it ran, which is not recorded: later messages are later, and calls of one message are at the same time."""
     call: Part
     result: Part | None
     """None: nothing was answered."""
 
 
 class Histories(NamedTuple):
-    """What the conversations of a run tell."""
+    """What the conversations of a run record."""
 
     calls: list[RecordedCall]
-    """Calls of agents of whose tools no span tells."""
+    """Calls of agents whose tools no span records."""
     parts: Mapping[str, tuple[Part | None, Part | None]]
-    """What was asked for and its result, by call id; both of any agent."""
+    """What was requested and its result, by call id; both of any agent."""
     agents: frozenset[int]
     """The activations all of whose tool calls are among `calls`."""
     contradicted: frozenset[int]
@@ -37,7 +37,7 @@ class Histories(NamedTuple):
 
 
 def histories(run: RunSpans) -> Histories:
-    """Return what the conversations of a run tell."""
+    """Return what the conversations of a run record."""
     tellers = [index for index, role in enumerate(run.role) if role == "history"]
     calls: list[RecordedCall] = []
     parts: dict[str, tuple[Part | None, Part | None]] = {}
@@ -69,7 +69,7 @@ def histories(run: RunSpans) -> Histories:
 
 
 class _Agents:
-    """Whose conversation a span tells."""
+    """Whose conversation a span records."""
 
     def __init__(self, run: RunSpans) -> None:
         self._run = run
@@ -78,7 +78,7 @@ class _Agents:
         self._calls = self._sorted("llm", "tool")
 
     def at_work(self, index: int) -> Sequence[int]:
-        """Return the agents whose conversation it is; none where spans tell of model calls and tools there."""
+        """Return the agents whose conversation it is; none where spans record model calls and tools there."""
         return [] if self._inside(self._calls, index) else self.inside(index)
 
     def inside(self, index: int) -> Sequence[int]:
@@ -104,7 +104,7 @@ def _contradicts(run: RunSpans, index: int, agents: Sequence[int], tools: Sequen
     """Return whether a span may state another number of model calls than its agents made.
 
     Each answer is in the conversation, but those of an agent that another one called. Where tools have spans, such an agent
-    was answered once more than it ran tools, unless it ran several, which may have been asked for together: then it is not
+    was answered once more than it ran tools, unless it ran several, which may have been requested together: then it is not
     known. Where they have none: a sum that may include what was used before may also count what agents share once for each
     of them; believed is what cannot be twice as much.
     """

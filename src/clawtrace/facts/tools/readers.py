@@ -1,4 +1,4 @@
-"""The model spans whose input messages were captured: what an agent's next request tells of the calls before it."""
+"""The model spans whose input messages were captured: what an agent's next request shows of the calls before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of the tool calls that models asked for, as later requests to a model tell it (spec: span-model.md §4)."""
+"""What became of the tool calls that models requested, as later requests to a model show it (spec: span-model.md §4)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["Result", "results", "went_unseen"]
 
 
 _ANYBODY = "anybody"
-"""Stands for every agent, which are numbers, or None."""
+"""Means every agent; agents are numbers, or None."""
 
 
 class Result(NamedTuple):
-    """What became of a tool call, as messages tell it."""
+    """What became of a tool call, as messages show it."""
 
     text: str | None
     failed: bool | None = None
@@ -119,9 +119,9 @@ def _by_name(run: RunSpans, asked: Sequence[ToolRequest]) -> dict[int, Result]:
 
 
 def _unnamed(run: RunSpans, asked: Sequence[ToolRequest], known: Set[str | None]) -> dict[int, Result]:
-    """Return results that name neither call nor tool, where the agent's next request adds as many as were asked for.
+    """Return results that name neither call nor tool, where the agent's next request adds as many as were requested.
 
-    Whose they are is not told: of several the text is unknown. An id that is none of the `known` ones, by which calls were
+    Whose they are is not recorded: of several the text is unknown. An id that is none of the `known` ones, by which calls were
     asked for, names no call: some instrumentations write an id of the answer's item there, and the call's with the result.
     One of the same kind as the request's own names another call, whose request was not received.
     """
@@ -189,11 +189,11 @@ def _served(run: RunSpans, models: Sequence[LlmCall], asked: Sequence[ToolReques
 def went_unseen(
     run: RunSpans, models: Sequence[LlmCall], asked: Sequence[ToolRequest], requested: Sequence[ToolRequest]
 ) -> bool:
-    """Return whether tools may have been executed where nothing would tell.
+    """Return whether tools may have been executed without a record.
 
-    Of those calls that were `asked` for and of which nothing is told (`requested`), when the model was called again and of
+    Of the `asked` calls without a record of their end (`requested`), when the model was called again and of
     none of these later requests of the agent the messages were captured, or they carry results that do not say whose they
-    are; or when a model call says that it asked for a tool, its words were not captured, and nothing followed.
+    are; or when a model call says that it requested a tool, its words were not captured, and nothing followed.
     """
     silent = [call for call in models if call.asks and call.outcome == "ok" and not _says_what(run, call)]
     if not silent and not requested:

@@ -32,7 +32,7 @@ class ToolCallRow:
     source: Literal["span", "message", "log"]
     exit_code: int | None
     command: str | None
-    """The shell command, where its span tells it apart from the arguments."""
+    """The shell command, where its span records it apart from the arguments."""
 
     @property
     def executed(self) -> bool:
@@ -42,7 +42,7 @@ class ToolCallRow:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Execution(ToolCallRow):
-    """Tool spans that are one call, and the row itself where no request tells more. Its outcome is the worst of the layers."""
+    """Tool spans that are one call, and the row itself where no request adds more. Its outcome is the worst of the layers."""
 
     index: int
     """The outermost layer: it names the call as the model did."""

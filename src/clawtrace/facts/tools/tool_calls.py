@@ -1,4 +1,4 @@
-"""Logical tool calls of a run: executions first, then what the model asked for and nothing executed (spec: span-model.md §4)."""
+"""Logical tool calls of a run: executions first, then what the model requested and nothing executed (spec: span-model.md §4)."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class ToolCalls(NamedTuple):
     """In order of start."""
     executions: list[Execution]
     asking: set[int]
-    """Groups of the model calls that asked for a tool which the program has to execute."""
+    """Groups of the model calls that requested a tool which the program has to execute."""
     unseen: bool
-    """Something may have been executed that nothing would tell of."""
+    """Something may have been executed without a record."""
     handed: dict[int, int | None]
     """Activations that a request alone handed to, by whom: both as the index of an agent span."""
     histories: Histories
-    """What conversations tell."""
+    """What conversations record."""
 
 
 def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: ExecutionsOf) -> ToolCalls:
@@ -103,7 +103,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     waiting = [request for request in waiting if request.number not in gone]
     answered = _answered(run, [request for request in waiting if request.number in answers], answers, executions_of)
     found += [_requested(request, answers.get(request.number), answered, offers) for request in waiting]
-    # What spans in another place tell of, too, is one call.
+    # What spans in another place also record is one call.
     known = {(call.call_id, call.name) for call in found if call.call_id is not None}
     found += [_from_history(one, run) for one in conversations.calls if (one.call.call_id, one.call.name) not in known]
     # `found` has executions first and requests in order: a stable sort keeps both orders among equal starts.
@@ -130,7 +130,7 @@ def background_calls(run: RunSpans) -> list[ToolCallRow]:
 
 
 def _holds_several(run: RunSpans, members: Sequence[int]) -> bool:
-    """Return whether layers of one call that name no tool stand side by side: they may be calls that its tool made."""
+    """Return whether layers of one call that name no tool are siblings: they may be calls that its tool made."""
     nameless = [index for index in members if run.rule[index] is NAMELESS_TOOL_SPAN]
     return len(nameless) > 1 and len(run.topmost(nameless)) > 1
 
@@ -236,7 +236,7 @@ def _answered(
 
     Where the instrumentation of the model call, or of an agent around it, writes a span for every execution, and the answer is
     what the framework says when it runs no tool, none was run. A span that is missing is not enough: tools may also be run by
-    the program that called the agent, or in a loop of its own. What the provider executes itself has no span.
+    the program that called the agent, or in its own loop. What the provider executes itself has no span.
     """
     writers: dict[int, set[tuple[str, str]]] = {}
     if waiting:
@@ -282,7 +282,7 @@ def _requested(
 
 
 def _with_history(call: ToolCallRow, conversations: Histories) -> ToolCallRow:
-    """Return an execution with the arguments and the result that a conversation tells, where nothing nearer does."""
+    """Return an execution with the arguments and the result that a conversation records, where nothing nearer does."""
     if call.call_id is None or call.call_id not in conversations.parts:
         return call
     asked, answered = conversations.parts[call.call_id]

@@ -1,4 +1,4 @@
-"""Tool calls that models asked for, and which of them were executed (spec: span-model.md §4)."""
+"""Tool calls that models requested, and which of them were executed (spec: span-model.md §4)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["ToolRequest", "answered_by_handoffs", "match", "match_nameless", "re
 
 
 class ToolRequest(NamedTuple):
-    """A tool call that a model asked for."""
+    """A tool call that a model requested."""
 
     number: int
     """Position in the order of asking."""
@@ -36,11 +36,11 @@ class ToolRequest(NamedTuple):
     name: str
     arguments: str | None
     served: bool
-    """The provider executes it itself, and tells so by asking."""
+    """The provider executes it itself, as its request says."""
 
 
 def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[ToolRequest]:
-    """Return what was asked for, once each: from one voice of each model call. An id may be used again for another call."""
+    """Return what was requested, once each: from one voice of each model call. An id may be used again for another call."""
     found: list[ToolRequest] = []
     if not run.messages:
         return found
@@ -166,8 +166,8 @@ def match_nameless(
 ) -> dict[int, tuple[int, bool]]:
     """Return by position which execution without a name carried out which of the requests that are left.
 
-    It is one of those that the last model call of its agent asked for, and whether it is known which: the only name among
-    them, or the only one with the arguments that the execution tells.
+    It is one of those that the last model call of its agent requested, and whether it is known which: the only name among
+    them, or the only one with the arguments of the execution.
     """
     running = set(matched.values())
     nameless = [e for e, execution in enumerate(executions) if execution.name is None and e not in running]
@@ -203,7 +203,7 @@ class _Left:
     def __init__(self, asked: Sequence[ToolRequest], numbers: Sequence[int]) -> None:
         kinds: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
         self._names: dict[tuple[str | None, int], set[str]] = defaultdict(set)
-        """By the kind of their ids and when they were asked for."""
+        """By the kind of their ids and when they were requested."""
         for number in numbers:
             request = asked[number]
             kind = _kind(request.call_id)
@@ -217,7 +217,7 @@ class _Left:
         return any(self._first[kind] <= execution.start_ns for kind in self._of_other_kinds(execution))
 
     def last_before(self, execution: Execution, taken: Container[int]) -> tuple[int, bool] | None:
-        """Return the first of those asked for last, and whether they have one name."""
+        """Return the first of those requested last, and whether they have one name."""
         kinds = self._of_other_kinds(execution)
         firsts = [first for kind in kinds if (first := self._kinds[kind].first_from((-execution.start_ns,), taken))]
         if not firsts:
@@ -300,7 +300,7 @@ def answered_by_handoffs(run: RunSpans, waiting: Sequence[ToolRequest]) -> set[i
         return set()
     asked: dict[tuple[int | None, int], list[ToolRequest]] = defaultdict(list)
     times: dict[int | None, list[int]] = defaultdict(list)
-    """When each agent asked for something, in order."""
+    """When each agent requested something, in order."""
     for request in sorted(waiting, key=lambda r: r.asked_ns):
         asked[request.agent, request.asked_ns].append(request)
         times[request.agent].append(request.asked_ns)
@@ -319,7 +319,7 @@ def answered_by_handoffs(run: RunSpans, waiting: Sequence[ToolRequest]) -> set[i
 
 
 def transfers(run: RunSpans, waiting: Sequence[ToolRequest]) -> dict[int, int]:
-    """Return by request number the activation that it handed to, where nothing but the request tells of a handoff.
+    """Return by request number the activation that it handed to, where nothing but the request shows a handoff.
 
     The request names the agent (`handoff_tools` of the dialects), and that agent is the next one at work in the trace, not
     inside of the one that asked.

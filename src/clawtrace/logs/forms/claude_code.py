@@ -1,4 +1,4 @@
-"""Claude Code's transcripts: ``~/.claude/projects/<project>/<session>.jsonl``, sub-agents' in files of their own or between."""
+"""Claude Code's transcripts: ``~/.claude/projects/<project>/<session>.jsonl``, sub-agents' in separate files or between."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from clawtrace.logs.model import LoggedRun, LoggedSpan, LogReading
 __all__ = ["ClaudeCode"]
 
 _MAIN = "claude-code"
-"""The name of the outermost agent, which no line tells: the product's."""
+"""The name of the outermost agent, which no line states: the product's."""
 _DELEGATE = ("Task", "Agent")
-"""No set: what stands in a line in the place of such a word may be a list, which a set cannot be asked for."""
+"""No set: a line may have a list where such a word is expected, and a set cannot look up a list."""
 _SYNTHETIC = "<synthetic>"
 _REJECTED = "User rejected tool use"
-"""What the program itself notes next to a result; what a tool says stands behind `Error: ` there."""
+"""What the program itself notes next to a result; there, what a tool says follows `Error: `."""
 
 
 class ClaudeCode(JsonLines):
@@ -78,7 +78,7 @@ class _Answer:
     error: str | None = None
 
     def take(self, line: Mapping[str, Any]) -> None:
-        """Add the next line; each repeats the usage, the last one tells it whole."""
+        """Add the next line; each repeats the usage, the last one has all of it."""
         self.message = line["message"]
         self.parts += _parts(self.message.get("content"))
         self.stop = self.message.get("stop_reason") or self.stop
@@ -108,7 +108,7 @@ class _Session:
         self._lines.setdefault(str(line.get("uuid") or number), (number, line))
 
     def finish(self) -> None:
-        """Add the spans; results may stand between the parts of the answer that asked for them."""
+        """Add the spans; results may come between the parts of the answer that requested them."""
         answers: dict[str, _Answer] = {}
         for number, line in self._lines.values():
             if line["message"].get("role") == "assistant":

@@ -14,8 +14,8 @@ from clawtrace.logs.model import LoggedRun, LogReading
 __all__ = ["Codex"]
 
 _MAIN = "codex"
-"""The name of the outermost agent, which no line tells: the product's."""
-# No sets: what stands in a line in the place of such a word may be a list, which a set cannot be asked for.
+"""The name of the outermost agent, which no line states: the product's."""
+# No sets: a line may have a list where such a word is expected, and a set cannot look up a list.
 _TYPES = (
     "session_meta",
     "response_item",
@@ -91,7 +91,7 @@ class _Session:
         self._records = False
         """Whether records hold the tokens, so that counts only repeat them."""
         self._commands: dict[str, Mapping[str, Any]] = {}
-        """What is recorded of commands besides their results, by call id."""
+        """What is recorded of commands in addition to their results, by call id."""
         self._results: list[tuple[int, int, Mapping[str, Any]]] = []
         self._names: dict[str, str | None] = {}
 
@@ -199,7 +199,7 @@ class _Session:
         text, outcome = _outcome(output)
         name = self._names.get(call_id or "")
         if outcome == "ok" and name in _SHELLS and _exit_code(output) is None:
-            outcome = "unknown"  # the exit code stands in the words of the result only
+            outcome = "unknown"  # only the text of the result has the exit code
         code = _exit_code(output)
         error = f"exit code {code}" if code else text
         span = self._talk.tool(number, at, call_id=call_id, result=text, outcome=outcome, error=error)
@@ -221,7 +221,7 @@ def _name(item: Mapping[str, Any]) -> str | None:
 
 
 def _outcome(output: Any) -> tuple[str, Outcome]:
-    """Return a result's text, and how the call ended as far as a field tells."""
+    """Return a result's text, and how the call ended as far as a field records it."""
     answer = output if isinstance(output, dict) else {}
     text = as_text(answer.get("content", output)) if isinstance(output, dict | list | str) else ""
     code = _exit_code(output)

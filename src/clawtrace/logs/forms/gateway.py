@@ -59,7 +59,7 @@ _FREE = frozenset(
      "prompt", "stdout", "stderr", "body", "raw", "answer", "response", "line", "data", "command", "cmd", "query", "title",
      "summary", "description", "detail", "details", "note", "comment", "said", "log", "chunk", "value")
 )  # fmt: skip
-"""Words whose value others write. Without quotes nothing tells where it ends: the rest of the line belongs to it."""
+"""Words whose value others write. Without quotes its end is unknown: the rest of the line belongs to it."""
 
 
 class GatewayLog(LogForm):
@@ -94,7 +94,7 @@ class GatewayLog(LogForm):
 
 
 def _line(text: str) -> tuple[Mapping[str, str], list[str]]:
-    """Return what a line says, be it words or a JSON object, and the words that stand alone."""
+    """Return what a line says, be it words or a JSON object, and the words without a value."""
     entry = json_object(text) if text.startswith("{") else None
     if entry is None:
         return _values(text)
@@ -102,9 +102,9 @@ def _line(text: str) -> tuple[Mapping[str, str], list[str]]:
 
 
 def _values(text: str) -> tuple[Mapping[str, str], list[str]]:
-    """Return what a line says of each word, of a word that comes twice the first; and the words that stand alone.
+    """Return what a line says of each word, of a word that comes twice the first; and the words without a value.
 
-    What stands inside of quotes, or behind a word whose value others write, belongs to that word only.
+    What is quoted, or follows a word whose value others write, belongs to that word only.
     """
     found: dict[str, str] = {}
     alone: list[str] = []
@@ -161,7 +161,7 @@ def _flat(entry: Mapping[str, Any], above: str = "") -> Mapping[str, str]:
 
 
 def _names_tool(text: str) -> bool:
-    """Return whether a JSON line without its own tool names one somewhere inside of what it tells."""
+    """Return whether a JSON line without its own tool names one somewhere inside its values."""
     entry = json_object(text) if text.startswith("{") else None
     waiting: list[Any] = [] if entry is None else list(entry.values())
     while waiting:

@@ -14,9 +14,9 @@ from clawtrace.logs.times import nanoseconds
 
 __all__ = ["OpenClawSession", "SessionReader", "usage_of"]
 
-# No sets: what stands in a line in the place of such a word may be a list, which a set cannot be asked for.
+# No sets: a line may have a list where such a word is expected, and a set cannot look up a list.
 _PSEUDO = ("gateway-injected", "delivery-mirror")
-"""Models that stand for a message which no model wrote."""
+"""Model names of messages that no model wrote."""
 _FAILED = ("error", "failed")
 _BLOCKED = ("blocked", "denied", "rejected")
 _FINISH = {"toolUse": "tool_calls", "stop": "stop", "length": "length"}

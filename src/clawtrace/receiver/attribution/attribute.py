@@ -1,7 +1,7 @@
 """Which run a span or log record belongs to (spec: span-model.md §2).
 
 Rules, in order: 1 resource attribute, 2 span attribute, 3 header, 4 path, 5 its trace is a run's, 6 a link to such a
-trace, 7 an announced session, 8 the attribute that `run_key` names, 9 none: the trace stands for itself. Exact
+trace, 7 an announced session, 8 the attribute that `run_key` names, 9 none: the trace is a run by itself. Exact
 equality only, never a time window. What arrives before the evidence does is adopted when the evidence comes.
 """
 
@@ -17,7 +17,7 @@ from clawtrace.receiver.attribution.claims import Claim
 __all__ = ["NO_RUN", "Attribution", "Conflict"]
 
 NO_RUN = 0
-"""Run number of what names no run and has no trace that could stand for itself (a log record outside of traces)."""
+"""Run number of what names no run and has no trace that could be a run (a log record outside of traces)."""
 
 _ORDER = {rule.value: place for place, rule in enumerate(RunRule)}
 _CONFLICT_LIMIT = 1_000
@@ -43,7 +43,7 @@ class Conflict(NamedTuple):
 
 
 class _Loose:
-    """An unattributed trace: it stands for itself until evidence comes."""
+    """An unattributed trace: a run by itself until evidence comes."""
 
     def __init__(self, run_no: int) -> None:
         self.run_no = run_no
@@ -115,7 +115,7 @@ class Attribution:
             return self._run_ids.get(number, "")
 
     def names(self) -> dict[int, str]:
-        """Return the id of each run in use by its number; unattributed traces stand for themselves."""
+        """Return the id of each run in use by its number; unattributed traces are runs by themselves."""
         with self._lock:
             return {loose.run_no: trace_id for trace_id, loose in self._loose.items()} | self._run_ids
 

@@ -55,7 +55,7 @@ class Counters:
         self._total = Tally()
         self._runs: dict[int, Tally] = {}
         self._strays = Tally()
-        """Requests of no run that no receipt tells of yet."""
+        """Requests of no run that are in no receipt yet."""
 
     def add(self, receipt: Receipt, port: int, unattributed: bool, foreign: bool = False) -> None:
         """Count one receipt.

@@ -57,7 +57,7 @@ def _text_header(count: int) -> bytes:
 
 
 def _read_scalar(raw: bytes, end: int) -> tuple[str, str] | None:
-    """Decode a number or truth value, which stands alone after a key that ends at `end`; None for any other form."""
+    """Decode a number or truth value, which follows a key that ends at `end`; None for any other form."""
     length, start = _varint(raw, end + 1)
     if start + length != len(raw) or length < 2:
         return None

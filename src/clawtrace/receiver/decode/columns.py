@@ -61,7 +61,7 @@ def _kept_nested(column: NestedMap, kept: list[int]) -> NestedMap:
 
 
 def redact(batch: SpanBatch | LogBatch, clean_all: Callable[[list[str]], None]) -> None:
-    """Clean every column in which a secret may stand; the values of resources were, where they were decoded."""
+    """Clean every column in which a secret may be; the values of resources were, where they were decoded."""
     for column in _secret_columns(batch):
         clean_all(column)
     for map_column in _map_columns(batch):

@@ -45,7 +45,7 @@ class RequestDecoder:
 
         Returns:
             Each request, or what is wrong with it, a `BadPayloadError` where it will never be accepted. The rows of those
-            that share a batch stand in it in the order given.
+            that share a batch are in it in the order given.
         """
         decoded: dict[int, Decoded | Exception] = {}
         alike: dict[bool, list[int]] = {}

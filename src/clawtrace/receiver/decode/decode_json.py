@@ -65,9 +65,9 @@ class JsonDecoder:
         self._any = JsonAttributes(redactor.clean_bytes)
 
     def regular_spans(self, bodies: Sequence[bytes], *, suspect: bool) -> list[Decoded | BadPayloadError]:
-        """Decode requests of spans together; a `BadPayloadError` stands for one that is not written as exporters do.
+        """Decode requests of spans together; a `BadPayloadError` takes the place of one that is not written as exporters do.
 
-        It is to be parsed and decoded. All rows stand in one batch.
+        It is to be parsed and decoded. All rows are in one batch.
         """
         return self._regular.decode(bodies, suspect=suspect)
 
@@ -91,7 +91,7 @@ class JsonDecoder:
             signal: which one it is said to be.
             document: the parsed request.
             data: its text.
-            suspect: whether a secret may stand in it; resources are cleaned here, the rest by the caller.
+            suspect: whether it may contain a secret; resources are cleaned here, the rest by the caller.
 
         Raises:
             BadPayloadError: it is not shaped like a request.
@@ -134,7 +134,7 @@ class JsonDecoder:
                     _add_map(row.scope_attributes, self._scope_attributes(about))
 
     def _scope_attributes(self, scope: dict[str, Any]) -> dict[str, str]:
-        """Return the attributes of a scope; such as cannot be read are left out, as they tell nothing of an item."""
+        """Return the attributes of a scope; such as cannot be read are left out, as they say nothing about an item."""
         try:
             return self._attributes(scope)[0]
         except BadItemError:

@@ -54,10 +54,10 @@ class ProtobufDecoder:
 
         Args:
             bodies: an ``ExportTraceServiceRequest`` each, which on the wire is a ``TracesData``.
-            suspect: whether a secret may stand in them; resources are cleaned here, the rest by the caller.
+            suspect: whether they may contain a secret; resources are cleaned here, the rest by the caller.
 
         Returns:
-            Each request, or why its bytes are none; all rows stand in one batch.
+            Each request, or why its bytes are none; all rows are in one batch.
         """
         return self._spans.decode(bodies, lambda data: _groups("traces", data), suspect=suspect)
 
@@ -93,7 +93,7 @@ class ProtobufDecoder:
                 self._schemas(batch, len(records), group.schema_url, scope)
 
     def _schemas(self, batch: LogBatch, count: int, resource_schema: bytes, scope: Any) -> None:
-        """Append what the records of a scope share besides what spans do; attributes that cannot be read are left out."""
+        """Append what the records of a scope share in addition to what spans share; attributes that cannot be read are left out."""
         batch.resource_schema += [_text(resource_schema)] * count
         batch.scope_schema += [_text(scope.schema_url)] * count
         try:

@@ -166,11 +166,11 @@ class RegularSpans:
         self._columns = SpanColumns(rows, claims, text=str, hexadecimal=str)
 
     def decode(self, bodies: Sequence[bytes], *, suspect: bool) -> list[Decoded | BadPayloadError]:
-        """Decode requests together; a `BadPayloadError` stands for one that is not written in the usual way, or is none.
+        """Decode requests together; a `BadPayloadError` takes the place of one that is not written in the usual way, or is none.
 
         Args:
             bodies: their texts.
-            suspect: whether a secret may stand in them; resources are cleaned here, the rest by the caller.
+            suspect: whether they may contain a secret; resources are cleaned here, the rest by the caller.
         """
         return self._columns.decode(bodies, self._groups, suspect=suspect)
 

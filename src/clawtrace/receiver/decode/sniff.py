@@ -1,4 +1,4 @@
-"""Tell by content what a payload is: which signal, in which encoding."""
+"""Find out from the content what a payload is: which signal, in which encoding."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def document_signals(document: Any, *, filled: bool = False) -> list[Signal]:
 
 
 def protobuf_signal(data: bytes) -> Signal | None:
-    """Return the signal of a serialised request, None when it is none or holds no item to tell by.
+    """Return the signal of a serialised request, None when it is none or has no item to recognise it by.
 
-    The three messages have the same outline, so each reads as each; what tells them apart is that the fields of an
+    The three messages have the same outline, so each reads as each; they differ in that the fields of an
     item have other types at the same numbers.
     """
     from google.protobuf.message import DecodeError

@@ -28,7 +28,7 @@ _TOGETHER = 128
 class _Section(NamedTuple):
     """The spans of one scope of one request."""
 
-    # Held, because protobuf makes objects of spans anew each time they are asked for.
+    # Held, because protobuf makes objects of spans anew each time they are read.
     spans: list[Any]
     resource: Resource
     scope: str
@@ -75,7 +75,7 @@ class SpanColumns:
         Args:
             bodies: the requests.
             parse: makes the `ResourceSpans` of a request; it raises `BadPayloadError` for what is none.
-            suspect: whether a secret may stand in them; resources are cleaned here, the rest by the caller.
+            suspect: whether they may contain a secret; resources are cleaned here, the rest by the caller.
 
         Returns:
             Each request, or why it is none. Spans that make no sense are counted in theirs, with the reason.

@@ -51,7 +51,7 @@ class RecordedRequest(NamedTuple):
     document: Any
     """The parsed JSON; None for protobuf, and for JSON that is left to the decoder."""
     place: str
-    """Where it stands, for messages: ``line 3``, ``message 2``."""
+    """Its position, for messages: ``line 3``, ``message 2``."""
     is_json: bool
 
 
@@ -118,7 +118,7 @@ class _JsonReader:
     def __init__(self, name: str, *, hinted: bool) -> None:
         self._name = name
         self._hinted = hinted
-        """Whether a key of OTLP stands near the beginning, so that what cannot be parsed is damage."""
+        """Whether there is a key of OTLP near the beginning, so that what cannot be parsed is damaged."""
         self._found = False
         """Whether a request was read."""
 

@@ -34,7 +34,7 @@ def _is_secret_value(value: str) -> bool:
 
 
 def telling_parts(value: str) -> tuple[str, ...]:
-    """Return literals, one of which stands in every form of `value`: its longest part that is never escaped."""
+    """Return literals, one of which is in every form of `value`: its longest part that is never escaped."""
     parts = _PLAIN.findall(value)
     if parts:
         return (max(parts, key=len),)

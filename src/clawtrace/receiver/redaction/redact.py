@@ -1,6 +1,6 @@
 """Redaction as a step of decoding: no secret reaches the disk (spec: span-model.md §1).
 
-One pass over the bytes of a request asks for the literals of all kinds of secrets, and where one stands, its kind's
+One pass over the bytes of a request searches for the literals of all kinds of secrets, and where one is found, its kind's
 pattern is tried at that very place; nearly always nothing is found, and nothing more is done. Otherwise each text is
 asked the same. A secret becomes ``[REDACTED:kind:hash8]``, the same for equal values, so that equality stays answerable.
 """
@@ -31,7 +31,7 @@ _ESCAPES, _ESCAPES_BYTES = re.compile(_ESCAPE), re.compile(_ESCAPE.encode())
 _ESCAPE_LITERALS = ("\\/", *(f"\\u00{digit}" for digit in "234567"))
 """How an ordinary character can be hidden inside of JSON text."""
 _KEPT_ESCAPES = frozenset({0x22, 0x5C, 0x7F})
-"""Written out, a quote or a backslash would end the JSON text that it stands in."""
+"""Written out, a quote or a backslash would end the JSON text that contains it."""
 
 
 class RedactionSettings(NamedTuple):
@@ -159,7 +159,7 @@ class Redactor:
         self._rules.append(rule)
 
     def _scan(self, data: bytes) -> tuple[set[int], bool]:
-        """Return the rules whose secrets may stand in `data`, and whether escapes hide characters of it."""
+        """Return the rules whose secrets may be in `data`, and whether escapes hide characters of it."""
         found: set[int] = set()
         escapes = False
         for literal, position, _ in self._find(data, overlapping=True):

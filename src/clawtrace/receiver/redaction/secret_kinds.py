@@ -1,16 +1,16 @@
 """Kinds of secrets, as data: literals that must appear, the pattern that decides, and where its shape is described.
 
 All literals are searched in one pass over every request (`redact.py`); a pattern is asked only where a literal of its
-kind was found. In a pattern stand
+kind was found. A pattern may contain
 
 - ``{start}``: the left boundary. Not glued to a letter or digit (``task-…`` holds no key), but directly after an escape
   sequence counts as a boundary, because messages are often JSON inside of text;
 - ``{end}``: the right boundary, no letter or digit follows;
-- ``{before:[…]}``, ``{after:[…]}``: other boundaries, none of these characters stands there;
+- ``{before:[…]}``, ``{after:[…]}``: other boundaries, none of these characters is there;
 - ``{is}``: what joins a name and its value, ``KEY=…``, ``key: …``, ``"key": "…"``, quotes escaped any number of times;
 - ``{quote}``: a quote, escaped any number of times.
 
-A group named ``secret`` limits what is replaced. Shapes are given generously where the literal alone is telling, and
+A group named ``secret`` limits what is replaced. Shapes are given generously where the literal alone is distinctive, and
 exactly where it is not: hexadecimal digits, base64 and ordinary words are everywhere in agents' traffic.
 """
 
@@ -42,7 +42,7 @@ class SecretKind(NamedTuple):
     source: str
     """Who describes the shape: the issuer's documentation, or a rule of gitleaks' default configuration."""
     before: int | None = 0
-    """How many characters of a match stand before the literal, at least; None where the literal alone tells enough."""
+    """How many characters of a match precede the literal, at least; None where the literal alone is enough."""
     check: Callable[[str], bool] | None = None
     """Says of a candidate whether it is a secret, where a regular expression cannot."""
 
@@ -51,7 +51,7 @@ class SecretKind(NamedTuple):
 
         Args:
             bounded: False leaves out the boundaries: in the bytes of a request, a length or the next field's tag may
-                stand directly next to a text and look like a letter.
+                be directly next to a text and look like a letter.
         """
         filled = self.pattern.replace("{is}", _IS).replace("{quote}", _QUOTE)
         return _BOUNDARY.sub(_boundary if bounded else "", filled)
@@ -77,14 +77,14 @@ def _holds_credentials(text: str) -> bool:
 _RUN = r"(?=[A-Za-z0-9_-]{0,200}[A-Za-z0-9]{16})(?=[A-Za-z0-9_-]{0,200}[0-9])"
 """A key has a long unbroken stretch and a digit; ``sk-learn-contrib-projects-list`` has neither.
 
-Where one secret's literal can stand inside of another candidate, lengths are bounded: ``-sk-sk-sk-…`` would else be
+Where one secret's literal can be inside another candidate, lengths are bounded: ``-sk-sk-sk-…`` would else be
 read to its end from each of its literals, which takes hours for a large request."""
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NO_PASSWORD = (
     r"(?!(?:pass|passwd|password|pwd|PASS|PASSWORD)@|\$[{(]|\$[A-Za-z_]+@|%\(|%[sdv]@|\{+[A-Za-z0-9_. -]*\}+@|[*xX.]+@"
     r"|\[REDACTED:[^\[\]@]+:[0-9a-f]{8}\]@|[0-9]{1,5}[,;)|])"
 )
-"""What stands for a password without being one: the word itself, a variable, a placeholder, a mark, a port before a comma."""
+"""What is in the place of a password without being one: the word itself, a variable, a placeholder, a mark, a port before a comma."""
 
 SECRET_KINDS: tuple[SecretKind, ...] = (
     SecretKind(
@@ -96,7 +96,7 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
         "RFC 7468, OpenSSH PROTOCOL.key, RFC 9580; also in a Google service account's JSON file",
     ),
     SecretKind("age", ("AGE-SECRET-KEY-1",), "{start}AGE-SECRET-KEY-1[0-9A-Z]{58}", "age(1); gitleaks age-secret-key"),
-    # Model providers and what stands around them.
+    # Model providers and services around them.
     SecretKind("anthropic", ("sk-ant-",), "{start}sk-ant-[A-Za-z0-9_-]{20,}", "gitleaks anthropic-api-key"),
     SecretKind("openrouter", ("sk-or-",), "{start}sk-or-(?:v[0-9]-)?[A-Za-z0-9]{32,}", "openrouter.ai/docs"),
     SecretKind("langfuse", ("sk-lf-",), "{start}sk-lf-" + _UUID, "langfuse.com/docs"),

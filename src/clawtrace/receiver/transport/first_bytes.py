@@ -15,7 +15,7 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
 class FirstBytes(asyncio.Protocol):
-    """A connection of which nothing came so far, or less than tells its protocol.
+    """A connection of which nothing came so far, or less than shows its protocol.
 
     Args:
         site: what it shares with other connections.
@@ -48,7 +48,7 @@ class FirstBytes(asyncio.Protocol):
         return not self.transport.is_closing() and socket is not None and unread(socket.fileno())
 
     def shutdown(self) -> None:
-        """End a connection that asked for nothing."""
+        """End a connection without requests."""
         self.transport.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

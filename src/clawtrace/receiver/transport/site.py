@@ -50,7 +50,7 @@ class Site:
         self.activity = asyncio.Event()
         """Set whenever a connection's state changes."""
         self.chunk = memoryview(bytearray(_CHUNK))
-        """Where relayed bytes stand between being read and being written."""
+        """Where relayed bytes are between being read and being written."""
 
     def begin(self, link: Connection) -> None:
         """The reading of a request begins."""

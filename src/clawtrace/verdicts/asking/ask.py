@@ -44,11 +44,11 @@ class Values(NamedTuple):
     all: list[str]
     """Sorted."""
     of_run: Mapping[str, Collection[str]] | None
-    """Those of each run, by run id; None where they are not asked for."""
+    """Those of each run, by run id; None where they are not needed."""
 
 
 class DecisionInputs(NamedTuple):
-    """What a function that decided about a run was given besides the run's row."""
+    """Input of a function that decided about a run, in addition to the run's row."""
 
     rows: Sequence[Row]
     """The first of the rows that a query found."""
@@ -172,7 +172,7 @@ class Asked:
         return store.ask_columns(query, self.bound)
 
     def evidence(self, run_ids: Sequence[str]) -> EvidenceByRun:
-        """Return the spans that decided, by run id, the most telling first; ``selected_runs`` is changed."""
+        """Return the spans that decided, by run id, the most significant first; ``selected_runs`` is changed."""
         rows = self.evidence_rows(self.store, run_ids)
         return EvidenceByRun(run_ids, rows, None if rows is None else ShownSpans(self.store, run_ids, [rows]))
 

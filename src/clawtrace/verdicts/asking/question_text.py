@@ -1,7 +1,7 @@
 """A question about one run as one SQL text that needs nothing else: `clawtrace query` takes it as it is.
 
 What an assertion asks, it asks of many runs at once, with parameters and relations bound. Here the run, the parameters and
-the bound relations stand in the text, so that a person can paste it, and get the row that decided.
+the bound relations are in the text, so that a person can paste it, and get the row that decided.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, 
     """Return what two verdicts, as ``clawtrace.results/1`` has them, do not say alike.
 
     A stored message may go on with what is known of a log. Of a run without a trace only the status is compared: why there is
-    none the store does not tell.
+    none the store does not contain.
     """
     keys = ("status", "final", "missing", "actual") if stored["sql"] else ("status",)
     found = {key: (stored[key], now[key]) for key in keys if stored[key] != now[key]}

@@ -27,7 +27,7 @@ class Rated(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What was found and what was asked for."""
+        """What was found and what was expected."""
         undecided = f", {self.rate.undecided} undecided" if self.rate.undecided else ""
         return (
             f"{self.rate.passed} of {self.rate.ran} repetitions passed{undecided}; `min_pass_rate` is {self.minimum:g}."

@@ -174,7 +174,7 @@ def _share(some: int, of: int, k: int) -> float:
 def outcome_of(result: RunResult) -> Outcome | None:
     """Return what a run counts as among its repetitions; None when it broke, or nothing was asked of it.
 
-    A failed assertion of severity ``warn`` and a known failure stand against no run, as they stand against no exit code.
+    A failed assertion of severity ``warn`` and a known failure count against no run, as they count against no exit code.
     """
     if result.status is None or result.error:
         return None
@@ -209,5 +209,5 @@ def assertion_rates(results: Sequence[RunResult]) -> list[AssertionRate]:
 
 
 def _outcome_of_answer(standing: Standing) -> Outcome:
-    """Return what one answer counts as: a known failure failed, regardless of what stands against the run."""
+    """Return what one answer counts as: a known failure failed, regardless of what counts against the run."""
     return "failed" if standing.known_failure else _OUTCOMES.get(standing.status, "undecided")

@@ -26,7 +26,7 @@ class ThresholdRules(NamedTuple):
 
 
 class SuiteRate(NamedTuple):
-    """What share of a model's runs passed, and what was asked for."""
+    """What share of a model's runs passed, and the required share."""
 
     model_id: str | None
     rate: PassRate
@@ -47,7 +47,7 @@ class SuiteRate(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What was found and what was asked for."""
+        """What was found and what was expected."""
         whose = "the suite" if self.model_id is None else f"`{self.model_id}`"
         asked = f"the threshold is {self.threshold:g}"
         asked += f" with a tolerance of {self.tolerance:g}" if self.tolerance else ""
@@ -68,7 +68,7 @@ def suite_rates(
 
     Args:
         results: the runs of the campaign.
-        models: the models that were to be run, in order; None stands for a suite without models.
+        models: the models that were to be run, in order; None means a suite without models.
         rules: the suite's thresholds.
         gate: says whether the rate or the lower end of its interval counts.
     """

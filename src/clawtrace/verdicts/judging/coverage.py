@@ -1,6 +1,6 @@
 """Why a fact is unknown, and what would make it known.
 
-A missing fact comes as ``relation.column``; what the dialects of the run can record tells whether it was lost,
+A missing fact comes as ``relation.column``; what the dialects of the run can record shows whether it was lost,
 switched off or never recordable (spec: span-model.md §5, "records").
 """
 

@@ -37,7 +37,7 @@ _NAMES = frozenset({
     "connecttimeout", "econnrefused", "econnreset", "enotfound", "etimedout", "gaierror", "pooltimeout", "readerror",
     "readtimeout", "remotedisconnected", "remoteprotocolerror", "timeout", "writeerror", "writetimeout",
 })  # fmt: skip
-"""Names of errors, without what stands before the last dot, and without `_`, in small letters."""
+"""Names of errors, without what precedes the last dot, and without `_`, in small letters."""
 
 
 def provider_failure(store: QueryableStore, run_id: str) -> str | None:

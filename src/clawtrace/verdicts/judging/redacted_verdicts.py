@@ -1,4 +1,4 @@
-"""Secrets that stand in assertions themselves, such as ``{{env.API_KEY}}``: no verdict repeats them (spec: config.md §4)."""
+"""Secrets in assertions themselves, such as ``{{env.API_KEY}}``: no verdict repeats them (spec: config.md §4)."""
 
 from __future__ import annotations
 

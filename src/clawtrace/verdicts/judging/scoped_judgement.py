@@ -60,7 +60,7 @@ class ScopedJudgement(Judgement):
         return replace(asked, settled=settled, decided=decided)
 
     def _weighed(self, outcome: Outcome, scope: RunScope) -> Outcome:
-        """Return the outcome as it stands when not everything is known of what belongs to the scope."""
+        """Return the outcome when it is not fully known what belongs to the scope."""
         if scope.in_doubt and outcome.holds is not None and not outcome.final:
             wide = self._wide.get(outcome.run_id)
             if wide is None or not self._agree(outcome, wide):

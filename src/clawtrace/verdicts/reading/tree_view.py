@@ -31,7 +31,7 @@ class SpanNode:
     dialect: str
     start_ns: int
     duration_ms: float | None
-    """None when the span never ended, or nothing tells how long it took."""
+    """None when the span never ended, or its duration is unknown."""
     ended: bool
     input_tokens: int | None
     output_tokens: int | None

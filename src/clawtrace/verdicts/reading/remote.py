@@ -180,6 +180,10 @@ class HeldStore:
         trees = {run_id: [SpanNode(**node) for node in nodes] for run_id, nodes in answer["trees"].items()}
         return answer["facts"], trees
 
+    def tree(self, run_id: str) -> list[SpanNode]:
+        """Return the spans of a run, depth first."""
+        return self.inspect_with_trees([run_id])[1][run_id]
+
     def explained(self, run_id: str) -> list[dict[str, Any]]:
         """Return for each span of a run what filled its columns; see `AskableStore`."""
         return list(self._ask({"ask": "explain", "run_id": run_id})["spans"])
@@ -225,6 +229,8 @@ class HeldStore:
             connection.close()
 
     def _silent(self, why: str) -> StoreLockedError:
+        if self._path == self._owner.address:
+            return StoreLockedError(f"the service at {self._path} {why}")
         return StoreLockedError(
             f"the store {self._path!r} is held by process {self._owner.pid}, which {why}; ask again when it has ended."
         )

@@ -65,6 +65,8 @@ def read_keys() -> tuple[dict[str, Key], dict[str, str]]:
 
 
 TABLE = yaml.safe_load(Path(__file__).with_name("every_key.yaml").read_text())
+for file in sorted((Path(__file__).parent / "runner_keys").glob("*.yaml")):
+    TABLE["keys"] |= {f"runner.{file.stem}.{key}": entry for key, entry in yaml.safe_load(file.read_text()).items()}
 DOCUMENTS = {kind: entry["data"] for kind, entry in TABLE["documents"].items()}
 FILES = TABLE["files"] | {f"configs/cases/{case}/agent.py": AGENT for case in "cd"}
 KEYS, ELSEWHERE = read_keys()

@@ -122,6 +122,33 @@ def test_the_commands_for_an_agent_that_already_runs(tmp_path: Path):
         raise
 
 
+@pytest.mark.needs("curl")
+@pytest.mark.full
+def test_the_commands_for_the_sidecar(tmp_path: Path):
+    """The same of that page, in one shell as a reader has it, with ports that are free here."""
+    text = (ROOT / "docs/sidecar.md").read_text()
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        grpc_port, http_port = one.getsockname()[1], other.getsockname()[1]
+    ports = {"CLAWTRACE_RECEIVER_GRPC_PORT": str(grpc_port), "CLAWTRACE_RECEIVER_HTTP_PORT": str(http_port)}
+    script = "\n".join(block for _, block in RUN.findall(text)).replace(":4318/", f":{http_port}/")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-eu", "-c", f"{script}\nwait"],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path, **ports},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "sidecar/sidecar.log").read_text().endswith("stopped\n")
+    assert '"complete": true' in done.stdout
+    assert "exit 0" in done.stdout
+
+
 def run_the_blocks(text: str, tmp_path: Path, **more: str) -> None:
     """Run the commands of a page's `text`, with `more` variables."""
     blocks = RUN.findall(text)

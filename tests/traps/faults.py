@@ -274,3 +274,18 @@ FAULTS: dict[str, Callable[[Requests], Requests]] = {
     )
 }  # fmt: skip
 """Every fault by its name."""
+
+HARMLESS = {"delivered_twice", "any_order"}
+"""Outside of every question: a request sent again and any order of arrival change nothing of what happened."""
+
+GROUPS = {
+    "model calls": "lost_model_call, repeated_model_call, failed_model_call, renamed_model, more_tokens, unknown_tokens, more_cost",
+    "answers": "other_answer, no_answer",
+    "content of search": "other_arguments, other_result, leaked_secret",
+    "content of the command": "other_command, other_output, quietly_failed_command",
+    "outcomes": "failed_tool_call, blocked_tool_call, failed_command",
+    "times": "slow_tool_call, longer_run, swapped",
+    "agents": "moved_tool_call, renamed_agent, no_delegation, one_more_agent",
+    "tools": "lost_tool_call, lost_command, lost_first_request, renamed_tool, repeated_tool_call, repeated_command",
+}
+"""Faults that touch the same thing, to be named together."""

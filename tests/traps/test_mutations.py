@@ -1,39 +1,40 @@
 """A mutation test of the assertions themselves: a fault in the trace is caught, or lies outside of the question.
 
-One run that every assertion of mutations.yaml passes is recorded anew with each fault of faults.py, and all of it is
-judged by the program at once. What an assertion does not catch must be declared in the table with its reason, and is
-held against answers.py, which answers the same question over the same spans by itself.
+One run that every assertion of `questions` passes is recorded anew with each fault of faults.py, and all of it is
+judged by the program at once. What an assertion does not catch must be declared in its module with the reason, and is
+held against the module's answer, which reads the same spans by itself.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
-from answers import ANSWERS, Told
-from faults import FAULTS, good
+from answers import Told
+from faults import FAULTS, GROUPS, HARMLESS, good
 from trap_runs import Bench
 
 from clawtrace.assertions.registry import all_types
 
 HERE = Path(__file__).parent
-TABLE = yaml.safe_load((HERE / "mutations.yaml").read_text(encoding="utf-8"))
-TYPES: dict[str, dict[str, Any]] = TABLE["types"]
-HARMLESS = set(TABLE["everywhere"])
+TYPES = {
+    path.stem: import_module(f"questions.{path.stem}")
+    for path in sorted((HERE / "questions").glob("*.py"))
+    if path.stem != "__init__"
+}
 
 
 def outside(name: str) -> dict[str, str]:
     """The faults outside of the question of one type, each with its reason."""
-    said = [(fault, why) for why, faults in TYPES[name]["outside"].items() for one in faults for fault in _faults(one)]
+    said = [(fault, why) for why, faults in TYPES[name].OUTSIDE.items() for fault in _faults(faults)]
     assert len({fault for fault, _ in said}) == len(said), f"a fault is declared twice for {name}"
     return dict(said) | dict.fromkeys(HARMLESS, "nothing happened otherwise")
 
 
-def _faults(word: str) -> list[str]:
-    faults = TABLE["groups"].get(word, [word])
-    assert set(faults) <= set(FAULTS), f"no such fault: {word}"
+def _faults(words: str) -> list[str]:
+    faults = [fault for word in words.split(", ") for fault in GROUPS.get(word, word).split(", ")]
+    assert set(faults) <= set(FAULTS), f"no such fault: {words}"
     return faults
 
 
@@ -46,7 +47,7 @@ def statuses(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
     bench.record("good", *good())
     for name, fault in FAULTS.items():
         bench.record(name, *fault(good()))
-    judged = bench.judge(*({"type": name} | row["assertion"] for name, row in TYPES.items()))
+    judged = bench.judge(*({"type": name} | row.ASSERTION for name, row in TYPES.items()))
     assert judged.exit_code == 1, judged.stderr
     return {
         run: {verdict["type"]: verdict["status"] for verdict in found["assertions"]}
@@ -55,18 +56,17 @@ def statuses(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
 
 
 def test_every_type_that_asks_the_trace_is_here():
-    """A type whose answer spans can change has a row, and every question of the table has an answer of its own."""
+    """A type whose answer spans can change has a module, and no other."""
     asking = {name for name, cls in all_types().items() if cls.needs_trace and cls.__module__.startswith("clawtrace.")}
 
     assert set(TYPES) == asking
-    assert set(ANSWERS) == asking
 
 
 @pytest.mark.parametrize("name", TYPES)
 def test_the_good_run_passes(statuses, name):
     """Without a fault every assertion passes, and its question is answered with yes."""
     assert statuses["good"][name] == "pass"
-    assert ANSWERS[name](Told(good()))
+    assert TYPES[name].answer(Told(good()))
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -79,9 +79,9 @@ def test_a_fault_is_caught_or_outside(statuses, name):
 
 @pytest.mark.parametrize("name", TYPES)
 def test_what_is_outside_leaves_the_answer_as_it_was(name):
-    """The reason in the table is true: of the changed spans, too, the answer is yes."""
+    """The reason is true: of the changed spans, too, the answer is yes."""
     for fault, why in outside(name).items():
-        assert ANSWERS[name](Told(FAULTS[fault](good()))), (fault, why)
+        assert TYPES[name].answer(Told(FAULTS[fault](good()))), (fault, why)
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -93,7 +93,7 @@ def test_a_no_is_a_fail_and_the_rest_is_undecided(statuses, name):
         silent.add("leaked_secret")  # what stood where it was redacted is unknown
     for fault in set(FAULTS) - set(outside(name)) - torn - silent:
         assert statuses[fault][name] == "fail", fault
-        assert not ANSWERS[name](Told(FAULTS[fault](good()))), fault
+        assert not TYPES[name].answer(Told(FAULTS[fault](good()))), fault
     for fault in (torn | silent) - set(outside(name)):
         assert statuses[fault][name] in ("fail", "inconclusive"), fault
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from clawtrace.report.base import CampaignReport
     from clawtrace.session.session import Session
     from clawtrace.verdicts.gating.pass_rate import GateOn
+    from clawtrace.verdicts.reading.remote import HeldStore
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = ["Output", "finish", "gate_options", "output_options", "trees_of"]
@@ -99,7 +100,7 @@ def gate_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def trees_of(session: Session, results: Sequence[RunResult], *, quiet: bool) -> dict[str, list[SpanNode]]:
+def trees_of(session: Session | HeldStore, results: Sequence[RunResult], *, quiet: bool) -> dict[str, list[SpanNode]]:
     """Return the span trees that failures are shown in: of the first runs with something that did not pass; none if `quiet`."""
     if quiet:
         return {}

@@ -140,7 +140,7 @@ def _opened(results: Mapping[str, Any], folder: Path, source: TraceSource, shown
 
     origin = results["source"]
     settings = _settings(origin, folder)
-    recordings, store = _place(origin, folder) if origin and not _given(source) else source
+    recordings, store, _ = _place(origin, folder) if origin and not _given(source) else source
     if recordings:
         with Session.open(settings=settings) as session:
             session.progress = shown
@@ -285,7 +285,7 @@ def _table(title: str, answer: Answer, console: ConsoleOutput) -> None:
 
 def _command(results: Mapping[str, Any], folder: Path, source: TraceSource) -> str:
     """Return the command that takes the SQL."""
-    recordings, store = _place(results["source"], folder) if results["source"] and not _given(source) else source
+    recordings, store, _ = _place(results["source"], folder) if results["source"] and not _given(source) else source
     if store is not None:
         return f"clawtrace query --store {store}"
     how = {"one": " --one-run" + (f" {recordings.run_id}" if recordings.run_id else ""), "file": " --run-per-file"}

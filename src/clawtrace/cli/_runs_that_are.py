@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from clawtrace.cli._outcome import trees_of
-from clawtrace.cli._source import Recordings, chosen_runs, load_recordings
+from clawtrace.cli._source import Recordings, chosen_runs, load_recordings, source_of
 
 if TYPE_CHECKING:
     from clawtrace.config.projects.session_settings import SessionSettings
@@ -33,22 +33,34 @@ class RunsThatAre(NamedTuple):
     """Run ids; empty for all."""
     where: str | None
     """SQL condition over the relation `runs`; None for all."""
+    server: str | None = None
+    """Address or ready file of the service that has them; None where none was named."""
+
+    @classmethod
+    def named(
+        cls, recordings: Recordings, store: Path | None, server: str | None, wanted: tuple[str, ...], where: str | None
+    ) -> RunsThatAre:
+        """Return the runs of the one source that the flags name, if any.
+
+        Raises:
+            UsageError: there are two.
+        """
+        source = source_of(recordings, store, server)
+        return cls(recordings, store, wanted, where, source.server)
 
     def given(self) -> bool:
         """Return whether any of the flags was given."""
         return bool(self.recordings or self.store is not None or self.wanted or self.where is not None)
 
     def check(self) -> None:
-        """Refuse flags that contradict each other or lack what they need.
+        """Refuse flags that name no runs.
 
         Raises:
-            UsageError: there is no source, or there are two.
+            UsageError: there is no source.
         """
-        if self.recordings and self.store is not None:
-            raise click.UsageError("--traces and --store are two sources; give one of them.")
-        if not self.recordings and self.store is None:
+        if not self.recordings and self.store is None and self.server is None:
             raise click.UsageError(
-                "Give --suite to run agents, or --traces or --store with --assertions to judge existing runs."
+                "Give --suite to run agents, or --traces, --store or --server with --assertions to judge existing runs."
             )
 
     @contextmanager
@@ -119,6 +131,10 @@ def judge_runs(
     from clawtrace.config.projects.session_settings import session_settings
     from clawtrace.report.base import CampaignReport
 
+    if there.server is not None:
+        if profile is not None:
+            raise click.UsageError("--evaluation-profile permits hooks, which a service does not run.")
+        return _judged_by_service(there, there.server, assertions, gate, quiet=quiet)
     started, began = datetime.now(UTC), time.perf_counter()
     project = load_project(Path.cwd(), os.environ)
     asked = load_assertions_file(assertions, project, os.environ, evaluation_profile=profile)
@@ -136,3 +152,29 @@ def judge_runs(
     spent = (time.perf_counter() - began) * 1000
     source = there.source(assertions, asked.project.root)
     return CampaignReport.gated(None, started, results, gate, trees=trees, duration_ms=spent, source=source)
+
+
+def _judged_by_service(there: RunsThatAre, server: str, assertions: str, gate: Gate, *, quiet: bool) -> CampaignReport:
+    """Return the report on runs that a service has, and judges."""
+    import sys
+
+    from clawtrace.config.loading.assertions_file import load_assertions_text
+    from clawtrace.errors import UsageError
+    from clawtrace.report.base import CampaignReport
+    from clawtrace.sidecar.client import Client, server_named
+    from clawtrace.verdicts.reading.remote import HeldStore
+    from clawtrace.verdicts.reading.result_data import result_of
+
+    started, began = datetime.now(UTC), time.perf_counter()
+    try:
+        text = sys.stdin.read() if assertions == "-" else Path(assertions).read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the assertions file {assertions!r} cannot be read: {error}") from error
+    load_assertions_text(text, assertions)  # what is wrong is found here, where the file is
+    service = server_named(server, os.environ.get("CLAWTRACE_SERVER_TOKEN"))
+    chosen = {"run_id": there.wanted} | ({} if there.where is None else {"where": there.where})
+    answer = Client(service).evaluate(text, format="verdicts", **chosen)
+    results = [result_of(one) for one in answer["results"]]
+    trees = trees_of(HeldStore(service.address, service), results, quiet=quiet)
+    spent = (time.perf_counter() - began) * 1000
+    return CampaignReport.gated(None, started, results, gate, trees=trees, duration_ms=spent)

@@ -26,6 +26,8 @@ __all__ = [
     "existing_store",
     "load_recordings",
     "recordings_options",
+    "server_option",
+    "source_of",
     "source_options",
 ]
 
@@ -82,10 +84,12 @@ class Recordings(NamedTuple):
 
 
 class TraceSource(NamedTuple):
-    """Recordings or a store."""
+    """Recordings, a store, or a running service."""
 
     recordings: Recordings
     store: Path | None
+    server: str | None = None
+    """Address or ready file of the service; None where none was named."""
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Session | HeldStore, list[str]]]:
@@ -110,6 +114,10 @@ class TraceSource(NamedTuple):
                 session.progress = shown
                 yield session, load_recordings(session, self.recordings)
             return
+        if self.server is not None:
+            held = _served(self.server)
+            yield held, held.run_ids()
+            return
         with working() as shown:
             shown("waiting for the store", 0, 0)
             asked = _open_or_ask(existing_store(self.store, project), settings)
@@ -119,6 +127,19 @@ class TraceSource(NamedTuple):
                 yield asked, asked.run_ids()
             finally:
                 asked.close()
+
+
+def _served(server: str) -> HeldStore:
+    """Return the store of a running service.
+
+    Raises:
+        UsageError: it is not named rightly, or its token is missing.
+    """
+    from clawtrace.sidecar.client import server_named
+    from clawtrace.verdicts.reading.remote import HeldStore
+
+    service = server_named(server, os.environ.get("CLAWTRACE_SERVER_TOKEN"))
+    return HeldStore(service.address, service)
 
 
 def _open_or_ask(path: Path, settings: SessionSettings) -> Session | HeldStore:
@@ -221,16 +242,41 @@ def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the flags of recordings, and `--store`; the command gets them as `source`."""
 
     @functools.wraps(function)
-    def wrapper(recordings: Recordings, store: Path | None, **rest: Any) -> Any:
-        if recordings and store is not None:
-            given = "--traces" if recordings.paths else "--log"
-            raise click.UsageError(f"{given} and --store are two sources; give one of them.")
-        return function(source=TraceSource(recordings, store), **rest)
+    def wrapper(recordings: Recordings, store: Path | None, server: str | None, **rest: Any) -> Any:
+        return function(source=source_of(recordings, store, server), **rest)
 
     option = click.option(
         "--store", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A span store (DuckDB file)."
     )
-    return recordings_options(option(wrapper))
+    return recordings_options(option(server_option(wrapper)))
+
+
+server_option = click.option(
+    "--server",
+    envvar="CLAWTRACE_SERVER",
+    metavar="URL|FILE",
+    help="A running `clawtrace serve`: its address, with CLAWTRACE_SERVER_TOKEN set, or its ready file.",
+)
+
+
+def source_of(recordings: Recordings, store: Path | None, server: str | None) -> TraceSource:
+    """Return the one source that was named. The variable CLAWTRACE_SERVER gives way to a flag that names another one.
+
+    Raises:
+        UsageError: flags name two.
+    """
+    named = {"--traces": bool(recordings.paths), "--log": bool(recordings.logs) and not recordings.paths}
+    given = [name for name, is_given in {**named, "--store": store is not None}.items() if is_given]
+    if server is not None and given:
+        from click.core import ParameterSource
+
+        if click.get_current_context().get_parameter_source("server") is ParameterSource.ENVIRONMENT:
+            server = None
+    if server is not None:
+        given.append("--server")
+    if len(given) > 1:
+        raise click.UsageError(f"{given[0]} and {given[1]} are two sources; give one of them.")
+    return TraceSource(recordings, store, server)
 
 
 def _recordings(

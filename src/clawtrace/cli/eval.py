@@ -9,7 +9,7 @@ import click
 
 from clawtrace.cli._outcome import Output, finish, gate_options, output_options
 from clawtrace.cli._runs_that_are import RunsThatAre, judge_runs
-from clawtrace.cli._source import Recordings, recordings_options
+from clawtrace.cli._source import Recordings, recordings_options, server_option
 from clawtrace.cli._suite import SuiteFlags, eval_suite, suite_options
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ __all__ = ["command"]
 @click.option(
     "--store", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Judge the runs of a span store."
 )
+@server_option
 @click.option("--run-id", "wanted", multiple=True, metavar="ID", help="Only this recorded or stored run. Repeatable.")
 @click.option("--where", metavar="SQL", help="Only runs that match this condition, such as \"case_id = 'refund'\".")
 @click.option("--assertions", metavar="FILE", help="File with the assertions for recorded or stored runs; - is stdin.")
@@ -45,6 +46,7 @@ def command(
     suite: str | None,
     recordings: Recordings,
     store: Path | None,
+    server: str | None,
     wanted: tuple[str, ...],
     where: str | None,
     assertions: str | None,
@@ -56,14 +58,15 @@ def command(
     """Judge agents by their traces.
 
     With --suite every case is run, its spans are received, and its assertions are asked. With --traces the runs are
-    recordings, with --store those of a span store, and --assertions says what must be true of each.
+    recordings, with --store those of a span store, with --server those of a running `clawtrace serve`, and --assertions says
+    what must be true of each.
 
     Exit codes: 0 everything passed; 1 something failed; 2 usage or configuration, nothing was judged; 3 nothing
     failed, but something was skipped, inconclusive or not asked; 4 an agent, a precondition, a hook or the store broke.
     """
     if stray:
         raise click.UsageError(f"{stray[0]!r} is not a flag: use --suite for a suite, --traces for a recording.")
-    there = RunsThatAre(recordings, store, wanted, where)
+    there = RunsThatAre.named(recordings, store, server if suite is None else None, wanted, where)
     if suite is not None:
         if there.given() or assertions is not None:
             raise click.UsageError(

@@ -29,6 +29,7 @@ COMMANDS = {
     "init": "Write a first case that works, from a command or a recorded run.",
     "eval": "Judge agents: run a suite of cases, or judge recorded traces.",
     "run": "Run any command with telemetry, show its trace, and judge it.",
+    "serve": "Receive from any process and judge its runs on request, until stopped.",
     "inspect": "Show what recorded or stored runs did: calls, tools, agents, tokens, cost.",
     "runs": "List, show, export and delete stored runs, and assign unattributed traces to a run.",
     "diff": "Compare two runs: tools, calls, tokens, cost, time, tree.",

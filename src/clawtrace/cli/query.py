@@ -63,6 +63,10 @@ def command(
     if verdict is not None:
         if agent or turn or form == "csv":
             raise click.UsageError("--verdict has its own agent and turn, and prints text or JSON.")
+        if source.server is not None:
+            raise click.UsageError(
+                "--verdict needs the store or the recordings themselves, not a service (--server, CLAWTRACE_SERVER)."
+            )
         from clawtrace.cli._rerun import rerun
 
         return rerun(verdict, source, as_json=form == "json")
@@ -101,7 +105,7 @@ def _answered(sql: str, source: TraceSource, scope: Scope | None) -> Answer:
     with source.opened() as (asked, _):
         if scope is not None and not isinstance(asked, Session):
             raise click.UsageError(
-                "--agent and --turn need the store, which another process has open; try again when it has ended."
+                "--agent and --turn need the store itself, which another process has open; try again when it has ended."
             )
         try:
             return asked.query(sql, scope=scope) if isinstance(asked, Session) else asked.query(sql)

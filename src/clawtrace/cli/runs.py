@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawtrace.cli._data import json_option
-from clawtrace.cli._source import Recordings, TraceSource
+from clawtrace.cli._source import Recordings, server_option, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -53,15 +53,16 @@ def command() -> None:
     "list", short_help="List the runs of a store.", epilog="Example: clawtrace runs list --unattributed --json"
 )
 @_store_option
+@server_option
 @click.option(
     "--unattributed", is_flag=True, help="Only unattributed traces: those that do not belong to an announced run."
 )
 @json_option
-def list_runs(store: Path | None, unattributed: bool, as_json: bool) -> None:
+def list_runs(store: Path | None, server: str | None, unattributed: bool, as_json: bool) -> None:
     """List the runs of a store. A trace that named no run is listed under its trace id."""
     from clawtrace.cli._data import print_json, print_table
 
-    with TraceSource(Recordings((), "rules"), store).opened() as (asked, _):
+    with source_of(Recordings((), "rules"), store, server).opened() as (asked, _):
         rows = [row for row in asked.query(_LIST).dicts() if row["unattributed"] or not unattributed]
     if as_json:
         print_json(rows)
@@ -110,13 +111,14 @@ def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None) -> None:
 )
 @click.argument("run_id")
 @_store_option
+@server_option
 @json_option
-def show(run_id: str, store: Path | None, as_json: bool) -> None:
+def show(run_id: str, store: Path | None, server: str | None, as_json: bool) -> None:
     """Show the facts of one run: its spans as a tree, its totals (`clawtrace.inspect/1` in JSON)."""
     from clawtrace.cli._data import print_json, stdout_console
     from clawtrace.cli.inspect import print_run
 
-    with TraceSource(Recordings((), "rules"), store).opened() as (asked, known):
+    with source_of(Recordings((), "rules"), store, server).opened() as (asked, known):
         _check("run", [run_id], known)
         facts, trees = asked.inspect_with_trees([run_id])
     if as_json:

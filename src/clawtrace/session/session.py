@@ -14,7 +14,7 @@ One session owns one store. Everything on it may be called from any thread; ques
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from clawtrace.receiver.limits import Endpoints
     from clawtrace.receiver.receiver import Receiver
     from clawtrace.receiver.recordings.recording import Grouping, LoadReport
-    from clawtrace.receiver.transport.questions import Questions
+    from clawtrace.receiver.transport.questions import Asked, Questions, Reply
 
 __all__ = ["Session"]
 
@@ -52,6 +52,8 @@ class Session(SessionQuestions):
         self._token = ""
         """Of questions from other processes; made when they can come."""
         self._owner_file: Path | None = None
+        self._control: Questions | None = None
+        """What `serve` was given."""
 
     @classmethod
     def open(
@@ -119,30 +121,57 @@ class Session(SessionQuestions):
         )
         runs, traces = self._store.known_runs()
         sessions, announced = self._store.announced()
-        questions = self._questions() if self._store.path != MEMORY else None
         return Receiver(
             self._store,
             settings,
             runs=runs,
             traces=[*((trace_id, number, RunRule.TRACE.value) for trace_id, number in announced), *traces],
             sessions=sessions,
-            questions=questions,
+            questions=self._questions(),
             idle=self._store.checkpoint,
         )
 
-    def _questions(self) -> Questions:
+    def serve(self, answer: Callable[[Asked], Reply], token: str, *, threads: int, waiting: int) -> Endpoints:
+        """Start receiving, with `answer` for every request below ``/clawtrace/`` that carries the token.
+
+        Args:
+            answer: may call `answer_question` for what other commands of clawtrace ask about the store.
+            token: what such a request must carry.
+            threads: how many requests are answered at once.
+            waiting: how many are answered or wait; any more are told to come again.
+
+        Raises:
+            ReceiverError: a port is taken, or the address needs a token or TLS.
+        """
+        from clawtrace.receiver.transport.questions import Questions
+
+        self._token = token
+        self._control = Questions(answer, token, threads=threads, waiting=waiting)
+        return self.listen()
+
+    def answer_question(self, asked: Asked) -> Reply:
+        """Answer what another process asks about the store (`clawtrace.verdicts.reading.remote`)."""
+        from clawtrace.receiver.transport.questions import QUESTIONS_PATH, Reply, refusal
+        from clawtrace.verdicts.reading.remote import answer_question
+
+        if asked.path != QUESTIONS_PATH:
+            return refusal(404, f"there is nothing at `{asked.path[:100]}`; questions go to `{QUESTIONS_PATH}`")
+        if asked.method != "POST":
+            return refusal(405, f"`{QUESTIONS_PATH}` accepts POST, not {asked.method}")
+        if asked.content_type != "application/json":
+            return refusal(415, "a question is `application/json`")
+        return Reply(*answer_question(self, asked.body))
+
+    def _questions(self) -> Questions | None:
         """Return what answers other processes: only one process can have the store open."""
+        if self._control is not None or self._store.path == MEMORY:
+            return self._control
         import secrets
 
         from clawtrace.receiver.transport.questions import Questions
 
-        def answer(body: bytes) -> tuple[int, bytes]:
-            from clawtrace.verdicts.reading.remote import answer_question
-
-            return answer_question(self, body)
-
         self._token = secrets.token_urlsafe(32)
-        return Questions(answer, self._token)
+        return Questions(self.answer_question, self._token)
 
     def stop_receiving(self) -> None:
         """Take nothing more in, and commit what was taken: the store holds what it will hold. Safe to call twice."""
@@ -190,6 +219,10 @@ class Session(SessionQuestions):
             for turn in record.turns:
                 self._receiver.open_run(record.run_id, turn.trace_id)
 
+    def record(self, run_id: str) -> RunRecord | None:
+        """Return what is known of a run apart from its spans; None where it was not announced."""
+        return self._store.record(run_id)
+
     def announce_trace(self, run_id: str, trace_id: str) -> None:
         """Say that a further trace belongs to a run: a context that a child process was given (rule 5)."""
         self._receiving().open_run(run_id, trace_id)
@@ -213,6 +246,10 @@ class Session(SessionQuestions):
     def arrived(self, run_id: str) -> int:
         """Return how many spans, log records and metric points of a run this session has received and stored."""
         return self._receiver.counters(run_id).accepted if self._receiver is not None else 0
+
+    def last_received(self) -> float | None:
+        """Return when spans or log records of any run last arrived, in seconds of the monotonic clock; None: never."""
+        return self._receiver.counters().last_counted if self._receiver is not None else None
 
     def has_grown(self, run_id: str) -> bool:
         """Return whether spans or log records of a run came in this session."""

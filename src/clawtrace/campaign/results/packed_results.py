@@ -19,8 +19,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from clawtrace.campaign.results.stored_results import verdict_data, verdict_of
 from clawtrace.model.verdict import RunResult, Standing, UnreadVerdicts, Verdict
+from clawtrace.verdicts.reading.result_data import verdict_data, verdict_of
 
 __all__ = ["Packer"]
 

@@ -6,14 +6,13 @@ The file lies next to those of the same evaluation profile (spec: config.md §5)
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from clawtrace.campaign.results.layout import write_json
-from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
+from clawtrace.model.verdict import RunResult, Status
+from clawtrace.verdicts.reading.result_data import result_data, result_of
 
-__all__ = ["EVALUATION_SCHEMA", "kept_file", "read_result", "verdict_data", "verdict_of", "write_result"]
+__all__ = ["EVALUATION_SCHEMA", "kept_file", "read_result", "write_result"]
 
 EVALUATION_SCHEMA = "clawtrace.evaluation/1"
 
@@ -25,22 +24,7 @@ def kept_file(evaluations: Path, run: str) -> Path:
 
 def write_result(path: Path, fingerprint: str, result: RunResult) -> None:
     """Keep a judgement under the fingerprint of what judged."""
-    data = result._asdict() | {
-        "verdicts": [verdict_data(verdict) for verdict in result.verdicts],
-        "totals": dict(result.totals),
-    }
-    write_json(path, {"schema": EVALUATION_SCHEMA, "fingerprint": fingerprint, "result": data})
-
-
-def verdict_data(verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict as data for JSON."""
-    return verdict._asdict() | {
-        "evidence": [one._asdict() for one in verdict.evidence],
-        "params": dict(verdict.params),
-        "decided_by": dict(verdict.decided_by),
-        "definition": dict(verdict.definition),
-        "scope": dict(verdict.scope),
-    }
+    write_json(path, {"schema": EVALUATION_SCHEMA, "fingerprint": fingerprint, "result": result_data(result)})
 
 
 def read_result(path: Path, fingerprint: str) -> RunResult | None:
@@ -52,23 +36,7 @@ def read_result(path: Path, fingerprint: str) -> RunResult | None:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["schema"] != EVALUATION_SCHEMA or data["fingerprint"] != fingerprint:
             return None
-        return _result(data["result"])
+        result = result_of(data["result"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _result(data: Mapping[str, Any]) -> RunResult | None:
-    verdicts = tuple(verdict_of(one) for one in data["verdicts"])
-    if any(verdict.status is Status.ERROR for verdict in verdicts):
-        return None
-    tuples = {name: tuple(data[name]) for name in ("incomplete_because", "diagnostics", "retried", "facts_state")}
-    status = None if data["status"] is None else Status(data["status"])
-    return RunResult(**{**data, **tuples, "status": status, "verdicts": verdicts})
-
-
-def verdict_of(data: Mapping[str, Any]) -> Verdict:
-    """Return the verdict of what `verdict_data` returned."""
-    evidence = tuple(Evidence(**one) for one in data["evidence"])
-    return Verdict(
-        **{**data, "status": Status(data["status"]), "evidence": evidence, "dimensions": tuple(data["dimensions"])}
-    )
+    return None if any(verdict.status is Status.ERROR for verdict in result.verdicts) else result

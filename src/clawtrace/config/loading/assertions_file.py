@@ -22,7 +22,7 @@ from clawtrace.config.loading.permissions import hook_policy, hook_problems
 from clawtrace.config.projects.project_file import Project, pricing_of
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
 
-__all__ = ["AssertionsFile", "LoadedAssertions", "load_assertions_file"]
+__all__ = ["AssertionsFile", "LoadedAssertions", "load_assertions_file", "load_assertions_text"]
 
 
 class AssertionsFile(ConfigModel):
@@ -93,6 +93,27 @@ def load_assertions_file(
     project = Project(project.config, project.root, project.path, pricing)
     assert document.path is not None
     return LoadedAssertions(document.path, assertions, project, policy, tuple(warnings))
+
+
+def load_assertions_text(text: str, name: str) -> AssertionList:
+    """Load the text of such a file that another process sent: it reads no variable and no file.
+
+    Args:
+        text: YAML or JSON.
+        name: what problems call it.
+
+    Raises:
+        ConfigError: every problem in it.
+    """
+    document = parse_document(text, name)
+    problems: list[ConfigProblem] = []
+    config = validated(AssertionsFile, document.data, in_document(document), problems)
+    assertions = load_assertions(document, tuple(NOTATIONS), {}, problems, recorded=True)
+    if config is not None and config.model_pricing is not None:
+        problems.append(document.problem(("model_pricing",), "belongs in the clawtrace.yaml of the service", key=True))
+    if problems:
+        raise ConfigError(in_reading_order(problems))
+    return assertions
 
 
 def _read(file: str) -> Document:

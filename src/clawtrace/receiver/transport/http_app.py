@@ -26,7 +26,7 @@ from clawtrace.receiver.transport.http_body import (
     SlowBodyError,
     TooLargeError,
 )
-from clawtrace.receiver.transport.questions import QUESTIONS_PATH, Questions
+from clawtrace.receiver.transport.questions import PREFIX, Questions
 from clawtrace.receiver.transport.site import Site
 
 __all__ = ["HttpApp"]
@@ -102,7 +102,7 @@ class HttpApp:
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if self._questions is not None and scope["path"] == QUESTIONS_PATH:
+        if self._questions is not None and scope["path"].startswith(PREFIX):
             await self._questions(scope, receive, send)
             return
         link: Connection = scope["state"]["link"]

@@ -1,7 +1,7 @@
-"""`POST /clawtrace/v1/query` on the HTTP port: the owner of a store answers what other processes ask about it.
+"""What is not OTLP on the HTTP ports, below `/clawtrace/`: questions about the store, and a sidecar's control service.
 
-Asked are the few things of `clawtrace.verdicts.reading.remote`; here is what keeps the asking harmless: a token, a bounded body,
-a bounded number that wait, one answer at a time in a separate thread, away from the event loop and the writer.
+Who answers is handed in (`clawtrace.verdicts.reading.remote`, `clawtrace.sidecar`); here is what keeps requests harmless: a token,
+a bounded body, a bounded number that wait, and threads that are neither the event loop's nor the writer's.
 """
 
 from __future__ import annotations
@@ -10,101 +10,138 @@ import asyncio
 import hmac
 import json
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, unquote
 
 from clawtrace.receiver.inbox import ByteBudget
 from clawtrace.receiver.transport.http_body import Body, BodyError, Receive, TooLargeError
 
-__all__ = ["QUESTIONS_PATH", "Questions"]
+__all__ = ["HEALTH_PATH", "PREFIX", "QUESTIONS_PATH", "Asked", "Questions", "Reply", "refusal"]
 
-QUESTIONS_PATH = "/clawtrace/v1/query"
+PREFIX = "/clawtrace/"
+QUESTIONS_PATH = f"{PREFIX}v1/query"
+HEALTH_PATH = f"{PREFIX}v1/health"
 
 _BODY_BYTES = 1 << 20
 _BODY_SECONDS = 10.0
-_WAITING = 8
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-Reply = tuple[int, bytes]
-"""HTTP status and JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request."""
+
+    method: str
+    path: str
+    """Without percent-encoding and query string."""
+    query: Mapping[str, Sequence[str]]
+    """The query string: the values of each key, in order."""
+    content_type: str
+    """Without parameters, in lower case."""
+    body: bytes
+
+
+class Reply(NamedTuple):
+    """What a request is answered with."""
+
+    status: int
+    """HTTP status."""
+    body: bytes
+    content_type: str = "application/json"
+    headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 class Questions:
     """The endpoint, as an ASGI application.
 
     Args:
-        answer: answers the JSON of a question; called in one thread, one call at a time.
+        answer: answers a request; called in a thread of this endpoint.
         token: what every request must carry, on loopback too: a machine has more than one user.
+        threads: how many requests are answered at once.
+        waiting: how many are answered or wait; any more get 503.
     """
 
-    def __init__(self, answer: Callable[[bytes], Reply], token: str) -> None:
+    def __init__(self, answer: Callable[[Asked], Reply], token: str, *, threads: int = 1, waiting: int = 8) -> None:
         self._answer = answer
         self._token = token
-        self._bodies = ByteBudget(_WAITING * _BODY_BYTES)
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="clawtrace-questions")
+        self._bodies = ByteBudget(waiting * _BODY_BYTES)
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="clawtrace-questions")
         self._lock = threading.Lock()
+        self._most = waiting
         self._waiting = 0
         self._stopping = False
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        status, body = await self._reply(scope["method"], headers, receive)
-        fields = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        if status == 503:
+        reply = await self._reply(scope, headers, receive)
+        fields = [
+            (b"content-type", reply.content_type.encode()),
+            (b"content-length", str(len(reply.body)).encode()),
+            *reply.headers,
+        ]
+        if reply.status == 503:
             fields.append((b"retry-after", b"1"))
-        await send({"type": "http.response.start", "status": status, "headers": fields})
-        await send({"type": "http.response.body", "body": body})
+        await send({"type": "http.response.start", "status": reply.status, "headers": fields})
+        await send({"type": "http.response.body", "body": reply.body})
 
     def stop(self) -> None:
-        """Take no more questions, and wait for the one that is being answered."""
+        """Take no more requests, and wait for those that are being answered."""
         with self._lock:
             self._stopping = True
         self._pool.shutdown()
 
     # --------------------------------------------------------------------------------------------------------------
 
-    async def _reply(self, method: str, headers: dict[str, str], receive: Receive) -> Reply:
-        if method != "POST":
-            return _no(405, f"`{QUESTIONS_PATH}` accepts POST, not {method}")
+    async def _reply(self, scope: Mapping[str, Any], headers: Mapping[str, str], receive: Receive) -> Reply:
+        path = unquote(scope["raw_path"].decode("ascii"))
+        if path == HEALTH_PATH:
+            return refusal(503, "the store is being closed") if self._stopping else Reply(200, b'{"status": "serving"}')
         if not self._allowed(headers):
-            return _no(401, "the token of `<store>.owner` is needed: send `authorization: Bearer TOKEN`")
-        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            return _no(415, "a question is `application/json`")
+            return refusal(
+                401,
+                "the token of `<store>.owner`, or of a sidecar's ready file, is required: send `authorization: Bearer TOKEN`",
+            )
         body = Body(receive, self._bodies, limit=_BODY_BYTES, seconds=_BODY_SECONDS, gzip=False)
         try:
-            question = await body.read()
+            data = await body.read()
         except BodyError as problem:
-            return _no(413 if isinstance(problem, TooLargeError) else 400, str(problem))
+            return refusal(413 if isinstance(problem, TooLargeError) else 400, str(problem))
         finally:
             body.release()
-        answer = self._submit(question)
+        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        media = headers.get("content-type", "").partition(";")[0].strip().lower()
+        answer = self._submit(Asked(scope["method"], path, query, media, data))
         if answer is None:
-            return _no(503, "too many questions are waiting, or the store is being closed; try again")
+            return refusal(503, "too many requests are waiting, or the store is being closed; try again")
         return await asyncio.wrap_future(answer)
 
-    def _allowed(self, headers: dict[str, str]) -> bool:
+    def _allowed(self, headers: Mapping[str, str]) -> bool:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         same = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._token.encode())
         return same and scheme.lower() == "bearer"
 
-    def _submit(self, question: bytes) -> Future[Reply] | None:
+    def _submit(self, asked: Asked) -> Future[Reply] | None:
         with self._lock:
-            if self._stopping or self._waiting >= _WAITING:
+            if self._stopping or self._waiting >= self._most:
                 return None
             self._waiting += 1
-            return self._pool.submit(self._work, question)
+            return self._pool.submit(self._work, asked)
 
-    def _work(self, question: bytes) -> Reply:
+    def _work(self, asked: Asked) -> Reply:
         try:
             if self._stopping:
-                return _no(503, "the store is being closed; try again")
-            return self._answer(question)
+                return refusal(503, "the store is being closed; try again")
+            return self._answer(asked)
         finally:
             with self._lock:
                 self._waiting -= 1
 
 
-def _no(status: int, message: str) -> Reply:
-    return status, json.dumps({"message": message}).encode()
+def refusal(status: int, message: str, error: str = "") -> Reply:
+    """Return an error as JSON: `message` in words, `error` its kind where there is one."""
+    return Reply(status, json.dumps({"error": error, "message": message} if error else {"message": message}).encode())

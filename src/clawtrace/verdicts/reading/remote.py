@@ -81,7 +81,7 @@ def answer_question(store: AskableStore, body: bytes) -> tuple[int, bytes]:
         return 500, _no("StoreError", str(error))
     except Exception as error:
         _LOG.exception("a question could not be answered")
-        return 500, _no("StoreError", f"the process that holds the store failed on the question: {error}")
+        return 500, _no("StoreError", f"the process that has the store open failed on the question: {error}")
     return 200, answer
 
 
@@ -180,6 +180,10 @@ class HeldStore:
         trees = {run_id: [SpanNode(**node) for node in nodes] for run_id, nodes in answer["trees"].items()}
         return answer["facts"], trees
 
+    def tree(self, run_id: str) -> list[SpanNode]:
+        """Return the spans of a run, depth first."""
+        return self.inspect_with_trees([run_id])[1][run_id]
+
     def explained(self, run_id: str) -> list[dict[str, Any]]:
         """Return for each span of a run what filled its columns; see `AskableStore`."""
         return list(self._ask({"ask": "explain", "run_id": run_id})["spans"])
@@ -225,6 +229,8 @@ class HeldStore:
             connection.close()
 
     def _silent(self, why: str) -> StoreLockedError:
+        if self._path == self._owner.address:
+            return StoreLockedError(f"the service at {self._path} {why}")
         return StoreLockedError(
             f"the store {self._path!r} is open in process {self._owner.pid}, which {why}; try again when it has ended."
         )

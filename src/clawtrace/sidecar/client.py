@@ -1,0 +1,128 @@
+"""A client of the control service: what `--server` uses, and a program may.
+
+::
+
+    client = Client.at("http://127.0.0.1:4318", token)
+    begun = client.begin_run(case_id="refund")
+    subprocess.run(["python", "agent.py"], env={**os.environ, **begun["environment"]})
+    client.end_run(begun["run_id"], exit_code=0)
+    results = client.evaluate(Path("checks.yaml").read_text(), run_id=[begun["run_id"]])
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from clawtrace.errors import ClawtraceError, QueryError, ReceiverError, UsageError
+from clawtrace.store.owner import Owner
+
+__all__ = ["Client", "server_named"]
+
+_SECONDS = 660.0
+"""Longest wait for an answer: ending a run waits for its spans."""
+
+
+def server_named(named: str, token: str | None) -> Owner:
+    """Return address and token of a service.
+
+    Args:
+        named: its address (``http://127.0.0.1:4318``), or the path of its ready file.
+        token: of the control service; a ready file has it.
+
+    Raises:
+        UsageError: the file cannot be read, or a token is missing.
+    """
+    if not named.startswith(("http://", "https://")):
+        try:
+            told = json.loads(Path(named).read_text(encoding="utf-8"))
+            return Owner(str(told["http"]), str(told["token"]), int(told["pid"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UsageError(
+                f"{named!r} is neither the address of a service (http://127.0.0.1:4318) nor its ready file: {error}"
+            ) from error
+    if named.startswith("https://"):
+        raise UsageError(f"{named!r}: the control service has no TLS in this version; use its http:// address")
+    if not token:
+        raise UsageError(
+            f"the service at {named!r} needs its token: set CLAWTRACE_SERVER_TOKEN, or name its ready file"
+        )
+    return Owner(named.rstrip("/"), token, 0)
+
+
+class Client:
+    """Asks one service; every call is a request of its own connection.
+
+    Raises:
+        UsageError: (every method) the service refuses the request; the message says why.
+        QueryError: (every method) SQL was refused.
+        ReceiverError: (every method) the service does not answer.
+    """
+
+    def __init__(self, server: Owner) -> None:
+        self._server = server
+
+    @classmethod
+    def at(cls, named: str, token: str | None = None) -> Client:
+        """Return a client of the service with this address, or with this ready file."""
+        return cls(server_named(named, token))
+
+    def begin_run(self, **fields: Any) -> dict[str, Any]:
+        """Announce a run: `clawtrace.sidecar.requests.BeginRun`; return its id, `traceparent` and `environment`."""
+        return self._ask("POST", "/runs", fields)
+
+    def end_run(self, run_id: str, **fields: Any) -> dict[str, Any]:
+        """End a run: `clawtrace.sidecar.requests.EndRun`; return whether it is complete."""
+        return self._ask("POST", f"/runs/{quote(run_id, safe='')}/end", fields)
+
+    def wait_complete(self, run_id: str, timeout_seconds: float = 60.0) -> dict[str, Any]:
+        """Wait until somebody's `end_run` has closed a run; return whether it is complete."""
+        return self._ask("POST", f"/runs/{quote(run_id, safe='')}/wait", {"timeout_seconds": timeout_seconds})
+
+    def list_runs(self) -> list[dict[str, Any]]:
+        """Return every run."""
+        return list(self._ask("GET", "/runs")["runs"])
+
+    def inspect(self, run_id: str) -> dict[str, Any]:
+        """Return the facts of a run as ``clawtrace.inspect/1``."""
+        return self._ask("GET", f"/runs/{quote(run_id, safe='')}")
+
+    def evaluate(self, assertions: str, **gating: Any) -> dict[str, Any]:
+        """Judge runs by the text of an assertions file; return ``clawtrace.results/1``.
+
+        Args:
+            assertions: YAML or JSON.
+            gating: `clawtrace.sidecar.requests.Gating`, and `format`.
+        """
+        query = {name: str(value).lower() if isinstance(value, bool) else value for name, value in gating.items()}
+        return self._ask("POST", f"/evaluate?{urlencode(query, doseq=True)}", text=assertions)
+
+    def _ask(self, method: str, path: str, fields: Mapping[str, Any] | None = None, text: str = "") -> dict[str, Any]:
+        body = text if fields is None else json.dumps(fields)
+        url = urlsplit(self._server.address)
+        connection = HTTPConnection(url.hostname or "", url.port, timeout=_SECONDS)
+        headers = {"authorization": f"Bearer {self._server.token}", "content-type": "application/json"}
+        try:
+            connection.request(method, f"/clawtrace/v1{path}", body.encode(), headers)
+            answer = connection.getresponse()
+            status, data = answer.status, json.loads(answer.read())
+        except (OSError, HTTPException, ValueError) as error:
+            raise ReceiverError(f"the service at {self._server.address} does not answer: {error}") from error
+        finally:
+            connection.close()
+        if status < 300 and isinstance(data, dict):
+            return data
+        raise _error(status, data if isinstance(data, dict) else {})
+
+
+def _error(status: int, data: Mapping[str, Any]) -> ClawtraceError:
+    message = str(data.get("message", f"the service answered {status}"))
+    if data.get("error") == "QueryError":
+        return QueryError(message)
+    if status >= 500:
+        return ReceiverError(message)
+    return UsageError(message)

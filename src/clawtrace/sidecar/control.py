@@ -1,0 +1,218 @@
+"""What the control service does, apart from how it is asked: each operation takes a model and returns JSON values."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from clawtrace.assertions.probe import Probe
+from clawtrace.errors import UsageError
+from clawtrace.model.run import ClosedBy, RunRecord, SentTurn
+from clawtrace.runners.base import TelemetryTarget
+from clawtrace.runners.telemetry_env import telemetry_variables
+from clawtrace.sidecar.requests import BeginRun, EndRun, Gating, WaitComplete
+
+if TYPE_CHECKING:
+    from clawtrace.assertions.base import Assertion
+    from clawtrace.report.base import CampaignReport
+    from clawtrace.session.session import Session
+
+__all__ = ["Begun", "Control", "NoSuchRunError", "RunExistsError"]
+
+
+class NoSuchRunError(UsageError):
+    """The service has no run of that id."""
+
+
+class RunExistsError(UsageError):
+    """A run of that id was announced already."""
+
+
+class Begun(NamedTuple):
+    """An announced run, and what its agent needs."""
+
+    run_id: str
+    traceparent: str
+    """W3C trace context of the run's first turn, for an agent that already runs."""
+    environment: Mapping[str, str]
+    """Variables that make an agent export its spans here, as this run."""
+
+
+class Control:
+    """The operations on one session; several threads may call them at once.
+
+    Args:
+        session: receives, and owns the store.
+        switches: `telemetry_env` of the project.
+    """
+
+    def __init__(self, session: Session, switches: Mapping[str, bool | str] | None = None) -> None:
+        self._session = session
+        self._switches = dict(switches or {})
+        self._changed = threading.Condition()
+        self._open: set[str] = set()
+        """Runs that were begun here and have not ended."""
+
+    def begin_run(self, asked: BeginRun) -> Begun:
+        """Announce a run, so that its spans find it from the first one on.
+
+        Raises:
+            RunExistsError: there is such a run.
+        """
+        run_id = asked.run_id or f"{asked.case_id or 'run'}-{secrets.token_hex(4)}"
+        turn = SentTurn(secrets.token_hex(16), secrets.token_hex(8), time.time_ns())
+        record = RunRecord(
+            run_id,
+            asked.case_id or run_id,
+            asked.model_id,
+            asked.repetition,
+            turn.trace_id,
+            asked.session_ids,
+            turn.parent_span_id,
+            started_ns=time.time_ns(),
+            turns=(turn,),
+        )
+        with self._changed:
+            if run_id in self._open or self._session.record(run_id) is not None:
+                raise RunExistsError(f"there is a run {run_id!r} already; each run needs an id of its own")
+            self._session.open_run(record)
+            self._open.add(run_id)
+        endpoints = self._session.endpoints
+        target = TelemetryTarget(
+            endpoints.grpc, endpoints.http, turn.trace_id, turn.parent_span_id, self._switches, endpoints.token
+        )
+        variables = {one.name: value for one, value in telemetry_variables(target, asked.protocol, run_id)}
+        return Begun(run_id, target.traceparent, variables)
+
+    def end_run(self, run_id: str, asked: EndRun) -> dict[str, Any]:
+        """Wait until nothing more of a run can come, close it, and return how it stands.
+
+        An agent whose exit code is known was started for the run; any other one already ran (spec: span-model.md §3).
+
+        Raises:
+            NoSuchRunError: there is no such run.
+        """
+        record = self._record(run_id)
+        if record.closed_by is None:
+            exited = asked.exit_code is not None
+            status = asked.status or ("failed" if asked.exit_code else "success")
+            ended = record._replace(
+                ended_ns=time.time_ns(),
+                agent_exit_code=asked.exit_code,
+                run_status=status,
+                timed_out=status == "timed_out",
+                final_output=asked.final_output,
+                agent="started" if exited else "running",
+                settle_ms=asked.settle_ms,
+            )
+            self._session.close_run(ended, processes_gone=True)
+            with self._changed:
+                self._open.discard(run_id)
+                self._changed.notify_all()
+        return self.standing(run_id)
+
+    def wait_complete(self, run_id: str, asked: WaitComplete) -> dict[str, Any]:
+        """Wait until a run is closed, for at most so long; return how it stands.
+
+        Raises:
+            NoSuchRunError: there is no such run.
+        """
+        self._record(run_id)
+        with self._changed:
+            self._changed.wait_for(lambda: self._record(run_id).closed_by is not None, asked.timeout_seconds)
+        return self.standing(run_id)
+
+    def standing(self, run_id: str) -> dict[str, Any]:
+        """Return whether a run is closed and complete, and why it is not.
+
+        Raises:
+            NoSuchRunError: there is no such run.
+        """
+        record = self._record(run_id)
+        (facts,) = self._session.inspect([run_id])["runs"]
+        closed = None if record.closed_by is None else ClosedBy(record.closed_by).value
+        named = ("run_id", "complete", "incomplete_because", "traces", "spans")
+        return {name: facts[name] for name in named} | {"closed_by": closed}
+
+    def inspect(self, run_id: str) -> dict[str, Any]:
+        """Return the facts of a run as ``clawtrace.inspect/1``.
+
+        Raises:
+            NoSuchRunError: there is no such run.
+        """
+        self._record(run_id)
+        return self._session.inspect([run_id])
+
+    def list_runs(self) -> list[dict[str, Any]]:
+        """Return every run, in the order of first sight: its case, model, what closed it, and whether it is complete."""
+        rows = self._session.query(
+            "SELECT run_id, case_id, model_id, repetition, closed_by, complete, run_status FROM runs"
+        )
+        by_id = {row["run_id"]: row for row in rows.dicts()}
+        return [by_id[run_id] for run_id in self._session.run_ids() if run_id in by_id]
+
+    def evaluate(self, assertions: str, gating: Gating) -> CampaignReport:
+        """Judge runs by the text of an assertions file.
+
+        Raises:
+            ConfigError: every problem of the text.
+            NoSuchRunError: a run that was named is not there.
+            UsageError: no run matches, or an assertion looks at more than the trace.
+            QueryError: the condition is no SQL that the store understands.
+        """
+        from clawtrace.config.loading.assertions_file import load_assertions_text
+        from clawtrace.report.base import CampaignReport
+        from clawtrace.verdicts.gating.gate import Gate
+
+        started, began = datetime.now(UTC), time.perf_counter()
+        asked = load_assertions_text(assertions, "assertions").parsed
+        _refuse_the_world(asked)
+        results = self._session.evaluate(self._chosen(gating), asked)
+        gate = Gate(
+            gating.strict,
+            gating.allow_missing_trace,
+            gating.allow_missing_data,
+            gating.gate_incomplete,
+            gating.gate_on,
+        )
+        spent = (time.perf_counter() - began) * 1000
+        return CampaignReport.gated(None, started, results, gate, duration_ms=spent)
+
+    def _chosen(self, gating: Gating) -> list[str]:
+        known = self._session.run_ids()
+        for run_id in gating.run_id:
+            self._record(run_id)
+        chosen = [run_id for run_id in known if not gating.run_id or run_id in gating.run_id]
+        if gating.where is not None:
+            held = set(self._session.query(f"SELECT run_id FROM runs WHERE {gating.where}").column("run_id"))
+            chosen = [run_id for run_id in chosen if run_id in held]
+        if not chosen:
+            raise UsageError(f"no run matches; the service has {len(known)} runs")
+        return chosen
+
+    def _record(self, run_id: str) -> RunRecord:
+        """Return what is known of a run; of one that only its spans announced, its id."""
+        record = self._session.record(run_id)
+        if record is not None:
+            return record
+        if run_id in self._session.run_ids():
+            return RunRecord(run_id, run_id)
+        raise NoSuchRunError(f"there is no run {run_id!r}")
+
+
+def _refuse_the_world(assertions: tuple[Assertion, ...]) -> None:
+    """Refuse assertions that would read files, start commands or open connections on the service's machine.
+
+    Raises:
+        UsageError: one of them does.
+    """
+    for one in assertions:
+        if isinstance(one, Probe) or one.reads_world() or one.paths_read():
+            raise UsageError(
+                f"`{one.type_name}` looks at files, commands or addresses of the service's machine, which a request may not; "
+                "judge it with `clawtrace eval --store` where the store is"
+            )

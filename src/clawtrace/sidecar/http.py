@@ -1,0 +1,185 @@
+"""The control service as JSON over HTTP, on the ports that receive OTLP (docs: sidecar.md)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from clawtrace.errors import ClawtraceError, ConfigError, QueryError, UsageError
+from clawtrace.receiver.transport.questions import QUESTIONS_PATH, Asked, Reply, refusal
+from clawtrace.report.json_report import results_of
+from clawtrace.report.json_text import json_pieces
+from clawtrace.sidecar.control import Begun, Control, NoSuchRunError, RunExistsError
+from clawtrace.sidecar.requests import BeginRun, EndRun, Gating, WaitComplete
+
+__all__ = ["ControlHttp"]
+
+_LOG = logging.getLogger("clawtrace.sidecar")
+_RUN = re.compile(r"/clawtrace/v1/runs/(?P<run>.+?)(?P<verb>/end|/wait)?")
+_RUNS = "/clawtrace/v1/runs"
+_EVALUATE = "/clawtrace/v1/evaluate"
+_PATHS = (
+    f"`{_RUNS}`, `{_RUNS}/RUN_ID`, `{_RUNS}/RUN_ID/end`, `{_RUNS}/RUN_ID/wait`, `{_EVALUATE}` and `{QUESTIONS_PATH}`"
+)
+EXIT_CODE_HEADER = b"x-clawtrace-exit-code"
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class _Route(NamedTuple):
+    method: str
+    answer: Callable[[], Reply]
+
+
+class ControlHttp:
+    """Answers requests below ``/clawtrace/v1/``.
+
+    Args:
+        control: the operations.
+        questions: answers what other commands of clawtrace ask about the store.
+    """
+
+    def __init__(self, control: Control, questions: Callable[[Asked], Reply]) -> None:
+        self._control = control
+        self._questions = questions
+
+    def __call__(self, asked: Asked) -> Reply:
+        """Answer one request; nothing is raised."""
+        if asked.path == QUESTIONS_PATH:
+            return self._questions(asked)
+        routes = self._routes(asked)
+        if not routes:
+            return refusal(404, f"there is nothing at `{asked.path[:100]}`; this service has {_PATHS}")
+        route = next((one for one in routes if one.method == asked.method), None)
+        if route is None:
+            return refusal(405, f"`{asked.path[:100]}` takes {' or '.join(one.method for one in routes)}")
+        try:
+            return route.answer()
+        except NoSuchRunError as error:
+            return refusal(404, str(error), "NoSuchRunError")
+        except RunExistsError as error:
+            return refusal(409, str(error), "RunExistsError")
+        except ConfigError as error:
+            return refusal(400, "\n".join(map(str, error.problems)), "ConfigError")
+        except (QueryError, UsageError) as error:
+            return refusal(400, str(error), type(error).__name__)
+        except ClawtraceError as error:
+            return refusal(500, str(error), type(error).__name__)
+        except Exception as error:
+            _LOG.exception("a request could not be answered")
+            return refusal(500, f"the service failed on this request: {error}", "InternalError")
+
+    def _routes(self, asked: Asked) -> list[_Route]:
+        if asked.path.rstrip("/") == _RUNS:
+            return [_Route("GET", self._list), _Route("POST", lambda: self._begin(asked))]
+        if asked.path == _EVALUATE:
+            return [_Route("POST", lambda: self._evaluate(asked))]
+        named = _RUN.fullmatch(asked.path)
+        if named is None:
+            return []
+        run_id = named["run"]
+        if named["verb"] == "/end":
+            return [_Route("POST", lambda: _json(self._control.end_run(run_id, _read(EndRun, asked))))]
+        if named["verb"] == "/wait":
+            return [_Route("POST", lambda: _json(self._control.wait_complete(run_id, _read(WaitComplete, asked))))]
+        return [_Route("GET", lambda: _json(self._control.inspect(run_id)))]
+
+    def _list(self) -> Reply:
+        return _json({"runs": self._control.list_runs()})
+
+    def _begin(self, asked: Asked) -> Reply:
+        form = _one(asked.query, "format", ("json", "shell"))
+        begun = self._control.begin_run(_read(BeginRun, asked))
+        return Reply(201, _exports(begun), "text/x-shellscript") if form == "shell" else _json(begun._asdict(), 201)
+
+    def _evaluate(self, asked: Asked) -> Reply:
+        form = _one(asked.query, "format", ("json", "text", "verdicts"))
+        wanted = {name: values for name, values in asked.query.items() if name != "format"}
+        try:
+            text = asked.body.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise UsageError(f"the assertions are not UTF-8 text (byte {error.start})") from error
+        report = self._control.evaluate(text, _gating(wanted))
+        code = ((EXIT_CODE_HEADER, str(int(report.exit_code)).encode()),)
+        if form == "verdicts":
+            from clawtrace.verdicts.reading.result_data import result_data
+
+            return _json({"results": [result_data(one) for one in report.results]})
+        if form == "text":
+            from io import StringIO
+
+            from clawtrace.report.console import console_for
+            from clawtrace.report.terminal import print_campaign
+
+            stream = StringIO()
+            print_campaign(report, console_for(stream), verbose=False, quiet=False)
+            return Reply(200, stream.getvalue().encode("utf-8", "backslashreplace"), "text/plain; charset=utf-8", code)
+        return Reply(200, "".join((*json_pieces(results_of(report)), "\n")).encode(), headers=code)
+
+
+def _read(model: type[M], asked: Asked) -> M:
+    """Read the body as a model; an empty one is an object without keys.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        return model.model_validate_json(asked.body.strip() or b"{}")
+    except ValidationError as error:
+        raise UsageError(_problems(error)) from error
+
+
+def _gating(query: Mapping[str, Sequence[str]]) -> Gating:
+    """Read the query string of an evaluation.
+
+    Raises:
+        UsageError: it has a key or a value that means nothing.
+    """
+    given: dict[str, Any] = {}
+    for name, values in query.items():
+        if name == "run_id":
+            given[name] = tuple(values)
+        elif name in ("strict", "allow_missing_trace", "allow_missing_data"):
+            given[name] = _one(query, name, ("true", "false")) == "true"
+        else:
+            given[name] = values[-1]
+    try:
+        return Gating.model_validate(given)
+    except ValidationError as error:
+        raise UsageError(_problems(error)) from error
+
+
+def _one(query: Mapping[str, Sequence[str]], name: str, known: Sequence[str]) -> str:
+    """Return the value of a key, the first that is known where it is not given.
+
+    Raises:
+        UsageError: it has another one.
+    """
+    value = query.get(name, known[:1])[-1]
+    if value not in known:
+        raise UsageError(f"`{name}` is {value!r}; it takes {' or '.join(known)}")
+    return value
+
+
+def _problems(error: ValidationError) -> str:
+    found = []
+    for entry in error.errors(include_url=False, include_input=False):
+        place = ".".join(map(str, entry["loc"]))
+        found.append(f"`{place}`: {entry['msg']}" if place else entry["msg"])
+    return "; ".join(found)
+
+
+def _json(value: Any, status: int = 200) -> Reply:
+    return Reply(status, json.dumps(value, default=str).encode())
+
+
+def _exports(begun: Begun) -> bytes:
+    """Return the environment of a run as lines that a POSIX shell evaluates."""
+    variables = {**begun.environment, "CLAWTRACE_RUN_ID": begun.run_id}
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()).encode()

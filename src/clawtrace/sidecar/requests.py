@@ -1,0 +1,76 @@
+"""What the control service takes, as models: their JSON Schemas are the OpenAPI description (`openapi`)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from clawtrace.runners.base import Protocol, RunStatus
+
+__all__ = ["BeginRun", "EndRun", "Gating", "QueryRuns", "RunId", "WaitComplete"]
+
+RunId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class BeginRun(_Request):
+    """Announce a run before its agent starts."""
+
+    run_id: RunId | None = None
+    """Its id; by default the service makes one."""
+    case_id: RunId | None = None
+    """The case it is a run of; by default the run's id."""
+    model_id: str | None = None
+    """The model that is evaluated."""
+    repetition: int = Field(default=1, ge=1)
+    """Number of this repetition of the case."""
+    session_ids: tuple[str, ...] = ()
+    """Session or conversation ids that the run will use, for agents whose spans name nothing else."""
+    protocol: Protocol = "http/protobuf"
+    """The OTLP protocol of the environment in the answer."""
+
+
+class EndRun(_Request):
+    """Say that the agent's work on a run is over, and wait until its spans are here."""
+
+    exit_code: int | None = None
+    """Exit code of the agent's process, which has ended. Without it the agent is one that already ran and goes on
+    running: then the entry span of the turn closes the run, or silence."""
+    status: RunStatus | None = None
+    """How the agent ended; by default `success` for exit code 0, else `failed`."""
+    final_output: str | None = None
+    """The final answer, for agents whose spans have none."""
+    settle_ms: int | None = Field(default=None, ge=0)
+    """Silence that closes the run where nothing else does, in milliseconds; by default 2 000 after an exit code, else 12 000."""
+
+
+class WaitComplete(_Request):
+    """Wait until a run is closed."""
+
+    timeout_seconds: float = Field(default=60.0, gt=0, le=600)
+    """Longest wait, in seconds."""
+
+
+class QueryRuns(_Request):
+    """One read-only SELECT over the relations of all runs."""
+
+    sql: str
+    """The SELECT."""
+
+
+class Gating(_Request):
+    """Which runs are judged, and what passes: the flags of `clawtrace eval` of these names."""
+
+    run_id: tuple[str, ...] = ()
+    """Only these runs."""
+    where: str | None = None
+    """Only runs that match this SQL condition over the relation `runs`."""
+    strict: bool = False
+    allow_missing_trace: bool = False
+    allow_missing_data: bool = False
+    gate_incomplete: Literal["error", "warn"] = "error"
+    gate_on: Literal["rate", "lower-bound"] = "rate"

@@ -1,0 +1,110 @@
+"""One service from start to stop: the file that says it is ready, the end when it is idle, and the draining before it."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clawtrace.errors import UsageError
+from clawtrace.receiver.limits import Endpoints
+from clawtrace.sidecar.control import Control
+from clawtrace.sidecar.http import ControlHttp
+from clawtrace.support.whole_file import whole_text_file
+
+if TYPE_CHECKING:
+    from clawtrace.receiver.transport.questions import Asked, Reply
+    from clawtrace.session.session import Session
+
+__all__ = ["Service"]
+
+_THREADS = 16
+"""Requests that are answered at once: most of them wait for a run's last spans."""
+_WAITING = 256
+
+
+class Service:
+    """Receives and answers until it is stopped.
+
+    Args:
+        session: open, and not receiving yet; it is closed by its owner.
+        switches: `telemetry_env` of the project.
+        token: what requests to the control service carry; made when None.
+    """
+
+    def __init__(
+        self, session: Session, *, switches: Mapping[str, bool | str] | None = None, token: str | None = None
+    ) -> None:
+        self._session = session
+        self.token = token or secrets.token_urlsafe(32)
+        self._http = ControlHttp(Control(session, switches), session.answer_question)
+        self._stopped = threading.Event()
+        self._last_request = time.monotonic()
+
+    def start(self) -> Endpoints:
+        """Listen.
+
+        Raises:
+            ReceiverError: a port is taken, or the address needs a token.
+        """
+        return self._session.serve(self._answer, self.token, threads=_THREADS, waiting=_WAITING)
+
+    def stop(self) -> None:
+        """Have `wait` return; may be called from a signal's handler."""
+        self._stopped.set()
+
+    def wait(self, *, idle_seconds: float | None = None) -> bool:
+        """Wait until `stop`, or until nothing has come for so long; return whether it was for idleness."""
+        while not self._stopped.is_set():
+            left = None if idle_seconds is None else idle_seconds - self._idle_for()
+            if left is not None and left <= 0:
+                return True
+            self._stopped.wait(left)
+        return False
+
+    def _idle_for(self) -> float:
+        """Return for how long no request came, of exporters or of the control service, in seconds."""
+        last = self._session.last_received() or 0.0
+        return time.monotonic() - max(self._last_request, last)
+
+    def _answer(self, asked: Asked) -> Reply:
+        self._last_request = time.monotonic()
+        try:
+            return self._http(asked)
+        finally:
+            self._last_request = time.monotonic()
+
+
+class ReadyFile:
+    """A file that appears when the service can be used and goes when it ends: addresses, token and process, as JSON."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def write(self, endpoints: Endpoints, token: str, *, store: str) -> None:
+        """Write it in one step, readable for this user only.
+
+        Raises:
+            UsageError: it cannot be written.
+        """
+        ready = {"grpc": endpoints.grpc, "http": endpoints.http, "token": token, "pid": os.getpid(), "store": store}
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with whole_text_file(self._path, mode=0o600, sync=False) as stream:
+                json.dump(ready, stream)
+                stream.write("\n")
+        except OSError as error:
+            raise UsageError(
+                f"the ready file {str(self._path)!r} cannot be written: {error.strerror or error}"
+            ) from error
+
+    def remove(self) -> None:
+        """Take it away."""
+        with suppress(OSError):
+            self._path.unlink()

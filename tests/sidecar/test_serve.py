@@ -1,0 +1,208 @@
+"""`clawtrace serve` as a process: shells, other commands, signals, and two that want one store."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from exported import export
+
+from clawtrace.sidecar.client import Client
+
+pytestmark = pytest.mark.full
+
+PROGRAM = Path(sys.executable).parent / "clawtrace"
+HERE = Path(__file__).parent
+CHECKS = "assert:\n- tool_was_called: search\n- tool_not_invoked: delete_all\n"
+
+
+def environment(**more: str) -> dict[str, str]:
+    unwanted = ("OTEL_", "CLAWTRACE_", "NO_COLOR", "CI", "COLUMNS", "TRACEPARENT")
+    return {name: value for name, value in os.environ.items() if not name.startswith(unwanted)} | more
+
+
+class Running:
+    """A service that has said that it listens."""
+
+    def __init__(self, folder: Path, *flags: str) -> None:
+        self.folder = folder
+        self.ready = folder / "sidecar.json"
+        command = [
+            str(PROGRAM),
+            "serve",
+            "--grpc-port",
+            "0",
+            "--http-port",
+            "0",
+            "--ready-file",
+            str(self.ready),
+            *flags,
+        ]
+        self.process = subprocess.Popen(
+            command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert self.process.stderr is not None
+        line = self.process.stderr.readline()
+        assert line.startswith("listening on http://127.0.0.1:"), line
+        self.said: dict[str, Any] = json.loads(self.ready.read_text())
+        self.http: str = self.said["http"]
+
+    @property
+    def client(self) -> Client:
+        return Client.at(str(self.ready))
+
+    def clawtrace(self, *args: object, **env: str) -> subprocess.CompletedProcess[str]:
+        command = [str(PROGRAM), *map(str, args)]
+        return subprocess.run(
+            command, cwd=self.folder, env=environment(**env), capture_output=True, text=True, timeout=60
+        )
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Send a signal; return exit code and what was said on stderr."""
+        self.process.send_signal(number)
+        _, told = self.process.communicate(timeout=30)
+        return self.process.returncode, told
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    started: list[Running] = []
+
+    def start(*flags: str) -> Running:
+        started.append(Running(tmp_path, *flags))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.communicate()
+
+
+@pytest.mark.smoke
+def test_commands_ask_the_service_and_its_store_outlives_it(serve) -> None:
+    """`--server` takes the ready file or the address; after SIGTERM the store says the same."""
+    running = serve()
+    export(f"{running.http}/run/r1", "search")
+    running.client.end_run("r1", exit_code=0)
+    (running.folder / "checks.yaml").write_text(CHECKS)
+    judged = running.clawtrace(
+        "eval", "--server", running.ready, "--assertions", "checks.yaml", "--report", "junit=r.xml"
+    )
+    token = {"CLAWTRACE_SERVER": running.http, "CLAWTRACE_SERVER_TOKEN": running.said["token"]}
+    asked = running.clawtrace("query", "SELECT name FROM tool_calls", "--format", "csv", **token)
+    listed = running.clawtrace("runs", "list", "--json", **token)
+    shown = running.clawtrace("inspect", "--json", **token)
+    code, told = running.end()
+    after = running.clawtrace("eval", "--store", running.said["store"], "--assertions", "checks.yaml")
+
+    assert (judged.returncode, after.returncode) == (0, 0), judged.stderr + after.stderr
+    assert 'tests="2" failures="0"' in (running.folder / "r.xml").read_text()
+    assert asked.stdout == "name\nsearch\n"
+    assert [run["run_id"] for run in json.loads(listed.stdout)] == ["r1"]
+    assert json.loads(shown.stdout)["runs"][0]["totals"]["tool_calls"] == 1
+    assert (code, told) == (0, "asked to stop; storing what was received\nstopped\n")
+    assert not running.ready.exists()
+
+
+def test_what_is_wrong_for_eval_is_said_where_the_file_is(serve) -> None:
+    """A mistake has file and line; a failure is exit 1 with its tree."""
+    running = serve()
+    export(f"{running.http}/run/r1", "search", "delete_all")
+    running.client.end_run("r1", exit_code=0)
+    (running.folder / "wrong.yaml").write_text("assert:\n- tool_was_caled: search\n")
+    (running.folder / "checks.yaml").write_text(CHECKS)
+    wrong = running.clawtrace("eval", "--server", running.ready, "--assertions", "wrong.yaml")
+    failed = running.clawtrace("eval", "--server", running.ready, "--assertions", "checks.yaml")
+    two = running.clawtrace("eval", "--server", running.ready, "--store", running.said["store"], "--assertions", "x")
+
+    assert wrong.returncode == 2
+    assert "wrong.yaml:2:3" in wrong.stderr
+    assert failed.returncode == 1
+    assert "execute_tool delete_all" in failed.stdout
+    assert (two.returncode, "--store and --server are two sources" in two.stderr) == (2, True)
+
+
+SHELL = """
+set -eu
+api="$(python3 -c 'import json; print(json.load(open("sidecar.json"))["http"])')/clawtrace/v1"
+auth="authorization: Bearer $(python3 -c 'import json; print(json.load(open("sidecar.json"))["token"])')"
+curl -sf -X POST -H "$auth" "$api/runs?format=shell" -d '{"case_id": "refund"}' >run.env
+( . ./run.env; "$AGENT_PYTHON" agent.py )
+. ./run.env
+curl -sf -X POST -H "$auth" "$api/runs/$CLAWTRACE_RUN_ID/end" -d '{"exit_code": 0}'
+curl -sf -X POST -H "$auth" "$api/evaluate?run_id=$CLAWTRACE_RUN_ID" --data-binary @checks.yaml -D headers -o results.json
+exit "$(sed -n 's/^x-clawtrace-exit-code: *\\([0-9]*\\).*/\\1/p' headers)"
+"""
+
+AGENT = """
+import os, sys
+sys.path.insert(0, os.environ["TESTS"])
+from exported import export
+export(os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"], *os.environ["TOOLS"].split())
+"""
+
+
+@pytest.mark.needs("curl")
+@pytest.mark.parametrize(("tools", "code"), [("search", 0), ("search delete_all", 1), ("", 1)])
+def test_a_shell_with_curl_gates_a_build(serve, tools, code) -> None:
+    """Announce, run, end, judge: the script's exit code is the verdict's."""
+    running = serve()
+    (running.folder / "checks.yaml").write_text(CHECKS)
+    (running.folder / "agent.py").write_text(AGENT)
+    env = environment(AGENT_PYTHON=sys.executable, TESTS=str(HERE), TOOLS=tools)
+    done = subprocess.run(["sh", "-c", SHELL], cwd=running.folder, env=env, capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == code, done.stderr
+    assert json.loads((running.folder / "results.json").read_text())["cases"][0]["case_id"] == "refund"
+
+
+def test_it_stops_when_nothing_comes(serve) -> None:
+    running = serve("--stop-after-idle", "0.5")
+    _, told = running.process.communicate(timeout=30)
+
+    assert running.process.returncode == 0
+    assert told.startswith("nothing came for 0.5 s")
+    assert not running.ready.exists()
+
+
+def test_a_second_one_is_told_who_has_the_store(serve) -> None:
+    """Two processes never have one store; the first one is not disturbed."""
+    running = serve()
+    second = running.clawtrace("serve", "--grpc-port", "0", "--http-port", "0")
+
+    assert second.returncode == 4
+    assert f"is open in process {running.process.pid}" in second.stderr
+    assert running.client.list_runs() == []
+
+
+def test_a_port_that_is_taken_is_named(serve) -> None:
+    running = serve()
+    port = running.http.rpartition(":")[2]
+    second = running.clawtrace("serve", "--http-port", port, "--store", "other.duckdb")
+
+    assert second.returncode == 4
+    assert f":{port}: Address already in use" in second.stderr
+
+
+def test_what_was_acknowledged_outlives_a_kill(serve) -> None:
+    """SIGKILL between two requests: the next service on the store has every span, and ends the run."""
+    running = serve()
+    running.client.begin_run(run_id="r1")
+    export(f"{running.http}/run/r1", "search")
+    running.end(signal.SIGKILL)
+    again = serve()
+    ended = again.client.end_run("r1", exit_code=0)
+
+    assert (ended["complete"], ended["spans"]) == (True, 2)
+
+
+def test_ctrl_c_stops_it_as_sigterm_does(serve) -> None:
+    assert serve().end(signal.SIGINT) == (0, "asked to stop; storing what was received\nstopped\n")

@@ -1,0 +1,13 @@
+"""`error_contains`: the question, what lies outside of it, and its answer over plain spans."""
+
+from answers import Told
+
+ASSERTION = {"value": "slow disk"}
+OUTSIDE = {
+    "asks about shell commands": "model calls, answers, content of search, times, agents, failed_tool_call, blocked_tool_call, lost_first_request, renamed_tool, repeated_tool_call",
+    "asks what the last command printed to its standard error": "other_command, quietly_failed_command, repeated_command",
+}
+
+
+def answer(told: Told) -> bool:
+    return "slow disk" in str(told.last_command().get("stderr"))

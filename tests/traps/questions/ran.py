@@ -1,0 +1,13 @@
+"""`ran`: the question, what lies outside of it, and its answer over plain spans."""
+
+from answers import Told
+
+ASSERTION = {"pattern": "^make test$", "status": "ok"}
+OUTSIDE = {
+    "asks about shell commands": "model calls, answers, content of search, times, agents, failed_tool_call, blocked_tool_call, lost_tool_call, lost_first_request, renamed_tool, repeated_tool_call",
+    "asks that it ran and succeeded, not how often and what it printed": "repeated_command, other_output",
+}
+
+
+def answer(told: Told) -> bool:
+    return "make test" in told.commands() and told.last_command().get("exit_code") == 0

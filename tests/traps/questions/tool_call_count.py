@@ -1,0 +1,13 @@
+"""`tool_call_count`: the question, what lies outside of it, and its answer over plain spans."""
+
+from answers import Told
+
+ASSERTION = {"count": 3}
+OUTSIDE = {
+    "asks for the number of calls of all tools together": "renamed_tool, content of search, content of the command, outcomes, agents, times, nothing_captured",
+    "asks about tool calls": "model calls, answers",
+}
+
+
+def answer(told: Told) -> bool:
+    return len(told.names) == 3

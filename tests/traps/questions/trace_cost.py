@@ -1,0 +1,15 @@
+"""`trace_cost`: the question, what lies outside of it, and its answer over plain spans."""
+
+from answers import Told, within
+
+ASSERTION = {"max_usd": 0.04}
+OUTSIDE = {
+    "asks about the cost of model calls": "answers, content of search, content of the command, outcomes, times, agents, tools, nothing_captured",
+    "the cost that the span tells counts, whatever the model and the tokens": "renamed_model, more_tokens",
+    "what was lost left nothing behind, and with it all is within the budget": "lost_model_call",
+    "a call that failed cost nothing": "failed_model_call",
+}
+
+
+def answer(told: Told) -> bool:
+    return within(told.costs(), 0.04)

@@ -1,0 +1,12 @@
+"""`trace_duration`: the question, what lies outside of it, and its answer over plain spans."""
+
+from answers import Told
+
+ASSERTION = {"max_ms": 1000}
+OUTSIDE = {
+    "asks for the first start and the last end": "model calls, answers, content of search, content of the command, outcomes, agents, tools, nothing_captured, slow_tool_call, swapped",
+}
+
+
+def answer(told: Told) -> bool:
+    return max(span.to for span in told.spans) - told.spans[0].at <= 1000

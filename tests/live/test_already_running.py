@@ -362,7 +362,7 @@ class TestAgentsThatAreStarted:
         found = standing.suite.judge("$AGENT flush search", more="  agent: running\n  settle_ms: 300\n")
 
         assert (found.status, found.complete) == (Status.INCONCLUSIVE, False)
-        assert "take `agent: running` away" in found.incomplete_because[0]
+        assert "remove `agent: running`" in found.incomplete_because[0]
 
 
 def test_what_is_waited_for_is_told(standing, capsys):

@@ -145,7 +145,7 @@ def test_transcripts_of_a_live_run_fill_its_spans(invoke: Invoke, tmp_path: Path
     """Tokens and arguments that the agent's spans lack come from its transcript, and the run says so."""
     run = _judged(invoke, tmp_path, "spans")
 
-    assert any("tells more of 3 model and tool calls" in text for text in run["diagnostics"])
+    assert any("has more details of 3 model and tool calls" in text for text in run["diagnostics"])
     assert any("sessions.json` is in no known format" in text for text in run["diagnostics"])
     assert "was not read: the run has spans." in run["assertions"][3]["message"]
 

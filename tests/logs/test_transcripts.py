@@ -87,7 +87,7 @@ def test_what_a_transcript_told_is_marked() -> None:
         (result,) = session.evaluate(["r"], [])
 
     assert (
-        "the transcript `sess-one-tool.jsonl` (OpenClaw session transcript) tells more of 3 model and tool calls than "
+        "the transcript `sess-one-tool.jsonl` (OpenClaw session transcript) has more details of 3 model and tool calls than "
         "their spans do." in result.diagnostics
     )
 

@@ -103,7 +103,7 @@ def test_a_time_limit_is_an_error_and_a_reason_for_doubt():
         with pytest.raises(subprocess.TimeoutExpired):
             trace.run([*AGENT, "http", "hang"], timeout=0.5)
 
-    with pytest.raises(clawtrace.CheckFailedError, match="ended by the time limit"):
+    with pytest.raises(clawtrace.CheckFailedError, match="stopped at its time limit"):
         trace.check(tool_not_invoked("rm"))
 
 

@@ -149,7 +149,7 @@ class TestNothingInScope:
         assert (found.status, found.missing, found.final) == (Status.INCONCLUSIVE, "scope", False)
         assert (
             found.message
-            == "There is no data for this scope: no agent `help` was at work; there were `boss`, `helper`."
+            == "There is no data for this scope: no agent `help` worked; the agents were `boss`, `helper`."
         )
 
     @pytest.mark.parametrize("status", ["skip", "fail", "pass"])
@@ -164,7 +164,7 @@ class TestNothingInScope:
         found = verdict(lab, NEVER, agent="boss")
 
         assert (found.status, found.missing) == (Status.INCONCLUSIVE, "agents")
-        assert "whether agent `boss` was at work is unknown: no agent is recorded." in found.message
+        assert "whether agent `boss` worked is unknown: no agent is recorded." in found.message
 
     def test_an_agent_without_a_name_may_be_meant(self, lab: Lab) -> None:
         lab.put(agent("b", agent=None, to=100), tool("t", "b", at=1))
@@ -184,7 +184,7 @@ class TestNothingInScope:
         found = verdict(lab, NEVER, agent="night", turn=1)
 
         assert (found.status, found.missing) == (Status.INCONCLUSIVE, "scope")
-        assert "agent `night` was not at work in this turn" in found.message
+        assert "agent `night` did not work in this turn" in found.message
         assert verdict(lab, NEVER, agent="night", turn="last").status is Status.PASS
 
     def test_no_trace_is_a_skip(self, lab: Lab) -> None:

@@ -58,7 +58,7 @@ class TestMissingParents:
         lab.put(agent("a"), S("x", "y", 1), S("y", "x", 2), S("z", "z", 3))
 
         assert lab.reasons() == []
-        assert "2 spans named a parent below itself" in lab.rows("SELECT diagnostics FROM fact_state")[0][0]
+        assert "2 spans named a descendant as parent" in lab.rows("SELECT diagnostics FROM fact_state")[0][0]
         assert lab.rows("SELECT count(*) FROM spans") == [(4,)]
 
 

@@ -157,7 +157,7 @@ class Completeness:
             run = facts.spans
             cut = sum(run.cut)
             if cut:
-                said.append(f"{_spans(cut)} named one of its descendants as its parent; the reference was ignored.")
+                said.append(f"{_spans(cut)} named a descendant as parent; the reference was ignored.")
             if run.doubtful:
                 said.append(
                     "two instrumentations recorded model calls that may be one call or two: they are shown as one, and the "

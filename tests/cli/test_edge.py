@@ -102,7 +102,7 @@ def test_version(invoke) -> None:
         (["env", "--protocol", "carrier-pigeon"], "error: Invalid value for '--protocol'"),
         (["explain"], "error: Missing argument 'TYPE'"),
         (["query"], "error: Give one SELECT, or --verdict"),
-        (["eval"], "error: Give --suite to run agents, or --traces or --store with --assertions"),
+        (["eval"], "error: Give --suite to run agents, or --traces, --store or --server with --assertions"),
         (["eval", "--suite", "a", "--assertions", "b"], "error: --suite runs agents"),
         (["eval", "--traces", "."], "error: --assertions is missing"),
         (["eval", "--traces", "-", "--assertions", "x", "--case", "a", "--repeat", "2"], "--case, --repeat needs --suite"),

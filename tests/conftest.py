@@ -45,10 +45,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers, and choose how property tests search: in the first tier always alike."""
-    settings.register_profile("first-tier", derandomize=True, database=None)
-    if not config.getoption("--full"):
-        settings.load_profile("first-tier")
+    """Register the markers, and choose how property tests search: in the first tier always alike, and never by the clock."""
+    settings.register_profile("first-tier", derandomize=True, database=None, deadline=None)
+    settings.register_profile("second-tier", deadline=None)
+    settings.load_profile("second-tier" if config.getoption("--full") else "first-tier")
     config.addinivalue_line("markers", "needs(name, …): what the machine must have; names are in tests/conftest.py")
     config.addinivalue_line("markers", "full: of the second tier, `make test-full`")
     config.addinivalue_line("markers", "smoke: of the first tier all the same, in a module that is marked `full`")

@@ -46,7 +46,7 @@ CALLS = st.lists(st.tuples(COUNT, COUNT, st.sampled_from(["ok", "error"])), min_
 LIMIT = st.none() | st.integers(0, 40)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(runs=st.lists(CALLS, min_size=1, max_size=5), limits=st.tuples(LIMIT, LIMIT, LIMIT).filter(any))
 @pytest.mark.full
 def test_a_token_budget_is_decided_where_every_value_of_the_unknown_tokens_agrees(runs, limits):
@@ -87,7 +87,7 @@ def within(calls, limits):
 PRICES = st.lists(st.none() | st.integers(0, 50), min_size=1, max_size=4)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(runs=st.lists(PRICES, min_size=1, max_size=5), limit=st.integers(0, 100))
 @pytest.mark.full
 def test_a_cost_is_decided_where_every_price_of_the_unpriced_calls_agrees(runs, limit):

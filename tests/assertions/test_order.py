@@ -78,14 +78,14 @@ def holds(calls, wanted, *, whole=False):
     return Trajectory(call_pattern.sequence(list(range(wanted))), strict=whole).holds(calls)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(EXPECTED, CALLS)
 def test_the_two_definitions_of_order_are_one(expected, calls):
     """The condition on starts and ends means the same as "some order that respects ended-before-started"."""
     assert ordered(expected, calls) == ordered_by_linearisation(expected, calls)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(EXPECTED, CALLS)
 def test_the_search_for_an_order_is_exact(expected, calls):
     """Every prefix of the expectations is found in order exactly where the literal definition allows it."""
@@ -93,14 +93,14 @@ def test_the_search_for_an_order_is_exact(expected, calls):
         assert holds(placed(expected, calls), n) == ordered(expected[:n], calls)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(EXPECTED, CALLS)
 def test_the_search_for_a_linearisation_is_exact(expected, calls):
     """A whole list is met exactly where one permutation that respects "ended before started" equals it."""
     assert holds(placed(expected, calls), len(expected), whole=True) == strict(expected, calls)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.frozensets(st.integers(0, 3)), max_size=5), st.integers(1, 4))
 def test_competing_patterns_are_shared_out_as_well_as_possible(meanings, wanted):
     """Calls that all run side by side meet every expectation exactly where some assignment gives each a call of its own."""
@@ -111,7 +111,7 @@ def test_competing_patterns_are_shared_out_as_well_as_possible(meanings, wanted)
     assert holds([Placed(n, (meaning,), 0, 1) for n, meaning in enumerate(meanings, 1)], wanted) == assigned
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.frozensets(st.integers(0, 2), min_size=1), min_size=1, max_size=4), st.data())
 def test_patterns_that_meet_several_expectations_are_searched_exactly(meanings, data):
     """With names that meet several expectations, order and linearisation still agree with brute force."""
@@ -173,7 +173,7 @@ def answers(assertion, runs):
 
 
 @pytest.mark.parametrize("mode", list(ORACLES))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(expected=EXPECTED, runs=RUNS, pattern=st.booleans())
 @pytest.mark.full
 def test_tool_sequence_answers_as_its_definition_says(mode, expected, runs, pattern):
@@ -184,7 +184,7 @@ def test_tool_sequence_answers_as_its_definition_says(mode, expected, runs, patt
     assert [outcome.holds for outcome in found] == [ORACLES[mode](expected, calls) for calls in runs]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(expected=EXPECTED, runs=RUNS)
 @pytest.mark.full
 def test_the_order_of_starts_is_a_plain_subsequence(expected, runs):
@@ -216,7 +216,7 @@ def forget(call, unknown):
 
 
 @pytest.mark.parametrize("mode", list(ORACLES))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(expected=EXPECTED, calls=CALLS.filter(bool), unknown=UNKNOWN)
 @pytest.mark.full
 def test_unknown_facts_are_decided_only_where_every_completion_agrees(mode, expected, calls, unknown):
@@ -233,7 +233,7 @@ def test_unknown_facts_are_decided_only_where_every_completion_agrees(mode, expe
 
 
 @pytest.mark.parametrize("mode", ["ordered", "contains", "strict"])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(expected=EXPECTED, calls=CALLS, later=CALLS)
 @pytest.mark.full
 def test_a_final_answer_is_never_contradicted_by_more_calls(mode, expected, calls, later):

@@ -193,7 +193,7 @@ def in_order(calls):
     return sorted(calls, key=lambda call: (call[1] is None, call[1] or 0, call[2] or 0))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(QUESTIONS, st.lists(CALLS, min_size=1, max_size=4))
 @pytest.mark.full
 def test_the_answer_is_that_of_trying_every_order(asked, runs):
@@ -203,7 +203,7 @@ def test_the_answer_is_that_of_trying_every_order(asked, runs):
     assert [outcome.holds for outcome in found] == [holds(asked, calls) for calls in runs]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(QUESTIONS, CALLS.map(lambda calls: calls[:4]))
 @pytest.mark.full
 def test_the_edit_script_is_the_smallest(asked, calls):
@@ -214,7 +214,7 @@ def test_the_edit_script_is_the_smallest(asked, calls):
         assert len(assertion.actual(outcome)["edits"]) == fewest
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(QUESTIONS, st.lists(st.sampled_from(NAMES), max_size=5))
 def test_the_edits_lead_to_what_was_expected(asked, names):
     """Done one after the other, the edits make a failing sequence right."""
@@ -244,7 +244,7 @@ FAR = 1_000
 UNKNOWN = st.sampled_from(["name", "end", "start"])
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(QUESTIONS, CALLS.filter(bool).map(lambda calls: calls[:4]), UNKNOWN)
 @pytest.mark.full
 def test_unknown_facts_are_decided_only_where_every_completion_agrees(asked, calls, unknown):
@@ -265,7 +265,7 @@ def test_unknown_facts_are_decided_only_where_every_completion_agrees(asked, cal
         assert found.missing in ("tool_calls.name", "tool_calls.start_ns", "tool_calls.end_ns")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(QUESTIONS, CALLS, CALLS)
 @pytest.mark.full
 def test_a_final_answer_is_never_contradicted_by_more_calls(asked, calls, later):

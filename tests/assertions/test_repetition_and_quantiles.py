@@ -33,7 +33,7 @@ def answers(assertion, runs):
     return [found[run_id] for run_id in ids]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(runs=st.lists(CALLS, min_size=1, max_size=4), most=st.integers(1, 3))
 @example(runs=[[("a", "{}", "x"), ("a", None, "y"), ("a", None, "x"), ("a", '{"q": 1}', "y")]], most=1)
 @pytest.mark.full
@@ -63,7 +63,7 @@ def loopless(run, most):
 LENGTHS = st.lists(st.none() | st.integers(0, 9), min_size=1, max_size=8)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     runs=st.lists(LENGTHS, min_size=1, max_size=4),
     limit=st.integers(0, 9),
@@ -89,7 +89,7 @@ TOKENS = st.none() | st.integers(0, 9)
 MODEL_CALLS = st.lists(st.tuples(TOKENS, TOKENS, st.sampled_from(["ok", "error"])), min_size=1, max_size=4)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(runs=st.lists(MODEL_CALLS, min_size=1, max_size=4), most=st.integers(0, 18))
 @pytest.mark.full
 def test_a_span_budget_is_decided_where_every_value_of_the_unknown_tokens_agrees(runs, most):

@@ -147,7 +147,7 @@ def test_the_day_counts_only_where_it_is_told_to_the_agent(prints, monkeypatch):
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="{}\0"), min_size=1, max_size=20)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=st.tuples(TEXT, TEXT), second=st.tuples(TEXT, TEXT))
 def test_different_inputs_have_different_fingerprints(prints, first, second):
     """Message and argument, whatever their texts: the fingerprints are equal exactly when both are."""

@@ -33,7 +33,7 @@ class TestWilson:
         assert wilson(passed, ran) == pytest.approx(interval, abs=5e-5)
 
     @given(st.integers(1, 400).flatmap(lambda ran: st.tuples(st.integers(0, ran), st.just(ran))))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_like_scipy(self, found):
         """It is scipy's, for any number of runs."""
         from scipy.stats import binomtest
@@ -138,7 +138,7 @@ class TestFisher:
         assert statistics.fisher((2, 15), (10, 3)) == pytest.approx(0.0005367, abs=5e-8)
 
     @given(counts, counts)
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_like_scipy(self, first, second):
         """The p-value is scipy's."""
         from scipy.stats import fisher_exact
@@ -154,7 +154,7 @@ class TestFisher:
         assert statistics.fisher(first, second) == pytest.approx(fisher_exact([first, second]).pvalue, rel=1e-6)
 
     @given(st.lists(st.tuples(counts, counts), min_size=1, max_size=3))
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     def test_the_stratified_test_counts_all_tables(self, strata):
         """Its p-value is the weight of all tables of the same totals that are no more likely than the one seen."""
         tables: dict[int, float] = {}
@@ -192,7 +192,7 @@ class TestMannWhitney:
         assert statistics.shift(early, term).difference == pytest.approx(0.305)
 
     @given(st.lists(st.integers(0, 3), min_size=2, max_size=4), st.lists(st.integers(0, 3), min_size=2, max_size=4))
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     def test_ties_are_exact(self, first, second):
         """With ties the p-value is twice the smaller share of all arrangements: with as many wins, or more, or fewer."""
         pooled = first + second
@@ -211,7 +211,7 @@ class TestMannWhitney:
     @given(
         st.lists(st.integers(0, 30), min_size=11, max_size=25), st.lists(st.integers(0, 30), min_size=10, max_size=25)
     )
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     def test_large_samples_are_like_scipys(self, first, second):
         """Beyond exact counting the p-value is scipy's normal approximation with tie and continuity correction."""
         from scipy.stats import mannwhitneyu
@@ -258,7 +258,7 @@ def test_interval_of_a_difference_published(first, second, interval):
 
 class TestWhatCouldBeFound:
     @given(st.integers(1, 12), st.integers(1, 12), st.sampled_from([0.05, 0.01, 0.001]))
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     def test_the_lowest_unsuspicious_number_is_the_border(self, ran, again, level):
         """From all passed: that many passes are not called fewer, and one less is."""
         lowest = statistics.lowest_unsuspicious((ran, 0), again, level)
@@ -268,7 +268,7 @@ class TestWhatCouldBeFound:
             assert statistics.fisher((ran, 0), (lowest - 1, again - lowest + 1)) <= level
 
     @given(counts, st.integers(1, 12), st.sampled_from([0.3, 0.05]))
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     def test_also_of_runs_that_passed_in_part(self, first, again, level):
         """No number of passes below the old rate is called fewer from the lowest on; the rate itself never is."""
         border = first[0] / sum(first) * again
@@ -280,7 +280,7 @@ class TestWhatCouldBeFound:
         assert statistics.lowest_unsuspicious((0, 0), 5, 0.05) == 0
 
     @given(st.integers(2, 9), st.integers(2, 9), st.sampled_from([0.05, 0.01]))
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     def test_the_least_delta_is_the_border(self, first, second, level):
         """Samples with that Cliff's delta are found, and none with the next smaller one."""
         delta = statistics.least_delta(first, second, level)
@@ -302,7 +302,7 @@ class TestWhatCouldBeFound:
         assert statistics.most_noticed([((0, 3), (0, 3))], 0.05) is None
 
     @given(counts, counts)
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     def test_least_fisher_is_a_lower_limit(self, first, second):
         """No arrangement of the same totals has a smaller p-value."""
         ran, passed = sum(first), first[0] + second[0]

@@ -12,10 +12,13 @@ from typing import Any
 
 import pytest
 
+from clawtrace.receiver.recordings.recording import Grouping
+from clawtrace.session.session import Session
 from clawtrace.store.owner import Owner, write_owner
 
 pytestmark = pytest.mark.full
 
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 Program = Callable[..., subprocess.CompletedProcess[str]]
 PROTOCOLS = [
     "OTLP/gRPC",
@@ -110,6 +113,30 @@ def test_owner_files_of_stores_are_looked_at(program: Program, tmp_path: Path):
     assert done.returncode == 0
     assert "left/default-0/spans.duckdb.owner is left over from a process that was killed." in found["warning"]
     assert f"is open in process {os.getpid()}" in found["ok"]
+
+
+def test_instrumentations_that_drift_are_a_warning(program: Program, tmp_path: Path):
+    """Of the stored runs: a version that was never recorded, and an attribute that no rule and no recording knows."""
+    recorded = RECORDINGS / "pydantic-ai" / "one_tool" / "traces.otlp.jsonl"
+    text = recorded.read_text(encoding="utf-8")
+    version = json.loads(text.splitlines()[0])["resourceSpans"][0]["scopeSpans"][0]["scope"]["version"]
+    renamed = text.replace(f'"{version}"', '"99.1.0"').replace('"gen_ai.usage.input_tokens"', '"gen_ai.usage.in"')
+    for name, written in (("known", text), ("newer", renamed)):
+        with Session.open(tmp_path / f"{name}.duckdb") as session:
+            (tmp_path / "traces.jsonl").write_text(written, encoding="utf-8")
+            session.load_recordings([tmp_path / "traces.jsonl"], Grouping.one_run("r"))
+    told = {}
+    for name in ("known", "newer"):
+        (tmp_path / "clawtrace.yaml").write_text(f"store: {{url: {name}.duckdb}}\n")
+        done = program("doctor", "--json")
+        assert done.returncode == 0, done.stdout
+        told[name] = of(done, "instrumentations")
+
+    assert [status for status, _ in told["known"]] == ["ok"]
+    ((status, message),) = told["newer"]
+    assert status == "warning"
+    assert message.startswith("`pydantic-ai` 99.1.0 was recorded in other versions only and writes attributes")
+    assert message.endswith("does not know: gen_ai.usage.in (in newer.duckdb).")
 
 
 def test_a_broken_project_is_a_problem(program: Program, tmp_path: Path):

@@ -68,3 +68,21 @@ def test_spans_that_no_recording_verifies_are_named_with_their_version(invoke, r
 
     assert "other-version" not in plain
     assert "of `pydantic-ai` 99.1.0 (dialect `pydantic-ai`): other-version" in " ".join(newer.split())
+
+
+def test_attributes_that_nothing_knows_are_named(invoke, recordings, tmp_path) -> None:
+    """A renamed attribute of a namespace that the dialect reads; those of others, a user's own and recorded ones are none."""
+    text = (recordings / "pydantic-ai/one_tool/traces.otlp.jsonl").read_text(encoding="utf-8")
+    renamed = text.replace('"gen_ai.usage.input_tokens"', '"gen_ai.usage.tokens.0.in"')
+    renamed = renamed.replace('"gen_ai.tool.name"', '"gen_ai.agent.metadata.mine"').replace("server.port", "http.news")
+    (tmp_path / "newer.jsonl").write_text(renamed, encoding="utf-8")
+    unknown = "that the dialect `pydantic-ai` does not know"
+
+    plain = invoke("inspect", "--traces", recordings / "pydantic-ai/one_tool", "--run-per-dir", "--explain").stdout
+    newer = " ".join(invoke("inspect", "--traces", tmp_path / "newer.jsonl", "--explain").stdout.split())
+    (run,) = json.loads(invoke("inspect", "--traces", tmp_path / "newer.jsonl", "--explain", "--json").stdout)["runs"]
+
+    assert "does not know" not in plain
+    assert f"{unknown}: gen_ai.usage.tokens.N.in " in newer
+    assert newer.count("does not know") == 1
+    assert {key for span in run["explained"] for key in span["unknown_attributes"]} == {"gen_ai.usage.tokens.N.in"}

@@ -6,6 +6,10 @@ import pytest
 
 from clawtrace.config.files.document import parse_document
 from clawtrace.errors import ConfigError
+from clawtrace.runners.base import runner_types
+
+RUNNERS = " or ".join(f"`{name}`" for name in runner_types())
+"""As messages list them."""
 
 
 def yaml_problems(text: str) -> list[str]:
@@ -141,8 +145,7 @@ class TestCaseProblems:
             "found 0",
             "configs/suites/main.yaml:5:28: `case_selection.include_case_ids.2` there is no case 'zz'",
             "configs/cases/a/test.yaml:3:8: `title` must be text, found 3. Put it in quotes.",
-            "configs/cases/a/test.yaml:4:16: `runner.type` found 'comand', valid is `command` or `replay`. Did you mean "
-            "`command`?",
+            f"configs/cases/a/test.yaml:4:16: `runner.type` found 'comand', valid is {RUNNERS}. Did you mean `command`?",
             "configs/cases/b/test.yaml:1:1: `title` is required",
             "configs/cases/b/test.yaml:2:10: `case_id` must be the name of the case's folder, 'b', found 'bb'",
             "configs/cases/b/test.yaml:4:9: `input.turn` is not a known key; known are `messages`, `turns`, `attachments`, "
@@ -331,8 +334,7 @@ class TestCaseProblems:
         files.case("a", text=CASE_WITH.format(runner="type: openclaw"))
 
         assert files.problems() == [
-            "configs/cases/a/test.yaml:6:9: `runner.type` the runner 'openclaw' is not supported yet, valid is `command` "
-            "or `replay`"
+            f"configs/cases/a/test.yaml:6:9: `runner.type` the runner 'openclaw' is not supported yet, valid is {RUNNERS}"
         ]
 
     def test_settings_of_other_runners_are_not_supported_yet(self, files):

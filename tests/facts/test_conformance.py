@@ -22,6 +22,7 @@ import verified
 import yaml
 
 from clawtrace.dialects import load_dialects
+from clawtrace.dialects.unread import unknown_attributes
 from clawtrace.facts.runs.unknown_totals import UNKNOWN_REASONS
 from clawtrace.model.relations import RELATIONS
 from clawtrace.session.session import Session
@@ -213,6 +214,13 @@ class TestVerified:
             (one.dialect, one.scope, one.client) for one in found
         }
         assert {one[:3] for one in declared} <= {one[:3] for one in found}
+
+    def test_attributes_that_recordings_carry_are_known(self, recorded: tuple[Recorded, Recorded]) -> None:
+        """Each of a namespace that a dialect reads is read by a rule, or listed."""
+        carried = {one for some in recorded for one in verified.unread(some.session)}
+
+        assert len(carried) > 300
+        assert {(name, key) for name, key in carried if unknown_attributes(DIALECTS[name], [key])} == set()
 
 
 class TestExecutions:

@@ -382,7 +382,7 @@ def everything(lab: Lab) -> dict[str, list[tuple[Any, ...]]]:
     return {name: sorted(lab.rows(f"SELECT * FROM {name}"), key=repr) for name in names}
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 10**6), cuts=st.lists(st.integers(1, len(WORKLOAD) - 1), max_size=3))
 @pytest.mark.full
 def test_order_batches_and_repeats_never_change_a_fact(seed: int, cuts: list[int]) -> None:

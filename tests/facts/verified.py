@@ -1,7 +1,9 @@
 """Which instrumentation scopes and versions the recordings verify, for the word `verified` of the dialect files.
 
+Beside it, for ``unread_attributes.yaml``: which attributes they carry that no rule reads.
+
     python tests/facts/verified.py           # what the recordings tell, as it stands in the dialect files
-    python tests/facts/verified.py --write   # write it into the dialect files
+    python tests/facts/verified.py --write   # write it into the dialect files, and the attributes into theirs
 
 A recording verifies the rules that read it when no fact of its client is wrong, in any of its scenarios.
 """
@@ -16,9 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import conformance
+import yaml
 
 from clawtrace.dialects import Dialect, load_dialects
 from clawtrace.dialects.load import BUILTIN
+from clawtrace.dialects.unread import RECORDED, unread_attributes
 from clawtrace.session.session import Session
 
 HERE = Path(__file__).parent
@@ -32,6 +36,14 @@ OWN_SCOPES = frozenset(("agent", "lab.app", "weather-app"))
 LAST_RESORT = "opentelemetry"
 """The dialect that reads nothing of an agent."""
 
+_ATTRIBUTES = """
+SELECT s.dialect, list(DISTINCT key) FROM spans AS s
+JOIN run_numbers AS n ON n.run_id = s.run_id
+JOIN otel_traces AS t ON t.run_no = n.run_no AND t."TraceId" = s.trace_id AND t."SpanId" = s.span_id,
+unnest(map_keys(t."SpanAttributes")) AS of(key)
+GROUP BY ALL
+"""
+
 _READ = "SELECT DISTINCT s.run_id, s.dialect, s.scope, coalesce(s.scope_version, '') FROM spans AS s"
 
 
@@ -44,11 +56,18 @@ class Read(NamedTuple):
     client: str
 
 
-def read(folder: Path) -> set[Read]:
-    """Return what the recordings below a folder verify."""
+def read(folder: Path) -> tuple[set[Read], set[tuple[str, str]]]:
+    """Return what the recordings below a folder verify, and what they carry unread."""
     paths = conformance.recordings(folder)
     with conformance.loaded(paths) as session:
-        return verified(session, paths)
+        return verified(session, paths), unread(session)
+
+
+def unread(session: Session) -> set[tuple[str, str]]:
+    """Return the attributes that the spans of a session carry and no rule reads, each with the name of its dialect."""
+    dialects = {dialect.name: dialect for dialect in load_dialects()}
+    rows = session.query(_ATTRIBUTES).rows
+    return {(name, key) for name, keys in rows for key in unread_attributes(dialects[name], keys)}
 
 
 def verified(session: Session, paths: Iterable[Path]) -> set[Read]:
@@ -114,9 +133,20 @@ def _folded(names: Iterable[str]) -> str:
     return "\n".join([*lines, line.rstrip(", ") + "]"])
 
 
+def listed(found: Iterable[tuple[str, str]]) -> str:
+    """Return the text of ``unread_attributes.yaml``."""
+    by: dict[str, list[str]] = defaultdict(list)
+    for dialect, key in sorted(found):
+        by[dialect].append(key)
+    return yaml.safe_dump(dict(by), width=120, default_flow_style=None)
+
+
 def main(write: bool) -> None:
     """Print the declarations, or write them into the dialect files."""
-    told = declarations(one for folder in FOLDERS for one in read(folder))
+    found = [read(folder) for folder in FOLDERS]
+    told = declarations(one for some, _ in found for one in some)
+    if write:
+        RECORDED.write_text(listed({one for _, some in found for one in some}), encoding="utf-8")
     for dialect in load_dialects():
         text = written(dialect, told[dialect.name]) if dialect.name in told else ""
         if not write:

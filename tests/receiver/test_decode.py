@@ -137,7 +137,7 @@ def _with(fields: str, span: str = "") -> bytes:
 
 
 class TestEquivalence:
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(st.lists(spans(), max_size=4), maps)
     @pytest.mark.full
     def test_spans(self, made, resource):
@@ -156,7 +156,7 @@ class TestEquivalence:
         """Whatever stands at any one place of a request, what is read in C is what is read with care, or is left to it."""
         full = request.config.getoption("--full")
 
-        @settings(max_examples=1_500 if full else 40, derandomize=not full, deadline=None)
+        @settings(max_examples=1_500 if full else 40, derandomize=not full)
         @given(changed())
         @example(_with('"startTimeUnixNano":"1e3"'))
         @example(_with('"startTimeUnixNano":"1.0"'))
@@ -199,7 +199,7 @@ class TestEquivalence:
         """What no exporter writes is not guessed at in C."""
         assert from_regular_json(text) is None
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100)
     @given(st.lists(st.tuples(texts, uint64, values, maps, st.integers(0, 24)), max_size=4), maps)
     def test_log_records(self, made, resource):
         """The same log records over protobuf and JSON give equal rows."""

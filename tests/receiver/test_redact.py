@@ -50,7 +50,7 @@ class TestKinds:
             assert redactor.suspects(text.encode())
 
     @pytest.mark.parametrize("name", SAMPLES)
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(before=st.binary(max_size=12), after=st.binary(max_size=12))
     def test_no_byte_beside_a_text_hides_it(self, name, before, after):
         """In a request any byte may stand beside a text (lengths, tags, brackets): the request is suspected anyway."""
@@ -195,7 +195,7 @@ class TestEscapes:
     """Characters hidden by JSON escapes."""
 
     @given(st.data())
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     def test_any_character_may_be_escaped(self, data):
         """Whichever characters of a secret are written as escapes, at one or two levels, its mark is the same."""
         secret = of_kind("github").secret

@@ -138,7 +138,7 @@ def _stored(groups: list[list[Request]]):
 
 
 class TestAsIfAlone:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.lists(st.sampled_from(KINDS), min_size=2, max_size=8))
     def test_any_mixture(self, kinds):
         """The rows, receipts and answers of a group are those of its requests sent one after the other."""

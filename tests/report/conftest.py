@@ -1,17 +1,22 @@
-"""Hand-made results: what every report is tested against."""
+"""Fixtures of the tests of reports: a campaign with one run of each kind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
 
 import pytest
 
-from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict, run_status_of
+sys.path.insert(0, str(Path(__file__).parent))
+
+from made_results import TOTALS, make_campaign, make_run, make_verdict
+from made_results import campaign as campaign
+from made_results import run as run
+from made_results import verdict as verdict
+
+from clawtrace.model.verdict import Evidence, Status
 from clawtrace.report.base import CampaignReport
-from clawtrace.verdicts.gating.gate import Gate
 
 
 @dataclass(frozen=True)
@@ -34,76 +39,9 @@ class Node:
     counted_as: str | None = "none"
 
 
-TOTALS = {
-    "llm_calls": 2,
-    "tool_calls": 2,
-    "input_tokens": 1013,
-    "output_tokens": 23,
-    "input_tokens_low": 1013,
-    "output_tokens_low": 23,
-    "cost_low": 0.0021,
-    "cost_high": 0.0021,
-    "priced_calls": 2,
-}
-
-
-def _verdict(status: str = "pass", **fields: Any) -> Verdict:
-    defaults: dict[str, Any] = {
-        "run_id": "run-1",
-        "id": "order",
-        "type": "tool_sequence",
-        "status": Status(status),
-        "final": True,
-        "message": "The tools ran in the asked order: get_weather, search.",
-        "sql": "SELECT run_id, true AS holds FROM tool_calls",
-        "params": {"mode": "in_order"},
-        "duration_ms": 1.25,
-    }
-    return Verdict(**{**defaults, **fields})
-
-
-def _run(*verdicts: Verdict, **fields: Any) -> RunResult:
-    defaults: dict[str, Any] = {
-        "run_id": "run-1",
-        "case_id": "weather",
-        "model_id": None,
-        "repetition": 1,
-        "status": run_status_of(verdicts),
-        "verdicts": tuple(verdicts),
-        "complete": True,
-        "closed_by": "exit",
-        "spans": 6,
-        "traces": 1,
-        "duration_ms": 5120.4,
-        "totals": TOTALS,
-    }
-    return RunResult(**{**defaults, **fields})
-
-
-def _campaign(*runs: RunResult, gate: Gate | None = None, **fields: Any) -> CampaignReport:
-    gate = gate or Gate()
-    started = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
-    return CampaignReport.gated("smoke", started, list(runs), gate, **fields)
-
-
 @pytest.fixture(scope="session")
 def node() -> type[Node]:
     return Node
-
-
-@pytest.fixture(scope="session")
-def verdict() -> Callable[..., Verdict]:
-    return _verdict
-
-
-@pytest.fixture(scope="session")
-def run() -> Callable[..., RunResult]:
-    return _run
-
-
-@pytest.fixture(scope="session")
-def campaign() -> Callable[..., CampaignReport]:
-    return _campaign
 
 
 @pytest.fixture
@@ -121,7 +59,7 @@ def weather_tree() -> list[Node]:
 @pytest.fixture
 def mixed(weather_tree: list[Node]) -> CampaignReport:
     """One run of each kind: passed, failed, without a trace, incomplete, broken, never asked."""
-    failed = _verdict(
+    failed = make_verdict(
         "fail",
         run_id="run-2",
         message="Expected get_weather before search, but the tools ran as search, get_weather.",
@@ -133,7 +71,7 @@ def mixed(weather_tree: list[Node]) -> CampaignReport:
             Evidence(None, None, "get_weather", "asked for in a message only"),
         ),
     )
-    skipped = _verdict(
+    skipped = make_verdict(
         "skip",
         run_id="run-3",
         id="budget",
@@ -145,7 +83,7 @@ def mixed(weather_tree: list[Node]) -> CampaignReport:
         sql="",
         params={},
     )
-    unsure = _verdict(
+    unsure = make_verdict(
         "inconclusive",
         run_id="run-4",
         id="tool_not_invoked",
@@ -153,24 +91,26 @@ def mixed(weather_tree: list[Node]) -> CampaignReport:
         final=False,
         message="No attempt of delete_file was seen, but spans of the run may be missing.",
     )
-    warned = _verdict("fail", run_id="run-4", id="slow", type="trace_duration", severity="warn", message="Took 5.1 s.")
-    return _campaign(
-        _run(_verdict(), model_id="gpt-4o"),
-        _run(failed, run_id="run-2", model_id="gpt-4o", repetition=2),
-        _run(
+    warned = make_verdict(
+        "fail", run_id="run-4", id="slow", type="trace_duration", severity="warn", message="Took 5.1 s."
+    )
+    return make_campaign(
+        make_run(make_verdict(), model_id="gpt-4o"),
+        make_run(failed, run_id="run-2", model_id="gpt-4o", repetition=2),
+        make_run(
             skipped, run_id="run-3", case_id="empty", model_id="gpt-4o", has_trace=False, complete=None, closed_by=None,
             spans=0, traces=0, duration_ms=None, totals={},
         ),
-        _run(
+        make_run(
             unsure, warned, run_id="run-4", case_id="a-case-with-a-rather-long-identifier", model_id="gpt-4o",
             complete=False, incomplete_because=("The parent of span b7ad was never received.",),
             totals={**TOTALS, "input_tokens": None, "cost_high": None, "priced_calls": 1, "cost_low": 0.0012},
             diagnostics=("2 spans were rejected: their span id was all zero.",),
         ),
-        _run(run_id="run-5", case_id="broken", model_id="gpt-4o", status=Status.ERROR, run_status="failed",
+        make_run(run_id="run-5", case_id="broken", model_id="gpt-4o", status=Status.ERROR, run_status="failed",
              error="The command `agent` was not found: install it or name its path.", has_trace=False, complete=None,
              spans=0, traces=0, duration_ms=None, totals={}),
-        _run(run_id="run-6", case_id="unasked", model_id="gpt-4o"),
+        make_run(run_id="run-6", case_id="unasked", model_id="gpt-4o"),
         trees={"run-2": weather_tree},
         duration_ms=12_345.0,
     )  # fmt: skip

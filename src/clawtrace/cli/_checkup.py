@@ -1,4 +1,4 @@
-"""What `clawtrace doctor` looks at: versions, the project, the receiver over each protocol, the shell, what lies about."""
+"""What `clawtrace doctor` looks at: versions, the project, the receiver over each protocol, stores, the shell."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ def checkup(start: Path, env: Mapping[str, str]) -> Iterator[CheckupFinding]:
         yield from _receiver(project)
         yield from _stores(project)
         yield _outputs(project)
+        yield from _instrumentations(project)
     yield from _shell(env)
 
 
@@ -262,6 +263,35 @@ def _outputs(project: Project) -> CheckupFinding:
     if free < _LEAST_FREE:
         return CheckupFinding("outputs", "warning", said, "Free some space: a full disk loses runs.")
     return CheckupFinding("outputs", "ok", said)
+
+
+def _instrumentations(project: Project) -> Iterator[CheckupFinding]:
+    """Yield which instrumentations of the last runs are of unknown versions, or write attributes that are unknown."""
+    from clawtrace.cli._drift import drifts, last_store
+    from clawtrace.config.files.document import display
+
+    store = last_store(project)
+    if store is None:
+        return
+    advice = "Facts may be missed: `clawtrace inspect --explain` shows what was read. A newer clawtrace may know more."
+    try:
+        found = list(drifts(store, project))
+    except ClawtraceError as error:
+        yield CheckupFinding("instrumentations", "warning", f"{display(store)} cannot be read: {error}")
+        return
+    for one in found:
+        said = f"`{one.scope}` {one.version}".rstrip()
+        if one.other_version:
+            said += " was recorded in other versions only"
+        if one.attributes:
+            said += (
+                f"{' and' if one.other_version else ''} writes attributes that the dialect `{one.dialect}` does not "
+            )
+            said += f"know: {', '.join(one.attributes)}"
+        yield CheckupFinding("instrumentations", "warning", f"{said} (in {display(store)}).", advice)
+    if not found:
+        said = f"The versions and attributes of those in {display(store)} are known, as far as there are recordings of them."
+        yield CheckupFinding("instrumentations", "ok", said)
 
 
 # The shell --------------------------------------------------------------------------------------

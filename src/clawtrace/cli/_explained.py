@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from clawtrace.report.console import ConsoleOutput
 
-__all__ = ["print_calls", "print_evidence", "print_explained", "print_unknown"]
+__all__ = ["print_calls", "print_evidence", "print_explained", "print_unknown", "print_unknown_attributes"]
 
 _LONG = 40
 """Characters of a value that are shown."""
@@ -79,6 +79,19 @@ def print_evidence(spans: Sequence[Mapping[str, Any]], console: ConsoleOutput) -
         console.paragraph(f"{which} (dialect `{dialect}`): {rule}", first="  ", indent="    ", style="yellow")
     for rule in dict.fromkeys(key[0] for key in alike):
         console.paragraph(f"{rule}: {EVIDENCE[rule]}", first="  evidence ", indent="    ", style="dim")
+
+
+def print_unknown_attributes(spans: Sequence[Mapping[str, Any]], console: ConsoleOutput) -> None:
+    """Print, by instrumentation, the attributes of which neither its dialect nor any recording knows; nothing for none."""
+    alike: dict[tuple[Any, ...], list[str]] = defaultdict(list)
+    for span in spans:
+        alike[span["scope"], span["scope_version"], span["dialect"]] += span["unknown_attributes"]
+    for (scope, version, dialect), attributes in alike.items():
+        if attributes:
+            whose = f"`{scope}` {version or ''}".rstrip() if scope else "spans without an instrumentation scope"
+            named = ", ".join(sorted(set(attributes)))
+            told = f"attributes of {whose} that the dialect `{dialect}` does not know: {named}"
+            console.paragraph(told, first="  ", indent="    ", style="yellow")
 
 
 def print_unknown(facts: Sequence[Mapping[str, Any]], console: ConsoleOutput) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "chosen_runs",
     "existing_store",
     "load_recordings",
+    "open_or_ask",
     "recordings_options",
     "server_option",
     "source_of",
@@ -120,7 +121,7 @@ class TraceSource(NamedTuple):
             return
         with working() as shown:
             shown("waiting for the store", 0, 0)
-            asked = _open_or_ask(existing_store(self.store, project), settings)
+            asked = open_or_ask(existing_store(self.store, project), settings)
             if isinstance(asked, Session):
                 asked.progress = shown
             try:
@@ -142,7 +143,7 @@ def _served(server: str) -> HeldStore:
     return HeldStore(service.address, service)
 
 
-def _open_or_ask(path: Path, settings: SessionSettings) -> Session | HeldStore:
+def open_or_ask(path: Path, settings: SessionSettings) -> Session | HeldStore:
     """Open a store, or find the process that holds it and answers; both are tried for as long as a lock is retried."""
     from clawtrace.errors import StoreLockedError
     from clawtrace.session.session import Session

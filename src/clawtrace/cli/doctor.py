@@ -22,8 +22,9 @@ _MARKS = {"ok": ("ok       ", "green"), "warning": ("warning  ", "yellow"), "pro
 def command(as_json: bool) -> int:
     """Start the receiver, send it spans over each protocol, and check what may prevent it.
 
-    Reported are versions, the project file, ports, each protocol, who holds stores, room for results, and variables of
-    the shell that change what agents export. Nothing is written.
+    Reported are versions, the project file, ports, each protocol, who holds stores, room for results, instrumentations of the
+    last runs whose version or attributes are unknown, and variables of the shell that change what agents export. Nothing is
+    written but facts of stored spans that were not computed yet.
 
     Exit codes: 0 no problem (warnings may be there); 4 at least one.
     """

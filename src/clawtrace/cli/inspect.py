@@ -71,10 +71,17 @@ def _print_runs(runs: Sequence[Mapping[str, Any]], trees: Mapping[str, Sequence[
             console.line()
         print_run(run, trees[run["run_id"]], console)
         if explain:
-            from clawtrace.cli._explained import print_calls, print_evidence, print_explained, print_unknown
+            from clawtrace.cli._explained import (
+                print_calls,
+                print_evidence,
+                print_explained,
+                print_unknown,
+                print_unknown_attributes,
+            )
 
             print_unknown(run["unknown"], console)
             print_evidence(run["explained"], console)
+            print_unknown_attributes(run["explained"], console)
             print_calls(run["explained"], console)
             print_explained(run["explained"], console)
 

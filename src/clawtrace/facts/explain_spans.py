@@ -8,6 +8,7 @@ from typing import Any
 from clawtrace.dialects import Dialect
 from clawtrace.dialects.compile import Seen
 from clawtrace.dialects.explain import Explainer
+from clawtrace.dialects.unread import unknown_attributes
 from clawtrace.store.api import FactStore
 
 __all__ = ["explain_spans"]
@@ -41,6 +42,7 @@ UNION ALL SELECT DISTINCT dialect, 'any', '' FROM explained_spans
 
 _ORDER = f"""
 SELECT trace_id, span_id, name, dialect, source, counted_as, counted_in, counted_by, rule, scope, scope_version,
+       map_keys("SpanAttributes"),
        {", ".join(f"counted_{name}" for name in _STORED)}
 FROM explained_spans ORDER BY tree_enter
 """
@@ -52,7 +54,7 @@ def explain_spans(store: FactStore, dialects: Mapping[str, Dialect], run_id: str
     """Return for each span of `run_id`, in the order of its tree, what filled its columns; facts must be current.
 
     `value` is what the rule yields; where what counts differs (cached tokens added), `counted` is added. A column that
-    no rule filled from the span itself says so.
+    no rule filled from the span itself says so. `unknown_attributes` are those of which neither rules nor recordings know.
     """
     store.script(_SPANS, {"run_id": run_id})
     seen: dict[str, dict[str, set[str]]] = {}
@@ -77,6 +79,7 @@ def explain_spans(store: FactStore, dialects: Mapping[str, Dialect], run_id: str
         rule,
         scope,
         version,
+        keys,
         *stored,
     ) in store.script(_ORDER):
         columns = filled.get((trace_id, span_id), [])
@@ -91,7 +94,7 @@ def explain_spans(store: FactStore, dialects: Mapping[str, Dialect], run_id: str
             {
                 "trace_id": trace_id, "span_id": span_id, "name": name, "dialect": dialect, "counted_as": counted_as,
                 "counted_in": counted_in, "counted_by": counted_by, "rule": rule, "scope": scope, "scope_version": version,
-                "columns": columns,
+                "unknown_attributes": unknown_attributes(dialects[dialect], keys or ()), "columns": columns,
             }
         )  # fmt: skip
     store.script("DROP TABLE explained_spans")

@@ -121,7 +121,7 @@ TOKENS = (
 WORDS = st.lists(st.sampled_from(TOKENS), max_size=25).map(" ".join)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(text=st.one_of(SHELLISH, WORDS, st.text(max_size=40)))
 @example("\ud800")
 @example("bash -c \"$(a)\" 'b'")

@@ -29,7 +29,7 @@ def test_spans_that_are_one_call_are_listed_with_their_rule(invoke, recordings) 
 
     assert {span["counted_by"] for span in joined} == {"nested-model-span"}
     assert text.count("these 2 spans are one call: rule `nested-model-span`") == len(joined) > 0
-    assert text.count("rule nested-model-span: A model span inside of another one") == 1
+    assert text.count("rule nested-model-span: A model span inside another one") == 1
     assert all(span["span_id"] in text for span in joined)
 
 

@@ -315,7 +315,7 @@ def test_dialects_of_the_project_are_checked(project: Path, invoke: Invoke) -> N
         assert invoke(*started).exit_code == 2
     assert not any((project / left).exists() for left in ("results", "ran"))
     assert problems[1] == "telemetry/empty.yaml: must be a mapping of keys"
-    assert problems[2].startswith("telemetry/misspelt.yaml:9:5: `events.0.colums` is not a known word; ")
+    assert problems[2].startswith("telemetry/misspelt.yaml:9:5: `events.0.colums` is not a known key; ")
 
 
 def test_what_eval_refuses_is_refused(invoke: Invoke, project: Path):

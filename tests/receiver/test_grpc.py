@@ -65,8 +65,8 @@ def test_partial_success(base, sink):
     [
         ("traces", b"\xff\xff\xff", "not a protobuf message"),
         ("traces", raw(logs(record("e"))), "contains logs, not traces"),
-        ("logs", raw(traces(span("s"))), "holds traces, not logs"),
-        ("metrics", raw(traces(span("s"))), "holds traces, not metrics"),
+        ("logs", raw(traces(span("s"))), "contains traces, not logs"),
+        ("metrics", raw(traces(span("s"))), "contains traces, not metrics"),
     ],
 )
 def test_what_will_never_be_accepted(base, sink, signal, body, words):

@@ -251,7 +251,7 @@ class TestRefused:
             (b"[" * 100_000, "application/json", "nested too deeply"),
             (json.dumps(as_json(logs(record("e")))).encode(), "application/json", "contains logs, not traces"),
             (raw(logs(record("e", body="text"))), "application/x-protobuf", "contains logs, not traces"),
-            (raw(metrics()), "application/x-protobuf", "holds metrics, not traces"),
+            (raw(metrics()), "application/x-protobuf", "contains metrics, not traces"),
         ],
     )
     def test_what_will_never_be_accepted(self, base, receiver, body, media, words):

@@ -209,7 +209,7 @@ class TestDoubt:
         found = verdict(lab, {"type": "tool_not_invoked", "tool": "rm"}, agent="boss")
 
         assert (found.status, found.missing) == (Status.INCONCLUSIVE, "tool_calls.agent_span_id")
-        assert found.message == ("Within agent `boss`: the answer is open: 1 tool call may or may not belong to it.")
+        assert found.message == ("Within agent `boss`: the answer is unknown: 1 tool call may or may not belong to it.")
         assert [(one.span_id, one.why) for one in found.evidence] == [
             (hex_id("x"), "may or may not belong to it"),
             (hex_id("b"), "agent boss begins here"),
@@ -250,7 +250,7 @@ class TestDoubt:
         found = verdict(lab, {"type": "tool_not_invoked", "tool": "rm"}, agent="boss")
 
         assert found.status is Status.INCONCLUSIVE
-        assert "1 tool call and 1 other span may belong to it" in found.message
+        assert "1 tool call and 1 other span may or may not belong to it" in found.message
 
     def test_a_span_that_is_in_no_turn(self, lab: Lab) -> None:
         lab.put(agent("b", agent="boss"), chat("m", "b", at=1), elsewhere(tool("x", at=50, tool="rm")))

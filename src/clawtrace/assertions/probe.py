@@ -31,7 +31,6 @@ class Finding(NamedTuple):
 class Probe(Assertion):
     """Base of the assertions that look at the world."""
 
-    abstract = True
     growth = "exact"
     needs_trace = False
     unscoped = "it looks at the world beside the trace, which belongs to the whole run."

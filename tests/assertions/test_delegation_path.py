@@ -52,6 +52,13 @@ def test_the_order_of_the_decisions_counts(facts, world):
     assert judged(facts, ROOT, world, state_path="router.json", expected=["copy"])[0].holds is False
 
 
+def test_an_agent_without_a_name_may_be_the_one_that_no_decision_chose(facts, world):
+    """What is unknown is the agents' names, as it is without a file."""
+    outcome, _, _ = judged(facts, {"agents": [None]}, world, state_path="router.json", expected=["nobody"])
+
+    assert (outcome.holds, outcome.missing) == (None, "agents.name")
+
+
 def test_recorded_agents_are_not_overruled(facts, world):
     """As soon as the trace shows an agent besides the root, the file is not read."""
     outcome, said, _ = judged(facts, {"agents": ["orchestrator", "seo"]}, world, state_path="router.json")

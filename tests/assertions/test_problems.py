@@ -105,6 +105,12 @@ def test_all_problems_of_an_assertion_are_told_at_once():
     assert {problem.path for problem in caught.value.problems} == {("match",), ("extra",), ("tool",)}
 
 
+def test_the_error_itself_says_all_of_it():
+    """Of an assertion in Python code the message is all that is shown."""
+    with pytest.raises(InvalidAssertionError, match=r"'x' is not valid; .*; `mod`: unknown field `mod`"):
+        parse_assertion(SEQUENCE | {"mod": "strict", "mode": "x"})
+
+
 def test_the_seeds_spellings_are_accepted():
     """The examples of the seeds for these types load as they are."""
     for written in (

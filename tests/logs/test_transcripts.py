@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import conformance
 import pytest
+import yaml
 
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
 
 HERE = Path(__file__).parent / "transcripts"
 CASES = sorted(path.parent for path in HERE.glob("*/*/truth.json"))
-
-UNKNOWN = {
-    "*": {
-        "failed_llm_attempts": "a request that was tried again by itself leaves no line",
-    },
-    "openclaw": {
-        "models": "only the requested model is written, not the one that answered",
-        "reasoning_tokens": "reasoning is counted in the output only",
-    },
-    "codex": {"models": "only the requested model is written, not the one that answered"},
-    "claude-code": {"reasoning_tokens": "reasoning is counted in the output only"},
-    "claude-code/model_error_final": {"final_output": "no model answered: the program's own words are no answer"},
-}
-"""What a transcript does not tell, with the reason."""
 
 
 def files_of(case: Path) -> list[Path]:
@@ -48,8 +36,10 @@ def inspected(case: Path, *, with_spans: bool = False) -> dict[str, Any]:
 
 
 def unknown_of(case: Path) -> set[str]:
-    """The facts that the transcripts of a client do not tell."""
-    return {fact for key in ("*", case.parent.name, conformance.name(case)) for fact in UNKNOWN.get(key, ())}
+    """The facts that a transcript does not tell, as `unknown.yaml` here and in its client's folder lists them."""
+    of_all = yaml.safe_load((HERE / "unknown.yaml").read_text(encoding="utf-8"))
+    of_client = yaml.safe_load((case.parent / "unknown.yaml").read_text(encoding="utf-8"))
+    return {*of_all, *(fact for glob, facts in of_client.items() if fnmatchcase(case.name, glob) for fact in facts)}
 
 
 @pytest.mark.parametrize("case", CASES, ids=conformance.name)

@@ -14,7 +14,7 @@ from otlp_messages import RUN, post, span, traces
 
 from clawtrace.errors import QueryError, StoreLockedError, UsageError
 from clawtrace.receiver.receiver import Receiver
-from clawtrace.receiver.transport.questions import QUESTIONS_PATH, Questions, Reply
+from clawtrace.receiver.transport.questions import QUESTIONS_PATH, QuestionReply, Questions
 from clawtrace.session.session import Session
 from clawtrace.store.owner import Owner, read_owner, write_owner
 from clawtrace.verdicts.reading import remote
@@ -100,7 +100,7 @@ class TestAnswers:
         def answer(body: bytes) -> tuple[int, bytes]:
             asked.set()
             free.wait(30)
-            return Reply(200, b"{}")
+            return QuestionReply(200, b"{}")
 
         from memory_sink import MemorySink
 
@@ -125,7 +125,7 @@ class TestAnswers:
         def answer(body: bytes) -> tuple[int, bytes]:
             asked.set()
             free.wait(30)
-            return Reply(200, b"{}")
+            return QuestionReply(200, b"{}")
 
         questions = Questions(answer, "t")
         wait_for_pool = questions._pool.shutdown
@@ -227,7 +227,7 @@ class TestRefused:
         def answer(body: bytes) -> tuple[int, bytes]:
             asked.release()
             free.wait(30)
-            return Reply(200, b"{}")
+            return QuestionReply(200, b"{}")
 
         with Receiver(MemorySink(), environ={}, questions=Questions(answer, "t")) as receiver:
             owner = Owner(receiver.endpoints.http, "t", os.getpid())

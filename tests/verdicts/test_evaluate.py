@@ -166,7 +166,6 @@ class TestSeverity:
 class _Broken(Assertion):
     """A question whose SQL is wrong in one way or another."""
 
-    abstract = True
     sql: str
 
     def query(self) -> Query:

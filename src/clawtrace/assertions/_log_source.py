@@ -15,8 +15,6 @@ __all__ = ["LogSource", "names_a_log"]
 class LogSource(Assertion):
     """Base of the assertions whose fields the seeds share with log files."""
 
-    abstract = True
-
     log_path: str | None = None
     """Log, or a glob of transcripts, that is read when the run has no trace; relative to the run's workspace."""
     run_id: str | None = None

@@ -11,7 +11,6 @@ __all__ = ["RunnerWord"]
 class RunnerWord(Assertion):
     """Base of the assertions about how a run ended; no span can change that, so that the answer is final."""
 
-    abstract = True
     growth = "exact"
     needs_trace = False
     column: ClassVar[str]

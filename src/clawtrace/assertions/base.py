@@ -64,8 +64,6 @@ class Assertion(Documented):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    abstract: ClassVar[bool] = True
-    """Set in a class body to keep that class out of the registry."""
     type_name: ClassVar[str] = ""
     """The word in YAML; by default the class name in snake_case."""
     version: ClassVar[int] = 1

@@ -31,7 +31,6 @@ class Finding(NamedTuple):
 class Probe(Assertion):
     """Base of the assertions that look at the world."""
 
-    abstract = True
     growth = "exact"
     needs_trace = False
     unscoped = "it checks the environment, not the trace, and belongs to the whole run."

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from clawtrace.receiver.limits import Endpoints
     from clawtrace.receiver.receiver import Receiver
     from clawtrace.receiver.recordings.recording import Grouping, LoadReport
-    from clawtrace.receiver.transport.questions import Asked, Questions, Reply
+    from clawtrace.receiver.transport.questions import HttpQuestion, QuestionReply, Questions
 
 __all__ = ["Session"]
 
@@ -131,7 +131,9 @@ class Session(SessionQuestions):
             idle=self._store.checkpoint,
         )
 
-    def serve(self, answer: Callable[[Asked], Reply], token: str, *, threads: int, waiting: int) -> Endpoints:
+    def serve(
+        self, answer: Callable[[HttpQuestion], QuestionReply], token: str, *, threads: int, waiting: int
+    ) -> Endpoints:
         """Start receiving, with `answer` for every request below ``/clawtrace/`` that carries the token.
 
         Args:
@@ -149,9 +151,9 @@ class Session(SessionQuestions):
         self._control = Questions(answer, token, threads=threads, waiting=waiting)
         return self.listen()
 
-    def answer_question(self, asked: Asked) -> Reply:
+    def answer_question(self, asked: HttpQuestion) -> QuestionReply:
         """Answer what another process asks about the store (`clawtrace.verdicts.reading.remote`)."""
-        from clawtrace.receiver.transport.questions import QUESTIONS_PATH, Reply, refusal
+        from clawtrace.receiver.transport.questions import QUESTIONS_PATH, QuestionReply, refusal
         from clawtrace.verdicts.reading.remote import answer_question
 
         if asked.path != QUESTIONS_PATH:
@@ -160,7 +162,7 @@ class Session(SessionQuestions):
             return refusal(405, f"`{QUESTIONS_PATH}` accepts POST, not {asked.method}")
         if asked.content_type != "application/json":
             return refusal(415, "a question is `application/json`")
-        return Reply(*answer_question(self, asked.body))
+        return QuestionReply(*answer_question(self, asked.body))
 
     def _questions(self) -> Questions | None:
         """Return what answers other processes: only one process can have the store open."""

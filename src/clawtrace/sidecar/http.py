@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from clawtrace.errors import ClawtraceError, ConfigError, QueryError, UsageError
-from clawtrace.receiver.transport.questions import QUESTIONS_PATH, Asked, Reply, refusal
+from clawtrace.receiver.transport.questions import QUESTIONS_PATH, HttpQuestion, QuestionReply, refusal
 from clawtrace.report.json_report import results_of
 from clawtrace.report.json_text import json_pieces
 from clawtrace.sidecar.control import Begun, Control, NoSuchRunError, RunExistsError
@@ -34,7 +34,7 @@ M = TypeVar("M", bound=BaseModel)
 
 class _Route(NamedTuple):
     method: str
-    answer: Callable[[], Reply]
+    answer: Callable[[], QuestionReply]
 
 
 class ControlHttp:
@@ -45,11 +45,11 @@ class ControlHttp:
         questions: answers what other commands of clawtrace ask about the store.
     """
 
-    def __init__(self, control: Control, questions: Callable[[Asked], Reply]) -> None:
+    def __init__(self, control: Control, questions: Callable[[HttpQuestion], QuestionReply]) -> None:
         self._control = control
         self._questions = questions
 
-    def __call__(self, asked: Asked) -> Reply:
+    def __call__(self, asked: HttpQuestion) -> QuestionReply:
         """Answer one request; nothing is raised."""
         if asked.path == QUESTIONS_PATH:
             return self._questions(asked)
@@ -75,7 +75,7 @@ class ControlHttp:
             _LOG.exception("a request could not be answered")
             return refusal(500, f"the service failed on this request: {error}", "InternalError")
 
-    def _routes(self, asked: Asked) -> list[_Route]:
+    def _routes(self, asked: HttpQuestion) -> list[_Route]:
         if asked.path.rstrip("/") == _RUNS:
             return [_Route("GET", self._list), _Route("POST", lambda: self._begin(asked))]
         if asked.path == _EVALUATE:
@@ -90,15 +90,19 @@ class ControlHttp:
             return [_Route("POST", lambda: _json(self._control.wait_complete(run_id, _read(WaitComplete, asked))))]
         return [_Route("GET", lambda: _json(self._control.inspect(run_id)))]
 
-    def _list(self) -> Reply:
+    def _list(self) -> QuestionReply:
         return _json({"runs": self._control.list_runs()})
 
-    def _begin(self, asked: Asked) -> Reply:
+    def _begin(self, asked: HttpQuestion) -> QuestionReply:
         form = _one(asked.query, "format", ("json", "shell"))
         begun = self._control.begin_run(_read(BeginRun, asked))
-        return Reply(201, _exports(begun), "text/x-shellscript") if form == "shell" else _json(begun._asdict(), 201)
+        return (
+            QuestionReply(201, _exports(begun), "text/x-shellscript")
+            if form == "shell"
+            else _json(begun._asdict(), 201)
+        )
 
-    def _evaluate(self, asked: Asked) -> Reply:
+    def _evaluate(self, asked: HttpQuestion) -> QuestionReply:
         form = _one(asked.query, "format", ("json", "text", "verdicts"))
         wanted = {name: values for name, values in asked.query.items() if name != "format"}
         try:
@@ -119,11 +123,13 @@ class ControlHttp:
 
             stream = StringIO()
             print_campaign(report, console_for(stream), verbose=False, quiet=False)
-            return Reply(200, stream.getvalue().encode("utf-8", "backslashreplace"), "text/plain; charset=utf-8", code)
-        return Reply(200, "".join((*json_pieces(results_of(report)), "\n")).encode(), headers=code)
+            return QuestionReply(
+                200, stream.getvalue().encode("utf-8", "backslashreplace"), "text/plain; charset=utf-8", code
+            )
+        return QuestionReply(200, "".join((*json_pieces(results_of(report)), "\n")).encode(), headers=code)
 
 
-def _read(model: type[M], asked: Asked) -> M:
+def _read(model: type[M], asked: HttpQuestion) -> M:
     """Read the body as a model; an empty one is an object without keys.
 
     Raises:
@@ -175,8 +181,8 @@ def _problems(error: ValidationError) -> str:
     return "; ".join(found)
 
 
-def _json(value: Any, status: int = 200) -> Reply:
-    return Reply(status, json.dumps(value, default=str).encode())
+def _json(value: Any, status: int = 200) -> QuestionReply:
+    return QuestionReply(status, json.dumps(value, default=str).encode())
 
 
 def _exports(begun: Begun) -> bytes:

@@ -19,7 +19,7 @@ from clawtrace.sidecar.http import ControlHttp
 from clawtrace.support.whole_file import whole_text_file
 
 if TYPE_CHECKING:
-    from clawtrace.receiver.transport.questions import Asked, Reply
+    from clawtrace.receiver.transport.questions import HttpQuestion, QuestionReply
     from clawtrace.session.session import Session
 
 __all__ = ["Service"]
@@ -73,7 +73,7 @@ class Service:
         last = self._session.last_received() or 0.0
         return time.monotonic() - max(self._last_request, last)
 
-    def _answer(self, asked: Asked) -> Reply:
+    def _answer(self, asked: HttpQuestion) -> QuestionReply:
         self._last_request = time.monotonic()
         try:
             return self._http(asked)

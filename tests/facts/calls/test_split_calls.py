@@ -153,6 +153,12 @@ class TestExchanges:
 
         assert len(lab.rows(TOOLS)) == 3
 
+    def test_a_far_side_inside_of_two_near_sides_is_neithers(self, lab: Lab) -> None:
+        """Two clients that count their requests from the same number, and nothing says whose request the server answers."""
+        lab.put(side("c", 10, 30, f"{1:032x}"), side("s", 15, 20, OTHER), side("u", 12, 40, f"{3:032x}"))
+
+        assert len(lab.rows(TOOLS)) == 3
+
     @pytest.mark.parametrize("offered", ["math.add", "mcp__math__add", "math_add", "mcp__server__math-add"])
     def test_a_name_as_models_are_offered_it_is_the_servers(self, lab: Lab, offered: str) -> None:
         """Names of functions hold no dots: `math.add` below `math_add` was once a second call."""

@@ -60,6 +60,7 @@ def test_a_parent_is_remote_only_where_the_flags_know_it(lab: Lab, flags: int, r
         ("ot=p:0", []),
         ("ot=th:000", []),
         ("ot=rv:abcdef01234567,other=th:8", []),
+        ("ot=rv:abcdef01234567,other=x;th:8", []),
         ("robot=th:8", []),
         ("ot=path:8", []),
         ("ot=rv:abcdef01234567;xth:8", []),

@@ -7,7 +7,7 @@ from building import Lab, agent, asks, chat, tool
 from instrumented import TOOLS
 
 
-@pytest.mark.parametrize("requested", ["c1|fc_1", "c1"])
+@pytest.mark.parametrize("requested", ["c1|fc_1", "c1|fc_1|x", "c1"])
 @pytest.mark.parametrize("executed", ["c1|fc_1", "c1"])
 def test_an_id_of_two_parts_is_also_its_first_part(lab: Lab, requested: str, executed: str) -> None:
     """OpenAI's Responses API has two ids for a call; some instrumentations write both, others the first.

@@ -17,7 +17,6 @@ __all__ = ["CommandPattern"]
 class CommandPattern(Assertion):
     """Base of the assertions that ask whether a command was run."""
 
-    abstract = True
     main_field = "pattern"
     requires = ("commands.text", "tool_calls.name")
 

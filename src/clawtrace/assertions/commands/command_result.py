@@ -53,7 +53,6 @@ Of = Annotated[
 class CommandResult(Assertion):
     """Base of the assertions on how commands ended."""
 
-    abstract = True
     growth = "exact"
 
     of: Of = "last"
@@ -206,8 +205,6 @@ JOIN tool_calls AS k ON k.run_id = j.run_id AND k.call_no = j.call_no
 
 class CommandText(CommandResult):
     """Base of the assertions on what commands printed."""
-
-    abstract = True
 
     stream: ClassVar[Literal["stdout", "stderr"]] = "stdout"
     """The stream that is checked where the instrumentation records it separately; `output` otherwise."""

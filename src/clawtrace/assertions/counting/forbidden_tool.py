@@ -21,7 +21,6 @@ _MATCHING = "r.name IN (SELECT m.value FROM asked_tool AS m)"
 class ForbiddenTool(Assertion):
     """Base of the assertions that a tool was never attempted."""
 
-    abstract = True
     growth = "shrinking"
     main_field = "tool"
     requires = ("tool_calls.name", "tool_calls.outcome")

@@ -27,7 +27,6 @@ class TokenBudgetQuestion(Assertion):
     A sum can fall when a span arrives that tells of the same call: over the budget is final once the run is closed.
     """
 
-    abstract = True
     growth = "exact"
     requires = ("llm_calls.input_tokens", "llm_calls.output_tokens")
 

@@ -16,7 +16,6 @@ __all__ = ["ArtifactProbe"]
 class ArtifactProbe(Probe):
     """Base of the assertions about one file that a run leaves: a file from before the run satisfies none of them."""
 
-    abstract = True
     main_field = "path"
 
     path: PathText

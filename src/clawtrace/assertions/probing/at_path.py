@@ -13,7 +13,6 @@ __all__ = ["AtPath"]
 class AtPath(Probe):
     """Base of the assertions about what is at a path, regardless of who put it there."""
 
-    abstract = True
     main_field = "path"
 
     path: PathText

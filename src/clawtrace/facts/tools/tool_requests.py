@@ -236,32 +236,26 @@ def _may_be(request: ToolRequest, execution: Execution) -> bool:
 
 
 def _by_id(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dict[int, int]:
-    """Match by call id (an id `a|b` matches by the whole or its first part): pairs that are each other's best.
+    """Match by call id (of an id `a|b` by its first part): pairs that are each other's best.
 
     The best execution of a request is the first one after it; the best request of an execution is the last one before it.
     """
     running: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
     for position, execution in enumerate(executions):
-        for call_id in _ids(execution.call_id):
-            running[call_id].append((execution.start_ns, execution.group, position))
+        if execution.call_id is not None:
+            running[_first_part(execution.call_id)].append((execution.start_ns, execution.group, position))
     waiting: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for position, request in enumerate(asked):
-        for call_id in _ids(request.call_id):
-            if call_id in running:
-                waiting[call_id].append((request.asked_ns, -position))
-    for executed in running.values():
-        executed.sort()
-    for requested in waiting.values():
-        requested.sort()
+        if request.call_id is not None and (call_id := _first_part(request.call_id)) in running:
+            waiting[call_id].append((request.asked_ns, -position))
     matched = {}
-    for position, request in enumerate(asked):
-        found = [_first_after(running[i], request.asked_ns) for i in _ids(request.call_id) if i in running]
-        if not found:
-            continue
-        execution = executions[min(found)[3]]
-        back = max(_last_before(waiting[i], execution.start_ns) for i in _ids(execution.call_id) if i in waiting)
-        if -back[2] == position:
-            matched[position] = min(found)[3]
+    for call_id, requested in waiting.items():
+        requested.sort()
+        executed = sorted(running[call_id])
+        for asked_ns, behind in requested:
+            place = _first_after(executed, asked_ns)[3]
+            if _last_before(requested, executions[place].start_ns)[2] == behind:
+                matched[-behind] = place
     return matched
 
 
@@ -277,8 +271,8 @@ def _last_before(entries: Sequence[tuple[int, int]], at_ns: int) -> tuple[bool, 
     return (True, *entries[place]) if place >= 0 else (False, *entries[-1])
 
 
-def _ids(call_id: str | None) -> set[str]:
-    return set() if call_id is None else {call_id, call_id.split("|", 1)[0]}
+def _first_part(call_id: str) -> str:
+    return call_id.split("|", 1)[0]
 
 
 def _kind(call_id: str | None) -> str | None:

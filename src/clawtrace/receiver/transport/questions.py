@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, unquote
 from clawtrace.receiver.inbox import ByteBudget
 from clawtrace.receiver.transport.http_body import Body, BodyError, Receive, TooLargeError
 
-__all__ = ["HEALTH_PATH", "PREFIX", "QUESTIONS_PATH", "Asked", "Questions", "Reply", "refusal"]
+__all__ = ["HEALTH_PATH", "PREFIX", "QUESTIONS_PATH", "HttpQuestion", "QuestionReply", "Questions", "refusal"]
 
 PREFIX = "/clawtrace/"
 QUESTIONS_PATH = f"{PREFIX}v1/query"
@@ -32,7 +32,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HttpQuestion:
     """One request."""
 
     method: str
@@ -45,7 +45,7 @@ class Asked:
     body: bytes
 
 
-class Reply(NamedTuple):
+class QuestionReply(NamedTuple):
     """What a request is answered with."""
 
     status: int
@@ -65,7 +65,9 @@ class Questions:
         waiting: how many are answered or wait; any more get 503.
     """
 
-    def __init__(self, answer: Callable[[Asked], Reply], token: str, *, threads: int = 1, waiting: int = 8) -> None:
+    def __init__(
+        self, answer: Callable[[HttpQuestion], QuestionReply], token: str, *, threads: int = 1, waiting: int = 8
+    ) -> None:
         self._answer = answer
         self._token = token
         self._bodies = ByteBudget(waiting * _BODY_BYTES)
@@ -97,10 +99,14 @@ class Questions:
 
     # --------------------------------------------------------------------------------------------------------------
 
-    async def _reply(self, scope: Mapping[str, Any], headers: Mapping[str, str], receive: Receive) -> Reply:
+    async def _reply(self, scope: Mapping[str, Any], headers: Mapping[str, str], receive: Receive) -> QuestionReply:
         path = unquote(scope["raw_path"].decode("ascii"))
         if path == HEALTH_PATH:
-            return refusal(503, "the store is being closed") if self._stopping else Reply(200, b'{"status": "serving"}')
+            return (
+                refusal(503, "the store is being closed")
+                if self._stopping
+                else QuestionReply(200, b'{"status": "serving"}')
+            )
         if not self._allowed(headers):
             return refusal(
                 401,
@@ -115,7 +121,7 @@ class Questions:
             body.release()
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         media = headers.get("content-type", "").partition(";")[0].strip().lower()
-        answer = self._submit(Asked(scope["method"], path, query, media, data))
+        answer = self._submit(HttpQuestion(scope["method"], path, query, media, data))
         if answer is None:
             return refusal(503, "too many requests are waiting, or the store is being closed; try again")
         return await asyncio.wrap_future(answer)
@@ -125,14 +131,14 @@ class Questions:
         same = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._token.encode())
         return same and scheme.lower() == "bearer"
 
-    def _submit(self, asked: Asked) -> Future[Reply] | None:
+    def _submit(self, asked: HttpQuestion) -> Future[QuestionReply] | None:
         with self._lock:
             if self._stopping or self._waiting >= self._most:
                 return None
             self._waiting += 1
             return self._pool.submit(self._work, asked)
 
-    def _work(self, asked: Asked) -> Reply:
+    def _work(self, asked: HttpQuestion) -> QuestionReply:
         try:
             if self._stopping:
                 return refusal(503, "the store is being closed; try again")
@@ -142,6 +148,8 @@ class Questions:
                 self._waiting -= 1
 
 
-def refusal(status: int, message: str, error: str = "") -> Reply:
+def refusal(status: int, message: str, error: str = "") -> QuestionReply:
     """Return an error as JSON: `message` in words, `error` its kind where there is one."""
-    return Reply(status, json.dumps({"error": error, "message": message} if error else {"message": message}).encode())
+    return QuestionReply(
+        status, json.dumps({"error": error, "message": message} if error else {"message": message}).encode()
+    )

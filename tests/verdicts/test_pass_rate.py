@@ -107,6 +107,12 @@ def test_the_lower_end_can_be_what_counts(repeated) -> None:
     assert Gate(gate_on="lower-bound").of_results(runs) is FAILED
 
 
+def test_a_minimum_of_one_asks_for_every_run() -> None:
+    """No number of runs shows a rate of 1: the lower end of the interval is not asked for."""
+    assert PassRate(5).reaches(1, "lower-bound") is True
+    assert PassRate(4, 1).reaches(1, "lower-bound") is False
+
+
 @pytest.mark.parametrize(
     ("statuses", "repetitions", "lost"),
     [(["fail"], 5, False), (["fail", "fail"], 5, True), (["pass"], 5, False), (["error"], 5, True)],

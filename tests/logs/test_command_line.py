@@ -55,7 +55,7 @@ def test_a_folder_passes_transcripts_over(invoke: Invoke) -> None:
     result = invoke("inspect", CASE, "--run-per-dir", "--json")
 
     assert [run["run_id"] for run in runs(result)] == ["one_tool"]
-    assert "passed over 2 files that are not OTLP" in result.stderr
+    assert "skipped 2 files that are not OTLP" in result.stderr
 
 
 def test_a_transcript_named_as_a_recording_says_how_to_give_it(invoke: Invoke) -> None:

@@ -413,7 +413,7 @@ class TestLimits:
 
             assert read_answer(connection)[0] == 413
         assert status == 413
-        assert b"at most 100000 are read" in answer
+        assert b"at most 100000 are accepted" in answer
         assert receiver.counters("r1").refused == 2
 
     def test_gzip_bomb(self, base):

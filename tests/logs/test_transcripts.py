@@ -77,8 +77,8 @@ def test_what_a_transcript_told_is_marked() -> None:
         (result,) = session.evaluate(["r"], [])
 
     assert (
-        "the transcript `sess-one-tool.jsonl` (OpenClaw session transcript) has more details of 3 model and tool calls than "
-        "their spans do." in result.diagnostics
+        "the transcript `sess-one-tool.jsonl` (OpenClaw session transcript) has more details of 3 model and tool calls "
+        "than their spans." in result.diagnostics
     )
 
 

@@ -25,10 +25,10 @@ def hint(lab: Lab, *receipts: Receipt) -> str:
 @pytest.mark.parametrize(
     ("counts", "said"),
     [
-        ({"rejected": 1}, "Nothing of this run was taken, 1 item rejected: why."),
-        ({"refused": 2}, "Nothing of this run was taken, 2 items refused: why."),
-        ({"rejected": 1, "refused": 2}, "Nothing of this run was taken, 1 item rejected and 2 items refused: why."),
-        ({"accepted": 3}, "Of this run came 3 items, none of them a span: its exporter sends logs or metrics only."),
+        ({"rejected": 1}, "Nothing of this run was accepted, 1 item rejected: why."),
+        ({"refused": 2}, "Nothing of this run was accepted, 2 items refused: why."),
+        ({"rejected": 1, "refused": 2}, "Nothing of this run was accepted, 1 item rejected and 2 items refused: why."),
+        ({"accepted": 3}, "3 items arrived for this run, and none is a span: its exporter sends only logs or metrics."),
     ],
 )
 def test_what_came_of_the_run_itself(lab: Lab, counts: dict[str, int], said: str) -> None:

@@ -116,7 +116,8 @@ def play(batch: Batch, python: Path, session: Session, model: RandomModel, folde
     truths = {}
     for run in map(batch.run_id, batch.numbers):
         exchanges = [one for one in list(model.log) if run_of(one.path) == run]
-        truths[run] = truth_of(exchanges, [line for line in lines if line["run"] == run], batch.framework.pseudo)
+        of_run = [line for line in lines if line["run"] == run]
+        truths[run] = truth_of(exchanges, of_run, model.cut[run], batch.framework)
     return truths
 
 
@@ -166,7 +167,7 @@ def _verdicts(
 def _reason(fact: str, facts: dict[str, Any]) -> str:
     if fact == "complete":
         return "; ".join(facts["incomplete_because"])[:90]
-    reasons = [row["reason"] for row in facts["unknown"] if row["fact"] == fact]
+    reasons = [row["reason"] for row in facts["unknown"] if row["fact"] == f"run_totals.{fact}"]
     return ", ".join(reasons) or "-"
 
 

@@ -152,6 +152,20 @@ def _facts(truth: Truth, named_agents: bool) -> dict[str, Any]:
     return facts | {f"{fact}_tokens": truth.may_be(kind) for fact, kind in kinds.items()}
 
 
+def may_be_reason(reason: str, truth: Truth) -> bool:
+    """Return whether a reason for which a fact is unknown does not contradict the truth.
+
+    What an instrumentation records is not known here; what happened is.
+    """
+    if reason == "outcome-unknown":
+        return bool(truth.tools or truth.refused)
+    if reason == "ended-on-misfit":
+        return bool(truth.refused)
+    if reason == "usage-below-answer":
+        return any(len((one.text or "").split()) > 1 for one in truth.answered)
+    return True
+
+
 class _Anything:
     """Holds every value."""
 

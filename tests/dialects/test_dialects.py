@@ -141,6 +141,7 @@ class TestCompiling:
         compiler = Compiler(seen=Seen(frozenset({"a"}), frozenset(), frozenset()))
 
         assert compiler.rule(ColumnRule(key="b")) is None
+        assert compiler.rule(ColumnRule(prefix="b.")) is None
         assert compiler.condition(Condition(present="b")) == "FALSE"
         assert compiler.condition(Condition.model_validate({"not": {"present": "b"}})) == "TRUE"
         assert compiler.condition(Condition.model_validate({"all": [{"present": "a"}, {"present": "b"}]})) == "FALSE"

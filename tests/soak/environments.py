@@ -36,6 +36,8 @@ class Framework:
     """Whether the framework knows agents by names."""
     pseudo: tuple[str, ...]
     """Offered tools that are none: handoffs."""
+    counts_itself: bool
+    """Whether it counts tokens where the model's server sends no numbers."""
 
 
 def frameworks() -> dict[str, Framework]:
@@ -51,6 +53,7 @@ def _framework(script: Path) -> Framework:
     return Framework(
         script.stem.replace("_", "-"), script, tuple(said["dependencies"]), tuple(soak.get("instrumentations", ("",))),
         tuple(soak.get("helpers", ())), soak.get("named-agents", True), tuple(soak.get("pseudo-tools", ())),
+        soak.get("counts-itself", False),
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,6 +38,8 @@ WORDS = (
 UNKNOWN_TOOLS = ("get_wether", "delete_everything", "search")
 LAST_TOOLS = ("final_answer", "final_result")
 """Tools by which a framework wants the answer."""
+OTHER_VERSION = "gpt-4o-2024-11-20"
+"""Answers now and then; where no span says which model answered, no verdict can know of an altogether different one."""
 _FAILURES = (
     (429, "rate_limit_exceeded"),
     (500, "server_error"),
@@ -58,23 +61,28 @@ class RandomModel(ScriptedModel):
     def __init__(self, seed: str) -> None:
         super().__init__(Script())
         self.seed = seed
+        self.cut: Counter[str] = Counter()
+        """How many answers ended at the limit of their length, by run."""
 
     def play(self) -> Play:
         """Return what chooses the answers."""
-        return _RandomPlay(self.script, seed=self.seed)
+        return _RandomPlay(self.script, seed=self.seed, cut=self.cut)
 
 
 @dataclass(slots=True)
 class _RandomPlay(Play):
     seed: str = ""
     minds: dict[str, _Mind] = field(default_factory=dict)
+    cut: Counter[str] = field(default_factory=Counter)
 
     def answer(self, asked: ModelRequest) -> tuple[int | None, ScriptedStep]:
         """Return the next answer of the request's run."""
         run = run_of(asked.path)
         with self._lock:
             mind = self.minds.setdefault(run, _Mind(random.Random(f"{self.seed}:{run}")))
-            return None, mind.answer(asked)
+            step = mind.answer(asked)
+            self.cut[run] += step.finish == "length"
+            return None, step
 
 
 def run_of(path: str) -> str:
@@ -105,7 +113,7 @@ class _Mind:
         where = (asked.system, asked.user)
         left = self.left.setdefault(where, chance.choice((0, 1, 1, 2, 3, 4)))
         self.left[where] = left - 1
-        model = "gpt-4o-mini-2024-07-18" if chance.random() < 0.05 else self.model
+        model = OTHER_VERSION if chance.random() < 0.05 else self.model
         if left > 0 and asked.tools:
             calls = tuple(self._calls(asked))
             text = chance.choice((None, None, "Let me look.", "I will call get_weather."))

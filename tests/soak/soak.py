@@ -25,7 +25,7 @@ from typing import Any
 from claims import claims
 from environments import CannotInstallError, Framework, frameworks, python_of
 from random_model import RandomModel, run_of
-from truth import Truth, as_recording, compare, truth_of
+from truth import Truth, as_recording, compare, may_be_reason, truth_of
 
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.model.run import RunRecord
@@ -49,6 +49,17 @@ class Tally:
     """Unknown facts with their reasons."""
     wrong: list[str] = field(default_factory=list)
     """In words, one finding each."""
+    known: set[str] = field(default_factory=set)
+    """Facts that were found in a run."""
+    unrecorded: dict[str, str] = field(default_factory=dict)
+    """Facts that an instrumentation is said never to record, with a run of which it was said."""
+
+    def contradictions(self) -> list[str]:
+        """Return in words which facts are said never to be recorded, and were."""
+        both = sorted(self.known & self.unrecorded.keys())
+        return [
+            f"{self.unrecorded[fact]}: {fact} is said not to be recorded, and is known of other runs" for fact in both
+        ]
 
 
 @dataclass(frozen=True)
@@ -116,7 +127,8 @@ def play(batch: Batch, python: Path, session: Session, model: RandomModel, folde
     truths = {}
     for run in map(batch.run_id, batch.numbers):
         exchanges = [one for one in list(model.log) if run_of(one.path) == run]
-        truths[run] = truth_of(exchanges, [line for line in lines if line["run"] == run], batch.framework.pseudo)
+        of_run = [line for line in lines if line["run"] == run]
+        truths[run] = truth_of(exchanges, of_run, model.cut[run], batch.framework)
     return truths
 
 
@@ -131,8 +143,13 @@ def judge(batch: Batch, truths: dict[str, Truth], session: Session, out: Path | 
             tally.facts[status] += 1
             if status == "wrong":
                 findings.append(f"{fact}: found {found!r}, true is {may_be!r}")
+            if status == "true" and found:
+                tally.known.add(fact)
             if status == "unknown":
-                tally.unknown[f"{fact}: {_reason(fact, facts)}"] += 1
+                reasons = _reasons(fact, facts)
+                tally.unknown[f"{fact}: {', '.join(reasons) or '-'}"] += 1
+                tally.unrecorded |= {fact: run} if "not-recorded" in reasons else {}
+                findings += [f"{fact}: {reason} is no reason" for reason in reasons if not may_be_reason(reason, truth)]
         for holds, assertion, status in _verdicts(run, truth, session, batch.framework.named_agents):
             contrary = status is (Status.FAIL if holds else Status.PASS)
             tally.verdicts["wrong" if contrary else "decided" if status in (Status.PASS, Status.FAIL) else "open"] += 1
@@ -163,11 +180,10 @@ def _verdicts(
         yield holds, assertion, verdict.status
 
 
-def _reason(fact: str, facts: dict[str, Any]) -> str:
+def _reasons(fact: str, facts: dict[str, Any]) -> list[str]:
     if fact == "complete":
-        return "; ".join(facts["incomplete_because"])[:90]
-    reasons = [row["reason"] for row in facts["unknown"] if row["fact"] == fact]
-    return ", ".join(reasons) or "-"
+        return ["; ".join(facts["incomplete_because"])[:90]]
+    return [row["reason"] for row in facts["unknown"] if row["fact"] == f"run_totals.{fact}"]
 
 
 def _record(folder: Path, truth: Truth, session: Session, run: str, notes: Sequence[str]) -> None:
@@ -217,6 +233,8 @@ def soak(
                 _add(tallies.setdefault(batch.client, Tally()), found)
         finally:
             model.stop()
+    for tally in tallies.values():
+        tally.wrong += tally.contradictions()
     return tallies
 
 
@@ -226,6 +244,8 @@ def _add(total: Tally, part: Tally) -> None:
     total.verdicts += part.verdicts
     total.unknown += part.unknown
     total.wrong += part.wrong
+    total.known |= part.known
+    total.unrecorded |= part.unrecorded
 
 
 def table(tallies: dict[str, Tally]) -> Iterator[str]:

@@ -13,9 +13,13 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "facts"))
 
 import conformance
+from environments import Framework
 from random_model import LAST_TOOLS, agent_of
 
 from clawtrace.testing import Exchange
+
+HELPER = "researcher"
+HELPER_TOOLS = ("ask_researcher", "researcher")
 
 
 @dataclass(frozen=True)
@@ -32,18 +36,31 @@ class Truth:
     """In the order in which they asked the model."""
     output: str | None
     raised: str | None
+    cut: int
+    """How many answers ended at the limit of their length."""
+    counts_itself: bool
+    """The client counts tokens where it is sent no numbers."""
 
     @property
     def errors(self) -> Collection[int]:
-        """How many failures there may be said to be: a refused call may be one or not, and be why the run failed."""
+        """How many failures there may be said to be.
+
+        A refused call, and an answer that was cut or without words, may be one or not, and be why the run failed.
+        """
         tools = sum(tool["error"] is not None for tool in self.tools)
         least = max(tools, int(self.raised is not None))
-        return range(least, tools + len(self.refused) + int(self.raised is not None) + 1)
+        useless = self.cut + sum(not (one.text or one.tool_calls) for one in self.answered)
+        return range(least, tools + len(self.refused) + useless + int(self.raised is not None) + 1)
 
     def total(self, kind: str) -> int | None:
         """Return a sum of tokens; None where an answer did not say how many."""
         counts = [usage_of(one) for one in self.answered]
         return None if None in counts else sum(one[kind] for one in counts if one)
+
+    def may_be(self, kind: str) -> Any:
+        """Return what holds the sums that may be recorded."""
+        total = self.total(kind)
+        return _Anything() if total is None and self.counts_itself else [total]
 
     def least(self, kind: str) -> int:
         """Return the tokens that answers did report."""
@@ -58,13 +75,14 @@ def usage_of(answer: Exchange) -> dict[str, int] | None:
     return answer.usage if asked else None
 
 
-def truth_of(exchanges: Sequence[Exchange], log: Sequence[dict[str, Any]], pseudo: Collection[str]) -> Truth:
+def truth_of(exchanges: Sequence[Exchange], log: Sequence[dict[str, Any]], cut: int, framework: Framework) -> Truth:
     """Return what happened in one run.
 
     Args:
         exchanges: of the run.
         log: lines that the program wrote about the run.
-        pseudo: names of offered tools that are no tools: handoffs.
+        cut: how many answers ended at the limit of their length.
+        framework: what the program uses.
     """
     tools = [line for line in log if line["kind"] == "tool"]
     (end,) = [line for line in log if line["kind"] == "run"] or [
@@ -74,7 +92,7 @@ def truth_of(exchanges: Sequence[Exchange], log: Sequence[dict[str, Any]], pseud
     executed = Counter(tool["name"] for tool in tools)
     refused = []
     for call in (call for one in answered for call in one.tool_calls):
-        if call["name"] in pseudo or call["name"] in LAST_TOOLS:
+        if call["name"] in framework.pseudo or call["name"] in LAST_TOOLS:
             continue
         given = [tool for tool in tools if tool["name"] == call["name"] and tool["arguments"] == call["arguments"]]
         if executed[call["name"]] and given:
@@ -84,8 +102,9 @@ def truth_of(exchanges: Sequence[Exchange], log: Sequence[dict[str, Any]], pseud
     agents = list(dict.fromkeys(name for one in exchanges if (name := agent_of(one.request)) is not None))
     failed = [one for one in exchanges if one.status != 200]
     return Truth(
-        answered, failed, sorted(tools, key=lambda tool: tool["start"]), refused, agents, end["output"], end["raised"]
-    )
+        answered, failed, sorted(tools, key=lambda tool: tool["start"]), refused, agents, end["output"], end["raised"], cut,
+        framework.counts_itself,
+    )  # fmt: skip
 
 
 def compare(truth: Truth, run: dict[str, Any], named_agents: bool) -> dict[str, tuple[str, Any, Any]]:
@@ -104,14 +123,21 @@ def compare(truth: Truth, run: dict[str, Any], named_agents: bool) -> dict[str, 
 def _facts(truth: Truth, named_agents: bool) -> dict[str, Any]:
     tools = truth.tools
     agents = set(truth.agents) if named_agents else set()
+    first = set(truth.agents[:1])
+    # One whose work was given up may not have got as far as its first request.
+    begun = (
+        {HELPER} if named_agents and any(tool["name"] in HELPER_TOOLS and tool["error"] for tool in tools) else set()
+    )
     facts: dict[str, Any] = {
         "llm_calls": [len(truth.answered)],
         "failed_llm_attempts": [len(truth.failed)],
         "models": [Counter(one.reply_model for one in truth.answered)],
         "tool_calls": [conformance.multiset((tool["name"], tool["error"] is not None) for tool in tools)],
         "arguments": [conformance.multiset((tool["name"], tool["arguments"]) for tool in tools)],
-        "agents": [agents],
-        "delegations": [{(truth.agents[0], helper) for helper in truth.agents[1:]} if named_agents else set()],
+        "agents": [agents, agents | begun],
+        "delegations": [
+            {(truth.agents[0], helper) for helper in sorted(all - first)} for all in (agents, agents | begun)
+        ],
         "errors": truth.errors,
         "final_output": [truth.output] if truth.output else [None, ""],
         "complete": [True],
@@ -123,7 +149,31 @@ def _facts(truth: Truth, named_agents: bool) -> dict[str, Any]:
         "cache_write": "cache_write",
         "reasoning": "reasoning",
     }
-    return facts | {f"{fact}_tokens": [truth.total(kind)] for fact, kind in kinds.items()}
+    return facts | {f"{fact}_tokens": truth.may_be(kind) for fact, kind in kinds.items()}
+
+
+def may_be_reason(reason: str, truth: Truth) -> bool:
+    """Return whether a reason for which a fact is unknown does not contradict the truth.
+
+    What an instrumentation records is not known here; what happened is.
+    """
+    if reason == "outcome-unknown":
+        return bool(truth.tools or truth.refused)
+    if reason == "ended-on-misfit":
+        return bool(truth.refused)
+    if reason == "usage-below-answer":
+        return any(len((one.text or "").split()) > 1 for one in truth.answered)
+    return True
+
+
+class _Anything:
+    """Holds every value."""
+
+    def __contains__(self, value: object) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return "what the client counted"
 
 
 def as_recording(truth: Truth, client: str, notes: str) -> dict[str, Any]:

@@ -90,8 +90,8 @@ def print_unknown_attributes(spans: Sequence[Mapping[str, Any]], console: Consol
         if attributes:
             whose = f"`{scope}` {version or ''}".rstrip() if scope else "spans without an instrumentation scope"
             named = ", ".join(sorted(set(attributes)))
-            told = f"attributes of {whose} that the dialect `{dialect}` does not know: {named}"
-            console.paragraph(told, first="  ", indent="    ", style="yellow")
+            text = f"attributes of {whose} that the dialect `{dialect}` does not know: {named}"
+            console.paragraph(text, first="  ", indent="    ", style="yellow")
 
 
 def print_unknown(facts: Sequence[Mapping[str, Any]], console: ConsoleOutput) -> None:

@@ -241,11 +241,20 @@ class Compiler:
         if rule.resource is not None:
             known = seen is None or rule.resource in seen.resource_keys
             return self._atom("attribute", map=_RESOURCE, key=_quote(rule.resource)) if known else None
+        if rule.prefix is not None:
+            return self._collected(rule.prefix)
         assert rule.key is not None
         if rule.event is None:
             return self._attribute(rule.key)
         known = seen is None or rule.event in seen.events
         return self._atom("event_attribute", event=_quote(rule.event), key=_quote(rule.key)) if known else None
+
+    def _collected(self, prefix: str) -> str | None:
+        """Return SQL for the attributes whose keys start so, as one JSON object; NULL where there are none."""
+        test = self._prefixed(prefix)
+        if test == "FALSE":
+            return None
+        return f"(CASE WHEN {test} THEN {self._m('prefixed_json', map=_SPAN, prefix=_quote(prefix))} END)"
 
     def column(self, name: str, rules: list[ColumnRule]) -> str:
         """Return SQL for a column: the first rule that yields a value of the column's type."""

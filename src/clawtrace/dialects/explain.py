@@ -162,6 +162,8 @@ def rule_words(rule: ColumnRule) -> str:
         place = f"span {rule.span.replace('_', ' ')}"
     elif rule.resource is not None:
         place = f"resource {rule.resource}"
+    elif rule.prefix is not None:
+        place = f"{rule.prefix}*"
     else:
         place = f"event {rule.event}: {rule.key}" if rule.event is not None else str(rule.key)
     if rule.json_ is not None:

@@ -78,7 +78,8 @@ COLUMN_TYPES: dict[str, Literal["text", "integer", "decimal", "list"]] = {
 `owner_agent` is the name of the agent at whose work the span was done, where the span says it of itself; `parent_agent`
 the name of the agent that called this one. `tool_command` is the shell command of a tool call, where it stands apart from
 the arguments. `forced_tool` is the name of the tool that a request makes the model call, mostly to give its answer a form.
-`tool_definitions` are the tools that a model was offered, a JSON list with the schemas of their arguments.
+`tool_definitions` are the tools that a model was offered, with the schemas of their arguments: a JSON list, or an object of
+attributes whose keys count the tools (``llm.tools.0.tool.json_schema``).
 `prompt_id` is what the spans of one user's prompt share, where a trace is not a
 turn. `exchange_id`, within `exchange_session`, is what both sides of one tool call on a wire know. `attempts` is how many requests one span stands for. `rollup_*` are totals that stand in for model calls that nobody recorded.
 """
@@ -188,6 +189,8 @@ class ColumnRule(_Words):
     """Read this of the span itself."""
     resource: str | None = None
     """Attribute key of the resource."""
+    prefix: str | None = None
+    """All attributes whose keys start with this, as one JSON object of keys and values."""
     const: str | None = None
     """This text, whatever the span says."""
     json_: str | None = Field(default=None, alias="json")
@@ -213,9 +216,9 @@ class ColumnRule(_Words):
 
     @model_validator(mode="after")
     def _one_place(self) -> ColumnRule:
-        places = [self.key is not None, self.span is not None, self.resource is not None, self.const is not None]
-        if sum(places) != 1:
-            raise ValueError("a rule is exactly one of `key`, `span`, `resource`, `const`")
+        places = (self.key, self.span, self.resource, self.prefix, self.const)
+        if sum(place is not None for place in places) != 1:
+            raise ValueError("a rule is exactly one of `key`, `span`, `resource`, `prefix`, `const`")
         if (self.plus or self.minus) and self.key is None:
             raise ValueError("`plus` and `minus` go with `key`")
         return self

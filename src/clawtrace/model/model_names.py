@@ -18,7 +18,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["ModelName", "bare_model_name", "model_matches", "model_mentioned", "model_name"]
+__all__ = ["ModelName", "bare_model_name", "is_version_of", "model_matches", "model_mentioned", "model_name"]
 
 _CACHE = 65_536
 
@@ -136,3 +136,9 @@ def model_mentioned(text: str, recorded: str) -> bool:
     whole = _segments(text.strip().lower(), to_the_end=False)
     raw = recorded.strip().lower()
     return any(pattern.search(form) for form in (name.bare, name.dated, raw)) or bool(whole.search(raw))
+
+
+def is_version_of(text: str, recorded: str) -> bool:
+    """Return whether `text` names a dated version of the model `recorded`: `gpt-4o-2024-08-06` is one of `gpt-4o`."""
+    wanted, name = model_name(text), model_name(recorded)
+    return name.dated == name.bare == wanted.bare != wanted.dated

@@ -39,8 +39,8 @@ def server_named(named: str, token: str | None) -> Owner:
     """
     if not named.startswith(("http://", "https://")):
         try:
-            told = json.loads(Path(named).read_text(encoding="utf-8"))
-            return Owner(str(told["http"]), str(told["token"]), int(told["pid"]))
+            ready = json.loads(Path(named).read_text(encoding="utf-8"))
+            return Owner(str(ready["http"]), str(told["token"]), int(told["pid"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(
                 f"{named!r} is neither the address of a service (http://127.0.0.1:4318) nor its ready file: {error}"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from building import Lab, S, chat, tool
+from building import Lab, S, agent, chat, tool
 
 USAGE = ("llm_calls", "input_tokens", "output_tokens")
 UNTOLD = {"gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None}
@@ -242,3 +242,21 @@ def test_calls_that_were_answered_otherwise_may_be_two(lab: Lab, tokens: int | N
     lab.put(told("framework", 1, 0, 9, tokens, **paris), told("sdk", 1, 1, 8, **answer))
 
     assert lab.totals(*USAGE) == (None, None, None)
+
+
+def test_an_agent_beside_its_caller_hangs_where_its_twin_does(lab: Lab) -> None:
+    """One instrumentation nests the agent below the tool that called it, the other writes all agents side by side."""
+
+    def both(span: S, flat_parent: str = "") -> tuple[S, S]:
+        flat = replace(span, id=f"f{span.id}", parent=flat_parent, scope="flat", trace=f"{2:032x}")
+        return replace(span, scope="nested", trace=f"{1:032x}"), flat
+
+    caller, helper = agent("a", to=90), agent("h", "t", at=20, to=60, agent="researcher")
+    asking, answer = chat("m", "a", at=1, **named(1)), chat("n", "h", at=25, **named(2))
+    called = replace(tool("t", "a", at=10, tool="ask_researcher"), to=70)
+    lab.put(*both(caller), *both(asking, "fa"), *both(called, "fa"), *both(helper), *both(answer, "fh"))
+
+    assert lab.rows("SELECT name, parent_activation_no, via FROM agents ORDER BY activation_no") == [
+        ("assistant", None, "root"),
+        ("researcher", 1, "tool"),
+    ]

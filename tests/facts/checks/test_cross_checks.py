@@ -69,6 +69,10 @@ SMALLEST = {
         (agent("a"), replace(WAITING), S("t", "a", 10, name="get_weather")),
         (agent("a"), replace(WAITING), S("t", "a", 10, name="look_up")),
     ),
+    "ended-on-misfit": Smallest(
+        (agent("a"), chat("m", "a", **{OUTPUT: ASKED, "gen_ai.tool.definitions": '[{"name": "other"}]'})),
+        (agent("a"), chat("m", "a", **{OUTPUT: ASKED, "gen_ai.tool.definitions": '[{"name": "get_weather"}]'})),
+    ),
 }  # fmt: skip
 
 

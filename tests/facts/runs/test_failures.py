@@ -128,3 +128,14 @@ def test_what_fails_with_the_same_words_may_fail_by_itself(lab: Lab, step: S) ->
     lab.put(agent("a"), failed(chat("m", "a", at=3, **UNANSWERED), "timeout"), failed(step, "timeout"))
 
     assert lab.totals("errors") == (2,)
+
+
+def test_an_answer_that_the_program_could_not_use_was_given(lab: Lab) -> None:
+    """The span failed and tells why the answer ended: the model answered, and the failure stands."""
+    lab.put(
+        agent("a"), failed(chat("m", "a", at=1, **UNANSWERED | {"gen_ai.response.finish_reasons": ["length"]}), "cut")
+    )
+
+    assert lab.totals("llm_calls", "input_tokens") == (1, None)
+    assert lab.rows("SELECT outcome FROM llm_calls") == [("ok",)]
+    assert lab.rows(ERRORS) == [(hex_id("m"), "chat m", "llm", "cut", False)]

@@ -57,3 +57,14 @@ def test_a_root_that_ended_before_it_started(lab: Lab) -> None:
     lab.put(S("a", "", 50, 10, "work"), chat("m", "a", at=51))
 
     assert reasons(lab)["last_end_ns"] == ("no-time", None, None)
+
+
+def test_cached_tokens_of_a_call_without_usage(lab: Lab) -> None:
+    """A call that tells its usage and no cached tokens had none; of one without any usage nothing is known."""
+    cached = {"gen_ai.usage.cache_read.input_tokens": 7}
+    lab.put(agent("a"), chat("m", "a", **cached), chat("n", "a", at=10))
+    assert lab.totals("cache_read_tokens") == (7,)
+
+    other = Lab().put(agent("a"), chat("m", "a", **cached), chat("n", "a", at=10, **NO_TOKENS))
+    assert other.totals("cache_read_tokens") == (None,)
+    assert reasons(other)["cache_read_tokens"] == ("missing", 1, 2)

@@ -65,3 +65,42 @@ def test_a_program_may_refuse_a_call(name: str, arguments: dict[str, Any], outco
     lab = Lab().put(*(replace(span, scope=SDK) for span in (chat("m", at=1, **first), chat("n", at=10, **second))))
 
     assert lab.rows(CALLS) == [(name, outcome)]
+
+
+SCHEMA = json.dumps({"type": "object", "required": ["city"], "properties": {}})
+OPENINFERENCE = {"llm.tools.0.tool.json_schema": json.dumps(json.loads(TOOLS)[0])}
+OPENLLMETRY = {"llm.request.functions.0.name": "get_weather", "llm.request.functions.0.parameters": SCHEMA}
+
+
+@pytest.mark.parametrize("offered", [OPENINFERENCE, OPENLLMETRY], ids=["one attribute a tool", "one attribute a field"])
+@pytest.mark.parametrize(
+    ("name", "arguments", "outcome"),
+    [("get_weather", '{"city": "Oslo"}', "unknown"), ("get_weather", "{}", None), ("get_wether", "{}", None)],
+)
+def test_offers_are_read_from_attributes_that_number_them(
+    offered: dict[str, str], name: str, arguments: str, outcome: str | None
+) -> None:
+    assert of_program(offered, name, arguments).rows(CALLS) == [(name, outcome)]
+
+
+def test_offers_of_which_one_was_dropped_say_nothing() -> None:
+    """An SDK drops attributes past its limit: that a tool is not among the rest says nothing."""
+    rest = {key.replace(".0.", ".1."): value for key, value in OPENINFERENCE.items()}
+
+    assert of_program(rest, "get_wether", "{}").rows(CALLS) == [("get_wether", "unknown")]
+
+
+def of_program(offered: dict[str, str], name: str, arguments: str) -> Lab:
+    """A program asks a model twice; the second request carries the result of the call that the first answer asked for."""
+    if "llm.request.functions.0.name" in offered:
+        scope, attributes = "opentelemetry.instrumentation.openai.v1", {"llm.request.type": "chat"}
+        first = {"gen_ai.output.messages": asks(("c1", name, json.loads(arguments)))}
+        second = {"gen_ai.input.messages": answered("c1", "Error"), "gen_ai.output.messages": says("no")}
+    else:
+        scope, attributes = "openinference.instrumentation.openai", {"openinference.span.kind": "LLM"}
+        told, read = "llm.output_messages.0.message", "llm.input_messages.0.message"
+        call = f"{told}.tool_calls.0.tool_call"
+        first = {f"{call}.id": "c1", f"{call}.function.name": name, f"{call}.function.arguments": arguments}
+        second = {f"{read}.role": "tool", f"{read}.tool_call_id": "c1", f"{read}.content": "Error"}
+    spans = (chat("m", at=1, **attributes, **offered, **first), chat("n", at=10, **attributes, **offered, **second))
+    return Lab().put(*(replace(span, scope=scope) for span in spans))

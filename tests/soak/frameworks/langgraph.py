@@ -31,10 +31,22 @@ if "langsmith" in sys.argv[1]:
 from agent_program import MAX_STEPS, MODEL, TOOLS, Job, logged, main, system
 from langchain.agents import create_agent
 from langchain_core.tools import StructuredTool
+from langchain_core.tracers.langchain import wait_for_all_tracers
 from langchain_openai import ChatOpenAI
+from opentelemetry import trace
 
 
 def run(job: Job) -> str | None:
+    if "langsmith" not in sys.argv[1]:
+        return _run(job)
+    # LangSmith writes its spans later, in a thread of its own: they hang below the span that was open when a run began.
+    with trace.get_tracer("soak").start_as_current_span("job"):
+        output = _run(job)
+    wait_for_all_tracers()
+    return output
+
+
+def _run(job: Job) -> str | None:
     usage = job.count_stream if job.stream else None
     model = ChatOpenAI(model=MODEL, base_url=job.url, api_key="none", streaming=job.stream, stream_usage=usage)
     tools = [StructuredTool.from_function(tool, handle_tool_error=True) for tool in TOOLS.values()]

@@ -23,7 +23,7 @@ from strands.models.openai import OpenAIModel
 
 
 def run(job: Job) -> str | None:
-    model = OpenAIModel({"base_url": job.url, "api_key": "none"}, model_id=MODEL)
+    model = OpenAIModel(client_args={"base_url": job.url, "api_key": "none"}, model_id=MODEL)
     tools: list[Any] = [tool(function) for function in TOOLS.values()]
     quiet: Any = {"callback_handler": None, "model": model}
     if job.helper == "tool":

@@ -14,7 +14,7 @@ from clawtrace.model.query import Query, Resolve
 
 __all__ = ["ModelUsed"]
 
-_EXPECTED, _FORBIDDEN, _ALLOWED = 0, 1, 2
+_EXPECTED, _FORBIDDEN, _ALLOWED, _PERHAPS = 0, 1, 2, 3
 """What a recorded name is resolved to; it may be several."""
 
 
@@ -30,6 +30,9 @@ def _either(item: int) -> str:
     )
     return f"({requested} OR {responding})"
 
+
+# The model in question is a version of the one that was asked for, and nothing tells which version answered.
+_OPEN = f"(c.outcome = 'ok' AND c.response_model IS NULL AND {_among('c.request_model', 'asked_requests', _PERHAPS)})"
 
 _WANTED = f"c.outcome = 'ok' AND {_either(_EXPECTED)}"
 _FOREIGN_ANSWER = f"(c.response_model IS NOT NULL AND NOT {_among('c.response_model', 'asked_responses', _ALLOWED)})"
@@ -53,7 +56,8 @@ class ModelUsed(Assertion):
 
     A silent fallback to another model changes cost, quality and where data go. The requested and the responding
     model both count: for `expected` one of them in an answered call is enough, for `not_expected` and `only` neither
-    may offend in any call. Without any recorded model call the two are undecided. Names: see "Models" in the guide;
+    may offend in any call. Where no responding model is recorded, a requested `gpt-4o` does not decide about one of its
+    versions (`gpt-4o-2024-08-06`). Without any recorded model call the two are undecided. Names: see "Models" in the guide;
     a text with a digit names a version (`gpt-4o` is not `gpt-4o-mini`), one without a family (`sonnet`).
 
     Example:
@@ -107,6 +111,9 @@ class ModelUsed(Assertion):
             found.append(_FORBIDDEN)
         if any(model.named(name) for model in self.only or ()):
             found.append(_ALLOWED)
+        asked = (self.expected, self.not_expected)
+        if any(model is not None and model.is_version_of(name) for model in asked):
+            found.append(_PERHAPS)
         return tuple(found)
 
     @property
@@ -123,36 +130,36 @@ class ModelUsed(Assertion):
 
     def query(self) -> Query:
         """Count the calls that meet, those that offend, and those without a recorded model."""
-        vague = "(g.countable = 0 OR g.calls < g.answered OR g.nameless > 0{none})".format(
+        vague = "(g.countable = 0 OR g.calls < g.answered OR g.nameless > 0 OR g.open > 0{none})".format(
             none=" OR g.calls = 0" if self._limits else ""
         )
         none_seen = " OR g.calls = 0" if self._limits else ""
         met = "g.wanted > 0" if self.expected is not None else "TRUE"
         within = f"NOT {vague}" if self._limits else "TRUE"
         return Query(f"""
-SELECT g.run_id AS run_id, g.calls AS calls, g.wanted AS wanted, g.wrong AS wrong, g.nameless AS nameless,
+SELECT g.run_id AS run_id, g.calls AS calls, g.wanted AS wanted, g.wrong AS wrong, g.nameless AS nameless, g.open AS open,
        g.wanted_model AS wanted_model, g.wrong_model AS wrong_model, g.first_model AS first_model,
        g.last_model AS last_model, CASE WHEN g.wrong > 0 THEN TRUE ELSE FALSE END AS final,
        CASE WHEN g.wrong > 0 THEN FALSE WHEN {met} AND {within} THEN TRUE WHEN {vague} THEN NULL ELSE FALSE END AS holds,
        CASE WHEN g.wrong > 0 OR ({met} AND {within}) THEN NULL
             WHEN g.countable = 0 OR g.calls < g.answered{none_seen} THEN 'llm_calls'
-            WHEN g.nameless > 0 THEN 'llm_calls.model' ELSE NULL END AS missing
+            WHEN g.nameless + g.open > 0 THEN 'llm_calls.model' ELSE NULL END AS missing
 FROM (
   SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.countable) AS countable,
          max(f.answered) AS answered, {_number("TRUE")} AS calls, {_number("f.meets = 1")} AS wanted,
-         {_number("f.offends = 1")} AS wrong, {_number("f.used IS NULL")} AS nameless,
+         {_number("f.offends = 1")} AS wrong, {_number("f.used IS NULL")} AS nameless, {_number("f.is_open = 1")} AS open,
          min(CASE WHEN f.meets = 1 THEN f.used END) AS wanted_model,
          min(CASE WHEN f.offends = 1 THEN f.culprit END) AS wrong_model,
          min(f.used) AS first_model, max(f.used) AS last_model
   FROM (
     SELECT t.run_id AS run_id, 1 AS has_trace, CASE WHEN t.llm_calls IS NULL THEN 0 ELSE 1 END AS countable,
-           coalesce(t.llm_calls, 0) AS answered, 0 AS n, 0 AS meets, 0 AS offends, NULL AS culprit, NULL AS used
+           coalesce(t.llm_calls, 0) AS answered, 0 AS n, 0 AS meets, 0 AS offends, 0 AS is_open, NULL AS culprit, NULL AS used
     FROM run_totals AS t
     JOIN selected_runs AS s ON s.run_id = t.run_id
     UNION ALL
     SELECT c.run_id AS run_id, 0 AS has_trace, 0 AS countable, 0 AS answered, c.n AS n,
            CASE WHEN {_WANTED} THEN 1 ELSE 0 END AS meets, CASE WHEN {self._wrong} THEN 1 ELSE 0 END AS offends,
-           {self._culprit} AS culprit, {_USED} AS used
+           CASE WHEN {_OPEN} THEN 1 ELSE 0 END AS is_open, {self._culprit} AS culprit, {_USED} AS used
     FROM (
       SELECT k.run_id AS run_id, k.request_model AS request_model, k.response_model AS response_model,
              k.outcome AS outcome, count(*) AS n
@@ -213,6 +220,8 @@ JOIN selected_runs AS s ON s.run_id = c.run_id
             nameless = (
                 f"{row['nameless']} of {calls} do not record their model" if row["nameless"] else f"{calls} recorded"
             )
+            if row["open"]:
+                nameless = f"in {row['open']} of {calls} nothing says which version of {row['first_model']!r} answered"
             seen = f"{met}; which others were used is unknown" if row["wanted"] else "Which models were used is unknown"
             return f"{seen}: {nameless}."
         names = self._names(outcome)

@@ -16,7 +16,7 @@ from pydantic import AfterValidator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from clawtrace.errors import ClawtraceError
-from clawtrace.model.model_names import bare_model_name, model_matches, model_mentioned
+from clawtrace.model.model_names import bare_model_name, is_version_of, model_matches, model_mentioned
 
 __all__ = [
     "TIME_LIMIT_S",
@@ -203,6 +203,10 @@ class ModelMatcher(Matcher):
     def mentioned(self, recorded: str) -> bool:
         """Return whether `recorded` may be the model that is meant: the wide rule of `not_expected`."""
         return self._pattern(recorded) if self._is_pattern else model_mentioned(self.text, recorded)
+
+    def is_version_of(self, recorded: str) -> bool:
+        """Return whether a request for `recorded` may be answered by the model that is meant, a dated version of it."""
+        return not self._is_pattern and is_version_of(self.text, recorded)
 
     @property
     def _is_pattern(self) -> bool:

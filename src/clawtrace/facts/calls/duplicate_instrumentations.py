@@ -34,6 +34,8 @@ def join_duplicates(spans: Sequence[Span], walked: Walked, ledger: Ledger) -> tu
             if duplicate not in agents and kept not in agents:
                 agents[duplicate] = kept
                 roles[duplicate] = "wrapper"
+                if walked.agent[kept] is None:
+                    walked.tool[kept] = walked.tool[duplicate]
         else:
             ledger.merge(ledger.group[duplicate], ledger.group[kept], DUPLICATE_INSTRUMENTATION)
     return _activations(spans, walked.agent, agents) if agents else walked.agent, roles
@@ -171,7 +173,11 @@ def _beyond(others: Sequence[int], mine: Sequence[int], group: Sequence[int | No
 
 
 def _activations(spans: Sequence[Span], agent: Sequence[int | None], twins: dict[int, int]) -> list[int | None]:
-    """Return for each span the activation that it works for, where `twins` are duplicates of others."""
+    """Return for each span the activation that it works for, where `twins` are duplicates of others.
+
+    An activation that hangs below no agent works for the one that its twin hangs below.
+    """
+    callers = {kept: agent[twin] for twin, kept in twins.items() if agent[twin] is not None}
 
     def activation(above: int | None, below: int) -> int | None:
         """Return the activation of the agent span `above`, as seen from the span `below` it."""
@@ -183,7 +189,7 @@ def _activations(spans: Sequence[Span], agent: Sequence[int | None], twins: dict
         return None
 
     return [
-        activation(above, index)
+        activation(callers.get(index) if above is None else above, index)
         if spans[index].kind == "agent"
         else (None if above is None else twins.get(above, above))
         for index, above in enumerate(agent)

@@ -95,7 +95,7 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
     spans, index = run.spans, members[0]
     if len(members) == 1:
         best = best_facts = spans[index]
-        answered = not best.failed and (best.end_ns is not None or best.answered)
+        answered = best.cut or (not best.failed and (best.end_ns is not None or best.answered))
         error = None if answered else best.error
         first_token_ns = None if best.time_to_first_token_s is None else _first_token_ns(best)
         agent, turn = run.agent[index], run.turn[index]
@@ -106,7 +106,7 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         index = members[0]
         ranked = [spans[n] for n in members]
         best, best_facts = ranked[0], merged(ranked)
-        answered = any(span.answered for span in ranked) or all(
+        answered = any(span.answered or span.cut for span in ranked) or all(
             not span.failed and span.end_ns is not None for span in ranked
         )
         error = next((span.error for span in ranked if span.error is not None), None)

@@ -113,3 +113,12 @@ REQUEST_IN_OTHER_SPAN = _check(
     ("tool_calls", "errors", "unrecovered_errors"),
     _TOOLS,
 )
+ENDED_ON_MISFIT = _check(
+    "ended-on-misfit",
+    "The last answer of an agent asks for a tool that it was not offered, or without an argument that the tool needs, and nothing "
+    "says what became of the call.",
+    "frameworks end a run with a failure on such a call, and some record the failure in no span",
+    ("errors", "unrecovered_errors"),
+    "Look at the exit code or the output of the program.",
+    always=True,
+)

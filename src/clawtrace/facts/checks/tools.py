@@ -10,7 +10,7 @@ from clawtrace.dialects.part import Part
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.checks.rules import EXECUTION_WITHOUT_REQUEST, REQUEST_IN_OTHER_SPAN
+from clawtrace.facts.checks.rules import ENDED_ON_MISFIT, EXECUTION_WITHOUT_REQUEST, REQUEST_IN_OTHER_SPAN
 from clawtrace.facts.spans.span import same_tool
 from clawtrace.facts.tools.tool_call import ToolCallRow
 from clawtrace.facts.tools.tool_calls import ToolCalls
@@ -21,6 +21,7 @@ __all__ = ["check_tools"]
 def check_tools(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> ToolCalls:
     """Return the tool calls, those of which it is doubtful that they were executed with an unknown outcome."""
     _check_other_spans(run, tools.calls, findings)
+    _check_ends(run, models, tools, findings)
     doubted = _without_request(run, models, tools, findings)
     if not doubted:
         return tools
@@ -48,6 +49,18 @@ def _check_other_spans(run: RunSpans, calls: Sequence[ToolCallRow], findings: Fi
             ):
                 findings.add(REQUEST_IN_OTHER_SPAN, index)
                 return
+
+
+def _check_ends(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> None:
+    """Find agents whose work ends with a call that no tool fits, where no span failed since."""
+    if not tools.unoffered:
+        return
+    last = {call.agent: call for call in models}  # models are in order of start
+    for request in tools.unoffered:
+        call = last[request.agent]
+        failed = any(span.failed and span.last_ns >= request.start_ns for span in run.spans)
+        if call.group == request.group and not failed:
+            findings.add(ENDED_ON_MISFIT, call.index)
 
 
 def _without_request(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls, findings: Findings) -> set[int]:

@@ -54,9 +54,11 @@ def totals(
         row[name] = whole if models else rollup.get(name)
         row[f"{name}_known"] = len(known)
         row[f"{name}_low"] = sum(known) if known else rollup.get(name) or 0
+    # Where a call tells its usage, what it does not tell apart is none; of one without usage nothing is known.
+    silent = any(call.input_tokens is None and call.output_tokens is None for call in used)
     for name in ("cache_read_tokens", "cache_write_tokens", "reasoning_tokens"):
         known = [value for value in map(attrgetter(name), used) if value is not None]
-        row[name] = sum(known) if known else rollup.get(name)
+        row[name] = sum(known) if known and not silent else rollup.get(name)
         row[f"{name}_known"] = len(known)
     if turns:
         _add_turns(row, turns)

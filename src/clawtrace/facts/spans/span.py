@@ -30,6 +30,10 @@ _CACHED_NAMES = 4_096
 """Names of tools that are kept as models are offered them."""
 
 
+_CUT = frozenset({"length", "max_tokens", "max_output_tokens", "content_filter"})
+"""Why an answer ends before its end, as providers name it."""
+
+
 class Span(NamedTuple):
     """One distinct span. Times are nanoseconds, None is unknown; texts are as the dialect reads them.
 
@@ -158,6 +162,11 @@ class Span(NamedTuple):
             or self.finish_reason is not None
             or self.output_digest is not None
         )
+
+    @property
+    def cut(self) -> bool:
+        """Whether a model call failed because its answer was cut: there was one, and the program could not use it."""
+        return self.failed and self.finish_reason is not None and self.finish_reason.lower() in _CUT
 
     @property
     def tells_its_tool(self) -> bool:

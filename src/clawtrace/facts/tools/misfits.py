@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -56,12 +57,17 @@ def _object(text: str | None) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+_NUMBERED = re.compile(r"\.([0-9]{1,9})\.")
+
+
 def _tools(text: str) -> dict[str, frozenset[str]]:
     """Return the names of the arguments that each tool needs; nothing where one of the tools is in no form that is known."""
     try:
         listed = json.loads(text)
     except (ValueError, RecursionError):
         return {}
+    if isinstance(listed, dict):
+        listed = _numbered(listed)
     found: dict[str, frozenset[str]] = {}
     for listed_tool in listed if isinstance(listed, Sequence) and not isinstance(listed, str) else ():
         value = _object(listed_tool) if isinstance(listed_tool, str) else listed_tool
@@ -72,8 +78,25 @@ def _tools(text: str) -> dict[str, frozenset[str]]:
     return found
 
 
+def _numbered(attributes: Mapping[str, Any]) -> list[Any]:
+    """Return the tools of attributes whose keys number them; none where one between is missing: some were dropped.
+
+    Each is an attribute with the whole definition (``llm.tools.0.tool.json_schema``), or one for each of its fields
+    (``llm.request.functions.0.name``).
+    """
+    fields: dict[int, dict[str, Any]] = {}
+    for key, value in attributes.items():
+        place = _NUMBERED.search(key)
+        if place is not None:
+            fields.setdefault(int(place[1]), {})[key[place.end() :]] = value
+    if fields.keys() != set(range(len(fields))):
+        return []
+    return [fields[number].get("tool.json_schema", fields[number]) for number in range(len(fields))]
+
+
 def _required(tool: Mapping[str, Any]) -> frozenset[str]:
-    schemas = (tool.get(key) for key in ("parameters", "input_schema", "inputSchema", "parameters_json_schema"))
+    stated = (tool.get(key) for key in ("parameters", "input_schema", "inputSchema", "parameters_json_schema"))
+    schemas = (_object(one) if isinstance(one, str) else one for one in stated)
     schema = next((one for one in schemas if isinstance(one, dict)), {})
     names = schema.get("required")
     return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()

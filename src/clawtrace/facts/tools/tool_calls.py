@@ -71,6 +71,8 @@ class ToolCalls(NamedTuple):
     """Activations that a request alone handed to, by whom: both as the index of an agent span."""
     histories: Histories
     """What conversations record."""
+    unoffered: list[ToolRequest]
+    """Requests that no offered tool fits, without a recorded result."""
 
 
 def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: ExecutionsOf) -> ToolCalls:
@@ -121,6 +123,7 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
         unseen,
         {to: asked[number].agent for number, to in handed.items()},
         conversations,
+        [one for one in waiting if one.number not in answers and offers.lack(one, one.arguments)],
     )
 
 

@@ -1,0 +1,38 @@
+"""A short `make soak`: a few frameworks, each with all its instrumentations, against the model that behaves at random."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from environments import CannotInstallError, frameworks, python_of
+
+from soak import soak, table
+
+pytestmark = pytest.mark.full
+
+SEED, RUNS = "11", 4
+
+
+@pytest.mark.parametrize("name", ["openai-sdk", "openai-agents", "pydantic-ai"])
+def test_nothing_is_wrong(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """No fact is wrong, no verdict contradicts what happened, and what is unknown is unknown for a reason that holds."""
+    framework = frameworks()[name]
+    try:
+        python_of(framework)
+    except CannotInstallError as error:
+        if "frameworks" in os.environ.get("CLAWTRACE_REQUIRE", "").split(","):
+            raise
+        pytest.skip(f"the soak of {name}: {error}")
+    found = soak([framework], SEED, range(RUNS), out=None)
+
+    with capsys.disabled():
+        print("", *table(found), sep="\n")
+    assert {client: tally.runs for client, tally in found.items()} == dict.fromkeys(found, RUNS)
+    assert len(found) == len(framework.instrumentations)
+    assert [finding for tally in found.values() for finding in tally.wrong] == []

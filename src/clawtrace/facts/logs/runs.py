@@ -111,7 +111,7 @@ class _Loader:
         elif run.spans or known:
             store_logged_run(self._store, run_id, reading, run, path, self._redaction)
         else:
-            self.found.notes.append(f"the log `{path}` tells of run {run_id!r} only that there was one.")
+            self.found.notes.append(f"the log `{path}` names run {run_id!r}, but records nothing of it.")
             return
         if run_id not in self.found.run_ids:
             self.found.run_ids.append(run_id)

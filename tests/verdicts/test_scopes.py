@@ -209,7 +209,7 @@ class TestDoubt:
         found = verdict(lab, {"type": "tool_not_invoked", "tool": "rm"}, agent="boss")
 
         assert (found.status, found.missing) == (Status.INCONCLUSIVE, "tool_calls.agent_span_id")
-        assert found.message == ("Within agent `boss`: the answer is unknown: 1 tool call may or may not belong to it.")
+        assert found.message == "Within agent `boss`: the answer is unknown: 1 tool call may or may not belong to it."
         assert [(one.span_id, one.why) for one in found.evidence] == [
             (hex_id("x"), "may or may not belong to it"),
             (hex_id("b"), "agent boss begins here"),

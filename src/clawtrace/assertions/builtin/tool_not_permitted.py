@@ -68,7 +68,7 @@ class ToolNotPermitted(LogSource):
         if outcome.holds is None:
             return "Whether only permitted tools were attempted is unknown: no other tool is known for certain."
         if outcome.holds:
-            forgiven = f"; {plural(row['blocked'], 'blocked attempt')} of other tools allowed" if row["blocked"] else ""
+            forgiven = f"; {plural(row['blocked'], 'blocked attempt')} of other tools ignored" if row["blocked"] else ""
             return f"No tool outside of the allowed list was attempted{forgiven}."
         names = " and ".join(f"`{name}`" for name in sorted({row["first_tool"], row["last_tool"]}))
         return f"Tools outside of the allowed list were attempted {describe_attempts(outcome)}, among them {names}."

@@ -66,5 +66,5 @@ class ForbiddenTool(Assertion):
             )
         if not outcome.holds:
             return f"`{self.tool}` was attempted {describe_attempts(outcome)}; it must not be."
-        forgiven = f"; {plural(outcome.row['blocked'], 'blocked attempt')} allowed" if outcome.row["blocked"] else ""
+        forgiven = f"; {plural(outcome.row['blocked'], 'blocked attempt')} ignored" if outcome.row["blocked"] else ""
         return f"`{self.tool}` was never attempted{forgiven}.{handoff_words(outcome)}"

@@ -117,7 +117,7 @@ def test_no_log_and_no_spans_is_a_skip(asked: Asked) -> None:
     assert [found[name]["status"] for name in ("missing", "empty", "other", "chosen")] == ["skip"] * 3 + ["fail"]
     assert found["missing"]["hint"] == "The log `missing.log` does not exist."
     assert found["other"]["hint"] == (
-        "The log `gateway-plain.log` (plain gateway log) has no line of run 'r2'; it tells of 'r1', 'r10', 'r1-child'."
+        "The log `gateway-plain.log` (plain gateway log) has no line of run 'r2'; it is about 'r1', 'r10', 'r1-child'."
     )
     assert found["run"]["exit_code"] == 1
 

@@ -40,7 +40,7 @@ def server_named(named: str, token: str | None) -> Owner:
     if not named.startswith(("http://", "https://")):
         try:
             ready = json.loads(Path(named).read_text(encoding="utf-8"))
-            return Owner(str(ready["http"]), str(told["token"]), int(told["pid"]))
+            return Owner(str(ready["http"]), str(ready["token"]), int(ready["pid"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(
                 f"{named!r} is neither the address of a service (http://127.0.0.1:4318) nor its ready file: {error}"

@@ -110,10 +110,17 @@ def _measure(paths: Sequence[str], kept: Path) -> int:
     measured.start()
     code = _pytest(plugin, paths)
     measured.stop()
-    data, ids = measured.get_data(), {test: number for number, test in enumerate(plugin.seconds)} | {"": AT_IMPORT}
+    data, numbers = measured.get_data(), {test: number for number, test in enumerate(plugin.seconds)}
+
+    def tests_of(context: str) -> list[int]:
+        if context in numbers or not context:
+            return [numbers.get(context, AT_IMPORT)]
+        return [number for test, number in numbers.items() if test.startswith(f"{context}::")]
+
     lines = {
         Path(file).relative_to(PACKAGE).as_posix(): {
-            line: [ids[test] for test in tests if test in ids] for line, tests in data.contexts_by_lineno(file).items()
+            line: sorted({number for context in contexts for number in tests_of(context)})
+            for line, contexts in data.contexts_by_lineno(file).items()
         }
         for file in data.measured_files()
     }
@@ -154,6 +161,15 @@ class _Measuring(_Plugin):
         """From here on, lines belong to this test."""
         self.coverage.switch_context(nodeid)
 
+    def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> None:
+        """What a fixture of a module or class does, each of its tests rests on."""
+        shared = fixturedef.scope in ("module", "class")
+        self.coverage.switch_context(request.node.nodeid if shared else request._pyfuncitem.nodeid)
+
+    def pytest_runtest_call(self, item: Any) -> None:
+        """The test itself again."""
+        self.coverage.switch_context(item.nodeid)
+
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Add the time of a phase."""
         self.seconds[report.nodeid] += report.duration
@@ -172,6 +188,11 @@ class Trials:
 
     def __init__(self, reached: Reached) -> None:
         self._reached = reached
+        self._slowest: dict[str, float] = {}
+        """Seconds of the slowest test, by file: it sets up what the others of its module use."""
+        for test, seconds in reached.tests.items():
+            file = test.split("::")[0]
+            self._slowest[file] = max(seconds, self._slowest.get(file, 0.0))
         self._new = reached.new_tests()
         self._killers: dict[str, Counter[str]] = defaultdict(Counter)
         """How often a test failed, by module."""
@@ -193,11 +214,15 @@ class Trials:
         self._killers[mutant.file][killer] += 1
 
     def _in_order(self, mutant: Mutant) -> list[str]:
-        """Return the tests that reach a mutant: those that found others of its module, those of its room, the quickest first."""
+        """Return the tests that reach a mutant: those that found others of its module, those of its room, those of quick files first."""
         killers, seconds = self._killers[mutant.file], self._reached.tests
         room = f"tests/{Path(mutant.file).parent.as_posix()}/"
         tests = self._reached.by(mutant)
-        return sorted(tests, key=lambda test: (-killers[test], not test.startswith(room), seconds[test]))[:MOST]
+
+        def place(test: str) -> tuple[int, bool, float, float]:
+            return -killers[test], not test.startswith(room), self._slowest[test.split("::")[0]], seconds[test]
+
+        return sorted(tests, key=place)[:MOST]
 
     def _limit(self, tests: Iterable[str]) -> float:
         return 300 + 10 * sum(self._reached.tests[test] for test in tests)

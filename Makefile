@@ -70,7 +70,7 @@ soak: $(DEV) ## Run real frameworks against a model that behaves at random (RUNS
 	$(IN_VENV) python tests/soak/soak.py --runs $(RUNS) --seed $(SEED) --out outputs/soak
 
 mutants: $(DEV) ## Change the code in SAMPLE places, one at a time, and show what no test notices (MUTATE=facts/calls)
-	$(BIN)/python benchmarks/mutants.py $(MUTATE) --sample $(SAMPLE)
+	nice -n 10 $(BIN)/python benchmarks/mutants.py $(MUTATE) --sample $(SAMPLE)
 
 coverage: $(DEV) ## Run all tests and show which lines they did not reach
 	$(IN_VENV) coverage run -m pytest --full

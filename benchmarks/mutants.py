@@ -1,136 +1,83 @@
 """How much of the code the tests hold: `make mutants`, or ``python benchmarks/mutants.py facts/calls --sample 40``.
 
 A mutant is the code with one small change: another comparison, `or` in place of `and`, a number plus one, a call left out, one
-operator of a SQL text. It is killed when a test fails or does not end. The tests of the same packages run once with coverage, so
-each mutant meets only the tests that reach its line. A survivor that is known to be equivalent, or not worth a test, stands with
-its reason in mutants.yaml; any other makes the command fail.
+operator of a SQL text. It is killed when a test fails or does not end. The tests run once with coverage, so each mutant meets only
+the tests that reach its line (the 500 likeliest, of both tiers), until one fails. A survivor that is known to be equivalent, or not
+worth a test, stands with its reason in mutants.yaml; any other makes the command fail.
 
-What is not changed: annotations, docstrings, messages of exceptions, and ``.sql`` files. Tests that run the program in another
+Results are kept in ``outputs/mutants``: a run that was broken off goes on where it stopped, and what was killed is not tried again
+while its module stays as it is. What survived is tried again when a test has changed.
+
+What is not changed: annotations, docstrings, messages of exceptions and other texts for people, keys of a bisection, and ``.sql``
+files. Tests that run the program in another
 process do not count.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
-import random
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import mutating
 import yaml
+from mutant_trials import OUTPUTS, PACKAGE, ROOT, TESTS, Trials, hash_of, reached, texts
 from mutating import Mutant
 
-ROOT = Path(__file__).parent.parent
-PACKAGE = ROOT / "src" / "clawtrace"
 KNOWN = Path(__file__).parent / "mutants.yaml"
-REACHED = ROOT / "outputs" / "mutants-reached.json"
 ROOMS = ("facts", "assertions", "verdicts", "store")
-"""What is mutated by default, and the folders of tests that run."""
-
-TRACING = ("tests/facts/test_growth.py",)
-"""Tests that set a trace function: coverage would see nothing after them."""
+"""What is mutated by default."""
 
 
-class Reached(NamedTuple):
-    """Which tests reach which lines, from one run with coverage."""
+class Results:
+    """What became of mutants, also in earlier runs: the test that killed it, or None for a survivor."""
 
-    tests: Mapping[str, float]
-    """Seconds, by test."""
-    lines: Mapping[str, Mapping[str, list[int]]]
-    """Numbers of tests, by line, by file below the package."""
+    def __init__(self) -> None:
+        self._file = OUTPUTS / "results.jsonl"
+        tests = {file: text for file, text in texts().items() if file.startswith("tests/")}
+        self._tests = hashlib.sha256(json.dumps(tests, sort_keys=True).encode()).hexdigest()[:16]
+        lines = self._file.read_text().splitlines() if self._file.exists() else []
+        self._known = {entry["id"]: entry for entry in map(json.loads, lines)}
 
-    def by(self, mutant: Mutant) -> list[str]:
-        """Return the tests that reach the changed lines, the quickest first; of a line that runs at import, all of the module."""
-        ids, lines = list(self.tests), self.lines.get(mutant.file, {})
-        met = [lines[str(line)] for line in mutant.lines if str(line) in lines]
-        numbers = {number for of in met for number in of}
-        if met and not numbers:
-            numbers = {number for of in lines.values() for number in of}
-        return sorted((ids[number] for number in numbers), key=self.tests.__getitem__)
+    def add(self, mutant: Mutant, killer: str | None) -> None:
+        """Keep one, at once."""
+        entry = {"id": mutant.id, "module": _text(mutant), "tests": self._tests, "killer": killer}
+        self._known[mutant.id] = entry
+        with self._file.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
 
+    def stands(self, mutant: Mutant) -> bool:
+        """Return whether what became of a mutant is known, and nothing has changed since that could change it."""
+        entry = self._known.get(mutant.id)
+        return (
+            entry is not None
+            and entry["module"] == _text(mutant)
+            and (entry["killer"] is not None or entry["tests"] == self._tests)
+        )
 
-class Tests:
-    """A pytest plugin: keeps the tests that are wanted, in their order, and notes their time and coverage."""
-
-    def __init__(self, wanted: list[str] | None = None, coverage: Any = None) -> None:
-        self.wanted, self.coverage = wanted, coverage
-        self.seconds: dict[str, float] = Counter()
-
-    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Keep what is wanted."""
-        if self.wanted is not None:
-            order = {test: number for number, test in enumerate(self.wanted)}
-            items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])
-
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """From here on, lines belong to this test."""
-        if self.coverage is not None:
-            self.coverage.switch_context(nodeid)
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        """Add the time of a phase."""
-        self.seconds[report.nodeid] += report.duration
+    def killer(self, mutant: Mutant) -> str | None:
+        """Return the test that killed it."""
+        killer: str | None = self._known[mutant.id]["killer"]
+        return killer
 
 
-def run_tests(plugin: Tests, paths: list[str], *options: str) -> int:
-    """Run tests in this process without a word; return pytest's exit code."""
-    import pytest
-
-    quiet = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(quiet, 1)
-    os.dup2(quiet, 2)
-    arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *options, *paths]
-    return int(pytest.main(arguments, plugins=[plugin]))
-
-
-def reached(rooms: list[str]) -> Reached:
-    """Run all tests of the rooms once with coverage; in a child, so that this process loads none of the package."""
-    import coverage
-
-    def record() -> int:
-        measured = coverage.Coverage(data_file=None, source=[str(PACKAGE)], config_file=False)
-        plugin = Tests(coverage=measured)
-        measured.start()
-        code = run_tests(plugin, [f"tests/{room}" for room in rooms], *(f"--ignore={path}" for path in TRACING))
-        measured.stop()
-        data, ids = measured.get_data(), {test: number for number, test in enumerate(plugin.seconds)}
-        lines = {
-            Path(file).relative_to(PACKAGE).as_posix(): {
-                line: [ids[test] for test in tests if test in ids]
-                for line, tests in data.contexts_by_lineno(file).items()
-            }
-            for file in data.measured_files()
-        }
-        REACHED.parent.mkdir(exist_ok=True)
-        REACHED.write_text(json.dumps({"tests": plugin.seconds, "lines": lines}))
-        return code
-
-    code = mutating.in_child(record, 3600)
-    if code != 0:
-        raise SystemExit(f"the tests fail without any mutant (pytest's exit code {code})")
-    return Reached(**json.loads(REACHED.read_text()))
-
-
-def survives(mutant: Mutant, tests: list[str], seconds: float) -> bool:
-    """Return whether no test fails; a mutant that hangs or cannot be loaded is killed."""
-
-    def run() -> int:
-        mutating.put_in_place(mutant)
-        return run_tests(Tests(wanted=tests), sorted({test.split("::")[0] for test in tests}), "-x")
-
-    return mutating.in_child(run, 30 + 10 * seconds) == 0
+def _text(mutant: Mutant) -> str:
+    return hash_of(PACKAGE / mutant.file)
 
 
 def chosen(paths: list[str], sample: int | None, seed: int) -> list[Mutant]:
-    """Return the mutants of the modules below `paths`, or a sample of them; the same for the same seed."""
+    """Return the mutants of the modules below `paths`, or a sample of them that hardly changes while the code does."""
     files = sorted({file for path in paths for file in _modules(path)})
     found = [mutant for file in files for mutant in mutating.mutants(PACKAGE, file)]
-    return found if sample is None else sorted(random.Random(seed).sample(found, min(sample, len(found))))
+    if sample is None:
+        return found
+    drawn = sorted(found, key=lambda mutant: hashlib.sha256(f"{seed} {mutant.id}".encode()).digest())[:sample]
+    return sorted(drawn, key=lambda mutant: (mutant.file, mutant.line))
 
 
 def _modules(path: str) -> Iterator[str]:
@@ -145,34 +92,39 @@ def main() -> int:
     parser.add_argument("paths", nargs="*", default=list(ROOMS), help="packages or modules below src/clawtrace")
     parser.add_argument("--sample", type=int, help="try so many, chosen at random (default: all)")
     parser.add_argument("--seed", type=int, default=1, help="chooses the sample (default: 1)")
-    parser.add_argument("--reached", action="store_true", help="use the coverage of the last time")
+    parser.add_argument(
+        "--tests", nargs="+", default=list(TESTS), help="folders or files of tests (default: of these packages)"
+    )
+    parser.add_argument("--measure", action="store_true", help="measure again which tests reach which lines")
     options = parser.parse_args()
     os.chdir(ROOT)
-    rooms = sorted({path.split("/")[0] for path in options.paths})
-    tests = Reached(**json.loads(REACHED.read_text())) if options.reached else reached(rooms)
-    mutating.load_libraries()
+    tests, results, out = reached(options.tests, options.measure), Results(), os.fdopen(os.dup(1), "w", buffering=1)
+    mutants, trials = chosen(options.paths, options.sample, options.seed), Trials(tests)
+    for mutant in mutants:
+        if results.stands(mutant) and (killer := results.killer(mutant)) is not None:
+            trials.known(mutant, killer)
+
+    def tell(mutant: Mutant, killer: str | None) -> None:
+        results.add(mutant, killer)
+        out.write("." if killer is not None else f"\nsurvived: {mutant.id}  (line {mutant.line})\n")
+
+    trials.run([mutant for mutant in mutants if tests.by(mutant) and not results.stands(mutant)], tell)
     reasons: dict[str, str] = yaml.safe_load(KNOWN.read_text(encoding="utf-8")) or {}
-    counts, open_ones = Counter[str](), []
-    for mutant in chosen(options.paths, options.sample, options.seed):
-        reaching = tests.by(mutant)
-        if not reaching:
-            what = "not reached"
-        elif survives(mutant, reaching, sum(tests.tests[test] for test in reaching)):
-            what = "survived"
-        else:
-            what = "killed"
-        known = what != "killed" and mutant.id in reasons
-        counts["with a reason" if known else what] += 1
-        if what != "killed" and not known:
-            open_ones.append(mutant)
-            sys.stdout.write(f"{what}: {mutant.id}  (line {mutant.line})\n")
-            sys.stdout.flush()
-    tried = sum(counts.values())
-    score = 100 * counts["killed"] / max(1, tried - counts["with a reason"])
-    sys.stdout.write(
-        f"{tried} mutants: {', '.join(f'{n} {what}' for what, n in counts.items())}; score {score:.1f} %\n"
+    counts, unexplained = Counter[str](), 0
+    out.write("\n")
+    for mutant in mutants:
+        what = "not reached" if not tests.by(mutant) else "survived" if results.killer(mutant) is None else "killed"
+        if what != "killed" and mutant.id in reasons:
+            what = "with a reason"
+        elif what != "killed":
+            unexplained += 1
+            out.write(f"{what}: {mutant.id}  (line {mutant.line})\n")
+        counts[what] += 1
+    score = 100 * counts["killed"] / max(1, len(mutants) - counts["with a reason"])
+    out.write(
+        f"{len(mutants)} mutants: {', '.join(f'{n} {what}' for what, n in counts.items())}; score {score:.1f} %\n"
     )
-    return 1 if open_ones else 0
+    return 1 if unexplained else 0
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import importlib.abc
 import importlib.util
@@ -13,9 +14,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import NamedTuple
 
 COMPARISONS = {
@@ -50,11 +52,17 @@ class Mutant(NamedTuple):
     """The way to the changed node from the root of the tree."""
     new: ast.AST
 
-    def source(self, package: Path) -> str:
+    def tree(self, package: Path) -> ast.Module:
         """Return the whole module with the change."""
         tree = ast.parse((package / self.file).read_text(encoding="utf-8"))
         _replace(tree, self.path, self.new)
-        return ast.unparse(ast.fix_missing_locations(tree))
+        return ast.fix_missing_locations(tree)
+
+    @property
+    def module(self) -> str:
+        """The module's name."""
+        name = self.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        return f"clawtrace.{name}"
 
 
 def mutants(package: Path, file: str) -> Iterator[Mutant]:
@@ -62,7 +70,10 @@ def mutants(package: Path, file: str) -> Iterator[Mutant]:
     tree = ast.parse((package / file).read_text(encoding="utf-8"))
     seen = Counter[str]()
     for path, scope, statement in _places(tree, (), "", 0):
-        for old, new in _changes(_at(tree, path)):
+        node = _at(tree, path)
+        if not scope and isinstance(node, ast.Constant) and type(node.value) is int:
+            continue  # a limit, or the number of a case: one more is as good
+        for old, new in _changes(node):
             name = f"{file} {scope or 'module'}: {_short(old)} → {_short(new)}"
             seen[name] += 1
             again = f" #{seen[name]}" if seen[name] > 1 else ""
@@ -72,7 +83,7 @@ def mutants(package: Path, file: str) -> Iterator[Mutant]:
 
 def _places(node: ast.AST, path: Place, scope: str, statement: int) -> Iterator[tuple[Place, str, int]]:
     """Yield the way to each node whose meaning can be changed, the function that it stands in, and its statement's line."""
-    if isinstance(node, NOT_CHANGED):
+    if isinstance(node, NOT_CHANGED) or _worded(node) or _key_of_bisect(node):
         return
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         scope = f"{scope}.{node.name}".lstrip(".")
@@ -94,10 +105,22 @@ def _docstring(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
+def _worded(node: ast.AST) -> bool:
+    """Whether it is a text with values in it for people: tests compare ids, not prose."""
+    return isinstance(node, ast.JoinedStr) and not IS_SQL.search(ast.unparse(node))
+
+
+def _key_of_bisect(node: ast.AST) -> bool:
+    """Whether it only cuts a sorted list: what fills the key up is a number below, or above, all others."""
+    return isinstance(node, ast.Call) and ast.unparse(node.func).startswith("bisect")
+
+
 def _declared(node: ast.AST, name: str) -> bool:
-    """Whether it is a list of names, a default that a type alone can see, or a word of typing."""
+    """Whether it is a list of names, a word of typing, or a guard that no correct code can meet."""
     if isinstance(node, ast.Assign) and name == "value":
         return any(isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets)
+    if isinstance(node, ast.keyword):
+        return node.arg == "strict"  # of zip: guards against an error elsewhere
     return isinstance(node, ast.Subscript) and name == "slice" and ast.unparse(node.value) in ("Literal", "Annotated")
 
 
@@ -120,7 +143,8 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         yield node, ast.copy_location(ast.Pass(), node)
     elif isinstance(node, ast.Constant):
-        yield from ((node, ast.copy_location(ast.Constant(new), node)) for new in _values(node.value))
+        for value in _values(node.value):
+            yield node, ast.copy_location(ast.Constant(value), node)
 
 
 def _values(value: object) -> Iterator[object]:
@@ -164,9 +188,7 @@ class _Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Loads one module from the text of a mutant."""
 
     def __init__(self, mutant: Mutant, package: Path) -> None:
-        self.source, self.file = mutant.source(package), package / mutant.file
-        name = mutant.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        self.name = f"clawtrace.{name}"
+        self.tree, self.file, self.name = mutant.tree(package), package / mutant.file, mutant.module
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Find the mutated module."""
@@ -185,7 +207,7 @@ class _Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the changed text."""
-        exec(compile(self.source, str(self.file), "exec"), vars(module))
+        exec(compile(self.tree, str(self.file), "exec", dont_inherit=True), vars(module))
 
 
 def put_in_place(mutant: Mutant) -> None:
@@ -194,6 +216,42 @@ def put_in_place(mutant: Mutant) -> None:
     loader = _Loader(mutant, Path(__file__).parent.parent / "src" / "clawtrace")
     sys.meta_path.insert(0, loader)
     importlib.import_module(loader.name)
+
+
+def patch(mutant: Mutant, package: Path) -> None:
+    """Replace the code of the changed functions wherever they are held; load the mutant later where its module is not loaded yet.
+
+    Raises:
+        LookupError: the change is in no function that exists.
+    """
+    if mutant.module not in sys.modules:
+        sys.meta_path.insert(0, _Loader(mutant, package))
+        return
+    file = str(package / mutant.file)
+    before = _codes(compile((package / mutant.file).read_text(encoding="utf-8"), file, "exec", dont_inherit=True))
+    after = _codes(compile(mutant.tree(package), file, "exec", dont_inherit=True))
+    changed = {place: code for place, code in after.items() if code != before[place]}
+    found = [
+        function
+        for function in gc.get_objects()
+        if type(function) is FunctionType
+        and function.__code__.co_filename == file
+        and (function.__code__.co_qualname, function.__code__.co_firstlineno) in changed
+    ]
+    if not found:
+        raise LookupError(mutant.id)
+    for function in found:
+        function.__code__ = changed[function.__code__.co_qualname, function.__code__.co_firstlineno]
+
+
+def _codes(code: CodeType) -> dict[tuple[str, int], CodeType]:
+    """Return the code of all functions in some code, by their names and first lines."""
+    found: dict[tuple[str, int], CodeType] = {}
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            found[inner.co_qualname, inner.co_firstlineno] = inner
+            found |= _codes(inner)
+    return found
 
 
 def load_libraries() -> None:
@@ -215,12 +273,15 @@ def in_child(work: Callable[[], int], seconds: float) -> int:
             code = work()
         finally:
             os._exit(code)
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.02)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return -1
+    end, code = time.monotonic() + seconds, None
+    try:
+        while code is None and time.monotonic() < end:
+            done, status = os.waitpid(child, os.WNOHANG)
+            code = os.waitstatus_to_exitcode(status) if done else None
+            time.sleep(0 if done else 0.01)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+        if code is None:
+            os.waitpid(child, 0)
+    return -1 if code is None else code

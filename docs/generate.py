@@ -87,7 +87,7 @@ def cross_checks() -> str:
         "unknown. The relation [`unknown_facts`](unknown-facts.md) names the check as the reason, and so does the verdict that "
         "asks for such a fact.\n\n## Evidence\n\nEach span is read by the rules of a dialect; the column `spans.rule` says on "
         f"what evidence they were written.\n\n{evidence}\n## Checks\n\nThese hold whatever reads the spans, because they "
-        f"compare numbers: {always}. The others hold where the rules were not verified.\n\n{checks}"
+        f"compare numbers, or say that something may not have been done: {always}. The others hold where the rules were not verified.\n\n{checks}"
     )
 
 

@@ -45,12 +45,13 @@ class Truth:
     def errors(self) -> Collection[int]:
         """How many failures there may be said to be.
 
-        A refused call, and an answer that was cut or without words, may be one or not, and be why the run failed.
+        A refused call, a request without an answer, and an answer that was cut or without words, may be one or not.
         """
         tools = sum(tool["error"] is not None for tool in self.tools)
         least = max(tools, int(self.raised is not None))
         useless = self.cut + sum(not (one.text or one.tool_calls) for one in self.answered)
-        return range(least, tools + len(self.refused) + useless + int(self.raised is not None) + 1)
+        most = tools + len(self.refused) + len(self.failed) + useless + int(self.raised is not None)
+        return range(least, most + 1)
 
     def total(self, kind: str) -> int | None:
         """Return a sum of tokens; None where an answer did not say how many."""

@@ -40,6 +40,12 @@ def usage(id: str, at: int, tokens: int) -> S:
     return chat(id, at=at, **{"gen_ai.response.id": "r", INPUT_TOKENS: tokens})
 
 
+def given_up(id: str) -> S:
+    span = tool(id, at=1, **{"error.type": "asyncio.CancelledError"})
+    span.error = "cancelled"
+    return span
+
+
 ASKED = asks(("call_t", "get_weather", {}))
 WAITING = chat("m", "a", **{OUTPUT: ASKED, "gen_ai.response.finish_reasons": ["tool_calls"]})
 
@@ -56,6 +62,10 @@ SMALLEST = {
     "usage-below-answer": Smallest(
         (chat("m", **{OUTPUT: says("It is warmer than today. " * 10), OUTPUT_TOKENS: 2}),),
         (chat("m", **{OUTPUT: says("It is warmer than today. " * 10), OUTPUT_TOKENS: 60}),),
+    ),
+    "given-up-call": Smallest(
+        (given_up("t"), S("n", "t", 2, 5, "chat", {"gen_ai.operation.name": "chat"})),
+        (given_up("t"), chat("n", "t", at=2)),
     ),
     "agent-without-calls": Smallest(
         (agent("r", agent="runner"), agent("a", "r"), chat("m", "a")),

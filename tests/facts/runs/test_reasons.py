@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from building import Lab, S, agent, asks, chat, hex_id, says, tool
+from building import Lab, S, agent, answered, asks, chat, hex_id, says, tool
 
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import ClosedBy, RunRecord
@@ -119,6 +119,20 @@ def test_the_end_of_the_program_answers_what_was_asked_in_it(lab: Lab) -> None:
     lab.put(S("main", "", 0, 60), tool("t", "main", at=2), chat("m", "main", at=5, **ASKING))
 
     assert lab.reasons() == []
+
+
+@pytest.mark.parametrize(("came_back", "reasons"), [(False, ["unanswered_tool_call"]), (True, [])])
+def test_each_conversation_of_bare_model_calls_has_its_end(lab: Lab, came_back: bool, reasons: list[str]) -> None:
+    """While a tool of the first conversation was at work, a second one began, and ended."""
+    before, done = {"gen_ai.input.messages": answered("call_2", "21")}, {"gen_ai.output.messages": says("Done.")}
+    lab.put(
+        chat("m", at=1, **{"gen_ai.output.messages": asks(("call_1", "ask_researcher", {}))}),
+        chat("r", at=10, **{"gen_ai.output.messages": asks(("call_2", "get_weather", {}))}),
+        chat("s", at=20, **before, **done),
+        *([chat("n", at=30, **{"gen_ai.input.messages": answered("call_1", "21")}, **done)] if came_back else []),
+    )
+
+    assert lab.reasons() == reasons
 
 
 def test_a_model_call_that_failed_asked_for_nothing(lab: Lab) -> None:
@@ -257,4 +271,4 @@ def test_a_recorded_cost_that_contradicts_the_price_list_is_remarked(
     (said,) = lab.rows("SELECT diagnostics FROM fact_state WHERE run_id = :run")[0]
 
     assert lab.totals("cost_high") == (cost,)
-    assert ("recorded a cost of" in said) is told_of
+    assert (f"recorded a cost of {cost} USD where the tokens cost 0.005 USD" in said) is told_of

@@ -49,9 +49,10 @@ async def _run(job: Job) -> str | None:
             said = agent.run(turn, stream=True, session=session)
             async for _ in said:
                 pass
-            output = (await said.get_final_response()).messages[-1].text
+            answer = await said.get_final_response()
         else:
-            output = (await agent.run(turn, session=session)).messages[-1].text
+            answer = await agent.run(turn, session=session)
+        output = answer.messages[-1].text if answer.messages else None
     return output
 
 

@@ -86,6 +86,18 @@ USAGE_BELOW_ANSWER = _check(
     always=True,
 )
 
+# Model calls ------------------------------------------------------------------------------------------------------------
+
+GIVEN_UP_CALL = _check(
+    "given-up-call",
+    "A model span tells nothing of an answer, and the tool call that it belongs to was given up: its request may never have been "
+    "sent, or answered.",
+    "a task that is cancelled ends its spans wherever it is",
+    ("llm_calls", "agents"),
+    "An instrumentation that records response ids, or usage, of the model calls below it.",
+    always=True,
+)
+
 # Agents -----------------------------------------------------------------------------------------------------------------
 
 AGENT_WITHOUT_CALLS = _check(

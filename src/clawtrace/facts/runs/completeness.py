@@ -14,13 +14,12 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from clawtrace.dialects import Dialect
-from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.runs.final_output import final_output
 from clawtrace.facts.runs.run_facts import RunFacts
 from clawtrace.facts.runs.sent_turns import SentTurns, already_runs
+from clawtrace.facts.runs.unanswered import unanswered
 from clawtrace.facts.spans.span import REMOTE_PARENT, Span
-from clawtrace.facts.tools.tool_calls import ToolCalls
 from clawtrace.model.run import CARRIED, ClosedBy, IncompleteReason, RunRecord
 from clawtrace.store.api import FactSide
 from clawtrace.store.records import read_record
@@ -188,7 +187,7 @@ class Completeness:
     def _from_spans(self, facts: RunFacts, record: RunRecord) -> list[IncompleteReason]:
         run = facts.spans
         spans = run.spans
-        asked = _unanswered(run, facts.models, facts.tools)
+        asked = unanswered(run, facts.models, facts.tools)
         found = [
             self._missing_parents(run, record),
             _lost(facts.lost, record),
@@ -269,94 +268,6 @@ def _reused(ids: Sequence[str]) -> IncompleteReason | None:
         "instead of `random.seed(seed)`)."
     )
     return IncompleteReason("reused_id", text, tuple(ids[:_SHOWN]))
-
-
-def _unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> list[LlmCall]:
-    """Return the last model call below each root (bare ones are one conversation) that requested tools in vain.
-
-    Something must have come of it: an execution or a handoff after it, or the end of an agent or of the program around it. A
-    span that represents several requests (role `turn`) records the last answer, too; and who makes a model call a certain tool
-    asks for an answer of that form.
-    """
-    calls = {root for root in set(run.root) if run.spans[root].kind == "llm"}
-    last = {-1 if (root := run.root[call.index]) in calls and _bare(run, call) else root: call for call in models}
-    after = _After(run, tools)
-    forced = _forced_tools(run)
-    found = []
-    for call in last.values():
-        asked = call.group in tools.asking or call.asks is True
-        several = run.role[call.index] == "turn"
-        if (
-            call.outcome == "ok"
-            and asked
-            and not several
-            and not after.followed(call)
-            and not _forced(run, call, forced)
-        ):
-            found.append(call)
-    return sorted(found, key=lambda call: run.enter[call.index])
-
-
-def _forced_tools(run: RunSpans) -> dict[int | None, set[str]]:
-    """Return the tools that the requests of each model call made it call."""
-    found: dict[int | None, set[str]] = {}
-    for index in run.kinds.get("llm", ()):
-        name = run.spans[index].forced_tool
-        if name is not None:
-            found.setdefault(run.group[index], set()).add(name)
-    return found
-
-
-def _forced(run: RunSpans, call: LlmCall, tools: Mapping[int | None, set[str]]) -> bool:
-    """Return whether a call requested nothing but the tool that its request made it call."""
-    forced = tools.get(call.group)
-    said = () if call.voice is None or not forced else run.said(call.voice, "output")
-    return bool(forced) and {part.name for part in said if part.type == "tool_call"} == forced
-
-
-def _bare(run: RunSpans, call: LlmCall) -> bool:
-    """Return whether nothing is around a call but other spans of itself."""
-    root = run.root[call.index]
-    return run.spans[root].kind == "llm" and run.group[root] == call.group
-
-
-class _After:
-    """What came of the model calls of a run: found once, used for each call."""
-
-    def __init__(self, run: RunSpans, tools: ToolCalls) -> None:
-        self._run = run
-        self._executed: dict[int | None, int] = {}
-        """Start of the last execution below each root, and (None) of all."""
-        for execution in tools.executions:
-            for root in (run.root[execution.index], None):
-                self._executed[root] = max(self._executed.get(root, execution.start_ns), execution.start_ns)
-        handoffs = (span.start_ns for role, span in zip(run.role, run.spans, strict=True) if role == "handoff")
-        self._handed = max(handoffs, default=-1)
-        agents = run.kinds.get("agent", ())
-        ended = [index for index in agents if run.spans[index].end_ns is not None]
-        self._in_ended = run.inside([*ended, *_programs(run)])
-
-    def followed(self, call: LlmCall) -> bool:
-        """Return whether an execution or a handoff started after a call, or an agent or a program around it ended."""
-        root = None if _bare(self._run, call) else self._run.root[call.index]
-        started = max(self._executed.get(root, -1), self._handed)
-        return started >= call.start_ns or self._in_ended(call.index)
-
-
-def _programs(run: RunSpans) -> list[int]:
-    """Return the roots that ended and hold more than one call: not a step of a program, each of which may be a trace."""
-    calls: dict[int, set[tuple[str, int | None]]] = {}
-    for kind in ("llm", "tool"):
-        for index in run.kinds.get(kind, ()):
-            calls.setdefault(run.root[index], set()).add((kind, run.group[index]))
-    return [
-        root
-        for root, held in calls.items()
-        if len(held) > 1
-        and run.spans[root].kind in ("chain", "other")
-        and run.spans[root].parent_span_id is None
-        and run.spans[root].end_ns is not None
-    ]
 
 
 def _reason(code: str, sentence: str, spans: Sequence[Span]) -> IncompleteReason | None:

@@ -12,6 +12,7 @@ from clawtrace.facts.calls.llm_calls import LlmCall, llm_calls
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.agents import check_agents
 from clawtrace.facts.checks.findings import Findings
+from clawtrace.facts.checks.models import check_models
 from clawtrace.facts.checks.tools import check_tools
 from clawtrace.facts.checks.usage import check_usage
 from clawtrace.facts.commands.commands import Command, commands, unsplit
@@ -68,6 +69,7 @@ class RunFacts:
         self.findings = Findings(spans)
         """Contradictions within the trace, and what is unknown for them."""
         check_usage(spans, self.models, self.findings)
+        check_models(spans, self.models, self.findings)
         found = tool_calls(spans, self.models, executions_of)
         self.tools: ToolCalls = check_tools(spans, self.models, found, self.findings)
         self.background: list[ToolCallRow] = background_calls(spans)

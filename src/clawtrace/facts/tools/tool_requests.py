@@ -253,22 +253,21 @@ def _by_id(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dic
         requested.sort()
         executed = sorted(running[call_id])
         for asked_ns, behind in requested:
-            place = _first_after(executed, asked_ns)[3]
-            if _last_before(requested, executions[place].start_ns)[2] == behind:
+            place = _first_after(executed, asked_ns)
+            if _last_before(requested, executions[place].start_ns) == behind:
                 matched[-behind] = place
     return matched
 
 
-def _first_after(entries: Sequence[tuple[int, int, int]], at_ns: int) -> tuple[bool, int, int, int]:
-    """Return the first entry at or after `at_ns`, else the first of all, behind whether it is before."""
+def _first_after(entries: Sequence[tuple[int, int, int]], at_ns: int) -> int:
+    """Return the number of the first entry at or after `at_ns`, else of the first of all."""
     place = bisect_left(entries, (at_ns,))
-    return (False, *entries[place]) if place < len(entries) else (True, *entries[0])
+    return entries[place if place < len(entries) else 0][-1]
 
 
-def _last_before(entries: Sequence[tuple[int, int]], at_ns: int) -> tuple[bool, int, int]:
-    """Return the last entry at or before `at_ns`, else the last of all, behind whether it is before."""
-    place = bisect_right(entries, (at_ns, 1)) - 1
-    return (True, *entries[place]) if place >= 0 else (False, *entries[-1])
+def _last_before(entries: Sequence[tuple[int, int]], at_ns: int) -> int:
+    """Return the number of the last entry at or before `at_ns`, else of the last of all."""
+    return entries[bisect_right(entries, (at_ns, 1)) - 1][-1]
 
 
 def _first_part(call_id: str) -> str:

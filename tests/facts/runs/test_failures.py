@@ -52,6 +52,17 @@ def test_a_model_call_is_recovered_by_one_that_began_when_it_had_ended(lab: Lab,
     assert lab.rows(ERRORS) == [(hex_id("m"), "chat m", "llm", "500", recovered)]
 
 
+def test_a_tool_that_fails_with_the_model_of_its_agent_is_no_second_failure(lab: Lab) -> None:
+    """The tool call counts as failed, and the cause is told once: by the model call."""
+    called = failed(tool("t", "a", at=1), "the prompt could not be completed: 400")
+    called.to = 40
+    inner = failed(agent("b", "t", at=2, to=30, agent="helper"), "the prompt could not be completed: 400")
+    lab.put(agent("a"), called, inner, failed(chat("m", "b", at=3, **UNANSWERED), "400"))
+
+    assert [row[:3] for row in lab.rows(ERRORS)] == [(hex_id("m"), "chat m", "llm")]
+    assert lab.rows("SELECT outcome FROM tool_calls") == [("error",)]
+
+
 def test_a_model_call_is_not_recovered_by_another_agents(lab: Lab) -> None:
     lab.put(
         agent("a"),

@@ -271,4 +271,4 @@ def test_a_recorded_cost_that_contradicts_the_price_list_is_remarked(
     (said,) = lab.rows("SELECT diagnostics FROM fact_state WHERE run_id = :run")[0]
 
     assert lab.totals("cost_high") == (cost,)
-    assert (f"recorded a cost of {cost} USD where the tokens cost 0.005 USD" in said) is told_of
+    assert (f"recorded a cost of {cost} USD, while its tokens cost 0.005 USD" in said) is told_of

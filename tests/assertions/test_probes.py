@@ -256,3 +256,10 @@ class TestLongLines:
         assert longer.holds is None
         assert "line 1 is longer than the 1000000 characters that are searched" in longer.sentence
         assert whole.holds is True
+
+
+def test_a_verdict_shows_what_was_asked_of_a_command():
+    """Only what the assertion says: the command, and what its output must be."""
+    asked = {"run": "cat report.md", "output_contains": "done"}
+
+    assert parse_assertion({"type": "verify"} | asked).expectation() == asked

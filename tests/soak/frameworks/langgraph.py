@@ -40,10 +40,11 @@ def run(job: Job) -> str | None:
     if "langsmith" not in sys.argv[1]:
         return _run(job)
     # LangSmith writes its spans later, in a thread of its own: they hang below the span that was open when a run began.
-    with trace.get_tracer("soak").start_as_current_span("job"):
-        output = _run(job)
-    wait_for_all_tracers()
-    return output
+    try:
+        with trace.get_tracer("soak").start_as_current_span("job"):
+            return _run(job)
+    finally:
+        wait_for_all_tracers()
 
 
 def _run(job: Job) -> str | None:

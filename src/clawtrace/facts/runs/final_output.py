@@ -49,7 +49,7 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     if topmost and topmost[-1] == max(index for index in tops if run.depth[index] <= run.depth[topmost[-1]]):
         side_by_side = any(run.spans[index].last_ns > run.spans[topmost[-1]].start_ns for index in topmost[:-1])
         word = _own_word(run, topmost[-1])
-        return None if side_by_side or _is_error(run, models, word) else word
+        return None if side_by_side or _is_repeated(run, models, word) or _is_error(run, models, word) else word
     if tellers and not models:
         return _message(run, [index for index in agents if homes[run.root[index]] == last], tellers)
     call = next((call for call in reversed(models) if homes[run.root[call.index]] == last), None)
@@ -71,6 +71,15 @@ def _own_word(run: RunSpans, index: int) -> str | None:
     parts = run.said(index, "output")
     last = [part for part in parts if part.message_no == parts[-1].message_no]
     return None if _asks(last) or (is_history and any(part.role != "assistant" for part in last)) else _text(last)
+
+
+def _is_repeated(run: RunSpans, models: Sequence[LlmCall], word: str | None) -> bool:
+    """Return whether an agent's word is that of an earlier model call and the last one said nothing."""
+    said = [() if call.voice is None else run.said(call.voice, "output") for call in models[-1:]]
+    if not word or any(said) or not models or models[-1].outcome != "ok":
+        return False
+    earlier = (run.said(call.voice, "output") for call in models[:-1] if call.voice is not None)
+    return any(_text(parts) == word for parts in earlier)
 
 
 def _asks(parts: Sequence[Part]) -> bool:

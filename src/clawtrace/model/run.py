@@ -62,7 +62,7 @@ class IncompleteReason(NamedTuple):
 
     code: str
     """missing_parent, lost_span, reused_id, open_span, killed, cut_off, lacking, timed_out, rejected, refused, dropped, sampled,
-    unanswered_tool_call, trace_timeout, turn_without_spans, entry_span_not_received."""
+    unanswered_tool_call, missing_model_call, trace_timeout, turn_without_spans, entry_span_not_received."""
     message: str
     """One plain sentence, with what to do where that is known."""
     span_ids: tuple[str, ...] = ()

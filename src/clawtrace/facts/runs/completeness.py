@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from clawtrace.dialects import Dialect
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.runs.final_output import final_output
+from clawtrace.facts.runs.missing_answers import missing_answers
 from clawtrace.facts.runs.run_facts import RunFacts
 from clawtrace.facts.runs.sent_turns import SentTurns, already_runs
 from clawtrace.facts.runs.unanswered import unanswered
@@ -207,6 +208,11 @@ class Completeness:
                 "unanswered_tool_call",
                 "the last model call requested a tool, and nothing after it was received ({names}).",
                 [spans[call.index] for call in asked],
+            ),
+            _reason(
+                "missing_model_call",
+                "a request repeats a tool call that no recorded answer asked for: model calls are missing ({names}).",
+                [spans[index] for index in missing_answers(run, facts.models)],
             ),
         ]
         turns = SentTurns(run, record).reasons() if already_runs(run, record) else []

@@ -23,8 +23,8 @@ def history(*call_ids: str, first: dict[str, Any] = QUESTION) -> str:
 
 def model(id: str, at: int, given: str, answer: str | None) -> S:
     """A model call with what it was given and what it answered."""
-    told = {"gen_ai.input.messages": given, "gen_ai.output.messages": answer}
-    return chat(id, "a", at=at, **{key: value for key, value in told.items() if value is not None})
+    content = {"gen_ai.input.messages": given, "gen_ai.output.messages": answer}
+    return chat(id, "a", at=at, **{key: value for key, value in content.items() if value is not None})
 
 
 def asking(*call_ids: str) -> str:

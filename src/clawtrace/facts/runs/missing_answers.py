@@ -60,5 +60,5 @@ def _ids(parts: Sequence[Part]) -> set[str]:
 
 def _begins_with(parts: Sequence[Part], first: Sequence[Part]) -> bool:
     """Return whether a conversation goes on from another; instructions may change."""
-    told = [[(part.role, part.type, part.text) for part in one if part.role != "system"] for one in (parts, first)]
-    return told[0][: len(told[1])] == told[1]
+    both = [[(part.role, part.type, part.text) for part in one if part.role != "system"] for one in (parts, first)]
+    return both[0][: len(both[1])] == both[1]

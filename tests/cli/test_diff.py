@@ -121,6 +121,6 @@ def test_what_is_not_one_run_is_refused(invoke, pair, recordings) -> None:
     nothing = invoke("diff", "nope", pair[0])
 
     assert several.exit_code == nothing.exit_code == 2
-    assert "pydantic-ai' holds " in several.stderr
+    assert "pydantic-ai' contains " in several.stderr
     assert "'nope' is not a file; if it is a run id, name its store with --store." in nothing.stderr
     assert invoke("diff", recordings / "pydantic-ai", pair[0], "--one-run").exit_code == 0

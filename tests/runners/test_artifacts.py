@@ -127,7 +127,7 @@ class TestAgents:
         assert str((workspace / "link").readlink()) == "SOUL.md"
         assert {name for name in STANDARD_FILES if (workspace / name).is_file()} == set(STANDARD_FILES)
         assert (workspace / "SOUL.md").read_text() == "I am calm.\n"
-        assert (workspace / "USER.md").read_text() == "# USER\n\nThis agent has no USER.md of its own.\n"
+        assert (workspace / "USER.md").read_text() == "# USER\n\nThis agent has no USER.md.\n"
         assert outcome.changes["created"] == []
         assert outcome.changes["modified"] == []
 

@@ -205,7 +205,7 @@ def test_dry_run_estimates_from_several_stored_runs(project):
     ended = project.clawtrace("eval", "--suite", "s", "--dry-run", "--case", "a", "--repeat", "5")
 
     assert (
-        "By 3 stored runs of the same cases, they typically take 4.0 s of agents' time, 200 tokens, and at least 2.0 s of agents' time"
+        "Based on 3 stored runs of the same cases, they typically take 4.0 s of agents' time, 200 tokens, and at least 2.0 s of agents' time"
         in ended.stdout
     )
 

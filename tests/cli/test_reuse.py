@@ -404,7 +404,7 @@ def test_dry_run_starts_nothing_and_says_why(project):
     assert "edited since: the messages" in ended.stdout
     assert lines[3][:3] == ["b", "1", "reuse"]
     assert "4 runs: 3 to run, 1 reused." in ended.stdout
-    assert "By 2 stored runs of the same cases, they typically take" in ended.stdout
+    assert "Based on 2 stored runs of the same cases, they typically take" in ended.stdout
     assert sorted(path.stat().st_mtime_ns for path in (project.root / "outputs").rglob("*")) == before
 
 

@@ -304,6 +304,35 @@ def test_a_span_that_joins_two_model_calls_into_one(bench):
 
 
 @pytest.mark.smoke
+def test_too_many_calls_of_a_name_stay_too_many_when_another_scope_records_a_call(bench):
+    """Two calls of `read` that stay apart break a strict list of one, whatever else is called."""
+    layers = [
+        Item("chat", "read", 0, False, False, False, 40, False),
+        Item("tool", "read", 1, False, False, False, 0, False, other_scope=True),
+        Item("tool", "delete_all", 0, False, False, False, 0, False),
+        Item("other", "read", 0, False, False, False, 0, False),
+        Item("tool", "read", 0, False, False, False, 0, False, other_scope=True),
+    ]
+    model, first, other, step, second = spans_of(layers, 3)
+
+    assert "strict" in follow(bench, [[[second, step], [model, first], [other]]])
+
+
+@pytest.mark.smoke
+def test_a_delegation_is_not_final_while_the_run_is_open(bench):
+    """The outer agent may turn out to be a wrapper, once the inner one has called a tool."""
+    layers = [
+        Item("agent", "read", 0, False, False, False, 0, False, other_scope=True),
+        Item("agent", "read", 0, False, False, False, 1, False),
+        Item("tool", "write", 1, False, False, False, 0, False, other_scope=True),
+        Item("chat", "write", 2, False, True, False, 24, True),
+    ]
+    outer, inner, tool, model = spans_of(layers, 4)
+
+    assert not follow(bench, [[[inner, model], [outer], [tool]]]) & {"a2"}
+
+
+@pytest.mark.smoke
 def test_what_cannot_be_joined_is_final_while_the_run_is_open(bench):
     """Calls side by side below a root that is known are counted for good."""
     layers = [Item("agent", "read", 0, False, False, False, 0, False)]

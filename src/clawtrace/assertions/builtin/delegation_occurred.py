@@ -6,6 +6,7 @@ from typing import Any
 
 from clawtrace.assertions._log_source import LogSource
 from clawtrace.assertions.base import Outcome
+from clawtrace.assertions.counting.apart import still_open
 from clawtrace.assertions.counting.bounds import plural
 from clawtrace.assertions.matching.matchers import Matcher
 from clawtrace.model.query import Query, Resolve
@@ -30,7 +31,7 @@ class DelegationOccurred(LogSource):
           to_agent: agents-marketing-brand
     """
 
-    growth = "growing"
+    growth = "exact"
     main_field = "to_agent"
     requires = ("agents.name", "agents.id", "agents.parent_activation_no")
 
@@ -45,14 +46,18 @@ class DelegationOccurred(LogSource):
         )
 
     def query(self) -> Query:
-        """Count the activations of the agent, and those among them that were delegated to."""
+        """Count the activations of the agent, and those among them that were delegated to.
+
+        More spans can only add delegations to a closed run; of an open one they may show that an agent is a wrapper.
+        """
         return Query(f"""
 SELECT g.run_id AS run_id, g.activations AS activations, g.meant AS meant, g.delegated AS delegated,
        g.nameless AS nameless,
        CASE WHEN g.delegated > 0 THEN TRUE WHEN g.recordable = 0 OR g.activations = 0 OR g.nameless > 0 THEN NULL
             ELSE FALSE END AS holds,
        CASE WHEN g.delegated > 0 THEN NULL WHEN g.activations = 0 THEN 'agents'
-            WHEN g.nameless > 0 THEN 'agents.name' WHEN g.recordable = 0 THEN 'agents' ELSE NULL END AS missing
+            WHEN g.nameless > 0 THEN 'agents.name' WHEN g.recordable = 0 THEN 'agents' ELSE NULL END AS missing,
+       CASE WHEN g.delegated > 0 AND NOT {still_open("g.run_id")} THEN TRUE ELSE FALSE END AS final
 FROM (
   SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.recordable) AS recordable,
          count(CASE WHEN f.has_trace = 0 THEN 1 END) AS activations,

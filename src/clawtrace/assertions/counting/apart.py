@@ -24,15 +24,19 @@ def still_open(run_id: str) -> str:
     return f"{run_id} IN (SELECT w.run_id FROM runs AS w WHERE w.closed_by IS NULL)"
 
 
-def tool_calls_apart(matching: str) -> str:
-    """Return SQL of the tool calls that stay apart, as ``run_id, scope, n``; `matching` is a condition on ``c.name``."""
+def tool_calls_apart(matching: str, *, by_name: bool = False) -> str:
+    """Return SQL of the tool calls that stay apart, as ``run_id, scope, n``; `matching` is a condition on ``c.name``.
+
+    With `by_name` each name is counted by itself, as ``run_id, scope, name, n``.
+    """
+    name = "c.name AS name, " if by_name else ""
     return f"""
-SELECT p.run_id AS run_id, p.scope AS scope, count(DISTINCT c.call_no) AS n
+SELECT p.run_id AS run_id, p.scope AS scope, {name}count(DISTINCT c.call_no) AS n
 FROM tool_calls AS c
 JOIN selected_runs AS q ON q.run_id = c.run_id
 JOIN spans AS p ON p.run_id = c.run_id AND p.counted_in = c.span_id
 {_TO_THE_TOP} AND p.kind = 'tool' AND c.outcome NOT IN ('requested', 'unexecuted') AND {matching}
-GROUP BY p.run_id, p.scope
+GROUP BY p.run_id, p.scope{", c.name" if by_name else ""}
 """
 
 

@@ -103,17 +103,20 @@ class PartialOrder:
     def too_many(self, details: Sequence[Row]) -> bool | None:
         """Return whether there are more calls than the steps can take, and always will be; None where there are not."""
         strict, called = self.trajectory.strict, Counter(row["tool"] for row in details if row["tool"] is not None)
-        counted: list[tuple[int, Callable[[int], bool]]] = [(len(details), lambda _: True)] if strict else []
+        counted: list[tuple[int, int, Callable[[int], bool]]] = []
+        if strict and details:
+            counted.append((len(details), details[0]["apart"] or 0, lambda _: True))
+        apart = {row["tool"]: row["apart_of_name"] or 0 for row in details}
         for name, calls in called.items():
             meaning = self._meaning(name)
             if meaning & self.trajectory.bounded or (strict and meaning):
-                counted.append((calls, meaning.__contains__))
-        for calls, fits in counted:
+                counted.append((calls, apart[name], meaning.__contains__))
+        found = None
+        for calls, staying, fits in counted:
             room = call_pattern.capacity(self.pattern, fits)
             if calls > room:
-                merging = len(details) - (details[0]["apart"] or 0)  # so many at most turn out to be one with another
-                return not room or not details[0]["still_open"] or (strict and calls - merging > room)
-        return None
+                found = found or not room or not details[0]["still_open"] or staying > room
+        return found
 
     # Answers ----------------------------------------------------------------------------------
 

@@ -170,22 +170,27 @@ def details_sql() -> str:
     """Return SQL for the attempts of the runs that are left to Python, by start, and for tools that only handed over.
 
     In each row the same: ``still_open``, whether the run is; ``apart``, how many of its calls then stay apart whichever
-    spans still come, NULL for none. ``handed_over`` is 1 for the name of a tool that is a handoff and no call.
+    spans still come, NULL for none. ``apart_of_name`` is the same of the calls of this name. ``handed_over`` is 1 for the name of a tool that is a handoff and no call.
     """
     return f"""
 SELECT d.run_id AS run_id, d.tool AS tool, d.start_ns AS start_ns, d.end_ns AS end_ns, d.apart AS apart,
+       d.apart_of_name AS apart_of_name,
        d.still_open AS still_open, d.handed_over AS handed_over
 FROM (
-  SELECT c.run_id AS run_id, c.call_no AS place, c.name AS tool, c.start_ns AS start_ns, c.end_ns AS end_ns, z.n AS apart,
+  SELECT c.run_id AS run_id, c.call_no AS place, c.name AS tool, c.start_ns AS start_ns, c.end_ns AS end_ns, z.n AS apart, y.n AS apart_of_name,
          CASE WHEN {still_open("c.run_id")} THEN 1 ELSE 0 END AS still_open, 0 AS handed_over
   FROM tool_calls AS c
   JOIN selected_runs AS s ON s.run_id = c.run_id
   LEFT JOIN (
     SELECT k.run_id AS run_id, max(k.n) AS n FROM ({tool_calls_apart(still_open("c.run_id"))}) AS k GROUP BY k.run_id
   ) AS z ON z.run_id = c.run_id
+  LEFT JOIN (
+    SELECT h.run_id AS run_id, h.name AS name, max(h.n) AS n
+    FROM ({tool_calls_apart(still_open("c.run_id"), by_name=True)}) AS h GROUP BY h.run_id, h.name
+  ) AS y ON y.run_id = c.run_id AND y.name = c.name
   WHERE c.outcome NOT IN ('requested', 'unexecuted')
   UNION ALL
-  SELECT b.run_id AS run_id, 0 AS place, b.name AS tool, NULL AS start_ns, NULL AS end_ns, NULL AS apart,
+  SELECT b.run_id AS run_id, 0 AS place, b.name AS tool, NULL AS start_ns, NULL AS end_ns, NULL AS apart, NULL AS apart_of_name,
          0 AS still_open, 1 AS handed_over
   FROM ({HANDED_OVER}) AS b
 ) AS d

@@ -79,6 +79,17 @@ class TestRuns:
 
         assert (ended["complete"], ended["closed_by"]) == (True, "evidence")
 
+    @pytest.mark.parametrize(("stated", "status"), [({}, "inconclusive"), ({"status": "success"}, "pass")])
+    def test_how_an_agent_without_an_exit_code_ended_is_unknown_unless_stated(
+        self, served: Served, stated, status
+    ) -> None:
+        begun = begin(served, run_id="r")
+        export(served.http, "search", traceparent=begun["traceparent"])
+        served.client.end_run("r", **stated)
+        results = served.client.evaluate("assert:\n- status_is: success\n")
+
+        assert results["cases"][0]["runs"][0]["assertions"][0]["status"] == status
+
     def test_an_agent_that_already_runs_and_sent_nothing_is_not_complete(self, served: Served) -> None:
         begin(served, run_id="r")
         ended = served.client.end_run("r", settle_ms=50)

@@ -140,7 +140,7 @@ class Session(SessionQuestions):
             answer: may call `answer_question` for what other commands of clawtrace ask about the store.
             token: what such a request must carry.
             threads: how many requests are answered at once.
-            waiting: how many are answered or wait; any more are told to come again.
+            waiting: how many are answered or wait; any more get 503.
 
         Raises:
             ReceiverError: a port is taken, or the address needs a token or TLS.

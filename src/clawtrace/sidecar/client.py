@@ -55,7 +55,7 @@ def server_named(named: str, token: str | None) -> Owner:
 
 
 class Client:
-    """Asks one service; every call is a request of its own connection.
+    """Asks one service; every call opens a connection.
 
     Raises:
         UsageError: (every method) the service refuses the request; the message says why.
@@ -80,7 +80,7 @@ class Client:
         return self._ask("POST", f"/runs/{quote(run_id, safe='')}/end", fields)
 
     def wait_complete(self, run_id: str, timeout_seconds: float = 60.0) -> dict[str, Any]:
-        """Wait until somebody's `end_run` has closed a run; return whether it is complete."""
+        """Wait until `end_run`, of any client, has closed a run; return whether it is complete."""
         return self._ask("POST", f"/runs/{quote(run_id, safe='')}/wait", {"timeout_seconds": timeout_seconds})
 
     def list_runs(self) -> list[dict[str, Any]]:

@@ -78,7 +78,7 @@ class Control:
         )
         with self._changed:
             if run_id in self._open or self._session.record(run_id) is not None:
-                raise RunExistsError(f"there is a run {run_id!r} already; each run needs an id of its own")
+                raise RunExistsError(f"there is a run {run_id!r} already; run ids must be unique")
             self._session.open_run(record)
             self._open.add(run_id)
         endpoints = self._session.endpoints
@@ -99,7 +99,8 @@ class Control:
         record = self._record(run_id)
         if record.closed_by is None:
             exited = asked.exit_code is not None
-            status = asked.status or ("failed" if asked.exit_code else "success")
+            by_code = None if asked.exit_code is None else "failed" if asked.exit_code else "success"
+            status = asked.status or by_code
             ended = record._replace(
                 ended_ns=time.time_ns(),
                 agent_exit_code=asked.exit_code,

@@ -41,7 +41,7 @@ class EndRun(_Request):
     """Exit code of the agent's process, which has ended. Without it the agent is one that already ran and goes on
     running: then the entry span of the turn closes the run, or silence."""
     status: RunStatus | None = None
-    """How the agent ended; by default `success` for exit code 0, else `failed`."""
+    """How the agent ended; by default what the exit code says (0: `success`, else `failed`), and unknown without one."""
     final_output: str | None = None
     """The final answer, for agents whose spans have none."""
     settle_ms: int | None = Field(default=None, ge=0)

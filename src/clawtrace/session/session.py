@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.errors import InputError, ReceiverError, StoreError
 from clawtrace.model.run import ClosedBy, RunRecord, RunRule
+from clawtrace.session.held_store import answer_question
 from clawtrace.session.questions import SessionQuestions
 from clawtrace.store.duckdb import MEMORY, DuckStore
 from clawtrace.store.owner import PATIENCE_SECONDS, Owner, remove_owner, write_owner
@@ -137,7 +139,7 @@ class Session(SessionQuestions):
         """Start receiving, with `answer` for every request below ``/clawtrace/`` that carries the token.
 
         Args:
-            answer: may call `answer_question` for what other commands of clawtrace ask about the store.
+            answer: may call `session.held_store.answer_question` for what other commands of clawtrace ask about the store.
             token: what such a request must carry.
             threads: how many requests are answered at once.
             waiting: how many are answered or wait; any more get 503.
@@ -151,19 +153,6 @@ class Session(SessionQuestions):
         self._control = Questions(answer, token, threads=threads, waiting=waiting)
         return self.listen()
 
-    def answer_question(self, asked: HttpQuestion) -> QuestionReply:
-        """Answer what another process asks about the store (`clawtrace.verdicts.reading.remote`)."""
-        from clawtrace.receiver.transport.questions import QUESTIONS_PATH, QuestionReply, refusal
-        from clawtrace.verdicts.reading.remote import answer_question
-
-        if asked.path != QUESTIONS_PATH:
-            return refusal(404, f"there is nothing at `{asked.path[:100]}`; questions go to `{QUESTIONS_PATH}`")
-        if asked.method != "POST":
-            return refusal(405, f"`{QUESTIONS_PATH}` accepts POST, not {asked.method}")
-        if asked.content_type != "application/json":
-            return refusal(415, "a question is `application/json`")
-        return QuestionReply(*answer_question(self, asked.body))
-
     def _questions(self) -> Questions | None:
         """Return what answers other processes: only one process can have the store open."""
         if self._control is not None or self._store.path == MEMORY:
@@ -173,7 +162,7 @@ class Session(SessionQuestions):
         from clawtrace.receiver.transport.questions import Questions
 
         self._token = secrets.token_urlsafe(32)
-        return Questions(self.answer_question, self._token)
+        return Questions(partial(answer_question, self), self._token)
 
     def stop_receiving(self) -> None:
         """Take nothing more in, and commit what was taken: the store holds what it will hold. Safe to call twice."""

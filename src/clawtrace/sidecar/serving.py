@@ -9,11 +9,13 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clawtrace.errors import UsageError
 from clawtrace.receiver.limits import Endpoints
+from clawtrace.session.held_store import answer_question
 from clawtrace.sidecar.control import Control
 from clawtrace.sidecar.http import ControlHttp
 from clawtrace.support.whole_file import whole_text_file
@@ -43,7 +45,7 @@ class Service:
     ) -> None:
         self._session = session
         self.token = token or secrets.token_urlsafe(32)
-        self._http = ControlHttp(Control(session, switches), session.answer_question)
+        self._http = ControlHttp(Control(session, switches), partial(answer_question, session))
         self._stopped = threading.Event()
         self._last_request = time.monotonic()
 

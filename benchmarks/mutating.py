@@ -45,7 +45,7 @@ class Mutant(NamedTuple):
     """Below the package."""
     line: int
     id: str
-    """``facts/calls/walk.py walk: a < b → a <= b``: stays the same while other lines change."""
+    """``facts/calls/tree/walk.py walk: a < b → a <= b``: stays the same while other lines change."""
     lines: tuple[int, ...]
     """Those on which coverage may note it: of the node, and the first of its statement."""
     path: Place

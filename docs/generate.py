@@ -267,7 +267,7 @@ def policy(field: FieldInfo) -> str:
 
 def schemas() -> Iterator[tuple[str, str]]:
     """Yield the JSON Schemas, as `clawtrace schema --out` writes them."""
-    from clawtrace.cli.schema import schemas
+    from clawtrace.cli.commands.schema import schemas
 
     for name, schema in schemas().items():
         yield f"{SCHEMAS}/{name}", json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

@@ -11,7 +11,7 @@ import pytest
 from clawtrace.campaign.comparing.baselines import find_campaign, load_baseline, set_baseline
 from clawtrace.campaign.comparing.compare import compare
 from clawtrace.campaign.comparing.measured import Measured, MeasuredRun, find_results, measured_of, read_json
-from clawtrace.cli._comparison import exit_code_of
+from clawtrace.cli.output.comparison import exit_code_of
 from clawtrace.errors import ExitCode, InputError, UsageError
 
 OUTCOMES = {"p": "passed", "f": "failed", "u": "undecided", "b": None}

@@ -6,7 +6,7 @@ import pytest
 
 from clawtrace.config.loading.assertions_file import load_assertions_file
 from clawtrace.errors import ConfigError
-from clawtrace.runners.templates import NAMES, RunValues, render
+from clawtrace.runners.starting.templates import NAMES, RunValues, render
 
 VALUES = RunValues(
     run_id="s/m/c/1-ab",

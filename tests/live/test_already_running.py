@@ -19,7 +19,7 @@ from live_suite import HERE, NOT_DELETED, Suite
 
 from clawtrace.campaign.running.events import RunWaiting
 from clawtrace.campaign.running.wrap import run_command
-from clawtrace.cli._progress import progress
+from clawtrace.cli.output.progress import progress
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import Status

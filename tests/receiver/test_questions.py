@@ -16,7 +16,7 @@ from clawtrace.errors import QueryError, StoreLockedError, UsageError
 from clawtrace.receiver.receiver import Receiver
 from clawtrace.receiver.transport.questions import QUESTIONS_PATH, QuestionReply, Questions
 from clawtrace.session.session import Session
-from clawtrace.store.owner import Owner, read_owner, write_owner
+from clawtrace.store.files.owner import Owner, read_owner, write_owner
 from clawtrace.verdicts.reading import remote
 from clawtrace.verdicts.reading.remote import HeldStore
 

@@ -18,7 +18,7 @@ from clawtrace.dialects import load_dialects
 from clawtrace.model.query import BoundRelation, Query
 from clawtrace.model.verdict import Status, run_status_of
 from clawtrace.store.api import Columns
-from clawtrace.store.question_side import QuestionSide
+from clawtrace.store.questions.question_side import QuestionSide
 from clawtrace.verdicts.evaluate import evaluate
 
 RUNS = 1_200

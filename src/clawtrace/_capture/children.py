@@ -13,7 +13,7 @@ from typing import Any
 from clawtrace.model.run import RunRecord
 from clawtrace.runners.base import StopSignal
 from clawtrace.runners.command import cut_off, notes
-from clawtrace.runners.process import ProcessEnd, ProcessSpec, supervise
+from clawtrace.runners.starting.process import ProcessEnd, ProcessSpec, supervise
 
 __all__ = ["Children", "injected", "run_child"]
 

@@ -34,7 +34,7 @@ from clawtrace.errors import ExitCode, UsageError
 from clawtrace.model.run import RunRecord
 from clawtrace.model.verdict import RunResult, Verdict
 from clawtrace.runners.base import Protocol, TelemetryTarget
-from clawtrace.runners.environment import with_telemetry
+from clawtrace.runners.starting.environment import with_telemetry
 from clawtrace.session.session import Session
 from clawtrace.store.duckdb import MEMORY
 

@@ -1,1 +1,1 @@
-"""The command line: one file a command, loaded only when it is called."""
+"""The command line: the program and its edge (`main`), one module a command (`commands`), and what commands do."""

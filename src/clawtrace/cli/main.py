@@ -1,7 +1,7 @@
 """The `clawtrace` program: finds the command, and is the one edge where errors become text and exit codes.
 
 Nothing heavy is imported here: `clawtrace --help` needs click and this file. A command lives in
-`clawtrace/cli/<name>.py` as `command`; the table below carries its one sentence, so that the list of commands can be
+`clawtrace/cli/commands/<name>.py` as `command`; the table below carries its one sentence, so that the list of commands can be
 shown without loading them (a test keeps the table and the commands alike).
 """
 
@@ -74,7 +74,7 @@ class LazyGroup(click.Group):
             return None
         from importlib import import_module
 
-        command: click.Command = import_module(f"clawtrace.cli.{cmd_name}").command
+        command: click.Command = import_module(f"clawtrace.cli.commands.{cmd_name}").command
         return command
 
     def resolve_command(

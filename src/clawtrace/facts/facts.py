@@ -22,7 +22,7 @@ from clawtrace.facts.runs.run_facts import PLACED, RunFacts, columns, in_order, 
 from clawtrace.model.progress import Counted, Progress, unseen
 from clawtrace.model.run import RunRecord
 from clawtrace.store.api import FactSide, FactStore
-from clawtrace.store.at_once import at_once
+from clawtrace.store.questions.at_once import at_once
 from clawtrace.support.collector import collector_paused
 from clawtrace.support.memory import give_back
 

@@ -18,7 +18,7 @@ from clawtrace.dialects.messages import parse_messages
 from clawtrace.dialects.part import Part
 from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS
 from clawtrace.facts.calls.cached_input import with_cached_input
-from clawtrace.facts.calls.layers import with_layers
+from clawtrace.facts.calls.evidence.layers import with_layers
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.logs.records import Completed, complete_rows
 from clawtrace.facts.runs.run_facts import RunFacts

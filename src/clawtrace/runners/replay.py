@@ -20,7 +20,7 @@ from clawtrace.runners.base import (
     StoredSpans,
     TelemetryTarget,
 )
-from clawtrace.runners.content import tree
+from clawtrace.runners.inputs.content import tree
 
 __all__ = ["ReplayRunner", "ReplaySettings"]
 

@@ -27,7 +27,7 @@ from clawtrace.model.run import ClosedBy, RunRecord, RunRule
 from clawtrace.session.held_store import answer_question
 from clawtrace.session.questions import SessionQuestions
 from clawtrace.store.duckdb import MEMORY, DuckStore
-from clawtrace.store.owner import PATIENCE_SECONDS, Owner, remove_owner, write_owner
+from clawtrace.store.files.owner import PATIENCE_SECONDS, Owner, remove_owner, write_owner
 from clawtrace.support.memory import give_back
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from clawtrace.errors import ClawtraceError, QueryError, ReceiverError, UsageError
-from clawtrace.store.owner import Owner
+from clawtrace.store.files.owner import Owner
 
 __all__ = ["Client", "server_named"]
 

@@ -13,7 +13,7 @@ from clawtrace.assertions.probe import Probe
 from clawtrace.errors import UsageError
 from clawtrace.model.run import ClosedBy, RunRecord, SentTurn
 from clawtrace.runners.base import TelemetryTarget
-from clawtrace.runners.telemetry_env import telemetry_variables
+from clawtrace.runners.starting.telemetry_env import telemetry_variables
 from clawtrace.sidecar.requests import BeginRun, EndRun, Gating, WaitComplete
 
 if TYPE_CHECKING:

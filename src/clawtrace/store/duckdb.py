@@ -2,7 +2,7 @@
 
 Commits come from the receiver's writer thread, questions from the engine; each side has its own connection to the same
 database, so a question never waits for a commit's decode. A commit is in the journal or in DuckDB's write-ahead log,
-synced, before `commit` returns (see `clawtrace.store.raw_rows`); every reader of raw rows moves them into their tables
+synced, before `commit` returns (see `clawtrace.store.raw.raw_rows`); every reader of raw rows moves them into their tables
 first.
 """
 
@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
 from clawtrace.model.run import RunRecord
-from clawtrace.store.adoption import RETIRED, adopt
-from clawtrace.store.cached_blocks import CachedBlocks, move_log
-from clawtrace.store.journal import Group, Journal, MemoryJournal
-from clawtrace.store.loading import load_duckdb
-from clawtrace.store.owner import PATIENCE_SECONDS, connect, patiently
-from clawtrace.store.question_side import QuestionSide
-from clawtrace.store.raw_inserts import write_numbers
-from clawtrace.store.raw_rows import RawRows
+from clawtrace.store.files.cached_blocks import CachedBlocks, move_log
+from clawtrace.store.files.loading import load_duckdb
+from clawtrace.store.files.owner import PATIENCE_SECONDS, connect, patiently
+from clawtrace.store.files.schema import create_tables, holds_store, renew_logs, renew_relations
+from clawtrace.store.files.transaction import Transaction
+from clawtrace.store.questions.question_side import QuestionSide
+from clawtrace.store.raw.adoption import RETIRED, adopt
+from clawtrace.store.raw.journal import Group, Journal, MemoryJournal
+from clawtrace.store.raw.raw_inserts import write_numbers
+from clawtrace.store.raw.raw_rows import RawRows
 from clawtrace.store.records import read_record, write_record
-from clawtrace.store.schema import create_tables, holds_store, renew_logs, renew_relations
-from clawtrace.store.transaction import Transaction
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.run import RunRecord
-from clawtrace.store.adoption import RETIRED
+from clawtrace.store.raw.adoption import RETIRED
 from clawtrace.store.records import write_record
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from clawtrace.facts.scopes.scopes import Scope
 from clawtrace.model.progress import Counted, Progress, unseen
 from clawtrace.model.verdict import RunResult, Standing, Status, UnreadVerdicts, run_status_of
 from clawtrace.store.api import QueryableStore
-from clawtrace.store.at_once import at_once
+from clawtrace.store.questions.at_once import at_once
 from clawtrace.support.collector import collector_paused
 from clawtrace.verdicts.asking.ask import Ask, ask
 from clawtrace.verdicts.asking.evidence import SHOWN_SPANS, ShownSpans

@@ -17,7 +17,7 @@ from clawtrace.facts.spans.span import Span
 from clawtrace.model.relations import RELATIONS
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
-from clawtrace.store.question_side import QuestionSide
+from clawtrace.store.questions.question_side import QuestionSide
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "recordings").glob("**/*.otlp.jsonl*"))
 

@@ -18,8 +18,8 @@ from clawtrace import __version__
 from clawtrace.campaign.planning.expand import PlannedRun
 from clawtrace.config.suites.agent_file import LoadedAgent
 from clawtrace.runners.base import Message
-from clawtrace.runners.content import Tree, tree
-from clawtrace.runners.templates import names_in, render_tree
+from clawtrace.runners.inputs.content import Tree, tree
+from clawtrace.runners.starting.templates import names_in, render_tree
 from clawtrace.runners.workspace import STANDARD_FILES, placeholder
 
 __all__ = ["SCHEMA", "agent_files", "canonical_digest", "evaluation_fingerprint", "forget_workspaces", "run_parts"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from clawtrace.errors import StoreLockedError
-from clawtrace.store.owner import command_of
+from clawtrace.store.files.owner import command_of
 from clawtrace.support.whole_file import whole_text_file
 
 __all__ = ["campaign_lock", "fresh_folder", "write_json"]

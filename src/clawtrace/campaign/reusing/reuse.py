@@ -24,7 +24,7 @@ from clawtrace.config.cases.case_file import LoadedCase
 from clawtrace.config.files.places import case_files
 from clawtrace.config.project import ProjectConfig, RedactionSection
 from clawtrace.runners.base import OUTLIVED, AgentInputs, InputsRequest, Runner, RunnerSettings, runner_types
-from clawtrace.runners.content import file_digest
+from clawtrace.runners.inputs.content import file_digest
 
 __all__ = [
     "Decision",
@@ -132,7 +132,7 @@ class _Fingerprints:
     """Computes fingerprints; what the runs of one case and model share is computed once."""
 
     def __init__(self, plan: Plan, env: Mapping[str, str]) -> None:
-        from clawtrace.runners.command_inputs import forget_project_digests
+        from clawtrace.runners.inputs.command_inputs import forget_project_digests
 
         forget_project_digests()
         forget_workspaces()

@@ -11,7 +11,7 @@ from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.registry import parse_assertion
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.runners.base import RunOutcome, RunStatus
-from clawtrace.runners.command_turn import read_output
+from clawtrace.runners.starting.command_turn import read_output
 
 __all__ = [
     "as_stored",

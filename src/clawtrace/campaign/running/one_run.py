@@ -31,7 +31,7 @@ from clawtrace.errors import ConfigError, InputError, RunnerError
 from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.runners.base import AgentFiles, Message, Runner, RunOutcome, RunRequest, StopSignal, TelemetryTarget
-from clawtrace.runners.templates import RunValues, render, render_tree, session_id
+from clawtrace.runners.starting.templates import RunValues, render, render_tree, session_id
 
 if TYPE_CHECKING:
     from clawtrace.facts.logs.runs import LoadedLogs, RunOf

@@ -21,10 +21,10 @@ from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.runners.base import Protocol, RunStatus, StopSignal, TelemetryTarget
 from clawtrace.runners.command import cut_off, notes
-from clawtrace.runners.command_turn import not_started
-from clawtrace.runners.environment import with_telemetry
-from clawtrace.runners.process import ProcessEnd, ProcessSpec, supervise
-from clawtrace.runners.templates import RunValues
+from clawtrace.runners.starting.command_turn import not_started
+from clawtrace.runners.starting.environment import with_telemetry
+from clawtrace.runners.starting.process import ProcessEnd, ProcessSpec, supervise
+from clawtrace.runners.starting.templates import RunValues
 
 if TYPE_CHECKING:
     from clawtrace.receiver.close import Waiting

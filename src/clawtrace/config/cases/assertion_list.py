@@ -18,7 +18,7 @@ from clawtrace.config.files.document import Document, KeyPath
 from clawtrace.config.files.problems import Place
 from clawtrace.config.files.template_check import template_problems, texts
 from clawtrace.errors import ConfigError, ConfigProblem
-from clawtrace.runners.templates import RunValues, names_in, render_tree
+from clawtrace.runners.starting.templates import RunValues, names_in, render_tree
 
 __all__ = ["AssertionList", "load_assertions"]
 

@@ -14,7 +14,7 @@ from clawtrace.config.base import is_slug
 from clawtrace.config.cases.notations import NOTATIONS, PRECONDITIONS
 from clawtrace.config.files.document import Document, KeyPath, display, problem_at, unreadable
 from clawtrace.errors import ConfigProblem
-from clawtrace.runners.templates import escaped, names_in, replaced
+from clawtrace.runners.starting.templates import escaped, names_in, replaced
 from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["DatasetRow", "load_rows"]

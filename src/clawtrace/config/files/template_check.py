@@ -8,7 +8,7 @@ from typing import Any
 from clawtrace.config.files.document import KeyPath
 from clawtrace.config.files.problems import Place
 from clawtrace.errors import ConfigProblem
-from clawtrace.runners.templates import NAMES, names_in
+from clawtrace.runners.starting.templates import NAMES, names_in
 from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["misplaced_templates", "template_problems", "texts"]

@@ -8,7 +8,7 @@ from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.world import HookPolicy
 from clawtrace.config.cases.assertion_list import AssertionList
 from clawtrace.errors import ConfigProblem
-from clawtrace.runners.environment import ALLOWED
+from clawtrace.runners.starting.environment import ALLOWED
 
 if TYPE_CHECKING:
     from clawtrace.config.suites.evaluation_profile import EvaluationProfile

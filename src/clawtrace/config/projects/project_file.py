@@ -170,7 +170,7 @@ def _with_environment(
 def _switch_problems(config: ProjectConfig, document: Document) -> list[ConfigProblem]:
     if not config.telemetry_env:
         return []
-    from clawtrace.runners.telemetry_env import switch_names
+    from clawtrace.runners.starting.telemetry_env import switch_names
 
     known = switch_names()
     return [

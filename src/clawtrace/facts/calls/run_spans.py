@@ -12,16 +12,16 @@ from clawtrace.dialects import Dialect
 from clawtrace.dialects.evidence import Evidence
 from clawtrace.dialects.part import Part
 from clawtrace.dialects.schema import DialectFile
-from clawtrace.facts.calls.duplicate_instrumentations import join_duplicates
-from clawtrace.facts.calls.handoff_tools import handoff_tools
+from clawtrace.facts.calls.agents.handoff_tools import handoff_tools
+from clawtrace.facts.calls.agents.runners import without_runners
+from clawtrace.facts.calls.agents.silent_agents import silent_agents, without_callers
+from clawtrace.facts.calls.evidence.duplicate_instrumentations import join_duplicates
+from clawtrace.facts.calls.evidence.match_by_usage import join_by_content
+from clawtrace.facts.calls.evidence.split_calls import split_calls
+from clawtrace.facts.calls.evidence.stream_answers import join_answers
 from clawtrace.facts.calls.ledger import Ledger
-from clawtrace.facts.calls.match_by_usage import join_by_content
 from clawtrace.facts.calls.rules import HANDOFF_TOOL, RUNNER_OF_AGENTS, CallRule
-from clawtrace.facts.calls.runners import without_runners
-from clawtrace.facts.calls.silent_agents import silent_agents, without_callers
-from clawtrace.facts.calls.split_calls import split_calls
-from clawtrace.facts.calls.stream_answers import join_answers
-from clawtrace.facts.calls.walk import walk
+from clawtrace.facts.calls.tree.walk import walk
 from clawtrace.facts.spans.span import LOCAL_PARENT, REMOTE_PARENT, Span
 
 __all__ = ["RunSpans"]

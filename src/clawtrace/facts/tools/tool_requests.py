@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from clawtrace.dialects.call_ids import canonical, id_kind, of_one_kind
-from clawtrace.facts.calls.handoff_tools import named_agents, slug
+from clawtrace.facts.calls.agents.handoff_tools import named_agents, slug
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.in_order import InOrder

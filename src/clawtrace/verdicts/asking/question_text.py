@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from clawtrace.model.query import BoundRelation, Query, Scalar
-from clawtrace.store.markers import replace_markers
+from clawtrace.store.questions.markers import replace_markers
 
 __all__ = ["question_text"]
 

@@ -17,7 +17,7 @@ from clawtrace.facts.fact_states import FactState, fact_states
 from clawtrace.model.query import Query
 from clawtrace.model.relations import RELATIONS
 from clawtrace.store.api import Columns, QueryableStore
-from clawtrace.store.at_once import at_once
+from clawtrace.store.questions.at_once import at_once
 from clawtrace.verdicts.asking.ask import Values
 from clawtrace.verdicts.judging.no_trace import no_trace_hints
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from clawtrace.errors import ClawtraceError, QueryError, StoreError, StoreLockedError, UsageError
 from clawtrace.store.api import Answer
-from clawtrace.store.owner import Owner, read_owner
+from clawtrace.store.files.owner import Owner, read_owner
 from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = ["AskableStore", "HeldStore", "answer_question"]

@@ -1,0 +1,45 @@
+"""`clawtrace compare`: two campaigns, and which differences are more than chance."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from clawtrace.cli.output.comparison import FailOn, comparison_options
+
+__all__ = ["command"]
+
+
+@click.command(
+    short_help="Compare two campaigns statistically, and list what got worse.",
+    epilog="Example: clawtrace compare main outputs/campaigns/smoke/default-0123456789ab --fail-on pass-rate",
+)
+@click.argument("first")
+@click.argument("second")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of results.  [default: the project's outputs/]",
+)
+@comparison_options
+def command(
+    first: str, second: str, out: Path | None, alpha: float, fail_on: FailOn, as_json: bool, verbose: bool
+) -> int:
+    """Compare the campaign SECOND with the campaign FIRST.
+
+    Each is a campaign's folder, a report.json, a campaign or suite below the folder of results, or the name of a
+    baseline. Pass rates are compared by Fisher's exact test, time, tokens, cost and calls by the Mann-Whitney test, with
+    Holm's correction; the table says which difference would have been noticed.
+
+    Exit codes: 0 no regression; 1 regression; 2 usage; 3 no evidence of one, but one may have gone unseen: a case is
+    gone or was not decided, or there are too few runs to notice anything.
+    """
+    from clawtrace.campaign.comparing.baselines import find_campaign
+    from clawtrace.cli.output.comparison import tell
+    from clawtrace.config.projects.project_file import load_project
+
+    outputs = out or load_project(Path.cwd(), os.environ).outputs
+    found = find_campaign(first, outputs), find_campaign(second, outputs)
+    return tell(*found, (first, second), alpha, fail_on, as_json, verbose)

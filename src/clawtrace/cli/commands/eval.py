@@ -1,0 +1,87 @@
+"""`clawtrace eval`: run a suite and judge it, or judge what was recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from clawtrace.cli.evaluating.existing_runs import ExistingRuns, judge_runs
+from clawtrace.cli.evaluating.suite import SuiteFlags, eval_suite, suite_options
+from clawtrace.cli.output.outcome import Output, finish, gate_options, output_options
+from clawtrace.cli.sources.source import Recordings, recordings_options, server_option
+
+if TYPE_CHECKING:
+    from clawtrace.verdicts.gating.gate import Gate
+
+__all__ = ["command"]
+
+
+@click.command(
+    short_help="Judge agents: run a suite of cases, or judge recorded traces.",
+    epilog="Examples: clawtrace eval --suite smoke --report junit=results.xml; "
+    "clawtrace eval --traces recordings/ --run-per-dir --assertions checks.yaml",
+)
+@click.argument("stray", nargs=-1, metavar="")
+@click.option("--suite", metavar="ID|PATH", help="Run this suite: configs/suites/<ID>.yaml, or a path.")
+@suite_options
+@recordings_options
+@click.option(
+    "--store", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Judge the runs of a span store."
+)
+@server_option
+@click.option("--run-id", "wanted", multiple=True, metavar="ID", help="Only this recorded or stored run. Repeatable.")
+@click.option("--where", metavar="SQL", help="Only runs that match this condition, such as \"case_id = 'refund'\".")
+@click.option("--assertions", metavar="FILE", help="File with the assertions for recorded or stored runs; - is stdin.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of results.  [default for a suite: the project's outputs/]",
+)
+@output_options
+@gate_options
+def command(
+    stray: tuple[str, ...],
+    suite: str | None,
+    recordings: Recordings,
+    store: Path | None,
+    server: str | None,
+    wanted: tuple[str, ...],
+    where: str | None,
+    assertions: str | None,
+    out: Path | None,
+    output: Output,
+    gate: Gate,
+    suite_flags: SuiteFlags,
+) -> int:
+    """Judge agents by their traces.
+
+    With --suite every case is run, its spans are received, and its assertions are asked. With --traces the runs are
+    recordings, with --store those of a span store, with --server those of a running `clawtrace serve`, and --assertions says
+    what must be true of each.
+
+    Exit codes: 0 everything passed; 1 something failed; 2 usage or configuration, nothing was judged; 3 nothing
+    failed, but something was skipped, inconclusive or not asked; 4 an agent, a precondition, a hook or the store broke.
+    """
+    if stray:
+        raise click.UsageError(f"{stray[0]!r} is not a flag: use --suite for a suite, --traces for a recording.")
+    there = ExistingRuns.named(recordings, store, server if suite is None else None, wanted, where)
+    if suite is not None:
+        if there.given() or assertions is not None:
+            raise click.UsageError(
+                "--suite runs agents; --traces or --store with --assertions judges existing runs; give one of them."
+            )
+        return eval_suite(suite, suite_flags, out, output, gate)
+    there.check()
+    if assertions == "-" and Path("-") in recordings.paths:
+        raise click.UsageError("--traces - and --assertions - both read standard input; give one of them a file.")
+    if assertions is None:
+        raise click.UsageError("--assertions is missing: name the file with the assertions for these runs.")
+    profile, suite_flags = suite_flags.evaluation_profile, suite_flags._replace(evaluation_profile=None)
+    if suite_flags.given():
+        raise click.UsageError(f"{', '.join(suite_flags.given())} needs --suite; it does not apply to recordings.")
+    report = judge_runs(
+        there, assertions, profile, gate, shows_passes=output.shows_passes or out is not None, quiet=output.quiet
+    )
+    return finish(report, output, folder=out)

@@ -1,0 +1,397 @@
+"""`clawtrace init`: a first case that works, from an answer or two or from a recorded run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from clawtrace.cli.sources.source import TraceSource, source_options
+from clawtrace.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clawtrace.campaign.comparing.observed import Observation
+    from clawtrace.campaign.planning.expand import Plan
+    from clawtrace.campaign.reusing.reuse import Decision
+    from clawtrace.cli.projects.new_project import CaseDraft
+    from clawtrace.config.projects.project_file import Project
+    from clawtrace.model.verdict import RunResult
+    from clawtrace.report.console import ConsoleOutput
+
+__all__ = ["command"]
+
+_MESSAGE = "Hello! What can you do?"
+_FIRST = "first"
+"""Name of the case and the suite where none is given."""
+_TIMEOUT = 300
+
+
+class _Answers(NamedTuple):
+    """What the user said, by flags or at the prompts."""
+
+    command: str | None
+    message: str | None
+    case: str
+    suite: str
+    timeout: int
+    trial: bool
+    """Whether the command is run once."""
+
+
+@click.command(
+    short_help="Write a first case that works, from a command or a recorded run.",
+    epilog="Examples: clawtrace init; clawtrace init --command 'python agent.py' --message 'Refund A-1001'; "
+    "clawtrace init --traces recording.otlp.jsonl",
+)
+@click.option(
+    "--command",
+    "agent",
+    metavar="CMD",
+    help="Shell command that starts the agent. It reads the message on standard input, or in place of {{message}}.",
+)
+@click.option("--message", metavar="TEXT", help="The message for the agent.")
+@click.option("--case", "case_id", metavar="ID", help="Name of the case.  [default: first]")
+@click.option("--suite", "suite_id", metavar="ID", help="Name of the suite.  [default: first]")
+@click.option(
+    "--timeout", type=click.IntRange(1), default=_TIMEOUT, show_default=True, help="Time limit of a run, in seconds."
+)
+@click.option("--no-trial", is_flag=True, help="Do not run the command now; the case then gets a minimal assertion.")
+@click.option("-y", "--yes", is_flag=True, help="Do not prompt; use defaults.")
+@click.option("--from-run", metavar="RUN_ID", help="Derive the case from this run of --traces or --store.")
+@source_options
+def command(
+    agent: str | None,
+    message: str | None,
+    case_id: str | None,
+    suite_id: str | None,
+    timeout: int,
+    no_trial: bool,
+    yes: bool,
+    from_run: str | None,
+    source: TraceSource,
+) -> int:
+    """Write clawtrace.yaml, a suite and a case, with assertions that hold of what the agent did.
+
+    The command is run once, as `clawtrace eval` will run it; its trace gives the assertions: tools in order, no errors,
+    models, budgets with a margin. With --traces or --store they come from a recorded run; without --command the case
+    then replays the recording. Nothing is overwritten. Exit code 3: the command exported no spans, and nothing was
+    written.
+    """
+    from clawtrace.config.projects.project_file import load_project
+
+    if agent is not None and not agent.strip():
+        raise click.UsageError("--command is empty: give the command that starts the agent.")
+    recorded = bool(source.recordings) or source.store is not None or from_run is not None
+    asks = not yes and sys.stdin.isatty()
+    project = load_project(Path.cwd(), os.environ)
+    seen = _recorded(source, from_run, with_command=agent is not None) if recorded else None
+    answers = _Answers(
+        agent if agent is not None or seen else _asked("Command that starts the agent", asks, "--command"),
+        message if message is not None or seen else _with_default("The message for the agent", _MESSAGE, asks),
+        _case_name(project, asks, case_id),
+        suite_id or _FIRST,
+        timeout,
+        not no_trial,
+    )
+    return _write(project, answers, seen)
+
+
+def _asked(question: str, asks: bool, flag: str) -> str:
+    if not asks:
+        raise click.UsageError(
+            f"{flag} is missing, and there is no terminal to ask on. Or give a recorded run with --traces."
+        )
+    answer: str = click.prompt(question, err=True)
+    return answer
+
+
+def _with_default(question: str, default: str, asks: bool) -> str:
+    return str(click.prompt(question, default=default, err=True)) if asks else default
+
+
+def _case_name(project: Project, asks: bool, given: str | None) -> str:
+    """Return the name of the new case; on a terminal, an invalid one is asked for again."""
+
+    def checked(name: str) -> str:
+        problem = _name_problem("", name) or _there_already(project, name)
+        if problem:
+            raise click.BadParameter(problem)
+        return name
+
+    if given is not None or not asks:
+        return given if given is not None else _FIRST
+    free = None if _there_already(project, _FIRST) else _FIRST
+    return str(click.prompt("Name of the case", default=free, value_proc=checked, err=True))
+
+
+def _name_problem(flag: str, name: str) -> str:
+    from clawtrace.config.base import is_slug
+
+    return "" if is_slug(name) else f"{flag}an id has letters, digits, `_`, `-` and `.` only, found {name!r}."
+
+
+def _there_already(project: Project, case_id: str) -> str:
+    from clawtrace.config.files.places import case_files
+
+    there = case_files(project.configs / "cases").get(case_id)
+    return f"{_shown(there[0])} already exists, and nothing is overwritten." if there else ""
+
+
+class _Recorded(NamedTuple):
+    """A recorded run, and what can be asserted of it."""
+
+    run_id: str
+    message: str | None
+    found: Sequence[Observation]
+    traces: Sequence[Path]
+    """The files that hold this run and no other; empty where there are none, or a command takes their place."""
+
+
+def _recorded(source: TraceSource, run_id: str | None, *, with_command: bool) -> _Recorded:
+    from clawtrace.campaign.comparing.observed import observations
+    from clawtrace.cli.sources.recorded_run import files_of, first_message, holding, the_run
+
+    with source.opened() as (asked, known):
+        chosen = the_run(known, run_id)
+        (facts,) = asked.inspect([chosen])["runs"]
+        message = first_message(asked, chosen)
+        found = holding(asked, chosen, observations(facts))
+    files = () if with_command else files_of(source, chosen, known)
+    return _Recorded(chosen, message, found, files)
+
+
+def _write(project: Project, answers: _Answers, seen: _Recorded | None) -> int:
+    """Write the files, run the command where requested, and say what to do next."""
+    from clawtrace.cli.projects.new_project import NewFiles, case_text, replace_file
+
+    draft, case_file = _draft(project, answers, seen)
+    texts = _texts(project, draft, case_file, seen.found if seen else None)
+    files = NewFiles()
+    files.write(texts)
+    try:
+        suite = _loaded(project, draft)
+        trial = None if seen or not answers.trial else _trial(suite, draft)
+    except BaseException:
+        files.undo()
+        raise
+    if trial is not None and not trial.result.has_trace:
+        files.undo()
+        return _say_nothing_came(trial, answers)
+    if trial is not None and trial.found:
+        replace_file(case_file, case_text(draft, trial.found))
+    for path in files.written:
+        if path.parent.name != "schemas":
+            click.echo(_shown(path))
+    return _say(draft, seen, trial)
+
+
+def _draft(project: Project, answers: _Answers, seen: _Recorded | None) -> tuple[CaseDraft, Path]:
+    from clawtrace.cli.projects.new_project import CaseDraft
+
+    for flag, name in (("--case: ", answers.case), ("--suite: ", answers.suite)):
+        if problem := _name_problem(flag, name):
+            raise click.UsageError(problem)
+    folder = project.configs / "cases" / answers.case
+    if there := _there_already(project, answers.case):
+        raise click.UsageError(f"{there} Give --case another name.")
+    case_file = folder / "test.yaml"
+    said = answers.message if answers.message is not None else seen.message if seen else None
+    title = f"As recorded in {seen.run_id}" if seen else "The agent answers, and nothing fails"
+    draft = CaseDraft(
+        case_id=answers.case,
+        suite_id=answers.suite,
+        title=title,
+        message=said,
+        command=answers.command,
+        cwd="{{case_dir}}/" + os.path.relpath(Path.cwd(), folder),
+        traces=[os.path.relpath(path, folder) for path in seen.traces] if seen else [],
+        timeout_seconds=answers.timeout,
+    )
+    return draft, case_file
+
+
+def _texts(project: Project, draft: CaseDraft, case_file: Path, found: Sequence[Observation] | None) -> dict[Path, str]:
+    """Return the files that are missing, with their texts."""
+    import json
+
+    from clawtrace.cli.commands.schema import schemas
+    from clawtrace.cli.projects.new_project import case_text, project_text, suite_text
+    from clawtrace.config.files.places import with_either_suffix
+
+    texts = {}
+    if project.path is None:
+        texts[project.root / "clawtrace.yaml"] = project_text()
+    folder = project.configs / "schemas"
+    for kind in ("project", "suite", "case"):
+        name = f"{kind}.schema.json"
+        if not (folder / name).exists():
+            texts[folder / name] = json.dumps(schemas()[name], indent=1, ensure_ascii=False) + "\n"
+    if with_either_suffix(project.configs / "suites" / draft.suite_id) is None:
+        texts[project.configs / "suites" / f"{draft.suite_id}.yaml"] = suite_text(draft.suite_id)
+    texts[case_file] = case_text(draft, found)
+    return texts
+
+
+def _loaded(project: Project, draft: CaseDraft) -> Any:
+    """Load the suite with the case in it: what was written is valid.
+
+    Raises:
+        UsageError: a suite that was there before does not select the case.
+    """
+    from clawtrace.config.loading.suite_file import load_suite
+    from clawtrace.errors import UsageError
+
+    suite = load_suite(draft.suite_id, project, os.environ)
+    if draft.case_id not in [case.config.case_id for case in suite.cases]:
+        raise UsageError(
+            f"the suite `{draft.suite_id}` already exists and does not select cases with the tag `{draft.suite_id}`; "
+            "give --suite another name"
+        )
+    return suite
+
+
+class _Trial(NamedTuple):
+    """What came of running the case once."""
+
+    result: RunResult
+    found: Sequence[Observation]
+    last_words: str
+    """The end of what the agent wrote on standard error."""
+
+
+def _trial(suite: Any, draft: CaseDraft) -> _Trial:
+    """Run the case once, as `clawtrace eval` does; no result is kept of a run without spans, or that broke.
+
+    Raises:
+        RunnerError: its agent could not be run at all.
+    """
+    from clawtrace.campaign.planning.expand import expand
+    from clawtrace.campaign.reusing.reuse import decide
+    from clawtrace.cli.projects.new_project import NewResults
+
+    models = [suite.config.models[0].model_id] if suite.config.models else []
+    plan = expand(suite, cases=[draft.case_id], models=models, repetitions=1)
+    decisions = decide(plan, os.environ, reuse=False)
+    prints = [one.fingerprint.digest for one in decisions.values() if one.fingerprint is not None]
+    index = plan.outputs / "index"
+    results = NewResults(plan.outputs, [plan.folder, index / "files", *(index / one[:2] / one for one in prints)])
+    with ExitStack() as unless_kept:
+        unless_kept.callback(results.undo)
+        trial = _run(plan, decisions)
+        if trial.result.has_trace:
+            unless_kept.pop_all()
+    return trial
+
+
+def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
+    from clawtrace.campaign.comparing.observed import Observation, observations
+    from clawtrace.campaign.running.execute import execute
+    from clawtrace.campaign.running.opening import open_campaign
+    from clawtrace.cli.output.progress import progress
+    from clawtrace.cli.sources.recorded_run import holding
+    from clawtrace.errors import RunnerError
+
+    with open_campaign(plan) as session:
+        with progress() as listener:
+            done = execute(plan, session, os.environ, listener, decisions=decisions)
+        if done.interrupted or not done.results:
+            raise KeyboardInterrupt if done.interrupted else RunnerError(done.not_run[0].reason)
+        (result,) = done.results
+        if result.error:
+            raise RunnerError(f"the command could not be run, and nothing was written: {result.error}")
+        last_words = _last_words(plan.folder / plan.runs[0].folder)
+        if not result.has_trace:
+            return _Trial(result, (), last_words)
+        (facts,) = session.inspect([result.run_id])["runs"]
+        exited = Observation({"type": "agent_exit_code", "value": 0}, "The agent's process succeeded.")
+        found = holding(session, result.run_id, [*observations(facts), exited])
+        return _Trial(result, found, last_words)
+
+
+_LAST_LINES = 5
+
+
+def _last_words(folder: Path) -> str:
+    """Return the last lines that an agent wrote on standard error; empty where it wrote none."""
+    try:
+        text = (folder / "stderr").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return "\n".join(text.strip().splitlines()[-_LAST_LINES:])
+
+
+def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
+    """Print the outcome; return the exit code."""
+    from clawtrace.report.console import console_for
+    from clawtrace.report.figures import amount
+
+    console = console_for(sys.stdout)
+    console.line()
+    if seen is not None:
+        console.paragraph(f"{_hold(seen.found)} of the run `{seen.run_id}`.")
+    elif trial is None:
+        console.paragraph("The command was not run; the case has a minimal assertion.")
+    else:
+        ended = _say_end(trial, console)
+        result = trial.result
+        console.paragraph(f"The agent ran once {ended}: {amount(result.spans, 'span')}, {_hold(trial.found)} of it.")
+        if not result.complete:
+            console.paragraph("Its trace is not complete: " + " ".join(result.incomplete_because), style="yellow")
+    console.line(("Next: ", ""), (f"clawtrace eval --suite {draft.suite_id}", "bold"))
+    return 0
+
+
+def _hold(found: Sequence[Observation]) -> str:
+    return "1 assertion holds" if len(found) == 1 else f"{len(found)} assertions hold"
+
+
+def _say_nothing_came(trial: _Trial, answers: _Answers) -> int:
+    """Print why there may be no trace, and how to try again; return the exit code."""
+    import shlex
+
+    from clawtrace.report.console import console_for
+
+    console = console_for(sys.stdout)
+    ended = _say_end(trial, console)
+    console.paragraph(
+        f"The command ran {ended}, and exported no spans: there is nothing to judge, and nothing was written.",
+        style="yellow",
+    )
+    hints = [verdict.hint for verdict in trial.result.verdicts if verdict.hint]
+    last_line = trial.last_words.splitlines()[-1:]
+    notes = [note for note in trial.result.diagnostics if not any(words.strip() in note for words in last_line)]
+    for hint in dict.fromkeys([*hints, *notes]):
+        console.paragraph(hint, first="  hint: ", indent="        ", style="cyan")
+    again = ["clawtrace", "init", "--yes", "--command", answers.command or "", "--message", answers.message or ""]
+    for flag, value, default in (
+        ("--case", answers.case, _FIRST),
+        ("--suite", answers.suite, _FIRST),
+        ("--timeout", str(answers.timeout), str(_TIMEOUT)),
+    ):
+        again += [flag, value] if value != default else []
+    console.line(("Then try again (--no-trial writes the case without a run):", ""))
+    console.line((f"  {shlex.join(again)}", "bold"))
+    return int(ExitCode.UNDECIDED)
+
+
+def _say_end(trial: _Trial, console: ConsoleOutput) -> str:
+    """Show what an agent that did not end well wrote at its end; return how it ended."""
+    if trial.result.run_status == "success":
+        return "and succeeded"
+    if trial.last_words:
+        console.line(("The end of its standard error:", "dim"))
+        for line in trial.last_words.splitlines():
+            console.line((f"  {line}", "dim"))
+    return f"and ended as `{trial.result.run_status}`"
+
+
+def _shown(path: Path) -> str:
+    from clawtrace.config.files.document import display
+
+    return display(path)

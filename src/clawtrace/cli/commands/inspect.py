@@ -1,0 +1,162 @@
+"""`clawtrace inspect`: what runs did, as facts: the tree, totals, reconciliation, and why a trace is incomplete."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clawtrace.cli.output.data import json_option
+from clawtrace.cli.sources.source import TraceSource, chosen_runs, source_options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clawtrace.report.console import ConsoleOutput
+    from clawtrace.verdicts.reading.tree_view import SpanNode
+
+__all__ = ["command", "print_run"]
+
+
+@click.command(
+    short_help="Show what recorded or stored runs did: calls, tools, agents, tokens, cost.",
+    epilog="Example: clawtrace inspect recording.otlp.jsonl --json",
+)
+@click.argument("paths", nargs=-1, metavar="[TRACES]...", type=click.Path(exists=True, allow_dash=True, path_type=Path))
+@source_options
+@click.option("--run-id", "wanted", multiple=True, help="Only this run. Repeatable.")
+@click.option("--explain", is_flag=True, help="Also show, span by span, which rule filled each column.")
+@json_option
+def command(source: TraceSource, wanted: tuple[str, ...], explain: bool, as_json: bool) -> None:
+    """Show the normalised facts of each run: its spans as a tree with tokens, cost and time, and its totals.
+
+    TRACES are recordings, as with `--traces`: files, folders, or - for standard input.
+
+    Unknown is shown as `?`, and as null in JSON (`clawtrace.inspect/1`), never as 0. With `--explain` each span names the
+    dialect that read it, and each of its columns the rule and attribute it came from (in JSON under `explained`); spans that
+    are one call are listed with the rule that made them one (`counted_by`), and unknown totals with the reason (`unknown`).
+
+    The exit code is 3 where no run has a span: there was nothing to show.
+    """
+    from clawtrace.cli.output.data import print_json
+    from clawtrace.errors import ExitCode
+
+    trees: Mapping[str, Sequence[SpanNode]] = {}
+    with source.opened() as (asked, known):
+        run_ids = chosen_runs(wanted, known)
+        if as_json:
+            facts = asked.inspect(run_ids)
+        else:
+            facts, trees = asked.inspect_with_trees(run_ids)
+        if explain:
+            for run in facts["runs"]:
+                run["explained"] = asked.explained(run["run_id"])
+    if as_json:
+        print_json(facts)
+    else:
+        _print_runs(facts["runs"], trees, explain=explain)
+    if not any(run["spans"] for run in facts["runs"]):
+        _say_that_nothing_is_there(facts["runs"])
+        raise click.exceptions.Exit(ExitCode.UNDECIDED)
+
+
+def _print_runs(runs: Sequence[Mapping[str, Any]], trees: Mapping[str, Sequence[SpanNode]], *, explain: bool) -> None:
+    from clawtrace.cli.output.data import stdout_console
+
+    console = stdout_console()
+    for number, run in enumerate(runs):
+        if number:
+            console.line()
+        print_run(run, trees[run["run_id"]], console)
+        if explain:
+            from clawtrace.cli.output.explained import (
+                print_calls,
+                print_evidence,
+                print_explained,
+                print_unknown,
+                print_unknown_attributes,
+            )
+
+            print_unknown(run["unknown"], console)
+            print_evidence(run["explained"], console)
+            print_unknown_attributes(run["explained"], console)
+            print_calls(run["explained"], console)
+            print_explained(run["explained"], console)
+
+
+def _say_that_nothing_is_there(runs: Sequence[Mapping[str, Any]]) -> None:
+    if not runs:
+        click.echo("There is no run: the input contains no span.", err=True)
+    else:
+        what = f"The run {runs[0]['run_id']!r} has no" if len(runs) == 1 else "None of the runs has a"
+        click.echo(f"{what} span: nothing was received.", err=True)
+
+
+def print_run(run: Mapping[str, Any], nodes: Sequence[SpanNode], console: ConsoleOutput) -> None:
+    """Print one run of `clawtrace.inspect/1` with its tree."""
+    from clawtrace.report.figures import UNKNOWN, amount, duration
+    from clawtrace.report.tree import tree_lines
+
+    traces = f"{amount(run['spans'], 'span')} in {amount(run['traces'], 'trace')}"
+    dialects = ", ".join(run["dialects"] or []) or "no known instrumentation"
+    lasted, work, whole = (duration(run[name]) for name in ("duration_ms", "work_ms", "whole_trace_ms"))
+    if UNKNOWN not in (work, whole) and work != whole:
+        lasted = f"the agent's work {work}, the whole trace {whole}"
+    summary = [traces, lasted, dialects] if run["spans"] else ["no spans", lasted]
+    console.line((run["run_id"], "bold"), (f"  {', '.join(summary)}", ""))
+    for line in tree_lines(nodes, width=console.width):
+        console.line(*line)
+    if run["spans"] or any(value is not None for value in run["totals"].values()):
+        _print_totals(run, console)
+    for line in run["reconciliation"] or ():
+        console.paragraph(line, first="  counted: ", indent="    ", style="dim")
+    if unused := _not_run(run["tool_calls"] or ()):
+        console.paragraph(unused, first="  requested, not run: ", indent="    ")
+    if run["closed_by"] is None:
+        console.paragraph("open: more spans may come", indent="  ", style="yellow")
+    for reason in run["incomplete_because"] or ():
+        console.paragraph(_sentence(reason), first="  incomplete: ", indent="    ", style="yellow")
+
+
+def _not_run(calls: Sequence[Mapping[str, Any]]) -> str:
+    """Return the tools that a model requested and that are known not to have run, each with how often."""
+    asked = Counter(call["name"] or "a tool without a name" for call in calls if call["outcome"] == "unexecuted")
+    return ", ".join(name if number == 1 else f"{name} ({number} times)" for name, number in asked.items())
+
+
+def _print_totals(run: Mapping[str, Any], console: ConsoleOutput) -> None:
+    from clawtrace.report.figures import count, dollars
+
+    totals: Mapping[str, Any] = run["totals"]
+    calls = count(totals["llm_calls"])
+    if totals["failed_llm_attempts"]:
+        calls += f" (+{count(totals['failed_llm_attempts'])} failed)"
+    tokens = f"{count(totals['input_tokens'])} in, {count(totals['output_tokens'])} out"
+    # Details are summed up over the calls that record them: where the whole is unknown there may be more.
+    parts = [
+        f"{'' if totals[whole] is not None else 'at least '}{count(totals[key])} {word}"
+        for key, whole, word in (
+            ("cache_read_tokens", "input_tokens", "read from cache"),
+            ("cache_write_tokens", "input_tokens", "written to cache"),
+            ("reasoning_tokens", "output_tokens", "reasoning"),
+        )
+        if totals[key]
+    ]
+    tokens += f" ({', '.join(parts)})" if parts else ""
+    exact, most = totals["cost_usd"], totals["cost_high"]
+    cost = (
+        f"at most {dollars(most)} (cached tokens are unknown)" if exact is None and most is not None else dollars(exact)
+    )
+    console.line(
+        (f"  llm calls {calls} · tool calls {count(totals['tool_calls'])} · tokens {tokens} · cost {cost}", "")
+    )
+    if run["errors"]:
+        console.line((f"  errors {count(len(run['errors']))}", "red"))
+    if run["delegations"]:
+        console.line(("  delegations " + ", ".join(f"{a or '?'} → {b or '?'}" for a, b in run["delegations"]), ""))
+
+
+def _sentence(reason: Any) -> str:
+    return str(reason["message"]) if isinstance(reason, dict) else str(reason)

@@ -1,0 +1,202 @@
+"""`clawtrace runs`: what runs a store holds, one of them shown, exported or deleted, and whose unnamed traces are."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clawtrace.cli.output.data import json_option
+from clawtrace.cli.sources.source import Recordings, server_option, source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from clawtrace.store.duckdb import DuckStore
+
+__all__ = ["command"]
+
+# What was not announced and has no span (its spans were rejected) is no run to list.
+_LIST = """
+SELECT r.run_id, r.case_id, r.model_id, r.repetition, r.closed_by, r.complete, r.run_status,
+       coalesce(s.spans, 0) AS spans, coalesce(s.traces, 0) AS traces, coalesce(s.strays > 0, false) AS unattributed,
+       r.started_ns, r.ended_ns
+FROM runs AS r
+LEFT JOIN (
+    SELECT run_id, count(*) AS spans, count(DISTINCT trace_id) AS traces, count(*) FILTER (run_rule = 'none') AS strays
+    FROM spans GROUP BY run_id
+) AS s ON s.run_id = r.run_id
+WHERE s.spans > 0 OR r.closed_by IS NOT NULL OR r.case_id <> r.run_id
+ORDER BY r.started_ns NULLS LAST, r.run_id
+"""
+
+_SHOWN = ("run_id", "spans", "traces", "closed_by", "complete", "run_status", "unattributed")
+
+
+def _store_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    kind = click.Path(exists=True, dir_okay=False, path_type=Path)
+    return click.option("--store", type=kind, help="A span store (DuckDB file); by default the project's.")(function)
+
+
+@click.group(
+    short_help="List, show, export and delete stored runs, and assign unattributed traces to a run.",
+    epilog="Example: clawtrace runs list --store outputs/campaigns/smoke/default-0123456789ab/spans.duckdb",
+)
+def command() -> None:
+    """List, show, export and delete the runs of a span store, and assign traces without a run to one."""
+
+
+@command.command(
+    "list", short_help="List the runs of a store.", epilog="Example: clawtrace runs list --unattributed --json"
+)
+@_store_option
+@server_option
+@click.option(
+    "--unattributed", is_flag=True, help="Only unattributed traces: those that do not belong to an announced run."
+)
+@json_option
+def list_runs(store: Path | None, server: str | None, unattributed: bool, as_json: bool) -> None:
+    """List the runs of a store. A trace that named no run is listed under its trace id."""
+    from clawtrace.cli.output.data import print_json, print_table
+
+    with source_of(Recordings((), "rules"), store, server).opened() as (asked, _):
+        rows = [row for row in asked.query(_LIST).dicts() if row["unattributed"] or not unattributed]
+    if as_json:
+        print_json(rows)
+        return
+    shown = [name for name in _SHOWN if name != "unattributed" or any(row[name] for row in rows)]
+    print_table(shown, [[row[name] for name in shown] for row in rows])
+    click.echo(f"{len(rows)} run{'s' if len(rows) != 1 else ''}", err=True)
+
+
+@command.command(
+    "adopt",
+    short_help="Assign unattributed traces to a run.",
+    epilog="Example: clawtrace runs adopt my-run 4bf92f3577b34da6a3ce929d0e0e4736",
+)
+@click.argument("run_id")
+@click.argument("trace_ids", nargs=-1, required=True)
+@_store_option
+def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None) -> None:
+    """Give traces that named no run to the run RUN_ID; their spans then say `run_rule` = `given`.
+
+    Only unattributed traces can be adopted (`clawtrace runs list --unattributed`): what a span said of its
+    run is never overruled. Verdicts that were given before are marked stale where a campaign keeps them; `clawtrace eval`
+    judges the run again.
+    """
+    from clawtrace.campaign.results.late import mark_stale
+    from clawtrace.campaign.results.stored import kept_runs
+    from clawtrace.model.raw import LogBatch, SpanBatch
+    from clawtrace.model.run import RunRule
+
+    with _held(store) as held:
+        runs, traces = held.known_runs()
+        _check("run", [run_id], [known for known, _ in runs])
+        wanted = list(dict.fromkeys(trace_ids))
+        _check("unattributed trace", wanted, [trace for trace, _, rule in traces if rule == RunRule.NONE])
+        number = held.run_no(run_id)
+        held.commit(SpanBatch(), LogBatch(), [], [(trace, number, RunRule.GIVEN.value) for trace in wanted])
+        campaign = Path(held.path).parent
+        stale = mark_stale(campaign, [run for run in kept_runs(campaign) if run.run_id == run_id])
+    click.echo(f"{run_id} has adopted {len(wanted)} trace{'s' if len(wanted) != 1 else ''}.", err=True)
+    if stale:
+        click.echo("Its verdicts are stale now: judge it again with `clawtrace eval`.", err=True)
+
+
+@command.command(
+    "show", short_help="Show what one run did.", epilog="Example: clawtrace runs show my-run --store spans.duckdb"
+)
+@click.argument("run_id")
+@_store_option
+@server_option
+@json_option
+def show(run_id: str, store: Path | None, server: str | None, as_json: bool) -> None:
+    """Show the facts of one run: its spans as a tree, its totals (`clawtrace.inspect/1` in JSON)."""
+    from clawtrace.cli.commands.inspect import print_run
+    from clawtrace.cli.output.data import print_json, stdout_console
+
+    with source_of(Recordings((), "rules"), store, server).opened() as (asked, known):
+        _check("run", [run_id], known)
+        facts, trees = asked.inspect_with_trees([run_id])
+    if as_json:
+        print_json(facts)
+    else:
+        print_run(facts["runs"][0], trees[run_id], stdout_console())
+
+
+@command.command(
+    "export",
+    short_help="Write one run as lines of OTLP JSON.",
+    epilog="Example: clawtrace runs export my-run --out my-run.otlp.jsonl",
+)
+@click.argument("run_id")
+@_store_option
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Output file.  [default: stdout]")
+def export(run_id: str, store: Path | None, out: Path | None) -> None:
+    """Write the spans and log records of RUN_ID as lines of OTLP JSON, which `--traces` reads again.
+
+    They are as they were stored: secrets stay redacted. Where a run is known by something that is not in its spans,
+    `--one-run RUN_ID` makes it one run again.
+    """
+    from clawtrace.store.export import export_run
+
+    with _held(store) as held:
+        _check("run", [run_id], held.run_ids())
+        lines = (f"{line}\n" for line in export_run(held, run_id))
+        if out is None:
+            for line in lines:
+                click.echo(line, nl=False)
+        else:
+            with out.open("w", encoding="utf-8") as stream:
+                stream.writelines(lines)
+
+
+@command.command(
+    "delete",
+    short_help="Delete runs from a store.",
+    epilog="Example: clawtrace runs delete my-run --store spans.duckdb",
+)
+@click.argument("run_ids", nargs=-1, required=True)
+@_store_option
+def delete(run_ids: tuple[str, ...], store: Path | None) -> None:
+    """Take runs out of a store, with everything that it holds of them; in a campaign also what is kept next to it."""
+    from clawtrace.campaign.results.stored import kept_runs
+    from clawtrace.store.whole_runs import forget_runs
+
+    with _held(store) as held:
+        _check("run", run_ids, held.run_ids())
+        for kept in kept_runs(Path(held.path).parent):
+            if kept.run_id in run_ids:
+                (kept.folder / "run.json").unlink(missing_ok=True)  # first: a run without its spans is never reused
+        forget_runs(held, run_ids)
+    gone = len(set(run_ids))
+    click.echo(f"{gone} run{'s' if gone != 1 else ''} deleted.", err=True)
+
+
+@contextmanager
+def _held(store: Path | None) -> Iterator[DuckStore]:
+    """Open a store that no other process holds."""
+    from clawtrace.cli.sources.source import existing_store
+    from clawtrace.config.projects.project_file import load_project
+    from clawtrace.store.duckdb import DuckStore
+
+    held = DuckStore(existing_store(store, load_project(Path.cwd(), os.environ)))
+    try:
+        yield held
+    finally:
+        held.close()
+
+
+def _check(what: str, wanted: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse what the store does not hold, with the nearest that it does."""
+    held = set(known)
+    for name in wanted:
+        if name not in held:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, known, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"The store holds {len(held)} of them."
+            raise click.UsageError(f"There is no {what} {name!r}. {hint}")

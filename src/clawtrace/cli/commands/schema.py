@@ -1,0 +1,50 @@
+"""`clawtrace schema`: the JSON Schemas of every file that one writes and every result that one reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = ["command", "schemas"]
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Return every JSON Schema by the name of its file, in alphabetical order."""
+    from clawtrace.campaign.comparing.comparison import Comparison
+    from clawtrace.config.schemas import schemas as of_files
+    from clawtrace.report.difference import Difference
+    from clawtrace.report.results import Results
+    from clawtrace.report.struct import Struct
+
+    written: dict[str, type[Struct]] = {"results": Results, "compare": Comparison, "diff": Difference}
+    found = {**of_files(), **{name: struct.json_schema() for name, struct in written.items()}}
+    return {f"{kind.replace('_', '-')}.schema.json": found[kind] for kind in sorted(found)}
+
+
+@click.command(
+    short_help="Export the JSON Schemas of files and results.", epilog="Example: clawtrace schema --out schemas/"
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write each schema into a file in this folder.  [default: one JSON object on standard output]",
+)
+def command(out: Path | None) -> None:
+    """Export the JSON Schemas: of cases, suites, profiles, the project file, assertions files, and of results."""
+    from clawtrace.cli.output.data import print_json
+    from clawtrace.errors import UsageError
+
+    found = schemas()
+    if out is None:
+        print_json(found)
+        return
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, schema in found.items():
+            (out / name).write_text(json.dumps(schema, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            click.echo(str(out / name))
+    except OSError as error:
+        raise UsageError(f"The schemas cannot be written to {str(out)!r}: {error.strerror}.") from error

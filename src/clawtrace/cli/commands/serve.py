@@ -1,0 +1,152 @@
+"""`clawtrace serve`: receive from any process, and answer about its runs, until it is stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from clawtrace.config.projects.session_settings import SessionSettings
+    from clawtrace.sidecar.serving import Service
+
+__all__ = ["command"]
+
+_GRPC_PORT, _HTTP_PORT = 4317, 4318
+"""The ports that OTLP exporters use by default."""
+
+
+@click.command(
+    short_help="Receive from any process and judge its runs on request, until stopped.",
+    epilog="Example: clawtrace serve --ready-file sidecar.json --stop-after-idle 600",
+)
+@click.option("--host", help="Address to listen on.  [default: the project's, else 127.0.0.1]")
+@click.option(
+    "--grpc-port",
+    type=click.IntRange(0, 65535),
+    help="Port of OTLP/gRPC; 0 is any.  [default: the project's, else 4317]",
+)
+@click.option(
+    "--http-port",
+    type=click.IntRange(0, 65535),
+    help="Port of OTLP/HTTP; 0 is any.  [default: the project's, else 4318]",
+)
+@click.option(
+    "--store",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Span store (DuckDB file), created when missing.  [default: the project's, else outputs/serve/spans.duckdb]",
+)
+@click.option(
+    "--ready-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write addresses and token to this file as JSON when requests are answered; removed at the end.",
+)
+@click.option(
+    "--stop-after-idle",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Stop when nothing was received or asked for so long.",
+)
+def command(
+    host: str | None,
+    grpc_port: int | None,
+    http_port: int | None,
+    store: Path | None,
+    ready_file: Path | None,
+    stop_after_idle: float | None,
+) -> int:
+    """Receive OTLP on the standard ports, keep it in a span store, and answer about the runs over HTTP.
+
+    Any process can export to it; a run is announced, ended and judged over the control service, with curl or with the
+    commands that take `--server`. Both ports take gRPC and HTTP. Requests to the control service carry the token of
+    the ready file, or CLAWTRACE_SERVER_TOKEN where that variable is set.
+
+    SIGTERM and Ctrl-C stop it: what was received is stored before it ends, with exit code 0.
+    """
+    from clawtrace.config.projects.project_file import load_project
+    from clawtrace.config.projects.session_settings import session_settings
+
+    project = load_project(Path.cwd(), os.environ)
+    said = session_settings(project)
+    settings = said._replace(
+        host=host or said.host,
+        grpc_port=(said.grpc_port or _GRPC_PORT) if grpc_port is None else grpc_port,
+        http_port=(said.http_port or _HTTP_PORT) if http_port is None else http_port,
+    )
+    path = store or project.store or project.outputs / "serve" / "spans.duckdb"
+    return _serve(
+        path,
+        settings,
+        switches=project.config.telemetry_env,
+        token=os.environ.get("CLAWTRACE_SERVER_TOKEN") or None,
+        ready_file=ready_file,
+        idle_seconds=stop_after_idle,
+    )
+
+
+def _serve(
+    store: Path,
+    settings: SessionSettings,
+    *,
+    switches: Mapping[str, bool | str],
+    token: str | None,
+    ready_file: Path | None,
+    idle_seconds: float | None,
+) -> int:
+    """Serve until a signal comes, or nothing else does for so long.
+
+    Raises:
+        StoreError: the store cannot be opened.
+        ReceiverError: a port is taken, or the address needs a token.
+        UsageError: the ready file cannot be written.
+    """
+    from clawtrace.errors import StoreError
+    from clawtrace.session.session import Session
+    from clawtrace.sidecar.serving import ReadyFile, Service
+
+    try:
+        store.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot create the folder of the store {str(store)!r}: {error.strerror or error}") from error
+    with Session.open(store, settings=settings) as session:
+        service = Service(session, switches=switches, token=token)
+        with _stopped_by_signals(service):
+            endpoints = service.start()
+            ready = ReadyFile(ready_file) if ready_file is not None else None
+            if ready is not None:
+                ready.write(endpoints, service.token, store=str(store.absolute()))
+            click.echo(f"listening on {endpoints.http} and {endpoints.grpc}; spans go to {store}", err=True)
+            try:
+                idle = service.wait(idle_seconds=idle_seconds)
+            finally:
+                if ready is not None:
+                    ready.remove()
+            why = f"nothing came for {idle_seconds:g} s" if idle else "asked to stop"
+            click.echo(f"{why}; storing what was received", err=True)
+            session.stop_receiving()
+    click.echo("stopped", err=True)
+    return 0
+
+
+@contextmanager
+def _stopped_by_signals(service: Service) -> Iterator[None]:
+    """Have SIGINT and SIGTERM stop the service; a second one ends the process at once."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def stop(number: int, frame: object) -> None:
+        del frame
+        service.stop()
+        signal.signal(number, before[signal.Signals(number)])
+
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

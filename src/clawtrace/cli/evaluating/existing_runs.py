@@ -1,0 +1,180 @@
+"""Judge existing runs: recordings, or what a span store holds (`eval --traces`, `eval --store`)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from clawtrace.cli.output.outcome import trees_of
+from clawtrace.cli.sources.source import Recordings, chosen_runs, load_recordings, source_of
+
+if TYPE_CHECKING:
+    from clawtrace.config.projects.session_settings import SessionSettings
+    from clawtrace.report.base import CampaignReport, RunsSource
+    from clawtrace.session.session import Session
+    from clawtrace.verdicts.gating.gate import Gate
+
+__all__ = ["ExistingRuns", "judge_runs"]
+
+
+class ExistingRuns(NamedTuple):
+    """Which runs are judged, as the flags say."""
+
+    recordings: Recordings
+    store: Path | None
+    wanted: tuple[str, ...]
+    """Run ids; empty for all."""
+    where: str | None
+    """SQL condition over the relation `runs`; None for all."""
+    server: str | None = None
+    """Address or ready file of the service that has them; None where none was named."""
+
+    @classmethod
+    def named(
+        cls, recordings: Recordings, store: Path | None, server: str | None, wanted: tuple[str, ...], where: str | None
+    ) -> ExistingRuns:
+        """Return the runs of the one source that the flags name, if any.
+
+        Raises:
+            UsageError: there are two.
+        """
+        source = source_of(recordings, store, server)
+        return cls(recordings, store, wanted, where, source.server)
+
+    def given(self) -> bool:
+        """Return whether any of the flags was given."""
+        return bool(self.recordings or self.store is not None or self.wanted or self.where is not None)
+
+    def check(self) -> None:
+        """Refuse flags that name no runs.
+
+        Raises:
+            UsageError: there is no source.
+        """
+        if not self.recordings and self.store is None and self.server is None:
+            raise click.UsageError(
+                "Give --suite to run agents, or --traces, --store or --server with --assertions to judge existing runs."
+            )
+
+    @contextmanager
+    def opened(self, settings: SessionSettings) -> Iterator[tuple[Session, list[str]]]:
+        """Yield a session that holds the runs, and their ids in order.
+
+        Raises:
+            UsageError: a run that was named is not there, or no run is chosen.
+            InputError: a file that was named is not OTLP.
+            QueryError: the condition is no SQL that the store understands.
+        """
+        from clawtrace.cli.output.progress import working
+        from clawtrace.session.session import Session
+
+        source = () if self.store is None else (self.store,)
+        with working() as shown, Session.open(*source, settings=settings) as session:
+            session.progress = shown
+            known = session.run_ids() if self.store is not None else load_recordings(session, self.recordings)
+            yield session, self._chosen(session, chosen_runs(self.wanted, known))
+
+    def source(self, assertions: str, project: Path) -> RunsSource | None:
+        """Return where the runs are, for the results; None where they came through a pipe."""
+        from clawtrace.report.base import RunsSource
+
+        recordings = self.recordings
+        if not all(path.is_file() or path.is_dir() for path in (*recordings.paths, *recordings.logs)):
+            return None
+        asked = Path(assertions)
+        return RunsSource(
+            self.store,
+            recordings.paths,
+            recordings.mode,
+            recordings.run_id,
+            recordings.logs,
+            asked if asked.is_file() else None,
+            project,
+        )
+
+    def _chosen(self, session: Session, run_ids: Sequence[str]) -> list[str]:
+        if self.where is None:
+            return list(run_ids)
+        held = set(session.query(f"SELECT run_id FROM runs WHERE {self.where}").column("run_id"))
+        chosen = [run_id for run_id in run_ids if run_id in held]
+        if not chosen:
+            raise click.UsageError(f"No run matches --where {self.where!r}; there are {len(run_ids)} runs.")
+        return chosen
+
+
+def judge_runs(
+    there: ExistingRuns, assertions: str, profile: str | None, gate: Gate, *, shows_passes: bool, quiet: bool
+) -> CampaignReport:
+    """Return the report on runs that are there.
+
+    Args:
+        there: which runs.
+        assertions: path of the file that says what must be true.
+        profile: id or path of the evaluation profile that says what hooks may do.
+        gate: what the exit code is computed by.
+        shows_passes: whether the spans of what passed are shown.
+        quiet: whether the spans of what did not pass are left out.
+
+    Raises:
+        ConfigError: every problem of the files.
+        UsageError: as `ExistingRuns.opened`.
+    """
+    from clawtrace.config.loading.assertions_file import load_assertions_file
+    from clawtrace.config.projects.project_file import load_project
+    from clawtrace.config.projects.session_settings import session_settings
+    from clawtrace.report.base import CampaignReport
+
+    if there.server is not None:
+        if profile is not None:
+            raise click.UsageError("--evaluation-profile permits hooks, which a service does not run.")
+        return _judged_by_service(there, there.server, assertions, gate, quiet=quiet)
+    started, began = datetime.now(UTC), time.perf_counter()
+    project = load_project(Path.cwd(), os.environ)
+    asked = load_assertions_file(assertions, project, os.environ, evaluation_profile=profile)
+    for warning in asked.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    with there.opened(session_settings(asked.project)) as (session, run_ids):
+        results = session.evaluate(
+            run_ids,
+            asked.assertions.parsed,
+            case_dir=asked.assertions.folder,
+            hooks=asked.hooks,
+            evidence_of_passes=shows_passes,
+        )
+        trees = trees_of(session, results, quiet=quiet)
+    spent = (time.perf_counter() - began) * 1000
+    source = there.source(assertions, asked.project.root)
+    return CampaignReport.gated(None, started, results, gate, trees=trees, duration_ms=spent, source=source)
+
+
+def _judged_by_service(there: ExistingRuns, server: str, assertions: str, gate: Gate, *, quiet: bool) -> CampaignReport:
+    """Return the report on runs that a service has, and judges."""
+    import sys
+
+    from clawtrace.config.loading.assertions_file import load_assertions_text
+    from clawtrace.errors import UsageError
+    from clawtrace.report.base import CampaignReport
+    from clawtrace.sidecar.client import Client, server_named
+    from clawtrace.verdicts.reading.remote import HeldStore
+    from clawtrace.verdicts.reading.result_data import result_of
+
+    started, began = datetime.now(UTC), time.perf_counter()
+    try:
+        text = sys.stdin.read() if assertions == "-" else Path(assertions).read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the assertions file {assertions!r} cannot be read: {error}") from error
+    load_assertions_text(text, assertions)  # what is wrong is found here, where the file is
+    service = server_named(server, os.environ.get("CLAWTRACE_SERVER_TOKEN"))
+    chosen = {"run_id": there.wanted} | ({} if there.where is None else {"where": there.where})
+    answer = Client(service).evaluate(text, format="verdicts", **chosen)
+    results = [result_of(one) for one in answer["results"]]
+    trees = trees_of(HeldStore(service.address, service), results, quiet=quiet)
+    spent = (time.perf_counter() - began) * 1000
+    return CampaignReport.gated(None, started, results, gate, trees=trees, duration_ms=spent)

@@ -1,0 +1,117 @@
+"""What a campaign would do (`eval --dry-run`): which runs, which of them reused, and what the others may cost."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clawtrace.campaign.planning.expand import Plan, PlannedRun
+from clawtrace.campaign.results.stored import read_run
+from clawtrace.campaign.reusing.reuse import Decision
+from clawtrace.cli.output.data import print_table, stdout_console
+
+__all__ = ["grounds_of_reuse", "print_plan"]
+
+
+def print_plan(plan: Plan, decisions: Mapping[str, Decision], refusals: Mapping[str, str]) -> None:
+    """Print a line for each run, then how many there are of which kind and what earlier runs of the same cost.
+
+    Args:
+        plan: what would be run.
+        decisions: which stored runs are reused for planned ones.
+        refusals: by case id, why nothing would be started; empty when it would be.
+    """
+    rows = [_row(planned, decisions[planned.run_id]) for planned in plan.runs]
+    print_table(("case", "model", "repetition", "", "why"), rows)
+    to_run = [planned for planned in plan.runs if decisions[planned.run_id].stored is None]
+    console = stdout_console()
+    console.line()
+    runs = f"{len(plan.runs)} run{'s' if len(plan.runs) != 1 else ''}"
+    console.line((f"{runs}: {len(to_run)} to run, {len(plan.runs) - len(to_run)} reused.", "bold"))
+    if grounds := grounds_of_reuse(plan, decisions):
+        console.paragraph(grounds)
+    if to_run:
+        console.line((_estimate(plan, to_run), ""))
+    if to_run and plan.fail_fast:
+        console.paragraph(
+            "`fail_fast` is set: after the first failed case, including a stored one, the remaining runs are skipped."
+        )
+    for case_id, why in refusals.items():
+        console.paragraph(f"Nothing would be started, because of the case `{case_id}`: {why}")
+
+
+def grounds_of_reuse(plan: Plan, decisions: Mapping[str, Decision]) -> str:
+    """Return why stored runs are reused, and what prevents it for others; empty where there is nothing to say."""
+    chosen = [decisions[planned.run_id] for planned in plan.runs]
+    reused = [one for one in chosen if one.stored is not None]
+    resumed = sum(bool(one.unknown) for one in reused)
+    unused = [one.unknown for one in chosen if one.stored is None and one.why == one.unknown]
+    sentences = [
+        f"{len(reused) - resumed} reused, as nothing that their agents depend on has changed (settings, messages, the "
+        "command's files, `inputs`)" if len(reused) > resumed else "",
+        f"{resumed} reused from the same execution of the campaign; whether their agents have been edited "
+        "since is unknown" if resumed else "",
+        f"{len(unused)} stored run{'s' * (len(unused) > 1)} not reused: {unused[0]}" if unused and unused[0] else "",
+    ]  # fmt: skip
+    return "; ".join(filter(None, sentences))
+
+
+def _row(planned: PlannedRun, decision: Decision) -> tuple[Any, ...]:
+    what = "run" if decision.stored is None else "reuse"
+    return planned.case.config.case_id, planned.model_id, planned.repetition, what, decision.why
+
+
+class _Earlier:
+    """What is stored of the runs of a campaign, by case and model; each folder is read once."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.read: dict[Path, list[Mapping[str, Any]]] = {}
+
+    def of(self, planned: PlannedRun) -> list[Mapping[str, Any]]:
+        """Return the stored runs of the same case and model, all repetitions."""
+        folder = (self._plan.folder / planned.folder).parent
+        if folder not in self.read:
+            found = [read_run(file.parent, self._plan.folder) for file in sorted(folder.glob("*/run.json"))]
+            self.read[folder] = [run.data for run in found if run is not None]
+        return self.read[folder]
+
+
+def _estimate(plan: Plan, to_run: Iterable[PlannedRun]) -> str:
+    """Say what the runs may take, from stored runs of the same case and model: typical, and least where several are."""
+    runs, earlier = list(to_run), _Earlier(plan)
+    known = [found for one in runs if (found := earlier.of(one))]
+    if not known:
+        return "Time and cost are unknown: none of them has run before."
+    which = "they" if len(known) == len(runs) else f"{len(known)} of them"
+    typical = _sums(known, statistics.median)
+    stored = sum(map(len, earlier.read.values()))
+    by = f"Based on {stored} stored run{'s' if stored != 1 else ''} of the same cases"
+    least = f", and at least {_sums(known, min)}" if any(len(found) > 1 for found in known) else ""
+    return f"{by}, {which} typically take {typical}{least}."
+
+
+def _sums(known: Sequence[Sequence[Mapping[str, Any]]], of_one: Callable[[list[float]], float]) -> str:
+    """Return the sums over the planned runs, each taking what `of_one` makes of its earlier runs."""
+    seconds, tokens, cost = (_sum(known, key, of_one) for key in ("duration_ms", "tokens", "cost_usd"))
+    parts = [
+        f"{seconds / 1000:.1f} s of agents' time" if seconds is not None else "",
+        f"{tokens:.0f} tokens" if tokens is not None else "",
+        f"{cost:.4f} USD" if cost is not None else "",
+    ]
+    return ", ".join(filter(None, parts)) or "nothing recorded"
+
+
+def _sum(
+    known: Sequence[Sequence[Mapping[str, Any]]], key: str, of_one: Callable[[list[float]], float]
+) -> float | None:
+    """Return a sum; None where any of the runs does not know its part."""
+    total = 0.0
+    for found in known:
+        values = [run[key] for run in found if run.get(key) is not None]
+        if len(values) < len(found):
+            return None
+        total += of_one(values)
+    return total

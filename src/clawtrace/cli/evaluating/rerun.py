@@ -1,0 +1,331 @@
+"""`clawtrace query --verdict`: verdicts of JSON results, asked again by the SQL and the function that decided them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from clawtrace.cli.output.progress import working
+from clawtrace.cli.sources.source import Recordings, TraceSource, load_recordings
+from clawtrace.errors import ClawtraceError, ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from clawtrace.config.projects.session_settings import SessionSettings
+    from clawtrace.model.progress import Progress
+    from clawtrace.report.console import ConsoleOutput
+    from clawtrace.session.session import Session
+    from clawtrace.store.api import Answer
+    from clawtrace.verdicts.asking.rerun import Rerun
+
+__all__ = ["rerun"]
+
+_SCHEMA = "clawtrace.rerun/1"
+
+
+class _Stored(NamedTuple):
+    """One verdict of a results file, and what it is called."""
+
+    case_id: str
+    run_id: str
+    verdict: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.verdict["verdict_id"])
+
+
+class _Again(NamedTuple):
+    """What came of one of them."""
+
+    stored: _Stored
+    again: Rerun | None
+    """None where it could not be rerun."""
+    why: str = ""
+    """Why not, one sentence."""
+    differs: Mapping[str, tuple[Any, Any]] = {}
+    """What it says otherwise now, by key: the stored value and the one of now."""
+
+    @property
+    def word(self) -> str:
+        return "not rerun" if self.again is None else "differs" if self.differs else "the same"
+
+
+def rerun(where: str, source: TraceSource, *, as_json: bool) -> int:
+    """Rerun the verdicts that `FILE[#ID]` names, print what came, and return the exit code.
+
+    Raises:
+        UsageError: there is no such file or verdict, or nothing says where the runs are.
+    """
+    path, wanted = _split(where)
+    results = _read(path)
+    chosen = _chosen(results, path, wanted)
+    today = datetime.fromisoformat(results["started_at"]).astimezone().date()
+    with working() as shown, _opened(results, path.parent, source, shown) as session:
+        answers = _all_again(session, chosen, today, shown)
+    if as_json:
+        _print_json(answers)
+    else:
+        _print(answers, path, where_to_ask=_command(results, path.parent, source), alone=wanted is not None)
+    if any(one.differs for one in answers):
+        return ExitCode.FAILED
+    return ExitCode.UNDECIDED if any(one.again is None for one in answers) or not answers else ExitCode.PASSED
+
+
+# -- which verdicts ----------------------------------------------------------------------------------------------------
+
+
+def _split(where: str) -> tuple[Path, str | None]:
+    if Path(where).is_file() or "#" not in where:
+        return Path(where), None
+    path, _, wanted = where.partition(".json#")
+    return (Path(f"{path}.json"), wanted) if wanted else (Path(where.partition("#")[0]), where.partition("#")[2])
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if path.is_dir():
+        raise UsageError(
+            f"{str(path)!r} is a folder: name a file of results in it, as in {str(path / 'report.json')!r}."
+        )
+    try:
+        results = json.loads(path.read_text(encoding="utf-8"))
+        known = results["schema"] == "clawtrace.results/1"
+    except OSError as error:
+        raise UsageError(f"the results {str(path)!r} cannot be read: {error.strerror}.") from error
+    except (ValueError, KeyError, TypeError):
+        known = False
+    if not known:
+        raise UsageError(
+            f"{str(path)!r} is not `clawtrace.results/1`, which `clawtrace eval --report json=FILE` writes."
+        )
+    if "source" not in results:
+        raise UsageError(f"{str(path)!r} was written by an older version of clawtrace, without what a rerun needs.")
+    return dict(results)
+
+
+def _chosen(results: Mapping[str, Any], path: Path, wanted: str | None) -> list[_Stored]:
+    stored = [
+        _Stored(case["case_id"], run["run_id"], verdict)
+        for case in results["cases"]
+        for run in case["runs"]
+        for verdict in run["assertions"]
+    ]
+    if wanted is None:
+        return stored
+    for names in (
+        lambda one: (one.name,),
+        lambda one: (one.run_id, one.case_id, one.verdict["id"], f"{one.case_id}/{one.verdict['id']}"),
+    ):
+        if found := [one for one in stored if wanted in names(one)]:
+            return found
+    from clawtrace.support.did_you_mean import did_you_mean
+
+    hint = did_you_mean(wanted, [one.name for one in stored]) or f"It has {len(stored)} verdicts."
+    raise UsageError(f"{str(path)!r} has no verdict, run, case or assertion {wanted!r}. {hint}")
+
+
+# -- where the runs are ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _opened(results: Mapping[str, Any], folder: Path, source: TraceSource, shown: Progress) -> Iterator[Session]:
+    """Open the store or the recordings that the results name, or those that are given."""
+    from clawtrace.session.session import Session
+
+    origin = results["source"]
+    settings = _settings(origin, folder)
+    recordings, store, _ = _place(origin, folder) if origin and not _given(source) else source
+    if recordings:
+        with Session.open(settings=settings) as session:
+            session.progress = shown
+            load_recordings(session, recordings)
+            yield session
+        return
+    if store is None:
+        raise UsageError("the runs of these results were not kept: give them with --traces or --store.")
+    if not store.is_file():
+        raise UsageError(f"the store {str(store)!r} of these results does not exist: give its new path with --store.")
+    with Session.open(store, settings=settings) as session:
+        session.progress = shown
+        yield session
+
+
+def _given(source: TraceSource) -> bool:
+    return bool(source.recordings) or source.store is not None
+
+
+def _place(origin: Mapping[str, Any], folder: Path) -> TraceSource:
+    def here(paths: Sequence[str]) -> tuple[Path, ...]:
+        return tuple(Path(os.path.normpath(folder / path)) for path in paths)
+
+    for path in here([*origin["traces"], *origin["logs"]]):
+        if not path.exists():
+            raise UsageError(
+                f"the recording {str(path)!r} of these results does not exist: give its new path with --traces."
+            )
+    recordings = Recordings(here(origin["traces"]), origin["runs_by"], origin["one_run"], here(origin["logs"]))
+    return TraceSource(recordings, None if origin["store"] is None else here([origin["store"]])[0])
+
+
+def _settings(origin: Mapping[str, Any] | None, folder: Path) -> SessionSettings:
+    """Return the settings of the project, with the prices of the assertions file."""
+    from clawtrace.config.loading.assertions_file import load_assertions_file
+    from clawtrace.config.projects.project_file import load_project
+    from clawtrace.config.projects.session_settings import session_settings
+
+    root = Path.cwd() if origin is None else folder / origin["project"]
+    project = load_project(root if root.is_dir() else Path.cwd(), os.environ)
+    asked = None if origin is None or origin["assertions"] is None else folder / origin["assertions"]
+    if asked is not None and asked.is_file():
+        project = load_assertions_file(str(asked), project, os.environ).project
+    return session_settings(project)
+
+
+# -- asking again ------------------------------------------------------------------------------------------------------
+
+
+def _all_again(session: Session, chosen: Sequence[_Stored], today: date, shown: Progress) -> list[_Again]:
+    known = set(session.run_ids())
+    session.facts_states([run_id for run_id in dict.fromkeys(one.run_id for one in chosen) if run_id in known])
+    answers = []
+    for number, one in enumerate(chosen):
+        shown("rerunning verdicts", number, len(chosen))
+        answers.append(_again(session, one, today))
+    return answers
+
+
+def _again(session: Session, stored: _Stored, today: date) -> _Again:
+    from clawtrace.assertions.probe import Probe
+    from clawtrace.assertions.registry import get, parse_assertion
+    from clawtrace.report.json_report import assertion_of
+    from clawtrace.report.json_text import json_text
+    from clawtrace.verdicts.asking.rerun import differences
+
+    verdict = stored.verdict
+    try:
+        if issubclass(get(verdict["type"]), Probe):
+            return _Again(stored, None, "it checked files, services or commands, not the trace: there is no SQL.")
+        if verdict["asked_run"]:  # reads the log that it names, where the store does not hold its lines
+            session.evaluate([stored.run_id], [parse_assertion(verdict["definition"])])
+        again = session.rerun(stored.run_id, verdict, today)
+    except ClawtraceError as error:
+        return _Again(stored, None, str(error))
+    now = json.loads(json_text(assertion_of(again.verdict)))
+    return _Again(stored, again, differs=differences(verdict, now))
+
+
+# -- what is printed ---------------------------------------------------------------------------------------------------
+
+
+def _print(answers: Sequence[_Again], path: Path, *, where_to_ask: str, alone: bool) -> None:
+    from clawtrace.cli.output.data import stdout_console
+
+    console = stdout_console()
+    for one in answers:
+        style = {"the same": "green", "differs": "red"}.get(one.word, "yellow")
+        console.line((one.word, style), (f"  {one.stored.name}", "bold"), (f"  {one.stored.verdict['status']}", ""))
+        if one.again is None:
+            console.paragraph(one.why, indent="  ")
+        for key, (then, now) in one.differs.items():
+            console.paragraph(f"{key} was {_value(then)}, and is {_value(now)}", indent="  ")
+        if alone and len(answers) == 1 and one.again is not None:
+            _print_whole(one, one.again, where_to_ask, console)
+    words = [one.word for one in answers]
+    counted = ", ".join(_counted(words.count(word), word) for word in dict.fromkeys(words))
+    click.echo(
+        f"{len(answers)} verdict{'' if len(answers) == 1 else 's'} of {path}: {counted or 'nothing to rerun'}", err=True
+    )
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {'differ' if word == 'differs' and number != 1 else word}"
+
+
+def _print_whole(one: _Again, again: Rerun, where_to_ask: str, console: ConsoleOutput) -> None:
+    """Print everything that decided a verdict."""
+    stored = one.stored.verdict
+    console.paragraph(again.verdict.message, indent="  ")
+    if again.row is None:
+        return
+    if again.wide is not None:
+        _table("the run's row, including what may belong to the scope", again.wide, console)
+    _table("the run's row", again.row, console)
+    if stored["decided_by"]:
+        if again.rows is not None:
+            _table("input of the function", again.rows, console)
+        if world_rows := stored["decided_by"]["world_rows"]:
+            console.line()
+            console.paragraph(_value(world_rows), first="facts about the environment: ", indent="  ")
+        console.line()
+        console.line((f"decided by {stored['decided_by']['function']}", ""))
+    if again.outcome is not None:
+        holds = {True: "true", False: "false", None: "unknown"}[again.outcome.holds]
+        missing = f", missing {again.outcome.missing}" if again.outcome.missing else ""
+        console.line((f"holds {holds}, final {str(again.outcome.final).lower()}{missing}", "bold"))
+    scope = "".join(f" --{key} {value}" for key, value in (stored["scope"] or {}).items() if value is not None)
+    console.line()
+    console.line((f"the SQL, for {where_to_ask}{scope}:", ""))
+    for line in stored["sql"].splitlines():
+        console.line((f"  {line}", "dim"))
+
+
+def _table(title: str, answer: Answer, console: ConsoleOutput) -> None:
+    from clawtrace.cli.output.data import print_table
+
+    console.line()
+    console.line((f"{title} ({len(answer)})" if len(answer) != 1 else title, ""))
+    print_table(answer.columns, answer.rows)
+
+
+def _command(results: Mapping[str, Any], folder: Path, source: TraceSource) -> str:
+    """Return the command that takes the SQL."""
+    recordings, store, _ = _place(results["source"], folder) if results["source"] and not _given(source) else source
+    if store is not None:
+        return f"clawtrace query --store {store}"
+    how = {"one": " --one-run" + (f" {recordings.run_id}" if recordings.run_id else ""), "file": " --run-per-file"}
+    how["dir"] = " --run-per-dir"
+    paths = "".join([f" --traces {path}" for path in recordings.paths] + [f" --log {path}" for path in recordings.logs])
+    return f"clawtrace query{paths}{how.get(recordings.mode, '')}"
+
+
+def _print_json(answers: Sequence[_Again]) -> None:
+    from clawtrace.cli.output.data import print_json
+
+    print_json({"schema": _SCHEMA, "verdicts": [_as_json(one) for one in answers]})
+
+
+def _as_json(one: _Again) -> dict[str, Any]:
+    again, stored = one.again, one.stored.verdict
+    outcome = None if again is None else again.outcome
+    return {
+        "verdict_id": one.stored.name,
+        "rerun": one.word,
+        "why_not": one.why,
+        "status": None if again is None else again.verdict.status.value,
+        "message": None if again is None else again.verdict.message,
+        "holds": None if outcome is None else outcome.holds,
+        "final": None if outcome is None else outcome.final,
+        "missing": "" if outcome is None else outcome.missing,
+        "scope": stored["scope"],
+        "row": _dicts(again and again.row),
+        "row_with_what_is_in_doubt": _dicts(again and again.wide),
+        "function": (stored["decided_by"] or {}).get("function"),
+        "rows": _dicts(again and again.rows),
+        "world_rows": (stored["decided_by"] or {}).get("world_rows"),
+        "differs": {key: {"stored": then, "now": now} for key, (then, now) in one.differs.items()},
+        "sql": stored["sql"],
+    }
+
+
+def _dicts(answer: Answer | None) -> list[dict[str, Any]] | None:
+    return None if answer is None else answer.dicts()
+
+
+def _value(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,315 @@
+"""`clawtrace eval --suite`: its flags, and what they do."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+from click.core import ParameterSource
+
+from clawtrace.cli.output.outcome import Output, finish, trees_of
+
+if TYPE_CHECKING:
+    from clawtrace.campaign.planning.expand import Plan
+    from clawtrace.campaign.reusing.reuse import Decision
+    from clawtrace.campaign.running.execute import CampaignResult
+    from clawtrace.config.loading.suite_file import LoadedSuite
+    from clawtrace.config.projects.project_file import Project
+    from clawtrace.report.base import CampaignReport, SuiteLabels
+    from clawtrace.verdicts.gating.gate import Gate
+
+__all__ = ["SuiteFlags", "eval_suite", "suite_options"]
+
+_INTERRUPTED = 130
+_FAILED = "it did not pass last time, and whether its agent has been edited since is unknown"
+_NOTHING_TO_RUN = "Everything passed last time, and nothing has been edited since: there is nothing to run."
+
+
+class SuiteFlags(NamedTuple):
+    """The flags that belong to a suite, by their names."""
+
+    run_profile: str | None
+    evaluation_profile: str | None
+    case: tuple[str, ...]
+    tag: tuple[str, ...]
+    model: tuple[str, ...]
+    repeat: int | None
+    concurrency: int | None
+    max_cost: float | None
+    max_tokens: int | None
+    reuse: bool | None
+    reevaluate: bool
+    rerun_inconclusive: bool
+    last_failed: bool
+    allow_unjudged: bool
+    dry_run: bool
+    watch: bool
+
+    def given(self) -> list[str]:
+        """Return the flags that were given, as a user writes them."""
+        given = {name: value for name, value in self._asdict().items() if value not in (None, (), False)}
+        given |= {"no_reuse": True} if self.reuse is False else {}
+        return [f"--{name.replace('_', '-')}" for name in given]
+
+    def why_nothing_is_reused(self) -> str:
+        """Return what keeps every stored run from standing for one; empty where nothing does."""
+        if self.reuse is False:
+            return "`--no-reuse`"
+        in_ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
+        return "in CI nothing is reused without `--reuse`" if in_ci and not self.reuse else ""
+
+    def looks_back(self) -> bool:
+        """Return whether the outcome of the last execution was requested."""
+        return self.reevaluate or self.rerun_inconclusive or self.last_failed
+
+
+_OPTIONS = (
+    click.option("--run-profile", metavar="ID|PATH", help="How the suite's agents are run."),
+    click.option("--evaluation-profile", metavar="ID|PATH", help="How runs are judged, and what hooks may do."),
+    click.option("--case", multiple=True, metavar="ID", help="Only this case of the suite. Repeatable."),
+    click.option("--tag", multiple=True, help="Only cases with this tag. Repeatable."),
+    click.option("--model", multiple=True, metavar="ID", help="Only this model of the suite. Repeatable."),
+    click.option("--repeat", type=click.IntRange(1), help="How often each case is run."),
+    click.option("--concurrency", type=click.IntRange(1), help="How many runs at a time."),
+    click.option(
+        "--max-cost",
+        type=click.FloatRange(0, min_open=True),
+        metavar="USD",
+        help="Start no more runs once this much has been spent.",
+    ),
+    click.option(
+        "--max-tokens", type=click.IntRange(1), help="Start no more runs once this many tokens have been used."
+    ),
+    click.option(
+        "--reuse/--no-reuse",
+        default=None,
+        help="--reuse: reuse stored runs whose inputs are all known and unchanged, also in CI (`CI` is "
+        "set). --no-reuse: run every agent.  [default: reuse, but not in CI]",
+    ),
+    click.option("--reevaluate", is_flag=True, help="Judge stored runs again, including spans that arrived late."),
+    click.option(
+        "--rerun-inconclusive", is_flag=True, help="Run again what was skipped or inconclusive; reuse the rest."
+    ),
+    click.option("--last-failed", is_flag=True, help="Run only what did not pass last time or has been edited since."),
+    click.option(
+        "--allow-unjudged", is_flag=True, help="Let a case pass although its hard expectations were not judged."
+    ),
+    click.option(
+        "--dry-run", is_flag=True, help="Print what would run and what would be reused, and why; start nothing."
+    ),
+    click.option("--watch", is_flag=True, help="Evaluate again whenever a file of the project changes."),
+)
+
+
+def suite_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags that belong to a suite; the command gets them as `suite_flags`."""
+
+    @functools.wraps(function)
+    def wrapper(**values: Any) -> Any:
+        flags = SuiteFlags(**{name: values.pop(name) for name in SuiteFlags._fields})
+        return function(suite_flags=flags, **values)
+
+    for option in reversed(_OPTIONS):
+        wrapper = option(wrapper)
+    return wrapper
+
+
+def eval_suite(suite: str, flags: SuiteFlags, out: Path | None, output: Output, gate: Gate) -> int:
+    """Run and judge a suite, once or whenever it changes; return the exit code."""
+    from clawtrace.config.projects.project_file import load_project
+
+    project = load_project(Path.cwd(), os.environ)
+    if not flags.watch:
+        return _evaluate(suite, project, flags, out, output, gate)
+    if flags.dry_run:
+        raise click.UsageError("--watch runs the suite again and again, --dry-run starts nothing; give one of them.")
+    from clawtrace.cli.evaluating.watch import watch
+
+    ours = {(out or project.outputs).absolute(), project.outputs.absolute()}
+    ours |= {Path(target).absolute() for _, target in output.reports if target != "-"}
+
+    def again() -> int:
+        return _evaluate(suite, load_project(Path.cwd(), os.environ), flags, out, output, gate)
+
+    return watch(project.root, ours, again)
+
+
+def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None, output: Output, gate: Gate) -> int:
+    from clawtrace.campaign.reusing.last_time import against_the_store
+    from clawtrace.campaign.running.budget import Budget
+    from clawtrace.campaign.running.execute import execute
+    from clawtrace.campaign.running.opening import open_campaign
+    from clawtrace.cli.evaluating.plan import grounds_of_reuse
+    from clawtrace.cli.output.progress import progress
+
+    plan, decisions = _planned(suite, project, flags, out, output)
+    gate = _as_the_suite_says(gate, plan)
+    if flags.dry_run:
+        from clawtrace.campaign.running.execute import refusals
+        from clawtrace.cli.evaluating.plan import print_plan
+
+        plan, decisions = _as_flagged(plan, decisions, flags, gate)
+        if not plan.runs:
+            return _nothing_to_run(decisions)
+        print_plan(plan, decisions, refusals(plan, decisions, os.environ))
+        return 0
+    budget = Budget(flags.max_cost, flags.max_tokens)
+    with open_campaign(plan) as session:
+        plan, decisions = _as_flagged(plan, against_the_store(plan, decisions, session), flags, gate)
+        if not plan.runs:
+            return _nothing_to_run(decisions)
+        with progress() as listener:
+            done = execute(plan, session, os.environ, listener, decisions=decisions, budget=budget)
+        trees = trees_of(session, done.results, quiet=output.quiet)
+    for sentence in [*done.blind_spots, *_stale_verdicts(done)]:
+        click.echo(f"warning: {sentence}", err=True)
+    report = _report_of(plan, done, gate, trees, session.clean)
+    report = report._replace(reuse=grounds_of_reuse(plan, decisions))
+    code = finish(report, output, folder=plan.folder)
+    if done.interrupted:
+        click.echo(f"interrupted, exit code {_INTERRUPTED}: the same command runs the rest", err=True)
+        return _INTERRUPTED
+    return code
+
+
+def _nothing_to_run(decisions: Mapping[str, Decision]) -> int:
+    """Say that everything passed last time; return 3 where it is unknown whether an agent was edited since."""
+    unknown = next((one.unknown for one in decisions.values() if one.unknown), "")
+    if not unknown:
+        click.echo(_NOTHING_TO_RUN, err=True)
+        return 0
+    click.echo(f"Everything passed last time; whether an agent has been edited since is unknown: {unknown}.", err=True)
+    return 3
+
+
+def _stale_verdicts(done: CampaignResult) -> list[str]:
+    """Return one sentence on runs that were not selected, and whose verdicts are stale now; nothing where none is."""
+    if not done.stale:
+        return []
+    named = ", ".join(f"`{run_id}`" for run_id in done.stale[:3]) + (" …" if len(done.stale) > 3 else "")
+    return [f"spans arrived for runs that were already judged ({named}): their verdicts are stale; judge them again"]
+
+
+def _planned(
+    suite: str, project: Project, flags: SuiteFlags, out: Path | None, output: Output
+) -> tuple[Plan, dict[str, Decision]]:
+    """Return what the suite would run, and which stored runs can be reused for it, with any outcome."""
+    from clawtrace.campaign.planning.expand import expand
+    from clawtrace.campaign.reusing.reuse import decide
+    from clawtrace.campaign.running.manifest import last_execution
+    from clawtrace.config.loading.suite_file import load_suite
+
+    loaded = load_suite(
+        suite, project, os.environ, run_profile=flags.run_profile, evaluation_profile=flags.evaluation_profile
+    )
+    for warning in loaded.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    plan = expand(
+        loaded,
+        cases=flags.case,
+        tags=flags.tag,
+        models=flags.model,
+        repetitions=flags.repeat,
+        concurrency=flags.concurrency,
+        outputs=out,
+        reports=[Path(target) for _, target in output.reports if target != "-"],
+    )
+    plan = replace(plan, allows_unjudged=flags.allow_unjudged)
+    last = last_execution(plan.folder)
+    if last is not None and (flags.looks_back() or not last.finished):
+        plan = replace(plan, execution=last.id)
+    return plan, decide(plan, os.environ, reuse=flags.last_failed or not flags.why_nothing_is_reused())
+
+
+def _as_flagged(
+    plan: Plan, decisions: dict[str, Decision], flags: SuiteFlags, gate: Gate
+) -> tuple[Plan, dict[str, Decision]]:
+    """Return what to run and what becomes of it, after the flags that look at what came of it last time."""
+    from clawtrace.campaign.reusing.last_time import judged_anew, not_passed, undecided_afresh
+
+    if flags.last_failed:
+        plan = not_passed(plan, decisions, gate)
+        decisions = {
+            name: one if flags.reevaluate or not one.unknown else replace(one, stored=None, why=_FAILED)
+            for name, one in decisions.items()
+        }
+    if flags.rerun_inconclusive:
+        decisions = undecided_afresh(plan, decisions)
+    if why := flags.why_nothing_is_reused():
+        decisions = {name: replace(one, stored=None, why=why) for name, one in decisions.items()}
+    return plan, judged_anew(decisions) if flags.reevaluate else decisions
+
+
+def _as_the_suite_says(gate: Gate, plan: Plan) -> Gate:
+    """Return the gate with `thresholds.incomplete` of the suite, unless the flag was given."""
+    thresholds = plan.suite.config.thresholds
+    given = click.get_current_context().get_parameter_source("gate_incomplete") is not ParameterSource.DEFAULT
+    return gate if thresholds is None or given else gate._replace(gate_incomplete=thresholds.incomplete)
+
+
+def _report_of(
+    plan: Plan, done: CampaignResult, gate: Gate, trees: dict[str, Any], clean: Callable[[str], str]
+) -> CampaignReport:
+    """Return what the reports are written from; what authors say is cleaned of known secrets, as in the manifest."""
+    from clawtrace.campaign.results.suite_rates import rates_of_suite
+    from clawtrace.campaign.running.run_files import cleaned
+    from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut, RunsSource, SuiteLabels
+
+    labels = {}
+    for case in plan.suite.cases:
+        said, agent = case.config, case.agent
+        case_labels = CaseLabels(
+            said.title,
+            said.description,
+            said.tags,
+            said.metadata,
+            agent.config.agent_id if agent else None,
+            said.for_judges(),
+            case.file_id if case.dataset is not None else None,
+        )
+        labels[said.case_id] = CaseLabels(*cleaned(case_labels, clean))
+    left_out = [
+        LeftOut(
+            left.run.run_id,
+            left.run.case.config.case_id,
+            left.run.model_id,
+            left.run.repetition,
+            left.reason,
+            plan.suite.in_quarantine(left.run.case),
+        )
+        for left in done.not_run
+    ]
+    return CampaignReport.gated(
+        plan.suite.config.suite_id,
+        datetime.fromtimestamp(done.started_at, UTC),
+        done.results,
+        gate,
+        left_out=left_out,
+        trees=trees,
+        duration_ms=(done.ended_at - done.started_at) * 1000,
+        thresholds=rates_of_suite(plan, done.results, gate),
+        labels=labels,
+        suite=SuiteLabels(*cleaned(_suite_labels(plan.suite), clean)),
+        source=RunsSource(plan.store, project=plan.suite.project.root),
+    )
+
+
+def _suite_labels(suite: LoadedSuite) -> SuiteLabels:
+    from clawtrace.report.base import SuiteLabels
+
+    agents = (case.agent.config for case in suite.cases if case.agent is not None)
+    profile = suite.evaluation_profile
+    return SuiteLabels(
+        suite.config.title,
+        suite.config.metadata,
+        {model.model_id: model.label for model in suite.config.models if model.label is not None},
+        {agent.agent_id: agent.title for agent in agents},
+        suite.run_profile.title,
+        None if profile is None else profile.title,
+    )

@@ -1,0 +1,1 @@
+"""What commands print: data, progress, reports, the outcome and the exit code."""

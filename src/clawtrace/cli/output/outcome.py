@@ -1,0 +1,140 @@
+"""How an evaluation ends: reports are written, the outcome is printed, and the exit code follows."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import click
+
+from clawtrace.cli.output.reports import ReportTarget, in_every_format, report_option, write_reports, writes_to_stdout
+from clawtrace.errors import ClawtraceError, ExitCode
+
+if TYPE_CHECKING:
+    from clawtrace.model.verdict import RunResult
+    from clawtrace.report.base import CampaignReport
+    from clawtrace.session.session import Session
+    from clawtrace.verdicts.gating.pass_rate import GateOn
+    from clawtrace.verdicts.reading.remote import HeldStore
+    from clawtrace.verdicts.reading.tree_view import SpanNode
+
+__all__ = ["Output", "finish", "gate_options", "output_options", "trees_of"]
+
+_MOST_TREES = 100
+
+
+class Output(NamedTuple):
+    """Where results go, in addition to the exit code."""
+
+    reports: Sequence[ReportTarget]
+    quiet: bool
+    verbose: bool
+
+    @property
+    def shows_passes(self) -> bool:
+        """Whether the spans of what passed are shown: in a report, or with `--verbose`."""
+        return bool(self.reports or self.verbose)
+
+
+def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--report`, `--quiet` and `--verbose`; the command gets them as `output`."""
+
+    @functools.wraps(function)
+    def wrapper(reports: Sequence[ReportTarget], quiet: bool, verbose: bool, **rest: Any) -> Any:
+        return function(output=Output(reports, quiet, verbose), **rest)
+
+    for option in (
+        click.option("-v", "--verbose", is_flag=True, help="Also show what passed, and the SQL of each verdict."),
+        click.option("-q", "--quiet", is_flag=True, help="Print the summary only."),
+        report_option,
+    ):
+        wrapper = option(wrapper)
+    return wrapper
+
+
+def gate_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags that decide what passes; the command gets them as `gate`."""
+
+    @functools.wraps(function)
+    def wrapper(
+        strict: bool,
+        allow_missing_trace: bool,
+        allow_missing_data: bool,
+        gate_incomplete: Literal["error", "warn"],
+        gate_on: GateOn,
+        **rest: Any,
+    ) -> Any:
+        from clawtrace.verdicts.gating.gate import Gate
+
+        gate = Gate(strict, allow_missing_trace, allow_missing_data, gate_incomplete, gate_on)
+        return function(gate=gate, **rest)
+
+    for option in (
+        click.option(
+            "--gate-on",
+            type=click.Choice(["rate", "lower-bound"]),
+            default="rate",
+            show_default=True,
+            help="Compare the pass rate of repetitions, or the lower end of its confidence interval, with "
+            "`min_pass_rate`.",
+        ),
+        click.option(
+            "--gate-incomplete",
+            type=click.Choice(["error", "warn"]),
+            default="error",
+            show_default=True,
+            help="warn: inconclusive verdicts pass.",
+        ),
+        click.option("--allow-missing-data", is_flag=True, help="Warnings for missing data pass."),
+        click.option("--allow-missing-trace", is_flag=True, help="Runs without a trace (skipped) pass."),
+        click.option(
+            "--strict",
+            is_flag=True,
+            help="Every warning fails, every skipped or inconclusive verdict exits 3; overrides the three flags below.",
+        ),
+    ):
+        wrapper = option(wrapper)
+    return wrapper
+
+
+def trees_of(session: Session | HeldStore, results: Sequence[RunResult], *, quiet: bool) -> dict[str, list[SpanNode]]:
+    """Return the span trees that failures are shown in: of the first runs with something that did not pass; none if `quiet`."""
+    if quiet:
+        return {}
+    shown = [result.run_id for result in results if any(verdict.evidence for verdict in result.not_passed())]
+    if len(shown) > _MOST_TREES:
+        click.echo(
+            f"note: the trees of the first {_MOST_TREES} of {len(shown)} runs are shown; `clawtrace inspect` shows any",
+            err=True,
+        )
+    return {run_id: session.tree(run_id) for run_id in shown[:_MOST_TREES]}
+
+
+def finish(report: CampaignReport, output: Output, *, folder: Path | None = None, to_stderr: bool = False) -> ExitCode:
+    """Write the reports, then print the outcome; return the exit code.
+
+    Args:
+        report: what came of it.
+        output: which reports were requested, and what is printed.
+        folder: where every format is written as well; None where nowhere.
+        to_stderr: whether standard output is already taken.
+
+    Raises:
+        ClawtraceError: a report cannot be written; the others were, and the outcome has been printed.
+    """
+    from clawtrace.report.console import console_for
+    from clawtrace.report.terminal import print_campaign
+
+    targets = [*output.reports, *(in_every_format(folder) if folder else ())]
+    unwritten = write_reports(targets, report)
+    written = (Path(path) for word, path in targets if word == "json" and path != "-")
+    report = report._replace(results_file=next((path for path in written if path.is_file()), None))
+    stream = sys.stderr if to_stderr or writes_to_stdout(output.reports) else sys.stdout
+    shown = report._replace(exit_code=ExitCode.BROKEN) if unwritten else report
+    print_campaign(shown, console_for(stream), verbose=output.verbose, quiet=output.quiet)
+    if unwritten:
+        raise ClawtraceError(" ".join(unwritten))
+    return report.exit_code

@@ -1,0 +1,1 @@
+"""A project on this machine: its first files, and whether everything works (`init`, `doctor`)."""

@@ -1,0 +1,326 @@
+"""What `clawtrace doctor` looks at: versions, the project, the receiver over each protocol, stores, the shell."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import os
+import platform
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from clawtrace.errors import ClawtraceError
+
+if TYPE_CHECKING:
+    from clawtrace.config.projects.project_file import Project
+    from clawtrace.config.projects.session_settings import SessionSettings
+    from clawtrace.session.session import Session
+
+__all__ = ["CheckupFinding", "checkup"]
+
+_SECONDS = 10.0
+_LEAST_FREE = 1 << 30
+_LIBRARIES = ("clawtrace-eval", "duckdb", "grpcio", "protobuf", "uvicorn", "pydantic", "click")
+_EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+_HANDLED = ("OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME")
+"""Variables of the user's own that agents keep: they are merged, or harmless."""
+
+
+class CheckupFinding(NamedTuple):
+    """One thing that was looked at."""
+
+    check: str
+    """A short name, the same every time."""
+    status: Literal["ok", "warning", "problem"]
+    message: str
+    """What was found, in a sentence."""
+    advice: str = ""
+    """What to do; empty where nothing is to be done."""
+
+
+def checkup(start: Path, env: Mapping[str, str]) -> Iterator[CheckupFinding]:
+    """Yield what is found, in the order in which it is looked at.
+
+    Args:
+        start: the folder in which the project is looked for.
+        env: the shell's variables.
+    """
+    yield _versions()
+    project, found = _project(start, env)
+    yield found
+    if project is not None:
+        yield from _receiver(project)
+        yield from _stores(project)
+        yield _outputs(project)
+        yield from _instrumentations(project)
+    yield from _shell(env)
+
+
+def _versions() -> CheckupFinding:
+    from importlib import metadata
+
+    found = [f"Python {platform.python_version()}", *(f"{name} {metadata.version(name)}" for name in _LIBRARIES)]
+    return CheckupFinding("versions", "ok", f"{', '.join(found)} on {platform.system()} {platform.machine()}.")
+
+
+def _project(start: Path, env: Mapping[str, str]) -> tuple[Project | None, CheckupFinding]:
+    from clawtrace.config.files.document import display
+    from clawtrace.config.projects.project_file import load_project
+
+    try:
+        project = load_project(start, env)
+    except ClawtraceError as error:
+        return None, CheckupFinding(
+            "project", "problem", str(error), "`clawtrace validate` shows the problems of all files."
+        )
+    if project.path is None:
+        return project, CheckupFinding(
+            "project",
+            "ok",
+            "There is no clawtrace.yaml here or in a folder above: defaults apply.",
+            "`clawtrace init` writes one.",
+        )
+    return project, CheckupFinding("project", "ok", f"{display(project.path)} is valid.")
+
+
+# The receiver -----------------------------------------------------------------------------------
+
+
+def _receiver(project: Project) -> Iterator[CheckupFinding]:
+    """Start the project's receiver with a store in memory, and send it a span over each protocol."""
+    from clawtrace.config.projects.session_settings import session_settings
+    from clawtrace.session.session import Session
+
+    settings: SessionSettings = session_settings(project)._replace(tee=None)  # our spans are not forwarded
+    try:
+        session = Session.open(receive=True, settings=settings)
+    except ClawtraceError as error:
+        yield CheckupFinding(
+            "receiver", "problem", str(error), "The ports are `receiver: {grpc_port, http_port}` in clawtrace.yaml."
+        )
+        return
+    with session:
+        points = session.endpoints
+        chosen = "free ports, new ones each time" if settings.grpc_port == settings.http_port == 0 else "the project's"
+        said = f"It listens on {points.grpc} (announced for gRPC) and {points.http} (for HTTP), {chosen}."
+        yield CheckupFinding("receiver", "ok", said)
+        for name, send in _SENDERS.items():
+            yield _sent(name, send, session)
+
+
+def _sent(name: str, send: Callable[[Session, str], None], session: Session) -> CheckupFinding:
+    """Send one span, close its run, and look whether it is there, in its run."""
+    from clawtrace.model.run import RunRecord
+
+    run_id = f"doctor-{secrets.token_hex(4)}"
+    record = RunRecord(run_id, "doctor")
+    session.open_run(record)
+    began = time.perf_counter()
+    try:
+        send(session, run_id)
+    except Exception as error:  # any error that a client, a proxy or the system raises is the finding
+        advice = "A firewall or security software may block connections on this machine."
+        return CheckupFinding(name, "problem", f"A span could not be sent: {type(error).__name__}: {error}", advice)
+    spent = (time.perf_counter() - began) * 1000
+    session.close_run(record, processes_gone=True, end_run=True)
+    (facts,) = session.inspect([run_id])["runs"]
+    if facts["spans"] != 1 or facts["tool_calls"] is None or len(facts["tool_calls"]) != 1:
+        return CheckupFinding(
+            name, "problem", f"A span was accepted, and {facts['spans']} are in its run as it was sent."
+        )
+    return CheckupFinding(name, "ok", f"A span was accepted after {spent:.0f} ms, and is in its run.")
+
+
+def _message(run_id: str) -> dict[str, Any]:
+    """Return an export request of one tool call, as OTLP/JSON."""
+    now = time.time_ns()
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "doctor"}
+    span = {
+        "traceId": secrets.token_hex(16),
+        "spanId": secrets.token_hex(8),
+        "name": "execute_tool doctor",
+        "kind": 1,
+        "startTimeUnixNano": str(now - 1_000_000),
+        "endTimeUnixNano": str(now),
+        "attributes": _attributes(attributes),
+    }
+    resource = {"attributes": _attributes({"service.name": "clawtrace-doctor", "clawtrace.run_id": run_id})}
+    return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": {"name": "doctor"}, "spans": [span]}]}]}
+
+
+def _attributes(values: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": {"stringValue": value}} for key, value in values.items()]
+
+
+def _protobuf(run_id: str) -> bytes:
+    from google.protobuf.json_format import ParseDict
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    message = _message(run_id)
+    span = message["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+    trace_id, span_id = bytes.fromhex(span.pop("traceId")), bytes.fromhex(span.pop("spanId"))
+    request = ParseDict(message, ExportTraceServiceRequest())
+    written = request.resource_spans[0].scope_spans[0].spans[0]
+    written.trace_id, written.span_id = trace_id, span_id
+    body: bytes = request.SerializeToString()
+    return body
+
+
+def _over_grpc(session: Session, run_id: str, base: str) -> None:
+    import grpc
+
+    # A proxy of the shell's is a matter for its own check.
+    address = urlsplit(base).netloc
+    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        channel.unary_unary(_EXPORT)(_protobuf(run_id), timeout=_SECONDS, metadata=tuple(_token(session).items()))
+
+
+def _token(session: Session) -> dict[str, str]:
+    token = session.endpoints.token
+    return {"x-clawtrace-token": token} if token else {}
+
+
+def _post(session: Session, base: str, body: bytes, kind: str, encoding: str | None = None) -> None:
+    address = urlsplit(base)
+    assert address.hostname is not None
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=_SECONDS)
+    headers = {"content-type": kind} | _token(session) | ({"content-encoding": encoding} if encoding else {})
+    try:
+        connection.request("POST", "/v1/traces", body, headers)
+        answer = connection.getresponse()
+        if answer.status != 200:
+            raise OSError(f"the receiver answered {answer.status}: {answer.read(200).decode('utf-8', 'replace')}")
+    finally:
+        connection.close()
+
+
+def _over_http(session: Session, run_id: str, base: str) -> None:
+    _post(session, base, _protobuf(run_id), "application/x-protobuf")
+
+
+_SENDERS: Mapping[str, Callable[[Session, str], None]] = {
+    "OTLP/gRPC": lambda session, run_id: _over_grpc(session, run_id, session.endpoints.grpc),
+    "OTLP/gRPC to the HTTP port": lambda session, run_id: _over_grpc(session, run_id, session.endpoints.http),
+    "OTLP/HTTP protobuf": lambda session, run_id: _over_http(session, run_id, session.endpoints.http),
+    "OTLP/HTTP protobuf to the gRPC port": lambda session, run_id: _over_http(session, run_id, session.endpoints.grpc),
+    "OTLP/HTTP protobuf, gzip": lambda session, run_id: _post(
+        session, session.endpoints.http, gzip.compress(_protobuf(run_id)), "application/x-protobuf", "gzip"
+    ),
+    "OTLP/HTTP JSON": lambda session, run_id: _post(
+        session, session.endpoints.http, json.dumps(_message(run_id)).encode(), "application/json"
+    ),
+}
+
+
+# Files ------------------------------------------------------------------------------------------
+
+
+def _stores(project: Project) -> Iterator[CheckupFinding]:
+    """Yield who holds the project's stores, and the owner files of processes that are gone."""
+    from clawtrace.config.files.document import display
+    from clawtrace.store.files.owner import command_of, owner_file, read_owner
+
+    stores = sorted(project.outputs.glob("campaigns/*/*/spans.duckdb"))
+    for store in [*stores, *([project.store] if project.store is not None else [])]:
+        if not owner_file(store).exists():
+            continue
+        owner = read_owner(store)
+        if owner is None:
+            yield CheckupFinding(
+                "stores",
+                "warning",
+                f"{display(owner_file(store))} is left over from a process that was killed.",
+                "It does no harm: the next command that opens the store replaces it. No span is lost.",
+            )
+        else:
+            who = (
+                f"process {owner.pid} (`{command_of(owner.pid)}`)" if command_of(owner.pid) else f"process {owner.pid}"
+            )
+            yield CheckupFinding(
+                "stores", "ok", f"{display(store)} is open in {who}; `query` and `inspect` ask that process."
+            )
+
+
+def _outputs(project: Project) -> CheckupFinding:
+    from clawtrace.config.files.document import display
+
+    folder = project.outputs
+    while not folder.exists():
+        folder = folder.parent
+    if not os.access(folder, os.W_OK):
+        advice = "Make it writable, or set `outputs` in clawtrace.yaml, or give --out."
+        return CheckupFinding(
+            "outputs", "problem", f"Results cannot be written: {display(folder)} is not writable.", advice
+        )
+    free = shutil.disk_usage(folder).free
+    said = f"{display(project.outputs)} has {free / (1 << 30):.1f} GiB free."
+    if free < _LEAST_FREE:
+        return CheckupFinding("outputs", "warning", said, "Free some space: a full disk loses runs.")
+    return CheckupFinding("outputs", "ok", said)
+
+
+def _instrumentations(project: Project) -> Iterator[CheckupFinding]:
+    """Yield which instrumentations of the last runs are of unknown versions, or write attributes that are unknown."""
+    from clawtrace.cli.projects.drift import drifts, last_store
+    from clawtrace.config.files.document import display
+
+    store = last_store(project)
+    if store is None:
+        return
+    advice = "Facts may be missed: `clawtrace inspect --explain` shows what was read. A newer clawtrace may know more."
+    try:
+        found = list(drifts(store, project))
+    except ClawtraceError as error:
+        yield CheckupFinding("instrumentations", "warning", f"{display(store)} cannot be read: {error}")
+        return
+    for one in found:
+        said = f"`{one.scope}` {one.version}".rstrip()
+        if one.other_version:
+            said += " was recorded in other versions only"
+        if one.attributes:
+            said += (
+                f"{' and' if one.other_version else ''} writes attributes that the dialect `{one.dialect}` does not "
+            )
+            said += f"know: {', '.join(one.attributes)}"
+        yield CheckupFinding("instrumentations", "warning", f"{said} (in {display(store)}).", advice)
+    if not found:
+        said = f"The versions and attributes of those in {display(store)} are known, as far as there are recordings of them."
+        yield CheckupFinding("instrumentations", "ok", said)
+
+
+# The shell --------------------------------------------------------------------------------------
+
+
+def _shell(env: Mapping[str, str]) -> Iterator[CheckupFinding]:
+    """Yield variables that change what agents export, or where to."""
+    from clawtrace.runners.starting.telemetry_env import is_removed, table
+
+    ours = {variable.name for variable in table().variables}
+    found = sorted(name for name in env if name.startswith(("OTEL_", "TRACEPARENT")) and name not in _HANDLED)
+    for name in found:
+        if is_removed(name) or name in ours:
+            what = "is removed for agents" if is_removed(name) and name not in ours else "is replaced for agents"
+            yield CheckupFinding("shell", "ok", f"{name} is set in this shell; it {what}.")
+        else:
+            yield CheckupFinding(
+                "shell",
+                "warning",
+                f"{name} is set in this shell: `clawtrace run` hands it to the command, `clawtrace eval` does not.",
+                "Unset it, or name it in `pass_env` of the case, so that both do the same.",
+            )
+    proxies = [name for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY") if env.get(name) or env.get(name.lower())]
+    if proxies:
+        yield CheckupFinding(
+            "shell",
+            "ok",
+            f"{', '.join(proxies)} is set; agents get NO_PROXY for the loopback addresses, so that spans come here "
+            "directly.",
+        )
+    if not found and not proxies:
+        yield CheckupFinding("shell", "ok", "No variable of this shell changes what agents export.")

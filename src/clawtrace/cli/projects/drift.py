@@ -1,0 +1,74 @@
+"""Instrumentations that stored runs show to be newer than what is known of them: other versions, unknown attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from clawtrace.config.projects.project_file import Project
+    from clawtrace.dialects import Dialect
+
+__all__ = ["Drift", "drifts", "last_store"]
+
+_SQL = """
+SELECT s.dialect, s.scope, coalesce(s.scope_version, ''), s.rule, list(DISTINCT of.key)
+FROM spans AS s
+JOIN run_numbers AS n ON n.run_id = s.run_id
+JOIN otel_traces AS t ON t.run_no = n.run_no AND t."TraceId" = s.trace_id AND t."SpanId" = s.span_id,
+unnest(map_keys(t."SpanAttributes")) AS of(key)
+GROUP BY ALL ORDER BY ALL
+"""
+
+
+class Drift(NamedTuple):
+    """An instrumentation of which something is new."""
+
+    scope: str
+    version: str
+    """Empty where its spans tell none."""
+    dialect: str
+    other_version: bool
+    """Recordings of it are of other versions only."""
+    attributes: Sequence[str]
+    """Those of which neither its dialect nor a recording knows."""
+
+
+def last_store(project: Project) -> Path | None:
+    """Return the project's store, else that of the last campaign; None where neither is there."""
+    if project.store is not None and project.store.is_file():
+        return project.store
+    stores = project.outputs.glob("campaigns/*/*/spans.duckdb")
+    return max(
+        (store for store in stores if store.stat().st_size), key=lambda store: store.stat().st_mtime, default=None
+    )
+
+
+def drifts(store: Path, project: Project) -> Iterator[Drift]:
+    """Yield the instrumentations of a store that drift; one that another process holds is asked through that process.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    from clawtrace.cli.sources.source import open_or_ask
+    from clawtrace.config.projects.session_settings import session_settings
+    from clawtrace.dialects import load_dialects
+
+    asked = open_or_ask(store, session_settings(project))
+    try:
+        rows = asked.query(_SQL).rows
+    finally:
+        asked.close()
+    yield from _of(rows, {dialect.name: dialect for dialect in load_dialects(project.dialect_folders)})
+
+
+def _of(rows: Iterable[Sequence[object]], dialects: Mapping[str, Dialect]) -> Iterator[Drift]:
+    from clawtrace.dialects.unread import unknown_attributes
+
+    for name, scope, version, rule, keys in rows:
+        dialect = dialects.get(str(name))
+        assert isinstance(keys, list)
+        unknown = [] if dialect is None else unknown_attributes(dialect, keys)
+        if unknown or rule == "other-version":
+            yield Drift(str(scope), str(version), str(name), rule == "other-version", unknown)

@@ -1,0 +1,1 @@
+"""Where commands read runs from: recordings and stores."""

@@ -1,0 +1,87 @@
+"""One of several recorded runs: which one, the user's first message, what holds of it, and which files hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from clawtrace.campaign.comparing.observed import Observation
+    from clawtrace.cli.sources.source import TraceSource
+    from clawtrace.session.session import Session
+    from clawtrace.verdicts.reading.remote import HeldStore
+
+__all__ = ["files_of", "first_message", "holding", "the_run"]
+
+_FIRST_MESSAGE = """
+SELECT m.text FROM messages AS m JOIN spans AS s ON s.run_id = m.run_id AND s.span_id = m.span_id
+WHERE m.run_id = '{run_id}' AND m.direction = 'input' AND m.role = 'user' AND m.type = 'text' AND m.text IS NOT NULL
+ORDER BY s.start_ns, s.tree_enter, m.message_no, m.part_no LIMIT 1
+"""
+
+
+def the_run(known: Sequence[str], wanted: str | None) -> str:
+    """Return the run that is meant: the wanted one, else the only one.
+
+    Raises:
+        UsageError: there is none, or there are several.
+    """
+    from clawtrace.support.did_you_mean import did_you_mean
+
+    if wanted is not None:
+        if wanted not in known:
+            hint = did_you_mean(wanted, known) or f"There are {len(known)} runs."
+            raise click.UsageError(f"There is no run {wanted!r}. {hint}")
+        return wanted
+    if not known:
+        raise click.UsageError("The input contains no run.")
+    if len(known) > 1:
+        listed = ", ".join(known[:5]) + (f" and {len(known) - 5} more" if len(known) > 5 else "")
+        raise click.UsageError(f"There are {len(known)} runs; choose one with --from-run: {listed}.")
+    return known[0]
+
+
+def first_message(asked: Session | HeldStore, run_id: str) -> str | None:
+    r"""Return what the user said first, as a case would write it (``\{{`` for braces); None where no span records it."""
+    answer = asked.query(_FIRST_MESSAGE.format(run_id=run_id.replace("'", "''")))
+    rows = list(answer.rows)
+    return str(rows[0][0]).replace("{{", "\\{{") if rows else None
+
+
+def holding(asked: Session | HeldStore, run_id: str, found: Sequence[Observation]) -> list[Observation]:
+    """Return the observations that pass when they are asked of the run.
+
+    A store that another process holds answers no assertions; there they are taken as the facts say.
+    """
+    from clawtrace.assertions.registry import parse_assertion
+    from clawtrace.model.verdict import Status
+    from clawtrace.session.session import Session
+
+    if not isinstance(asked, Session) or not found:
+        return list(found)
+    parsed = [parse_assertion({"id": str(number), **one.fields}) for number, one in enumerate(found)]
+    (result,) = asked.evaluate([run_id], parsed, evidence_of_passes=False)
+    return [one for one, verdict in zip(found, result.verdicts, strict=True) if verdict.status is Status.PASS]
+
+
+def files_of(source: TraceSource, run_id: str, known: Sequence[str]) -> list[Path]:
+    """Return the files or folders that hold this run and no other.
+
+    Raises:
+        UsageError: there are none, so that only a command can run the case again.
+    """
+    recordings = source.recordings
+    paths = [path for path in recordings.paths if str(path) != "-"]
+    if recordings.mode in ("file", "dir") and len(known) > 1:
+        places = [place for path in paths for place in (path / run_id, path.parent / run_id) if place.exists()]
+        if places:
+            return places[:1]
+    elif len(known) == 1 and paths and len(paths) == len(recordings.paths) and not recordings.logs:
+        return [path.absolute() for path in paths]
+    raise click.UsageError(
+        "This input cannot be replayed as one run (it is a store, several runs, a log or standard input): give the agent's "
+        "command with --command."
+    )

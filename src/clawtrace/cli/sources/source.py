@@ -1,0 +1,335 @@
+"""Where runs come from that are not started now: recordings, or a store. The same flags for every command that reads."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import click
+
+if TYPE_CHECKING:
+    from clawtrace.config.projects.project_file import Project
+    from clawtrace.config.projects.session_settings import SessionSettings
+    from clawtrace.logs.model import LogReading
+    from clawtrace.receiver.recordings.recording import Grouping
+    from clawtrace.session.session import Session
+    from clawtrace.verdicts.reading.remote import HeldStore
+
+__all__ = [
+    "Recordings",
+    "TraceSource",
+    "chosen_runs",
+    "existing_store",
+    "load_recordings",
+    "open_or_ask",
+    "recordings_options",
+    "server_option",
+    "source_of",
+    "source_options",
+]
+
+_NO_ID = "\0"
+"""The value of `--one-run` without an id; it cannot be typed."""
+
+_RECORDING_OPTIONS = (
+    click.option(
+        "--traces",
+        type=click.Path(exists=True, allow_dash=True, path_type=Path),
+        multiple=True,
+        help="Recorded OTLP: a file, a folder (read recursively), or - for standard input. Repeatable.",
+    ),
+    click.option(
+        "--one-run", is_flag=False, flag_value=_NO_ID, metavar="[ID]", help="Treat all input as one run with this id."
+    ),
+    click.option("--run-per-file", is_flag=True, help="Each file is one run."),
+    click.option("--run-per-dir", is_flag=True, help="Each folder that holds recordings is one run."),
+    click.option(
+        "--log",
+        "logs",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        multiple=True,
+        help="An agent's own log or transcript: completes a run of the input, or is a run itself. Repeatable.",
+    ),
+)
+
+
+class Recordings(NamedTuple):
+    """`--traces`, and how their content is split into runs."""
+
+    paths: tuple[Path, ...]
+    mode: Literal["rules", "one", "file", "dir"]
+    run_id: str | None = None
+    """Of mode `one`; None when none was given."""
+    logs: tuple[Path, ...] = ()
+    """`--log`: agents' own logs and transcripts."""
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to read."""
+        return bool(self.paths or self.logs)
+
+    def grouping(self) -> Grouping:
+        """Return the grouping for the session."""
+        from clawtrace.receiver.recordings.recording import Grouping
+
+        if self.mode == "one":
+            return Grouping.one_run(self.run_id)
+        return {
+            "rules": Grouping.by_attribution,
+            "file": Grouping.run_per_file,
+            "dir": Grouping.run_per_dir,
+        }[self.mode]()
+
+
+class TraceSource(NamedTuple):
+    """Recordings, a store, or a running service."""
+
+    recordings: Recordings
+    store: Path | None
+    server: str | None = None
+    """Address or ready file of the service; None where none was named."""
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Session | HeldStore, list[str]]]:
+        """Yield what can be asked, with the ids of its runs in order. A store is held in the block: ask, then print.
+
+        A store that another process holds is asked through that process.
+
+        Raises:
+            UsageError: there is nothing to read.
+            InputError: a file that was named is not OTLP.
+            StoreLockedError: another process holds the store and does not answer.
+        """
+        from clawtrace.cli.output.progress import working
+        from clawtrace.config.projects.project_file import load_project
+        from clawtrace.config.projects.session_settings import session_settings
+        from clawtrace.session.session import Session
+
+        project = load_project(Path.cwd(), os.environ)
+        settings = session_settings(project)
+        if self.recordings:
+            with working() as shown, Session.open(settings=settings) as session:
+                session.progress = shown
+                yield session, load_recordings(session, self.recordings)
+            return
+        if self.server is not None:
+            held = _served(self.server)
+            yield held, held.run_ids()
+            return
+        with working() as shown:
+            shown("waiting for the store", 0, 0)
+            asked = open_or_ask(existing_store(self.store, project), settings)
+            if isinstance(asked, Session):
+                asked.progress = shown
+            try:
+                yield asked, asked.run_ids()
+            finally:
+                asked.close()
+
+
+def _served(server: str) -> HeldStore:
+    """Return the store of a running service.
+
+    Raises:
+        UsageError: it is not named rightly, or its token is missing.
+    """
+    from clawtrace.sidecar.client import server_named
+    from clawtrace.verdicts.reading.remote import HeldStore
+
+    service = server_named(server, os.environ.get("CLAWTRACE_SERVER_TOKEN"))
+    return HeldStore(service.address, service)
+
+
+def open_or_ask(path: Path, settings: SessionSettings) -> Session | HeldStore:
+    """Open a store, or find the process that holds it and answers; both are tried for as long as a lock is retried."""
+    from clawtrace.errors import StoreLockedError
+    from clawtrace.session.session import Session
+    from clawtrace.store.files.owner import patiently
+
+    def attempt() -> Session | HeldStore:
+        try:
+            return Session.open(path, settings=settings, patience_s=0)
+        except StoreLockedError:
+            from clawtrace.verdicts.reading.remote import HeldStore
+
+            held = HeldStore.of(str(path))
+            if held is None:
+                raise
+            return held
+
+    return patiently(attempt)
+
+
+def load_recordings(session: Session, recordings: Recordings) -> list[str]:
+    """Load recordings and logs, and say on stderr what is not in the runs; return the run ids, in order."""
+    run_ids = _load_traces(session, recordings) if recordings.paths else []
+    if recordings.logs:
+        loaded = session.load_logs(recordings.logs, _RunOfLog(recordings, run_ids))
+        for note in loaded.notes:
+            click.echo(f"note: {note}", err=True)
+        run_ids += [run_id for run_id in loaded.run_ids if run_id not in run_ids]
+    return run_ids
+
+
+def _load_traces(session: Session, recordings: Recordings) -> list[str]:
+    loaded = session.load_recordings(recordings.paths, recordings.grouping())
+    if loaded.passed_over:
+        name, found = loaded.passed_over[0]
+        number = len(loaded.passed_over)
+        which = f"{number} files that are not OTLP, such as {name}" if number > 1 else f"{name}: {found}"
+        click.echo(f"note: skipped {which}", err=True)
+    for reason, number in loaded.rejected.items():
+        click.echo(f"note: rejected {number} spans or log records: {reason}", err=True)
+    if loaded.unattributed_logs:
+        click.echo(f"note: {loaded.unattributed_logs} log records do not belong to any run", err=True)
+    return loaded.run_ids
+
+
+class _RunOfLog:
+    """Says which run a log belongs to: the only one, the one of its folder; else its own lines do."""
+
+    def __init__(self, recordings: Recordings, run_ids: Sequence[str]) -> None:
+        self._only: str | None = None
+        self._alone = run_ids[0] if len(run_ids) == 1 else None
+        """The only run there is, which a transcript records. Lines that name a run may name another one."""
+        self._folders: dict[Path, str] = {}
+        if recordings.mode == "one":
+            self._only = self._alone or recordings.run_id or recordings.logs[0].name
+        elif recordings.mode == "dir":
+            roots = [path.resolve() for path in recordings.paths if path.is_dir()]
+            for root, run_id in ((root, run_id) for run_id in run_ids for root in roots):
+                for place in (root / run_id, root.parent / run_id):
+                    if place.is_dir():
+                        self._folders.setdefault(place, run_id)
+
+    def __call__(self, reading: LogReading) -> str | None:
+        """Return the run of a log; None where only its lines name it."""
+        if self._only is not None:
+            return self._only
+        place = next((folder for folder in reading.path.resolve().parents if folder in self._folders), None)
+        if place is not None:
+            return self._folders[place]
+        return None if reading.by_run else self._alone
+
+
+def recordings_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--traces` and the flags that separate runs; the command gets them as `recordings`.
+
+    A command with an argument `paths` takes what is named there as well.
+    """
+
+    @functools.wraps(function)
+    def wrapper(
+        traces: tuple[Path, ...],
+        one_run: str | None,
+        run_per_file: bool,
+        run_per_dir: bool,
+        logs: tuple[Path, ...],
+        paths: tuple[Path, ...] = (),
+        **rest: Any,
+    ) -> Any:
+        recordings = _recordings((*paths, *traces), logs, one_run, run_per_file, run_per_dir)
+        return function(recordings=recordings, **rest)
+
+    for option in reversed(_RECORDING_OPTIONS):
+        wrapper = option(wrapper)
+    return wrapper
+
+
+def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags of recordings, and `--store`; the command gets them as `source`."""
+
+    @functools.wraps(function)
+    def wrapper(recordings: Recordings, store: Path | None, server: str | None, **rest: Any) -> Any:
+        return function(source=source_of(recordings, store, server), **rest)
+
+    option = click.option(
+        "--store", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A span store (DuckDB file)."
+    )
+    return recordings_options(option(server_option(wrapper)))
+
+
+server_option = click.option(
+    "--server",
+    envvar="CLAWTRACE_SERVER",
+    metavar="URL|FILE",
+    help="A running `clawtrace serve`: its address, with CLAWTRACE_SERVER_TOKEN set, or its ready file.",
+)
+
+
+def source_of(recordings: Recordings, store: Path | None, server: str | None) -> TraceSource:
+    """Return the one source that was named. The variable CLAWTRACE_SERVER gives way to a flag that names another one.
+
+    Raises:
+        UsageError: flags name two.
+    """
+    named = {"--traces": bool(recordings.paths), "--log": bool(recordings.logs) and not recordings.paths}
+    given = [name for name, is_given in {**named, "--store": store is not None}.items() if is_given]
+    if server is not None and given:
+        from click.core import ParameterSource
+
+        if click.get_current_context().get_parameter_source("server") is ParameterSource.ENVIRONMENT:
+            server = None
+    if server is not None:
+        given.append("--server")
+    if len(given) > 1:
+        raise click.UsageError(f"{given[0]} and {given[1]} are two sources; give one of them.")
+    return TraceSource(recordings, store, server)
+
+
+def _recordings(
+    traces: tuple[Path, ...], logs: tuple[Path, ...], one_run: str | None, per_file: bool, per_dir: bool
+) -> Recordings:
+    given = [
+        name
+        for name, is_given in (
+            ("--one-run", one_run is not None),
+            ("--run-per-file", per_file),
+            ("--run-per-dir", per_dir),
+        )
+        if is_given
+    ]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} contradict each other.")
+    if given and not (traces or (logs and one_run is not None)):
+        raise click.UsageError(f"{given[0]} groups recordings into runs, and needs --traces.")
+    if one_run is not None:
+        return Recordings(traces, "one", None if one_run == _NO_ID else one_run, logs)
+    return Recordings(traces, "file" if per_file else "dir" if per_dir else "rules", logs=logs)
+
+
+def chosen_runs(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Return the runs that `--run-id` names, all of them where it was not given.
+
+    Raises:
+        UsageError: there is no such run.
+    """
+    for run_id in wanted:
+        if run_id not in known:
+            from difflib import get_close_matches
+
+            near = get_close_matches(run_id, known, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else _how_many(known)
+            raise click.UsageError(f"There is no run {run_id!r}. {hint}")
+    return list(dict.fromkeys(wanted)) or list(known)
+
+
+def _how_many(known: Sequence[str]) -> str:
+    return f"There is one run, {known[0]!r}." if len(known) == 1 else f"There are {len(known)} runs."
+
+
+def existing_store(store: Path | None, project: Project) -> Path:
+    """Return the store to read: the flag's, else the project's."""
+    from clawtrace.errors import UsageError
+
+    path = store or project.store
+    if path is None:
+        raise UsageError(
+            "There is nothing to read: give --traces or --store, or set `store: {url: …}` in clawtrace.yaml."
+        )
+    if not path.is_file():
+        raise UsageError(f"The store {str(path)!r} of clawtrace.yaml does not exist yet.")
+    return path

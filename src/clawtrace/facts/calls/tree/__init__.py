@@ -1,0 +1,1 @@
+"""The tree of a run's spans, and the calls that nesting and ids show."""

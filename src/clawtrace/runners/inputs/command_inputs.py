@@ -1,0 +1,149 @@
+"""What a command depends on apart from its settings, as digests (spec: config.md §5)."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clawtrace.runners.base import ALREADY_RAN, AgentInputs, InputsRequest
+from clawtrace.runners.inputs.content import MAX_FILES, ProjectListing, Tree, file_digest, files_below, tree
+from clawtrace.runners.inputs.declared_inputs import (
+    PACKAGE,
+    Unmatched,
+    declared_files,
+    forget_packages,
+    package_homes,
+    unmatched,
+)
+from clawtrace.runners.inputs.named_files import Named, named_by, rendered, shell_words
+
+if TYPE_CHECKING:
+    from clawtrace.runners.command_settings import CommandSettings
+
+__all__ = ["command_inputs", "forget_project_digests", "unmatched_inputs"]
+
+_MODULE = re.compile(r"-m\s*([A-Za-z_]\w*)")
+
+
+def command_inputs(request: InputsRequest, settings: CommandSettings) -> AgentInputs:
+    """Return the program, the case's folder, the files that the agent depends on, and the variables passed to it.
+
+    What code a program loads apart from the files that its command names, only its author knows: `inputs` says it.
+    """
+    own = files_below(request.case_dir, request.judging, _listing(request.project_root))
+    if own is None:
+        return AgentInputs({}, f"the case's folder holds more than {MAX_FILES} files")
+    program = _program(settings, request.case_dir, request.env)
+    passed = _passed(settings, request.env)
+    named = named_by(settings, request, passed | settings.env)
+    homes = tuple(package_homes([program], request.env.get("VIRTUAL_ENV")))
+    digests: dict[str, Any] = {
+        "the program": None if program is None else file_digest(Path(os.path.realpath(program))),
+        "installed Python packages": _packages(homes),
+        "the scaffold": None,
+        "variables of `pass_env`": {
+            name: hashlib.sha256(value.encode()).hexdigest() for name, value in sorted(passed.items())
+        },
+    }
+    trees = {"the case's folder": tree(request.case_dir, own)}
+    if settings.scaffold is not None:
+        trees["the scaffold"] = _folder(request.case_dir / settings.scaffold)
+    unknown = ALREADY_RAN if settings.agent == "running" else ""
+    if named.too_many:
+        unknown = f"a folder that the command names holds more than {MAX_FILES} files, or some that cannot be listed"
+    if settings.inputs is None:
+        unknown = unknown or _undeclared(settings, request.case_dir, named)
+        project = _project(request.project_root, request.leave_out)
+        trees |= {} if project is None else {"files of the project": project}
+    else:
+        declared = declared_files(settings.inputs, request.case_dir, homes, (*request.leave_out, *request.judging))
+        unknown = unknown or (f"`inputs` names more than {MAX_FILES} files" if declared is None else "")
+        trees["the files of `inputs`"] = tree(request.case_dir, declared or ())
+    files = {name: one.files for name, one in trees.items()}
+    files |= {"a file that the command names": named.files, "a folder that the command names": named.folders}
+    return AgentInputs(
+        digests
+        | {name: one.digest for name, one in trees.items()}
+        | {"a file that the command names": named.files, "a folder that the command names": named.folders},
+        unknown,
+        files,
+    )
+
+
+def unmatched_inputs(settings: CommandSettings, case_dir: Path, env: Mapping[str, str]) -> Iterator[Unmatched]:
+    """Yield the entries of `inputs` that name nothing."""
+    if settings.inputs:
+        homes = package_homes([_program(settings, case_dir, env)], env.get("VIRTUAL_ENV"))
+        yield from unmatched(settings.inputs, case_dir, homes)
+
+
+def forget_project_digests() -> None:
+    """Look at the project's files and at what is installed anew for the next digest."""
+    _project.cache_clear()
+    _packages.cache_clear()
+    _listing.cache_clear()
+    forget_packages()
+
+
+def _undeclared(settings: CommandSettings, case_dir: Path, named: Named) -> str:
+    """Return that nothing says where the agent's code is, with what may say it."""
+    command = settings.command if isinstance(settings.command, str) else " ".join(settings.command)
+    guesses = [os.path.relpath(folder, case_dir) for folder in dict.fromkeys(named.scripts)]
+    guesses += [f"{PACKAGE}{name}" for name in _MODULE.findall(command) if name != "clawtrace"]
+    example = ", ".join(guesses) or f"PATH or GLOB or {PACKAGE}NAME"
+    return f"which code the agent loads is unknown: list all of it in the case's `runner`, as in `inputs: [{example}]`"
+
+
+@lru_cache(maxsize=8)
+def _listing(root: Path) -> ProjectListing:
+    return ProjectListing(root)
+
+
+@lru_cache(maxsize=8)
+def _project(root: Path, leave_out: frozenset[Path]) -> Tree | None:
+    """Return a project's files; they are the same for all cases of a campaign."""
+    files = files_below(root, leave_out, _listing(root))
+    return None if files is None else tree(root, files)
+
+
+def _folder(root: Path) -> Tree:
+    return tree(root, (file for file in root.rglob("*") if file.is_symlink() or not file.is_dir()))
+
+
+def _program(settings: CommandSettings, case_dir: Path, env: Mapping[str, str]) -> str | None:
+    """Return the path of the program, of a shell text the first word's; None where it is not found."""
+    command = settings.command
+    first = next(iter(shell_words(command)), "") if isinstance(command, str) else command[0]
+    name = rendered(first, case_dir)
+    return shutil.which(name, path=settings.env.get("PATH") or env.get("PATH", os.defpath)) if name else None
+
+
+@lru_cache(maxsize=64)
+def _packages(homes: tuple[Path, ...]) -> str:
+    """Return which versions of which packages are installed.
+
+    An agent changes when its framework is upgraded, which may change no file of the project.
+    """
+    found = {
+        f"{entry.name}:{entry.stat().st_mtime_ns}"
+        for folder in homes
+        for entry in os.scandir(folder)
+        if entry.name.endswith((".dist-info", ".egg-info", ".egg-link", ".pth"))
+    }
+    return hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()
+
+
+def _passed(settings: CommandSettings, env: Mapping[str, str]) -> dict[str, str]:
+    """Return the caller's variables that `pass_env` lets through: keys and switches change agents."""
+    return {
+        name: value
+        for name, value in env.items()
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in settings.pass_env)
+    }

@@ -1,0 +1,1 @@
+"""Start a command: templates, environment, and the process under its supervisor."""

@@ -1,0 +1,1 @@
+"""Read-only questions: connections, parsed statements, and answers in columns."""

@@ -1,0 +1,247 @@
+"""The question side of an embedded store: facts are written and relations asked on a separate connection.
+
+A store has several, which can be used at the same time, each by one thread: DuckDB plans small questions on one core.
+What they load and select is seen by themselves alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from clawtrace.errors import QueryError, StoreError
+from clawtrace.model.query import BoundRelation, Query, Scalar
+from clawtrace.store.api import Answer, Columns
+from clawtrace.store.files.owner import is_damage
+from clawtrace.store.questions.markers import rewrite_markers
+from clawtrace.store.questions.statements import Statements
+from clawtrace.store.questions.user_sql import check_single_select, run_interruptibly
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+    from clawtrace.store.questions.columns import ColumnAnswer
+
+__all__ = ["QuestionSide"]
+
+_COPIED_ROWS = 2_000
+"""Relations of more rows are copied into a table when they are loaded."""
+
+
+class QuestionSide:
+    """One connection that asks; see `clawtrace.store.api` for what it promises.
+
+    Args:
+        connection: used for nothing else.
+        path: of the store, for messages.
+        settle: called before anything is read, to bring what was acknowledged into the tables.
+    """
+
+    def __init__(self, connection: DuckDBPyConnection, path: str, settle: Callable[[], None]) -> None:
+        self.path = path
+        self._settle_rows = settle
+        self._reader = connection
+        self._statements = Statements(connection)
+        self._reader.execute("CREATE TEMP TABLE selected_runs (run_id VARCHAR)")
+        self._selected: list[str] = []
+        self._loaded: dict[str, bool] = {}
+        self._bound: dict[str, tuple[tuple[str, int], ...]] = {}
+        """The rows that a relation was bound with last; most questions are followed by that for their evidence."""
+        self._reader_lock = threading.RLock()
+
+    @property
+    def asked(self) -> int:
+        """How many statements were run here."""
+        return self._statements.asked
+
+    # Facts ------------------------------------------------------------------------------------
+
+    def script(self, sql: str, params: Mapping[str, Scalar] | None = None) -> list[tuple[Any, ...]]:
+        """Run the engine's own SQL on the question side and return the last statement's rows.
+
+        Raises:
+            StoreError: the engine's words; nothing is rolled back here (the caller owns the transaction).
+        """
+        import duckdb
+
+        self._settle_rows()
+        with self._reader_lock:
+            try:
+                cursor = self._statements.run(sql, params)
+                return cursor.fetchall() if cursor.description else []
+            except duckdb.Error as error:
+                raise StoreError(f"the store {self.path!r} rejected a statement: {error}") from error
+
+    def columns(self, sql: str) -> ColumnAnswer:
+        """Run one SELECT of the engine's own and return its rows in Arrow's columns (see `ask_columns`).
+
+        Raises:
+            StoreError: the engine's words.
+        """
+        import duckdb
+
+        from clawtrace.store.questions.columns import ColumnAnswer
+
+        self._settle_rows()
+        with self._reader_lock:
+            try:
+                return ColumnAnswer(self._statements.relation(sql))
+            except (duckdb.Error, RuntimeError) as error:  # what fails while rows are read comes through nanoarrow
+                raise StoreError(f"the store {self.path!r} rejected a statement: {error}") from error
+
+    def load(self, name: str, columns: Mapping[str, tuple[str, Sequence[Any]]]) -> None:
+        """Make the temporary relation `name` of the question side hold exactly these columns.
+
+        A few rows are read where they are; only many are copied into a table, whose statistics the planner then has
+        (creating a table costs more than a millisecond, and one recorded run loads some twenty relations).
+        """
+        from clawtrace.store.arrow import rows_table
+
+        rows = rows_table(columns)
+        copied = len(next(iter(columns.values()))[1]) > _COPIED_ROWS
+        with self._reader_lock:
+            self._bound.pop(name, None)
+            if self._loaded.get(name, copied) != copied:
+                self._reader.execute(f'DROP {"VIEW" if copied else "TABLE"} "{name}"')
+            self._loaded[name] = copied
+            if not copied:
+                self._reader.register(name, rows)
+                return
+            self._reader.register("incoming", rows)
+            self._reader.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" AS SELECT * FROM incoming')
+            self._reader.unregister("incoming")
+
+    def insert(self, table: str, columns: Mapping[str, tuple[str, Sequence[Any]]]) -> None:
+        """Append rows to a table, by column name; the caller owns the transaction.
+
+        Raises:
+            StoreError: the engine's words.
+        """
+        from clawtrace.store.arrow import rows_table
+
+        if not next(iter(columns.values()))[1]:
+            return
+        with self._reader_lock:
+            self._reader.register("incoming", rows_table(columns))
+            self.script(f'INSERT INTO "{table}" BY NAME SELECT * FROM incoming')
+            self._reader.unregister("incoming")
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Hold it over several calls that belong together on the question side."""
+        return self._reader_lock
+
+    # Questions --------------------------------------------------------------------------------
+
+    def sides(self) -> Sequence[QuestionSide]:
+        """Return what can be asked at the same time (see `clawtrace.store.api`): a side alone is one."""
+        return [self]
+
+    def select_runs(self, run_ids: Iterable[str]) -> None:
+        """Make ``selected_runs`` hold exactly `run_ids`."""
+        wanted = list(run_ids)
+        with self._reader_lock:
+            if wanted == self._selected:
+                return
+            self._selected = []
+            # Made anew: the planner counts deleted rows too, and took the wrong side of a join for the smaller one.
+            made = "CREATE OR REPLACE TEMP TABLE selected_runs AS SELECT"
+            if len(wanted) <= _COPIED_ROWS:
+                self._reader.execute(f"{made} unnest(?::VARCHAR[]) AS run_id", [wanted])
+            else:
+                from clawtrace.store.arrow import rows_table
+
+                self._reader.register("incoming", rows_table({"run_id": ("text", wanted)}))
+                self._reader.execute(f"{made} run_id FROM incoming")
+                self._reader.unregister("incoming")
+            self._selected = wanted
+
+    def ask(self, query: Query, bound: Sequence[BoundRelation] = ()) -> Answer:
+        """Answer one query over the relations, ``selected_runs`` and `bound`.
+
+        Raises:
+            QueryError: the engine refuses it.
+            StoreError: the file is damaged where it has to be read.
+        """
+        self._settle_rows()
+        with self._reader_lock:
+            self._bind(bound)
+            return self._answer(query)
+
+    def ask_columns(self, query: Query, bound: Sequence[BoundRelation] = ()) -> Columns:
+        """Answer as `ask` does; of many runs in columns whose values become Python's when they are read.
+
+        Arrow's stream costs a second planning, which only many rows repay.
+        """
+        if len(self._selected) <= _COPIED_ROWS:
+            return self.ask(query, bound)
+        import duckdb
+
+        from clawtrace.store.questions.columns import ColumnAnswer
+
+        self._settle_rows()
+        with self._reader_lock:
+            self._bind(bound)
+            try:
+                return ColumnAnswer(self._statements.relation(rewrite_markers(query.sql, "$"), query.params))
+            except (duckdb.Error, RuntimeError) as error:  # what fails while rows are read comes through nanoarrow
+                raise self._described(error) from error
+
+    @contextlib.contextmanager
+    def narrowed(self, run_ids: Sequence[str], queries: Sequence[Query]) -> Iterator[None]:
+        """Answer `queries` inside, on every side, from copies of these runs' rows."""
+        from clawtrace.store.questions.narrowed import narrowed
+
+        with self._reader_lock, narrowed(self.sides(), run_ids, queries):
+            yield
+
+    def _bind(self, bound: Sequence[BoundRelation]) -> None:
+        for relation in bound:
+            if self._bound.get(relation.name) is relation.rows:
+                continue
+            values, items = zip(*relation.rows, strict=True) if relation.rows else ((), ())
+            self.load(relation.name, {"value": ("text", values), "item": ("bigint", items)})
+            if len(values) <= _COPIED_ROWS:
+                self._bound[relation.name] = relation.rows
+
+    def _answer(self, query: Query, max_rows: int | None = None) -> Answer:
+        import duckdb
+
+        try:
+            cursor = self._statements.run(rewrite_markers(query.sql, "$"), query.params)
+            columns = tuple(column[0] for column in cursor.description)
+            return Answer(columns, cursor.fetchall() if max_rows is None else cursor.fetchmany(max_rows))
+        except duckdb.Error as error:
+            raise self._described(error) from error
+
+    def _described(self, error: Exception) -> QueryError | StoreError:
+        """Return what an error of the engine's is: of the question, or of the file."""
+        if is_damage(str(error)):
+            return StoreError(f"cannot read the store {self.path!r}: {error}")
+        return QueryError(str(error))
+
+    def ask_user(
+        self,
+        sql: str,
+        params: Mapping[str, Scalar] | None = None,
+        *,
+        time_limit_s: float | None = None,
+        max_rows: int | None = None,
+    ) -> Answer:
+        """Answer a user's own SQL: exactly one SELECT, in a read-only transaction (see `clawtrace.store.api`).
+
+        Raises:
+            QueryError: the text is no single SELECT, the engine refuses it, or the time limit has passed.
+            StoreError: the file is damaged where it has to be read.
+        """
+        self._settle_rows()
+        with self._reader_lock:
+            check_single_select(rewrite_markers(sql, "$"))
+            self._reader.execute("BEGIN TRANSACTION READ ONLY")
+            try:
+                query = Query(sql, dict(params or {}))
+                return run_interruptibly(self._reader, time_limit_s, lambda: self._answer(query, max_rows))
+            finally:
+                self._reader.execute("ROLLBACK")

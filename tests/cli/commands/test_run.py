@@ -1,0 +1,145 @@
+"""`clawtrace run -- CMD`: the command keeps its streams and arguments; trace and verdicts go to standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.full
+
+AGENT = Path(__file__).parents[1] / "agent.py"
+
+
+@pytest.fixture
+def run(program, tmp_path):
+    """Run the agent under `clawtrace run`."""
+    (tmp_path / "checks.yaml").write_text(
+        "assertions:\n  - {type: tool_was_called, tool: search}\n  - {type: tool_not_invoked, tool: rm}\n"
+    )
+
+    def call(*flags: str, words: str = "search"):
+        pidfile = {"AGENT_PIDFILE": str(tmp_path / "agent.pid")}
+        return program("run", *flags, "--", sys.executable, str(AGENT), *words.split(), env=pidfile)
+
+    return call
+
+
+def test_shows_the_trace_and_keeps_stdout(run) -> None:
+    """Without assertions: stdout is the command's alone, the tree goes to stderr, the exit code is the command's."""
+    done = run()
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "done\n"
+    assert "└─ execute_tool search" in done.stderr
+    assert "tool calls 1" in done.stderr
+    assert run(words="search exit=7").returncode == 7
+
+
+@pytest.mark.smoke
+def test_judges(run, tmp_path) -> None:
+    """With assertions the exit code is the verdict's: 1 although the agent exits 0, and 1 where it exits 7."""
+    passed = run("--assertions", "checks.yaml", "--report", "json=r.json", words="search")
+    broken = run("--assertions", "checks.yaml", words="search exit=7")
+    failed = run("--assertions", "checks.yaml", words="search rm")
+
+    assert passed.returncode == 0, passed.stderr
+    assert passed.stdout == "done\n"
+    assert "exit 0: " in passed.stderr
+    (case,) = json.loads((tmp_path / "r.json").read_text())["cases"]
+    assert (case["runs"][0]["status"], case["runs"][0]["run_status"]) == ("pass", "success")
+    assert broken.returncode == 1
+    assert "The run ended as `failed`, expected `success`." in broken.stderr
+    assert failed.returncode == 1
+    assert "▶ └─ execute_tool rm" in failed.stderr
+
+
+def test_passthrough_gives_the_commands_code(run) -> None:
+    """--passthrough: the verdict is shown, the exit code is the command's."""
+    done = run("--assertions", "checks.yaml", "--passthrough", words="search rm exit=7")
+
+    assert done.returncode == 7
+    assert "exit 1: something failed" in done.stderr
+
+
+def test_no_trace_is_not_green(run) -> None:
+    """A command that exports nothing is skipped: exit 3, and it says once where to look."""
+    done = run("--assertions", "checks.yaml", words="search silent")
+    unjudged = run(words="search silent")
+    broken = run(words="search silent exit=7")
+
+    assert done.returncode == 3
+    assert "SKIP  " in done.stderr
+    assert "there is no trace of this run" in done.stderr
+    for told in (done, unjudged):
+        assert told.stderr.count("`clawtrace env` prints what is set, ") == 1
+        assert "tokens ?" not in told.stderr
+    assert (unjudged.returncode, broken.returncode) == (0, 7)
+    assert "The agent ended as `failed` (exit code 7): read its standard error first." in broken.stderr
+
+
+def test_an_address_in_code_is_explained(run) -> None:
+    """An exporter that is given the base address in code posts to a path that there is not: the message says what it needs."""
+    done = run("--assertions", "checks.yaml", words="search base")
+
+    assert done.returncode == 3
+    assert "Nothing of this run was accepted, 1 item refused: unknown path '/run/" in done.stderr
+    assert "needs the full address, ending in `/v1/traces`." in done.stderr
+
+
+def test_the_time_limit_ends_the_command(run) -> None:
+    """--timeout ends a command that does not end; that is no pass."""
+    done = run("--assertions", "checks.yaml", "--timeout", "3", words="wait")
+
+    assert done.returncode != 0
+    assert "time limit" in done.stderr
+
+
+def test_arguments_and_standard_input_are_the_commands(program) -> None:
+    """Flags after the command belong to it, with or without --, and stdin reaches it."""
+    code = "import sys; print(sys.argv[1:], sys.stdin.read())"
+    for separator in (["--"], []):
+        done = program("run", *separator, sys.executable, "-c", code, "-v", "--help", "--timeout", input="hello")
+
+        assert done.stdout == "['-v', '--help', '--timeout'] hello\n"
+        assert done.returncode == 0
+
+
+def test_quiet_leaves_stderr_to_the_command(run) -> None:
+    """-q without assertions prints nothing of its own."""
+    done = run("-q")
+
+    assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+def test_a_command_that_is_not_there(program) -> None:
+    """Exit 4 with what is missing, without a traceback."""
+    done = program("run", "--", "no-such-command")
+
+    assert done.returncode == 4
+    assert "`no-such-command`" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_command_that_a_shell_does_not_find(program, tmp_path) -> None:
+    """Exit 4 as well where the run is judged; `--passthrough` gives the shell's own exit code."""
+    checks = tmp_path / "checks.yaml"
+    checks.write_text("assert: [{tool_not_invoked: pay}]\n")
+    command = ("--assertions", str(checks), "--", "sh", "-c", "no-such-command")
+    done = program("run", *command)
+
+    assert done.returncode == 4
+    assert "the agent did not start: a program of its command was not found (exit code 127)" in done.stderr
+    assert program("run", "--passthrough", *command).returncode == 127
+
+
+def test_mistakes_are_told_before_the_command_runs(program, tmp_path) -> None:
+    """An assertions file with a mistake exits 2 and the command never ran."""
+    (tmp_path / "bad.yaml").write_text("assertions: [{type: nope}]\n")
+    done = program("run", "--assertions", "bad.yaml", "--", "touch", "ran")
+
+    assert done.returncode == 2
+    assert "bad.yaml:1:" in done.stderr
+    assert not (tmp_path / "ran").exists()

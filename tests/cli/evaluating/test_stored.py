@@ -1,0 +1,57 @@
+"""`clawtrace eval --store`: what a span store holds is judged like anything else (spec: cli.md)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+RECORDINGS = Path(__file__).parents[2] / "recordings/pydantic-ai"
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store with two runs."""
+    from clawtrace.receiver.recordings.recording import Grouping
+    from clawtrace.session.session import Session
+
+    path = tmp_path / "spans.duckdb"
+    with Session.open(path) as session:
+        for name in ("one_tool", "delegation"):
+            session.load_recordings([RECORDINGS / name], Grouping.one_run(name))
+    (tmp_path / "checks.yaml").write_text("assert:\n- no_span_errors\n")
+    return path
+
+
+def judged(ended):
+    return [case["case_id"] for case in json.loads(ended.stdout)["cases"]]
+
+
+def test_all_some_or_those_that_meet_a_condition(store, invoke):
+    """Every run of the store, those that --run-id names, those of which --where holds."""
+    args = ("eval", "--store", store, "--assertions", "checks.yaml", "--report", "json=-")
+
+    assert judged(invoke(*args)) == ["one_tool", "delegation"]
+    assert judged(invoke(*args, "--run-id", "delegation")) == ["delegation"]
+    assert judged(invoke(*args, "--where", "run_id LIKE 'one%'")) == ["one_tool"]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--run-id", "delegatio"), "There is no run 'delegatio'. Did you mean 'delegation'?"),
+        (("--where", "run_id = 'x'"), "No run matches --where \"run_id = 'x'\"; there are 2 runs."),
+        (("--where", "case_idd = 1"), "case_idd"),
+        (("--where", "TRUE; DROP TABLE runs"), "error"),
+        (("--traces", str(RECORDINGS / "one_tool")), "--traces and --store are two sources; give one of them."),
+        (("--suite", "s"), "give one of them"),
+    ],
+)
+def test_mistakes_judge_nothing(store, invoke, more, said):
+    """Each says what is wrong, with exit code 2, and the store is as it was."""
+    ended = invoke("eval", "--store", store, "--assertions", "checks.yaml", *more)
+
+    assert ended.exit_code == 2, ended.output
+    assert said in ended.output
+    assert judged(invoke("eval", "--store", store, "--assertions", "checks.yaml", "--report", "json=-"))

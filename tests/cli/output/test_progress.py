@@ -1,0 +1,155 @@
+"""What a person sees while a command takes long: what is being done and how far it is, on standard error."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from click.testing import Result
+from tests.cli.conftest import PROGRAM, clean_environment
+
+from clawtrace.cli.output import progress as _progress
+from clawtrace.session.session import Session
+
+CHECKS = "assertions: [{type: tool_was_called, tool: get_weather}, {type: no_span_errors}]"
+
+
+@pytest.fixture
+def recording(recordings: Path) -> Path:
+    return recordings / "pydantic-ai" / "one_tool" / "traces.otlp.jsonl"
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
+    """What the commands say that they do."""
+    said: list[tuple[str, int, int]] = []
+
+    @contextmanager
+    def working() -> Iterator[Callable[[str, int, int], None]]:
+        yield lambda *one: said.append(one)
+
+    monkeypatch.setattr(_progress, "working", working)
+    return said
+
+
+def check_reading(seen: list[tuple[str, int, int]], recording: Path) -> None:
+    """The whole file was read and its spans became facts, step by step."""
+    read = [(done, total) for what, done, total in seen if what == "reading recordings"]
+    facts = [(done, total) for what, done, total in seen if what == "computing what the spans say"]
+
+    assert read
+    assert read[-1] == (recording.stat().st_size,) * 2
+    assert facts[0][0] == 0 < facts[0][1]
+    assert facts[-1][0] == facts[-1][1]
+    assert len(facts) >= 4
+
+
+def test_judging_says_how_far_it_is(invoke: Callable[..., Result], seen, recording, tmp_path) -> None:
+    """Reading by bytes, facts by spans, judging by assertions, and each report that is written."""
+    Path("checks.yaml").write_text(CHECKS, encoding="utf-8")
+    result = invoke("eval", "--traces", recording, "--assertions", "checks.yaml", "--report", "json=r.json")
+
+    assert result.exit_code == 0, result.output
+    check_reading(seen, recording)
+    assert [entry for entry in seen if entry[0] == "judging"] == [("judging", done, 2) for done in range(3)]
+    assert seen[-1] == ("writing the report json", 0, 1)
+
+
+def test_reading_commands_say_how_far_they_are(invoke: Callable[..., Result], seen, recording) -> None:
+    """`inspect` and `query` alike."""
+    for command, last in ((("inspect",), "reading the facts"), (("query", "SELECT 1", "--traces"), "asking the query")):
+        seen.clear()
+        assert invoke(*command, recording).exit_code == 0
+        check_reading(seen, recording)
+        assert seen[-1] == (last, 0, 0)
+
+
+def test_a_wrapped_command_is_silent_until_it_ended(invoke: Callable[..., Result], seen) -> None:
+    """The terminal is the command's; what is done with its spans comes after it."""
+    marks = f"import os; os.write(1, b'%d' % {len(seen)})"
+    Path("checks.yaml").write_text("assertions: [{type: agent_exit_code, value: 0}]", encoding="utf-8")
+    result = invoke("run", "--assertions", "checks.yaml", "--", sys.executable, "-c", marks)
+
+    assert result.exit_code in (0, 3), result.output
+    assert [what for what, *_ in seen if what not in ("judging", "asking agent_exit_code")] == [
+        "computing what the spans say"
+    ] * 4 + ["reading the trees of spans", "reading the facts"]
+
+
+def test_a_log_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where nobody watches, a line says where it is each time that it has taken long again."""
+    monkeypatch.setattr(_progress, "Timer", Held)
+    with _progress.working() as working:
+        assert Held.waiting == []
+        working("reading recordings", 1, 4)
+        working("reading recordings", 2, 4)
+        Held.waiting.pop().over()
+        working("reading the facts", 0, 0)
+        Held.waiting.pop().over()
+
+    assert capsys.readouterr().err.splitlines() == ["reading recordings 50 %", "reading the facts"]
+    Held.waiting.pop().over()  # it had begun when the block ended
+    assert capsys.readouterr().err == ""
+
+
+class Held:
+    """A timer whose time is over when the test says so."""
+
+    waiting: ClassVar[list[Held]] = []
+
+    def __init__(self, seconds: float, over: Callable[[], None]) -> None:
+        assert seconds == _progress.LOGGED_SECONDS
+        self.over = over
+
+    def start(self) -> None:
+        self.waiting.append(self)
+
+    def cancel(self) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.full
+def test_a_terminal_shows_it_after_two_seconds(recording: Path, tmp_path: Path) -> None:
+    """A recording that comes slowly through a pipe: its reading is shown while it lasts, and gone when it is over."""
+    ours, theirs = pty.openpty()
+    command = [str(PROGRAM), "inspect", "-", "--one-run"]
+    environment = clean_environment(TERM="xterm")
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=theirs, cwd=tmp_path, env=environment
+    )
+    os.close(theirs)
+    assert process.stdin is not None
+    first, *rest = recording.read_bytes().splitlines(keepends=True)
+    process.stdin.write(first)
+    process.stdin.flush()
+    shown = b""
+    while b"reading recordings" not in shown:
+        shown += os.read(ours, 4_096)
+    process.stdin.write(b"".join(rest))
+    out, _ = process.communicate()
+    os.close(ours)
+
+    assert process.returncode == 0
+    assert b"get_weather" in out
+
+
+@pytest.mark.parametrize(("flags", "trees"), [((), 1), (("--quiet",), 0)])
+def test_a_tree_that_nobody_is_shown_is_not_read(
+    invoke: Callable[..., Result], recording: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], trees: int
+) -> None:
+    read: list[str] = []
+    tree = Session.tree
+    monkeypatch.setattr(Session, "tree", lambda self, run_id: read.append(run_id) or tree(self, run_id))
+    Path("checks.yaml").write_text("assertions: [{type: tool_not_invoked, tool: get_weather}]", encoding="utf-8")
+
+    result = invoke("eval", "--traces", recording, "--assertions", "checks.yaml", *flags)
+
+    assert result.exit_code == 1, result.output
+    assert len(read) == trees

@@ -164,7 +164,11 @@ def fails_with(monkeypatch, invoke):
             2,
             "error: a.yaml:3:5: bad.\nerror: b.yaml: worse.\n",
         ),
-        (PermissionError(13, "Permission denied", "x.json"), 4, "error: Permission denied: 'x.json'\n"),
+        (
+            PermissionError(13, "Permission denied", "x.json"),
+            4,
+            "error: 'x.json' cannot be used: Permission denied. Change its permissions, or choose another path.\n",
+        ),
         (
             ZeroDivisionError("division by zero"),
             4,

@@ -68,6 +68,11 @@ class TestYaml:
         assert yaml_problems("") == ["f.yaml:1:1: is empty, expected a mapping"]
         assert yaml_problems("- 1\n") == ["f.yaml:1:1: expected a mapping, found a list"]
 
+    def test_a_list_of_assertions_is_sent_below_its_key(self):
+        """Who leaves out `assertions:` reads where it belongs."""
+        (said,) = yaml_problems("- type: tool_was_called\n  tool: a\n")
+        assert said.endswith("found a list. Write `assertions:` on a line above the list.")
+
     def test_anchors_and_merges_work(self):
         """Anchors, aliases and merge keys are fine; a key that is merged may be overridden once."""
         document = parse_document("base: &b {x: 1, y: 2}\nmine:\n  <<: *b\n  y: 3\nagain: *b\n", "f.yaml")

@@ -93,9 +93,9 @@ _KINDS = {
 
 _WORDS = {
     "finite_number": "must be a finite number, found {found}",
-    "greater_than_equal": "must be at least {ge:g}, found {found}",
-    "greater_than": "must be more than {gt:g}, found {found}",
-    "less_than_equal": "must be at most {le:g}, found {found}",
+    "greater_than_equal": "must be at least {ge}, found {found}",
+    "greater_than": "must be more than {gt}, found {found}",
+    "less_than_equal": "must be at most {le}, found {found}",
     "too_short": "needs at least {min_length} {entries}, found {actual_length}",
     "string_too_short": "must not be empty",
 }
@@ -119,7 +119,10 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], written: Mapping[str,
         return AssertionProblem(path, message, did_you_mean(detail["input"], choices))
     if kind in _WORDS:
         entries = "entry" if context.get("min_length") == 1 else "entries"
-        said = _WORDS[kind].format(found=_found(detail["input"]), entries=entries, **context)
+        bounds = {
+            name: int(one) if isinstance(one, float) and one.is_integer() else one for name, one in context.items()
+        }
+        said = _WORDS[kind].format(found=_found(detail["input"]), entries=entries, **bounds)
         return AssertionProblem(path, said)
     return AssertionProblem(path, detail["msg"], str(context.get("hint", "")))
 

@@ -7,6 +7,7 @@ shown without loading them (a test keeps the table and the commands alike).
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -156,6 +157,26 @@ def _show_usage(error: click.ClickException) -> None:
         click.echo(f"`{context.command_path} --help` explains the command.", err=True)
 
 
+_REMEDIES = {
+    errno.EACCES: "Change its permissions, or choose another path.",
+    errno.EPERM: "Change its permissions, or choose another path.",
+    errno.EROFS: "Choose a path on a file system that can be written.",
+    errno.ENOENT: "Check the path: it does not exist, or cannot be created there.",
+    errno.ENOTDIR: "Check the path: a part of it is a file.",
+    errno.EISDIR: "Give the path of a file.",
+    errno.ENOSPC: "Free space on its disk.",
+}
+"""What to do about an error of the operating system, by its number."""
+
+
+def _of_the_system(error: OSError) -> str:
+    """Say which path the operating system refused, why, and what to do."""
+    if not error.filename:
+        return str(error)
+    remedy = _REMEDIES.get(error.errno or 0, "")
+    return f"{error.filename!r} cannot be used: {error.strerror or error}. {remedy}".rstrip()
+
+
 def tell(error: Exception) -> int:
     """Say on stderr what an error is, one line a problem, and return its exit code."""
     from clawtrace.errors import ClawtraceError, ConfigError, ExitCode
@@ -168,7 +189,7 @@ def tell(error: Exception) -> int:
     elif isinstance(error, FileNotFoundError) and not error.filename:
         texts = ["The working folder no longer exists; change to one that does."]
     elif isinstance(error, OSError):
-        texts = [f"{error.strerror or error}: {error.filename!r}" if error.filename else str(error)]
+        texts = [_of_the_system(error)]
     else:
         texts = [f"{type(error).__name__}: {error}", "This is a bug in clawtrace; CLAWTRACE_DEBUG=1 shows where."]
     for text in texts:

@@ -54,6 +54,8 @@ class Resolve(NamedTuple):
     items: Callable[[str], Iterable[int]]
     where: str = ""
     """Optional SQL condition over the relation (alias ``r``) and earlier bound relations, narrowing the values."""
+    names: tuple[str, ...] = ()
+    """The names that are meant, if they are plain names; a failed verdict suggests a recorded one that is nearly the same."""
 
 
 class BoundRelation(NamedTuple):

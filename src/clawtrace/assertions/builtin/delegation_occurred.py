@@ -41,7 +41,7 @@ class DelegationOccurred(LogSource):
     def resolve(self) -> tuple[Resolve, ...]:
         """Decide once per distinct name, and once per distinct id."""
         return (
-            Resolve("asked_agent_name", "agents", "name", self.to_agent.items),
+            Resolve("asked_agent_name", "agents", "name", self.to_agent.items, names=self.to_agent.names),
             Resolve("asked_agent_id", "agents", "id", self.to_agent.items),
         )
 

@@ -72,7 +72,8 @@ class DelegationPath(Assertion):
 
     def resolve(self) -> tuple[Resolve, ...]:
         """Decide once per distinct agent name which expectations it meets."""
-        return (Resolve("expected_agents", "agents", "name", self._items),)
+        names = tuple(name for matcher in self.expected for name in matcher.names)
+        return (Resolve("expected_agents", "agents", "name", self._items, names=names),)
 
     def _items(self, name: str) -> tuple[int, ...]:
         return tuple(item for item, matcher in enumerate(self.expected) if matcher(name))

@@ -96,14 +96,14 @@ class ToolCall(Assertion):
 
     def resolve(self) -> tuple[Resolve, ...]:
         """Decide names, arguments, results and agents once per distinct value."""
-        asked = [Resolve("asked_tool", "run_tools", "name", self.tool.items)]
+        asked = [Resolve("asked_tool", "run_tools", "name", self.tool.items, names=self.tool.names)]
         narrowed = "r.name IS NULL OR r.name IN (SELECT m.value FROM asked_tool AS m)"
         if self._asks_arguments:
             asked.append(Resolve("asked_arguments", "tool_calls", "arguments", self._arguments, narrowed))
         if self.result_contains is not None:
             asked.append(Resolve("asked_result", "tool_calls", "result", self._result, narrowed))
         if self.by_agent is not None:
-            asked.append(Resolve("asked_agent", "agents", "name", self.by_agent.items))
+            asked.append(Resolve("asked_agent", "agents", "name", self.by_agent.items, names=self.by_agent.names))
         return tuple(asked)
 
     def _arguments(self, recorded: str) -> tuple[int, ...]:

@@ -64,7 +64,9 @@ class ToolCallCount(Assertion):
 
     def resolve(self) -> tuple[Resolve, ...]:
         """Decide the tool's name once per distinct name."""
-        return (Resolve("asked_tool", "run_tools", "name", self.tool.items),) if self.tool else ()
+        if self.tool is None:
+            return ()
+        return (Resolve("asked_tool", "run_tools", "name", self.tool.items, names=self.tool.names),)
 
     def query(self) -> Query:
         """Count the calls; where calls cannot be recorded, at least those that are known.

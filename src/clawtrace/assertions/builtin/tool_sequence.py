@@ -140,7 +140,12 @@ class ToolSequence(Assertion):
         """Decide once per distinct name which expectations it meets."""
         wanted = self._distinct if self.mode == "contains" and self._literal else self._listed
         items = list(enumerate(wanted))
-        return (Resolve("expected_tools", "run_tools", "name", lambda name: [i for i, tool in items if tool(name)]),)
+        names = tuple(name for tool in self._distinct for name in tool.names)
+
+        def met(name: str) -> list[int]:
+            return [i for i, tool in items if tool(name)]
+
+        return (Resolve("expected_tools", "run_tools", "name", met, names=names),)
 
     @property
     def _literal(self) -> bool:

@@ -37,7 +37,7 @@ class ToolWasCalled(LogSource):
 
     def resolve(self) -> tuple[Resolve, ...]:
         """Decide the tool's name once per distinct name."""
-        return (Resolve("asked_tool", "run_tools", "name", self.tool.items),)
+        return (Resolve("asked_tool", "run_tools", "name", self.tool.items, names=self.tool.names),)
 
     def query(self) -> Query:
         """Count the calls."""

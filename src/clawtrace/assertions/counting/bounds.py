@@ -28,8 +28,8 @@ __all__ = [
     "words",
 ]
 
-Count = Annotated[int, Field(strict=True, ge=0)]
-"""A whole number from 0; text and booleans are refused."""
+Count = Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)]
+"""A whole number from 0 that fits into 64 bits; text and booleans are refused."""
 
 Amount = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 """A number from 0; text and booleans are refused."""

@@ -166,6 +166,11 @@ class Matcher(NamedTuple):
             return None
         return rest if separator and kind == "literal" else self.text
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The one name that is meant, as a tuple; empty for a pattern."""
+        return () if self.literal is None else (self.literal,)
+
     def items(self, value: str) -> tuple[int, ...]:
         """Return ``(0,)`` when `value` is meant, else ``()``: the form that `Resolve` wants."""
         return (0,) if self(value) else ()

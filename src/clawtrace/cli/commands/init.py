@@ -76,7 +76,7 @@ def command(
     from_run: str | None,
     source: TraceSource,
 ) -> int:
-    """Write clawtrace.yaml, a suite and a case, with assertions that hold of what the agent did.
+    """Write clawtrace.yaml, a suite and a case, with assertions that pass on what the agent did.
 
     The command is run once, as `clawtrace eval` will run it; its trace gives the assertions: tools in order, no errors,
     models, budgets with a margin. With --traces or --store they come from a recorded run; without --command the case
@@ -334,21 +334,23 @@ def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
     console = console_for(sys.stdout)
     console.line()
     if seen is not None:
-        console.paragraph(f"{_hold(seen.found)} of the run `{seen.run_id}`.")
+        console.paragraph(f"Wrote {_passing(seen.found)} on the run `{seen.run_id}`.")
     elif trial is None:
         console.paragraph("The command was not run; the case has a minimal assertion.")
     else:
         ended = _say_end(trial, console)
         result = trial.result
-        console.paragraph(f"The agent ran once {ended}: {amount(result.spans, 'span')}, {_hold(trial.found)} of it.")
+        console.paragraph(
+            f"The agent ran once {ended} ({amount(result.spans, 'span')}). Wrote {_passing(trial.found)} on this run."
+        )
         if not result.complete:
             console.paragraph("Its trace is not complete: " + " ".join(result.incomplete_because), style="yellow")
     console.line(("Next: ", ""), (f"clawtrace eval --suite {draft.suite_id}", "bold"))
     return 0
 
 
-def _hold(found: Sequence[Observation]) -> str:
-    return "1 assertion holds" if len(found) == 1 else f"{len(found)} assertions hold"
+def _passing(found: Sequence[Observation]) -> str:
+    return "1 assertion, which passes" if len(found) == 1 else f"{len(found)} assertions, which pass"
 
 
 def _say_nothing_came(trial: _Trial, answers: _Answers) -> int:

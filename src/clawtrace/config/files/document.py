@@ -149,7 +149,7 @@ def parse_document(text: str, file: str, path: Path | None = None, *, mapping: b
         builder = _Builder(loader, file)
         data = builder.build(root)
         if mapping and not builder.problems and not isinstance(data, dict):
-            builder.add(root, "expected a mapping, found " + _kind(root))
+            builder.add(root, "expected a mapping, found " + _kind(root), _key_of_the_list(data))
     except yaml.YAMLError as error:
         raise ConfigError(_yaml_problem(file, text, error)) from error
     finally:
@@ -246,6 +246,13 @@ def _kind(node: yaml.Node) -> str:
     if isinstance(node, yaml.MappingNode):
         return "a mapping"
     return "a list" if isinstance(node, yaml.SequenceNode) else repr(node.value)
+
+
+def _key_of_the_list(data: Any) -> str:
+    """Return a hint for a file that begins with the list of its assertions; empty for any other."""
+    items = data if isinstance(data, list) else []
+    are_assertions = items and all(isinstance(item, dict) and "type" in item for item in items)
+    return "Write `assertions:` on a line above the list." if are_assertions else ""
 
 
 def _yaml_problem(file: str, text: str, error: yaml.YAMLError) -> ConfigProblem:

@@ -20,6 +20,7 @@ from clawtrace.assertions.world import World
 from clawtrace.errors import QueryError
 from clawtrace.model.query import BoundRelation, ByRun, Query, Resolve
 from clawtrace.store.api import Columns, QueryableStore
+from clawtrace.support.did_you_mean import same_but_for_spelling
 from clawtrace.verdicts.asking.evidence import EvidenceByRun, ShownSpans, evidence_query
 from clawtrace.verdicts.asking.question_text import question_text
 
@@ -89,6 +90,8 @@ class Asked:
     """The values of each run, by run id, in each resolved relation, by name, where they are kept apart."""
     inputs: Mapping[int, DecisionInputs] = field(default_factory=dict)
     """What Python answered from, by row, where it did."""
+    named: Sequence[tuple[tuple[str, ...], Values]] = ()
+    """The plain names that were meant (`Resolve.names`), and those that are recorded."""
 
     def run_ids(self) -> list[str]:
         """Return the runs, row by row."""
@@ -157,6 +160,15 @@ class Asked:
 
     def _own(self, relation: str, run_id: str) -> Collection[Any]:
         return self.own_values[relation].get(run_id, ())
+
+    def near_names(self, run_id: str) -> str:
+        """Return "Did you mean `x`?" for the first name that the run lacks, but for its spelling; empty when there is none."""
+        for names, values in self.named:
+            recorded = values.all if values.of_run is None else values.of_run.get(run_id, ())
+            for name in names:
+                if name not in recorded and (meant := same_but_for_spelling(name, recorded)):
+                    return f"`{meant}` is recorded, but not `{name}`. Did you mean `{meant}`?"
+        return ""
 
     def evidence_query(self) -> Query | None:
         """Return the query for the spans that decided; None where no span does."""
@@ -244,17 +256,20 @@ def ask(
     store.select_runs(run_ids)
     bound: list[BoundRelation] = []
     own: dict[str, Mapping[str, Collection[str]]] = {}
+    named: list[tuple[tuple[str, ...], Values]] = []
     for predicate in assertion.resolve():
         values = _values(store, predicate, len(run_ids), bound, {} if known is None else known)
         items = ((value, item) for value in values.all for item in predicate.items(value))
         bound.append(BoundRelation(predicate.name, tuple(items)))
         if values.of_run is not None:
             own[predicate.name] = values.of_run
+        if predicate.names:
+            named.append((predicate.names, values))
     query = assertion.query()
     answer = store.ask_columns(query, bound)
     settled = answer.column("settled") if "settled" in answer.columns else list(repeat(True, len(answer)))
     if all(settled):
-        return Asked(assertion, store, query, tuple(bound), answer, settled, own_values=own)
+        return Asked(assertion, store, query, tuple(bound), answer, settled, own_values=own, named=named)
     rows = {row: answer.row(row) for row, done in enumerate(settled) if not done}
     details = assertion.details()
     if details is not None and details.by_run is not None:
@@ -265,6 +280,7 @@ def ask(
         assertion, store, query, tuple(bound), answer, settled,
         *_decided(assertion, rows, found), own,
         {row: DecisionInputs(given.rows[:_SHOWN_ROWS], len(given.rows), given.world_rows) for row, given in found.given.items()},
+        named,
     )  # fmt: skip
 
 

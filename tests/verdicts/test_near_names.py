@@ -1,0 +1,51 @@
+"""A failed verdict suggests the recorded name that differs from the written one by its spelling only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from building import Lab, agent, tool
+
+from clawtrace.assertions.registry import parse_assertion
+from clawtrace.dialects import load_dialects
+from clawtrace.verdicts.evaluate import evaluate
+
+DIALECTS = {dialect.name: dialect for dialect in load_dialects()}
+
+
+@pytest.fixture
+def run(lab: Lab) -> Lab:
+    """`boss` calls `issue_refund`, and `helper`, to whom it delegates, calls `get_user`."""
+    return lab.put(
+        agent("b", agent="boss", at=1, to=100),
+        tool("t1", "b", at=10, tool="issue_refund"),
+        agent("h", "b", at=20, to=50, agent="helper"),
+        tool("t2", "h", at=30, tool="get_user"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ({"type": "tool_was_called", "tool": "Issue_Refund"}, "issue_refund"),
+        ({"type": "tool_was_called", "tool": "issueRefund"}, "issue_refund"),
+        ({"type": "tool_call", "tool": "isue_refund"}, "issue_refund"),
+        ({"type": "tool_call", "tool": "get_user", "by_agent": "Helper"}, "helper"),
+        ({"type": "tool_call_count", "tool": "issue-refund", "min": 1}, "issue_refund"),
+        ({"type": "tool_sequence", "expected": ["issue_refund", "get_users"]}, "get_user"),
+        ({"type": "delegation_occurred", "to_agent": "Helper"}, "helper"),
+        ({"type": "delegation_path", "expected": ["Boss", "helper"]}, "boss"),
+        ({"type": "tool_was_called", "tool": "set_user"}, ""),
+        ({"type": "tool_was_called", "tool": "glob:Issue*"}, ""),
+        ({"type": "tool_call", "tool": "get_user", "args": {"id": 1}}, ""),
+    ],
+)
+def test_a_failed_verdict_suggests_the_recorded_name(run: Lab, asked: dict[str, Any], meant: str) -> None:
+    """Another letter case, another separator or a slip; not a name that is merely similar, and not for patterns."""
+    run.facts.ensure(["r"])
+    (result,) = evaluate(run.store, [parse_assertion(asked)], ["r"], DIALECTS, scoped=run.facts.scoped)
+
+    (verdict,) = result.verdicts
+    assert verdict.status == "fail" or not meant, verdict.message
+    assert (f"`{meant}` is recorded" in verdict.hint) if meant else not verdict.hint.startswith("`")

@@ -132,11 +132,13 @@ def test_assertions_that_say_the_same_are_one_block(verdict, run, campaign) -> N
         verdict("skip", id="b", type="tool_call", **none),
         verdict("skip", id="c", type="c", description="Never without asking.", **none),
         diagnostics=("the agent ended as `failed`",),
+        spans=0,
     )
     text = plain(campaign(skipped))
 
+    assert "note (weather): the agent ended as `failed`\n\nSKIP  weather · a" in text
     assert "SKIP  weather · a, b (tool_call)\n  there is no trace\n  hint: Nothing arrived at all.\n" in text
-    assert "SKIP  weather · c\n  Never without asking.\n  there is no trace\n\n  note: the agent" in text
+    assert "SKIP  weather · c\n  Never without asking.\n  there is no trace\n" in text
     assert text.count("hint: ") == 1
 
 

@@ -7,7 +7,7 @@ it leaves open; a hint is printed once, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.model.verdict import RunResult, Status, Verdict
@@ -67,11 +67,15 @@ def _print_case(
         console.paragraph(error, indent="  ")
     pairs = [(run, verdict) for run in runs for verdict in shown[id(run)]]
     blocks = _alone(pairs) if verbose else _folded(pairs)
+    silent = [run for run in reported if not run.spans]
+    _print_notes(silent, console, apart=True, which=lambda of: _title(of, numbered))  # why there is no trace
     _print_reasons(reported, console, numbered)
     hints: set[str] = set()
     for block in blocks:
         _print_block(block, trees, console, numbered=numbered, hints=hints, verbose=verbose)
-    _print_notes(reported, console, apart=verbose or len(blocks) > 1)
+    others = [run for run in reported if run.spans]
+    which = _repetitions if len(runs) > 1 else lambda _: ""
+    _print_notes(others, console, apart=verbose or len(blocks) > 1, which=which)
 
 
 # -- what is said once ------------------------------------------------------------------------------------------------
@@ -203,14 +207,16 @@ def _print_reasons(runs: Sequence[RunResult], console: ConsoleOutput, numbered: 
             console.paragraph(reason, indent="  ", style="yellow")
 
 
-def _print_notes(runs: Sequence[RunResult], console: ConsoleOutput, *, apart: bool) -> None:
+def _print_notes(
+    runs: Sequence[RunResult], console: ConsoleOutput, *, apart: bool, which: Callable[[Sequence[RunResult]], str]
+) -> None:
     """Say what else there is to know of the runs."""
     notes = _by((note, run) for run in runs for note in run.diagnostics)
     if apart and notes:
         console.line()
     for text, runs_of in notes.items():
-        which = f" ({_repetitions(runs_of)})" if len(runs) > 1 else ""
-        console.paragraph(text, first=f"  note{which}: ", indent="        ", style="dim")
+        named = which(runs_of)
+        console.paragraph(text, first=f"  note{f' ({named})' if named else ''}: ", indent="        ", style="dim")
 
 
 def _title(runs: Sequence[RunResult], numbered: bool) -> str:

@@ -146,7 +146,8 @@ def test_an_agent_that_failed_has_its_last_words_in_the_report(project, program,
     ended = program("eval", "--suite", "s")
 
     assert ended.returncode == 1
-    assert "note: the agent ended as `failed`; the end of its standard error:" in ended.stdout
+    why = ended.stdout.index("note (a): the agent ended as `failed`; the end of its standard error:")
+    assert why < ended.stdout.index("there is no trace of this run"), "the cause is read before what follows from it"
     assert "can't open file" in ended.stdout
     assert secret not in ended.stdout
     assert secret not in json.dumps(results())

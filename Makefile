@@ -81,8 +81,9 @@ format: $(DEV) ## Put the code into the house's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(DEV) ## Write the generated pages of docs/reference and the JSON Schemas again
+docs: $(DEV) ## Write the generated pages of docs/reference, the JSON Schemas and the compiled protos again
 	$(BIN)/python docs/generate.py
+	$(BIN)/python proto/compile.py
 
 lock: $(DEV) ## Choose the newest allowed versions and write the lock files again
 	$(INSTALL) uv

@@ -273,6 +273,14 @@ def schemas() -> Iterator[tuple[str, str]]:
         yield f"{SCHEMAS}/{name}", json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
+def control_service() -> str:
+    """Return the OpenAPI description of the control service."""
+    from clawtrace import __version__
+    from clawtrace.sidecar.openapi import openapi
+
+    return json.dumps(openapi(__version__), indent=2, ensure_ascii=False) + "\n"
+
+
 def pages() -> Iterator[tuple[str, str]]:
     """Yield every generated file: its path below the checkout, and its text."""
     yield from assertion_pages(NOTE)
@@ -285,6 +293,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield f"{REFERENCE}/python.md", python_api(NOTE)
     yield "src/clawtrace/expect.pyi", expect_stub()
     yield f"{REFERENCE}/cross-checks.md", cross_checks()
+    yield f"{REFERENCE}/openapi.json", control_service()
     yield from schemas()
 
 

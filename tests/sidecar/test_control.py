@@ -259,3 +259,31 @@ class TestAnswersOfEvaluation:
             served.client.evaluate(NEVER, allow_everything=True)
         with pytest.raises(UsageError, match="`strict` is '1'"):
             served.client.evaluate(NEVER, strict="1")
+
+
+class TestDescription:
+    """`openapi.json` says what the service does."""
+
+    def test_every_path_is_there_and_no_other(self, served: Served) -> None:
+        _, described, _ = request(served, "GET", "/clawtrace/v1/openapi.json")
+        for path, methods in described["paths"].items():
+            for method in ("get", "post"):
+                status = request(served, method.upper(), path.replace("{run_id}", "r"))[0]
+                assert (status != 405) == (method in methods or path.endswith("/health")), path
+
+    def test_answers_are_as_described(self, served: Served) -> None:
+        import jsonschema_rs
+
+        _, described, _ = request(served, "GET", "/clawtrace/v1/openapi.json")
+
+        def check(name: str, answer: Any) -> None:
+            schema = {"$ref": f"#/components/schemas/{name}", "components": described["components"]}
+            jsonschema_rs.validator_for(schema).validate(answer)
+
+        check("BegunRun", served.client.begin_run(run_id="r"))
+        export(f"{served.http}/run/r", "search")
+        check("RunStanding", served.client.end_run("r", exit_code=0))
+        check("Runs", request(served, "GET", "/clawtrace/v1/runs")[1])
+        check("Inspected", served.client.inspect("r"))
+        check("Results", served.client.evaluate(NEVER))
+        check("Refusal", request(served, "GET", "/clawtrace/v1/runs/nobody")[1])

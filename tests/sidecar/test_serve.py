@@ -112,6 +112,22 @@ def test_commands_ask_the_service_and_its_store_outlives_it(serve) -> None:
     assert not running.ready.exists()
 
 
+def test_runs_are_compared_and_exported_through_the_service(serve) -> None:
+    """What is exported reads again as the same run."""
+    running = serve()
+    for run_id, tools in (("a", ["search"]), ("b", ["search", "search"])):
+        export(f"{running.http}/run/{run_id}", *tools)
+    compared = running.clawtrace("diff", "a", "b", "--server", running.ready, "--json")
+    exported = running.clawtrace("runs", "export", "b", "--server", running.ready, "--out", "b.jsonl")
+    read = running.clawtrace(
+        "query", "SELECT run_id, n FROM run_tools", "--traces", "b.jsonl", "--one-run", "b", "--format", "csv"
+    )
+
+    assert compared.returncode == exported.returncode == 0, compared.stderr + exported.stderr
+    assert json.loads(compared.stdout)["tools"] == [{"name": "search", "first": 1, "second": 2}]
+    assert read.stdout == "run_id,n\nb,2\n"
+
+
 def test_what_is_wrong_for_eval_is_said_where_the_file_is(serve) -> None:
     """A mistake has file and line; a failure is exit 1 with its tree."""
     running = serve()

@@ -60,7 +60,7 @@ class Receiver:
             runs: (run id, number) that the store holds.
             traces: (trace id, run number, rule) that the store holds.
             sessions: (session id, run number) that runs announced earlier.
-            questions: what answers other processes on the HTTP port; None answers none.
+            questions: what answers other processes on the ports; None answers none.
             idle: called, in the thread that commits, when nothing came for a while after something did.
 
         Raises:
@@ -77,7 +77,7 @@ class Receiver:
         self._attribution.joined = self._connections.joined
         self._desk = Desk(self.settings, self._writer, self._attribution, self._connections, self._counters)
         self._writer.lost = self._desk.rejected
-        self._grpc = GrpcServer(self._desk)
+        self._grpc = GrpcServer(self._desk, questions)
         self._questions = questions
         self._ports = Ports(self._desk, lambda: self._grpc.address, questions)
         self._tee = Tee(self.settings.tee) if self.settings.tee is not None else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -218,6 +218,13 @@ class SessionQuestions:
         with self._store.lock:
             engine = self._current([run_id])
             return explain_spans(self._store, engine.dialects, run_id)
+
+    def exported(self, run_id: str) -> Iterator[str]:
+        """Yield the spans and log records of a run as lines of OTLP JSON; the store waits meanwhile."""
+        from clawtrace.store.export import export_run
+
+        with self._store.lock:
+            yield from export_run(self._store, run_id)
 
     def query(
         self, sql: str, *, scope: Scope | None = None, time_limit_s: float | None = None, max_rows: int | None = None

@@ -14,7 +14,7 @@ One session owns one store. Everything on it may be called from any thread; ques
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from clawtrace.receiver.limits import Endpoints
     from clawtrace.receiver.receiver import Receiver
     from clawtrace.receiver.recordings.recording import Grouping, LoadReport
-    from clawtrace.receiver.transport.questions import HttpQuestion, QuestionReply, Questions
+    from clawtrace.receiver.transport.questions import Questions
 
 __all__ = ["Session"]
 
@@ -133,24 +133,18 @@ class Session(SessionQuestions):
             idle=self._store.checkpoint,
         )
 
-    def serve(
-        self, answer: Callable[[HttpQuestion], QuestionReply], token: str, *, threads: int, waiting: int
-    ) -> Endpoints:
-        """Start receiving, with `answer` for every request below ``/clawtrace/`` that carries the token.
+    def serve(self, questions: Questions, token: str) -> Endpoints:
+        """Start receiving, and have `questions` answer what is not OTLP.
 
         Args:
-            answer: may call `session.held_store.answer_question` for what other commands of clawtrace ask about the store.
+            questions: may call `session.held_store.answer_question` for what other commands of clawtrace ask about the store.
             token: what such a request must carry.
-            threads: how many requests are answered at once.
-            waiting: how many are answered or wait; any more get 503.
 
         Raises:
             ReceiverError: a port is taken, or the address needs a token or TLS.
         """
-        from clawtrace.receiver.transport.questions import Questions
-
         self._token = token
-        self._control = Questions(answer, token, threads=threads, waiting=waiting)
+        self._control = questions
         return self.listen()
 
     def _questions(self) -> Questions | None:

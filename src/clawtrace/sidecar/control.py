@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,10 +18,15 @@ from clawtrace.sidecar.requests import BeginRun, EndRun, Gating, WaitComplete
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
+    from clawtrace.model.verdict import RunResult
     from clawtrace.report.base import CampaignReport
     from clawtrace.session.session import Session
+    from clawtrace.store.api import Answer
 
 __all__ = ["Begun", "Control", "NoSuchRunError", "RunExistsError"]
+
+_AT_ONCE = 50
+"""Runs that are asked about together where verdicts are sent as they are known."""
 
 
 class NoSuchRunError(UsageError):
@@ -157,7 +162,21 @@ class Control:
         return [by_id[run_id] for run_id in self._session.run_ids() if run_id in by_id]
 
     def evaluate(self, assertions: str, gating: Gating) -> CampaignReport:
-        """Judge runs by the text of an assertions file.
+        """Judge runs by the text of an assertions file; see `judge`."""
+        from clawtrace.report.base import CampaignReport
+
+        started, began = datetime.now(UTC), time.perf_counter()
+        results = list(self.judge(assertions, gating, at_once=None))
+        spent = (time.perf_counter() - began) * 1000
+        return CampaignReport.gated(None, started, results, gating.gate(), duration_ms=spent)
+
+    def judge(self, assertions: str, gating: Gating, *, at_once: int | None = _AT_ONCE) -> Iterator[RunResult]:
+        """Yield the results of runs by the text of an assertions file, as they are known.
+
+        Args:
+            assertions: YAML or JSON.
+            gating: which runs.
+            at_once: how many runs are asked about together; None asks about all.
 
         Raises:
             ConfigError: every problem of the text.
@@ -166,22 +185,23 @@ class Control:
             QueryError: the condition is no SQL that the store understands.
         """
         from clawtrace.config.loading.assertions_file import load_assertions_text
-        from clawtrace.report.base import CampaignReport
-        from clawtrace.verdicts.gating.gate import Gate
 
-        started, began = datetime.now(UTC), time.perf_counter()
         asked = load_assertions_text(assertions, "assertions").parsed
         _refuse_the_world(asked)
-        results = self._session.evaluate(self._chosen(gating), asked)
-        gate = Gate(
-            gating.strict,
-            gating.allow_missing_trace,
-            gating.allow_missing_data,
-            gating.gate_incomplete,
-            gating.gate_on,
-        )
-        spent = (time.perf_counter() - began) * 1000
-        return CampaignReport.gated(None, started, results, gate, duration_ms=spent)
+        chosen = self._chosen(gating)
+        step = at_once or len(chosen)
+        for start in range(0, len(chosen), step):
+            yield from self._session.evaluate(chosen[start : start + step], asked)
+
+    def query(self, sql: str) -> Answer:
+        """Answer one read-only SELECT, bounded in time and rows.
+
+        Raises:
+            QueryError: it is none, or a bound is reached.
+        """
+        from clawtrace.verdicts.reading.remote import bounded_query
+
+        return bounded_query(self._session, sql)
 
     def _chosen(self, gating: Gating) -> list[str]:
         known = self._session.run_ids()
@@ -189,7 +209,7 @@ class Control:
             self._record(run_id)
         chosen = [run_id for run_id in known if not gating.run_id or run_id in gating.run_id]
         if gating.where is not None:
-            held = set(self._session.query(f"SELECT run_id FROM runs WHERE {gating.where}").column("run_id"))
+            held = set(self.query(f"SELECT run_id FROM runs WHERE {gating.where}").column("run_id"))
             chosen = [run_id for run_id in chosen if run_id in held]
         if not chosen:
             raise UsageError(f"no run matches; the service has {len(known)} runs")

@@ -16,7 +16,7 @@ from clawtrace.receiver.transport.questions import QUESTIONS_PATH, HttpQuestion,
 from clawtrace.report.json_report import results_of
 from clawtrace.report.json_text import json_pieces
 from clawtrace.sidecar.control import Begun, Control, NoSuchRunError, RunExistsError
-from clawtrace.sidecar.requests import BeginRun, EndRun, Gating, WaitComplete
+from clawtrace.sidecar.requests import BeginRun, EndRun, Gating, WaitComplete, problems, read
 
 __all__ = ["ControlHttp"]
 
@@ -24,9 +24,8 @@ _LOG = logging.getLogger("clawtrace.sidecar")
 _RUN = re.compile(r"/clawtrace/v1/runs/(?P<run>.+?)(?P<verb>/end|/wait)?")
 _RUNS = "/clawtrace/v1/runs"
 _EVALUATE = "/clawtrace/v1/evaluate"
-_PATHS = (
-    f"`{_RUNS}`, `{_RUNS}/RUN_ID`, `{_RUNS}/RUN_ID/end`, `{_RUNS}/RUN_ID/wait`, `{_EVALUATE}` and `{QUESTIONS_PATH}`"
-)
+_OPENAPI = "/clawtrace/v1/openapi.json"
+_PATHS = f"`{_RUNS}`, `{_RUNS}/RUN_ID`, `{_RUNS}/RUN_ID/end`, `{_RUNS}/RUN_ID/wait`, `{_EVALUATE}`, `{QUESTIONS_PATH}` and `{_OPENAPI}`"
 EXIT_CODE_HEADER = b"x-clawtrace-exit-code"
 
 M = TypeVar("M", bound=BaseModel)
@@ -80,6 +79,8 @@ class ControlHttp:
             return [_Route("GET", self._list), _Route("POST", lambda: self._begin(asked))]
         if asked.path == _EVALUATE:
             return [_Route("POST", lambda: self._evaluate(asked))]
+        if asked.path == _OPENAPI:
+            return [_Route("GET", _described)]
         named = _RUN.fullmatch(asked.path)
         if named is None:
             return []
@@ -129,16 +130,20 @@ class ControlHttp:
         return QuestionReply(200, "".join((*json_pieces(results_of(report)), "\n")).encode(), headers=code)
 
 
+def _described() -> QuestionReply:
+    from clawtrace import __version__
+    from clawtrace.sidecar.openapi import openapi
+
+    return _json(openapi(__version__))
+
+
 def _read(model: type[M], asked: HttpQuestion) -> M:
     """Read the body as a model; an empty one is an object without keys.
 
     Raises:
         UsageError: it is none.
     """
-    try:
-        return model.model_validate_json(asked.body.strip() or b"{}")
-    except ValidationError as error:
-        raise UsageError(_problems(error)) from error
+    return read(model, asked.body.strip() or b"{}")
 
 
 def _gating(query: Mapping[str, Sequence[str]]) -> Gating:
@@ -158,7 +163,7 @@ def _gating(query: Mapping[str, Sequence[str]]) -> Gating:
     try:
         return Gating.model_validate(given)
     except ValidationError as error:
-        raise UsageError(_problems(error)) from error
+        raise UsageError(problems(error)) from error
 
 
 def _one(query: Mapping[str, Sequence[str]], name: str, known: Sequence[str]) -> str:
@@ -171,14 +176,6 @@ def _one(query: Mapping[str, Sequence[str]], name: str, known: Sequence[str]) ->
     if value not in known:
         raise UsageError(f"`{name}` is {value!r}; it takes {' or '.join(known)}")
     return value
-
-
-def _problems(error: ValidationError) -> str:
-    found = []
-    for entry in error.errors(include_url=False, include_input=False):
-        place = ".".join(map(str, entry["loc"]))
-        found.append(f"`{place}`: {entry['msg']}" if place else entry["msg"])
-    return "; ".join(found)
 
 
 def _json(value: Any, status: int = 200) -> QuestionReply:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from clawtrace.errors import UsageError
 from clawtrace.runners.base import Protocol, RunStatus
 
-__all__ = ["BeginRun", "EndRun", "Gating", "QueryRuns", "RunId", "WaitComplete"]
+if TYPE_CHECKING:
+    from clawtrace.verdicts.gating.gate import Gate
+
+__all__ = ["BeginRun", "EndRun", "Gating", "RunId", "WaitComplete", "problems", "read"]
+
+M = TypeVar("M", bound=BaseModel)
 
 RunId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
@@ -55,13 +61,6 @@ class WaitComplete(_Request):
     """Longest wait, in seconds."""
 
 
-class QueryRuns(_Request):
-    """One read-only SELECT over the relations of all runs."""
-
-    sql: str
-    """The SELECT."""
-
-
 class Gating(_Request):
     """Which runs are judged, and what passes: the flags of `clawtrace eval` of these names."""
 
@@ -74,3 +73,30 @@ class Gating(_Request):
     allow_missing_data: bool = False
     gate_incomplete: Literal["error", "warn"] = "error"
     gate_on: Literal["rate", "lower-bound"] = "rate"
+
+    def gate(self) -> Gate:
+        """Return what passes."""
+        from clawtrace.verdicts.gating.gate import Gate
+
+        return Gate(self.strict, self.allow_missing_trace, self.allow_missing_data, self.gate_incomplete, self.gate_on)
+
+
+def read(model: type[M], body: bytes | str) -> M:
+    """Read JSON as a model.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        raise UsageError(problems(error)) from error
+
+
+def problems(error: ValidationError) -> str:
+    """Return what is wrong, in one line."""
+    found = []
+    for entry in error.errors(include_url=False, include_input=False):
+        place = ".".join(map(str, entry["loc"]))
+        found.append(f"`{place}`: {entry['msg']}" if place else entry["msg"])
+    return "; ".join(found)

@@ -7,20 +7,23 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clawtrace.errors import UsageError
 from clawtrace.receiver.limits import Endpoints
+from clawtrace.receiver.transport.questions import Questions
 from clawtrace.session.held_store import answer_question
 from clawtrace.sidecar.control import Control
+from clawtrace.sidecar.grpc_service import ControlGrpc
 from clawtrace.sidecar.http import ControlHttp
 from clawtrace.support.whole_file import whole_text_file
 
 if TYPE_CHECKING:
+    from clawtrace.receiver.transport.grpc_calls import Call, Talk
     from clawtrace.receiver.transport.questions import HttpQuestion, QuestionReply
     from clawtrace.session.session import Session
 
@@ -45,7 +48,9 @@ class Service:
     ) -> None:
         self._session = session
         self.token = token or secrets.token_urlsafe(32)
-        self._http = ControlHttp(Control(session, switches), partial(answer_question, session))
+        control = Control(session, switches)
+        self._http = ControlHttp(control, partial(answer_question, session))
+        self._grpc = ControlGrpc(control)
         self._stopped = threading.Event()
         self._last_request = time.monotonic()
 
@@ -55,7 +60,8 @@ class Service:
         Raises:
             ReceiverError: a port is taken, or the address needs a token.
         """
-        return self._session.serve(self._answer, self.token, threads=_THREADS, waiting=_WAITING)
+        questions = Questions(self._answer, self.token, threads=_THREADS, waiting=_WAITING, calls=self._call)
+        return self._session.serve(questions, self.token)
 
     def stop(self) -> None:
         """Have `wait` return; may be called from a signal's handler."""
@@ -76,9 +82,17 @@ class Service:
         return time.monotonic() - max(self._last_request, last)
 
     def _answer(self, asked: HttpQuestion) -> QuestionReply:
+        with self._busy():
+            return self._http(asked)
+
+    def _call(self, call: Call, questions: Questions) -> Talk | None:
+        return self._grpc.talk(call, questions, self._busy)
+
+    @contextmanager
+    def _busy(self) -> Iterator[None]:
         self._last_request = time.monotonic()
         try:
-            return self._http(asked)
+            yield
         finally:
             self._last_request = time.monotonic()
 

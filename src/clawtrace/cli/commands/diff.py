@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawtrace.cli.output.data import json_option
+from clawtrace.cli.sources.source import server_option
 
 if TYPE_CHECKING:
     from clawtrace.report.console import ConsoleOutput
@@ -37,9 +38,12 @@ _WORDS = {"duration_ms": "time", "cost_usd": "cost"}
     multiple=True,
     help="The span store of runs named by id; given twice, the first is for FIRST.  [default: the project's]",
 )
+@server_option
 @click.option("--one-run", is_flag=True, help="Treat each recording as one run.")
 @json_option
-def command(first: str, second: str, stores: tuple[Path, ...], one_run: bool, as_json: bool) -> None:
+def command(
+    first: str, second: str, stores: tuple[Path, ...], server: str | None, one_run: bool, as_json: bool
+) -> None:
     """Show the run SECOND next to the run FIRST.
 
     Each is a recording (a file or folder that holds one run) or the id of a run in a store. Spans are alike when depth,
@@ -55,7 +59,7 @@ def command(first: str, second: str, stores: tuple[Path, ...], one_run: bool, as
         raise click.UsageError("give --store once, or once for each of the two runs.")
     by_side = [(stores[0] if stores else None), (stores[-1] if stores else None)]
     (run_1, tree_1), (run_2, tree_2) = (
-        _run(name, store, one_run) for name, store in zip((first, second), by_side, strict=True)
+        _run(name, store, server, one_run) for name, store in zip((first, second), by_side, strict=True)
     )
     found = difference_of((run_1, run_2), (tree_1, tree_2), (first, second))
     if as_json:
@@ -64,17 +68,18 @@ def command(first: str, second: str, stores: tuple[Path, ...], one_run: bool, as
         _print(found, stdout_console())
 
 
-def _run(name: str, store: Path | None, one_run: bool) -> tuple[dict[str, Any], Sequence[SpanNode]]:
+def _run(name: str, store: Path | None, server: str | None, one_run: bool) -> tuple[dict[str, Any], Sequence[SpanNode]]:
     """Return the facts and the tree of the one run that `name` means."""
-    from clawtrace.cli.sources.source import Recordings, TraceSource
+    from clawtrace.cli.sources.source import Recordings, TraceSource, source_of
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.errors import UsageError
 
     recorded = Path(name).exists()
-    if not recorded and store is None and load_project(Path.cwd(), os.environ).store is None:
+    if not recorded and store is None and server is None and load_project(Path.cwd(), os.environ).store is None:
         raise UsageError(f"{name!r} is not a file; if it is a run id, name its store with --store.")
     recordings = Recordings((Path(name),) if recorded else (), "one" if one_run and recorded else "rules")
-    with TraceSource(recordings, None if recorded else store).opened() as (asked, known):
+    source = TraceSource(recordings, None) if recorded else source_of(recordings, store, server)
+    with source.opened() as (asked, known):
         if recorded and len(known) != 1:
             some = f": {', '.join(known[:3])}{', …' if len(known) > 3 else ''}" if known else ""
             raise UsageError(f"{name!r} contains {len(known)} runs{some}; give a recording of one run, or --one-run.")

@@ -134,18 +134,17 @@ def show(run_id: str, store: Path | None, server: str | None, as_json: bool) -> 
 )
 @click.argument("run_id")
 @_store_option
+@server_option
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Output file.  [default: stdout]")
-def export(run_id: str, store: Path | None, out: Path | None) -> None:
+def export(run_id: str, store: Path | None, server: str | None, out: Path | None) -> None:
     """Write the spans and log records of RUN_ID as lines of OTLP JSON, which `--traces` reads again.
 
     They are as they were stored: secrets stay redacted. Where a run is known by something that is not in its spans,
     `--one-run RUN_ID` makes it one run again.
     """
-    from clawtrace.store.export import export_run
-
-    with _held(store) as held:
-        _check("run", [run_id], held.run_ids())
-        lines = (f"{line}\n" for line in export_run(held, run_id))
+    with source_of(Recordings((), "rules"), store, server).opened() as (asked, known):
+        _check("run", [run_id], known)
+        lines = (f"{line}\n" for line in asked.exported(run_id))
         if out is None:
             for line in lines:
                 click.echo(line, nl=False)

@@ -1,4 +1,4 @@
-"""gRPC's unary calls as bytes, all of them handed out and read by one thread.
+"""gRPC's calls as bytes, all of them handed out and read by one thread.
 
 This is grpcio without its synchronous layer, which hands each call to a thread of a pool and back three times: 180 to
 280 µs of CPU and 13 to 20 changes of thread for an empty call, and 75 to 85 µs and two changes without it (`grpc.aio`: 225 to
@@ -12,17 +12,20 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol
 
 from clawtrace.receiver.transport.answers import Code
 
-__all__ = ["CallServer", "Reader", "UnaryCall"]
+__all__ = ["Call", "CallServer", "Reader", "RefusedError", "Talk"]
 
 _LOG = logging.getLogger("clawtrace.receiver")
 
 _NO_FLAGS = 0
 _OK = 0
 _SEVERAL = "a call contained more than one message; none was accepted"
+_SEND_SECONDS = 60.0
+"""How long a caller may take to read one of several messages."""
 
 Reader = Callable[[bytes | None, str], None]
 """Takes the message of a call, or None and why it cannot be taken.
@@ -31,12 +34,32 @@ The reason is empty where the message never came, or was too large, which gRPC i
 """
 
 
-class UnaryCall:
-    """One call; the taker of its message answers or refuses it, once, from any thread."""
+class Talk(Protocol):
+    """Takes the messages of a call one by one, and may send several; called in the thread that reads all calls."""
 
-    def __init__(self, event: Any, ended: Callable[[UnaryCall], None]) -> None:
+    def heard(self, call: Call, message: bytes, then: Callable[[], None]) -> None:
+        """Take a message. `then`, from any thread, has the next one read; a call with one message needs none."""
+
+    def over(self, call: Call) -> None:
+        """The caller sends no more, or has gone."""
+
+
+class RefusedError(Exception):
+    """A call that is refused before its message is read."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Call:
+    """One call, which is answered or refused once, from any thread; before that it may be sent several messages."""
+
+    def __init__(self, event: Any, ended: Callable[[Call], None]) -> None:
         self._call = event.call
         self._ended = ended
+        self._begun = False
+        """Whether a message was sent."""
         self.method: str = event.call_details.method.decode("utf-8", "replace")
         self.metadata: dict[str, str] = {
             key: value for key, value in event.invocation_metadata or () if isinstance(value, str)
@@ -59,6 +82,27 @@ class UnaryCall:
 
         self._end(_OK, b"", (), cygrpc.SendMessageOperation(body, _NO_FLAGS))
 
+    def post(self, body: bytes, then: Callable[[Any], None]) -> None:
+        """Send one of several messages; `then` is called with the event of its having been sent, before which no other may be."""
+        from grpc._cython import cygrpc
+
+        first = () if self._begun else (cygrpc.SendInitialMetadataOperation(None, _NO_FLAGS),)
+        self._begun = True
+        self._call.start_server_batch((*first, cygrpc.SendMessageOperation(body, _NO_FLAGS)), then)
+
+    def send(self, body: bytes) -> bool:
+        """Send one of several messages, and wait until it is out; False where the caller has gone, or does not read."""
+        sent: SimpleQueue[Any] = SimpleQueue()
+        self.post(body, sent.put)
+        try:
+            return bool(sent.get(timeout=_SEND_SECONDS).success)
+        except Empty:
+            return False
+
+    def finish(self) -> None:
+        """Say that nothing more will be sent."""
+        self._end(_OK, b"", ())
+
     def refuse(self, code: int, message: str, trailers: Sequence[tuple[str, bytes]] = ()) -> None:
         """End the call with the number of a status, why, and trailing metadata."""
         self._end(code, message.encode("utf-8", "replace"), tuple(trailers))
@@ -67,9 +111,10 @@ class UnaryCall:
         from grpc._cython import cygrpc
 
         try:
+            first = () if self._begun else (cygrpc.SendInitialMetadataOperation(None, _NO_FLAGS),)
             self._call.start_server_batch(
                 (
-                    cygrpc.SendInitialMetadataOperation(None, _NO_FLAGS),
+                    *first,
                     *body,
                     cygrpc.ReceiveCloseOnServerOperation(_NO_FLAGS),
                     cygrpc.SendStatusFromServerOperation(trailers, code, message, _NO_FLAGS),
@@ -93,25 +138,25 @@ class CallServer:
     """A port for gRPC calls.
 
     Args:
-        service: called with each call in the order of arrival; returns what takes its message, None where there is no
-            such method.
+        service: called with each call in the order of arrival; returns what takes its message, or all of them, None where
+            there is no such method.
         reading: how many messages may be read at the same time; the next calls wait.
         options: grpcio's channel arguments.
     """
 
     def __init__(
-        self, service: Callable[[UnaryCall], Reader | None], *, reading: int, options: Sequence[tuple[str, int]]
+        self, service: Callable[[Call], Reader | Talk | None], *, reading: int, options: Sequence[tuple[str, int]]
     ) -> None:
         from grpc._cython import cygrpc
 
         self._service = service
         self._free = reading
-        self._waiting: deque[tuple[UnaryCall, Reader]] = deque()
+        self._waiting: deque[tuple[Call, Reader]] = deque()
         self._events = cygrpc.CompletionQueue()
         self._server = cygrpc.Server(tuple(options), False)
         self._server.register_completion_queue(self._events)
         self._thread = threading.Thread(target=self._work, name="clawtrace-grpc", daemon=True)
-        self._open: set[UnaryCall] = set()
+        self._open: set[Call] = set()
         self._changed = threading.Condition()
         """Guards the calls that are neither answered nor refused."""
         self._stopped = threading.Event()
@@ -166,17 +211,22 @@ class CallServer:
         """Hand out a call, of which only the headers have come."""
         if not event.success:
             return  # the server is being shut down
-        call = UnaryCall(event, self._ended)
+        call = Call(event, self._ended)
         with self._changed:
             self._open.add(call)
         try:
             reader = self._service(call)
+        except RefusedError as no:
+            call.refuse(no.code, str(no))
         except Exception:
             _LOG.exception("a gRPC call could not be dispatched")
             call.refuse(Code.INTERNAL, "clawtrace failed on this call; see its log")
         else:
             if reader is None:
                 call.refuse(Code.UNIMPLEMENTED, f"there is no method {call.method[:100]!r}")
+            elif not callable(reader):
+                self._ended(call)  # nothing waits for it: it may itself wait for a run's last spans
+                self._converse(call, reader)
             elif self._free:
                 self._read(call, reader)
             else:
@@ -184,7 +234,7 @@ class CallServer:
         finally:
             self._next_call()
 
-    def _read(self, call: UnaryCall, reader: Reader) -> None:
+    def _read(self, call: Call, reader: Reader) -> None:
         self._free -= 1
 
         def received(event: Any) -> None:
@@ -208,7 +258,21 @@ class CallServer:
 
         call.receive(received)
 
-    def _ended(self, call: UnaryCall) -> None:
+    def _converse(self, call: Call, talk: Talk) -> None:
+        def received(event: Any) -> None:
+            message = event.batch_operations[0].message()
+            try:
+                if message is None:
+                    talk.over(call)
+                else:
+                    talk.heard(call, message, lambda: call.receive(received))
+            except Exception:
+                _LOG.exception("a gRPC message could not be taken")
+                call.refuse(Code.INTERNAL, "clawtrace failed on this call; see its log")
+
+        call.receive(received)
+
+    def _ended(self, call: Call) -> None:
         with self._changed:
             self._open.discard(call)
             self._changed.notify_all()

@@ -12,10 +12,12 @@ from clawtrace.receiver.payload import Signal
 from clawtrace.receiver.request import Request, RequestAnswer, RequestOutcome
 from clawtrace.receiver.transport.admission import NO_TOKEN, PRESSURE, STOPPING, Desk
 from clawtrace.receiver.transport.answers import Code, retry_info, status_body, success_body
-from clawtrace.receiver.transport.grpc_calls import CallServer, Reader, UnaryCall
+from clawtrace.receiver.transport.grpc_calls import Call, CallServer, Reader, Talk
 
 if TYPE_CHECKING:
     import grpc
+
+    from clawtrace.receiver.transport.questions import Questions
 
 __all__ = ["GrpcServer"]
 
@@ -29,10 +31,16 @@ _STOP_SECONDS = 5.0
 
 
 class GrpcServer:
-    """What answers gRPC, on a port of this machine that only our own ports know (`relay`)."""
+    """What answers gRPC, on a port of this machine that only our own ports know (`relay`).
 
-    def __init__(self, desk: Desk) -> None:
+    Args:
+        desk: what both servers share.
+        questions: what answers calls that are not OTLP; None answers none.
+    """
+
+    def __init__(self, desk: Desk, questions: Questions | None = None) -> None:
         self._desk = desk
+        self._questions = questions
         self._settings = desk.settings
         self._server: CallServer | None = None
         self._channel: grpc.Channel | None = None
@@ -85,17 +93,20 @@ class GrpcServer:
 
     # --------------------------------------------------------------------------------------------------------------
 
-    def _service(self, call: UnaryCall) -> Reader | None:
-        """Return what takes the message of a call; None for methods that do not exist."""
+    def _service(self, call: Call) -> Reader | Talk | None:
+        """Return what takes the message of a call, or its messages; None for methods that do not exist."""
         if call.method == _ORDER:
             return lambda body, _: call.answer(b"") if body is not None else None
         signal = _METHODS.get(call.method)
+        talk = None if signal is not None or self._questions is None else self._questions.talk(call)
+        if talk is not None:
+            return talk
         if signal is None:
             self._desk.counters.turned_away(f"unknown gRPC method {call.method[:100]!r}")
             return None
         return lambda body, problem: self._export(call, signal, body, problem)
 
-    def _export(self, call: UnaryCall, signal: Signal, body: bytes | None, problem: str) -> None:
+    def _export(self, call: Call, signal: Signal, body: bytes | None, problem: str) -> None:
         """Queue the request of an Export call, to be answered once its spans are durable."""
         desk, metadata = self._desk, call.metadata
         run = metadata.get("x-clawtrace-run-id", "")
@@ -138,7 +149,7 @@ class GrpcServer:
         if not desk.writer.submit(request):
             self._turn_away(call, STOPPING)
 
-    def _turn_away(self, call: UnaryCall, message: str) -> None:
+    def _turn_away(self, call: Call, message: str) -> None:
         """End the call with UNAVAILABLE and the time to wait.
 
         The Python exporter reads its own trailer ``google.rpc.retryinfo-bin``, others the standard status details.

@@ -1,4 +1,4 @@
-"""What is not OTLP on the HTTP ports, below `/clawtrace/`: questions about the store, and a sidecar's control service.
+"""What is not OTLP on the ports, over HTTP below `/clawtrace/`: questions about the store, and a sidecar's control service.
 
 Who answers is handed in (`clawtrace.verdicts.reading.remote`, `clawtrace.sidecar`); here is what keeps requests harmless: a token,
 a bounded body, a bounded number that wait, and threads that are neither the event loop's nor the writer's.
@@ -13,11 +13,15 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import parse_qs, unquote
 
 from clawtrace.receiver.inbox import ByteBudget
 from clawtrace.receiver.transport.http_body import Body, BodyError, Receive, TooLargeError
+
+if TYPE_CHECKING:
+    from clawtrace.receiver.transport.grpc_calls import Call, Talk
 
 __all__ = ["HEALTH_PATH", "PREFIX", "QUESTIONS_PATH", "HttpQuestion", "QuestionReply", "Questions", "refusal"]
 
@@ -29,6 +33,7 @@ _BODY_BYTES = 1 << 20
 _BODY_SECONDS = 10.0
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +68,28 @@ class Questions:
         token: what every request must carry, on loopback too: a machine has more than one user.
         threads: how many requests are answered at once.
         waiting: how many are answered or wait; any more get 503.
+        calls: returns what takes the messages of a gRPC call, None where there is no such method; it looks at the token.
     """
 
     def __init__(
-        self, answer: Callable[[HttpQuestion], QuestionReply], token: str, *, threads: int = 1, waiting: int = 8
+        self,
+        answer: Callable[[HttpQuestion], QuestionReply],
+        token: str,
+        *,
+        threads: int = 1,
+        waiting: int = 8,
+        calls: Callable[[Call, Questions], Talk | None] | None = None,
     ) -> None:
         self._answer = answer
         self._token = token
+        self._calls = calls
         self._bodies = ByteBudget(waiting * _BODY_BYTES)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="clawtrace-questions")
         self._lock = threading.Lock()
         self._most = waiting
         self._waiting = 0
-        self._stopping = False
+        self.stopping = False
+        """Whether no more requests are taken."""
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -94,8 +108,37 @@ class Questions:
     def stop(self) -> None:
         """Take no more requests, and wait for those that are being answered."""
         with self._lock:
-            self._stopping = True
+            self.stopping = True
         self._pool.shutdown()
+
+    def talk(self, call: Call) -> Talk | None:
+        """Return what takes the messages of a gRPC call; None where there is no such method.
+
+        Raises:
+            RefusedError: it lacks the token.
+        """
+        return None if self._calls is None else self._calls(call, self)
+
+    def allowed(self, headers: Mapping[str, str]) -> bool:
+        """Say whether a request carries the token."""
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        same = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._token.encode())
+        return same and scheme.lower() == "bearer"
+
+    def submit(self, work: Callable[[], T]) -> Future[T] | None:
+        """Have one of the threads do something; None where too much waits, or this is stopping."""
+        with self._lock:
+            if self.stopping or self._waiting >= self._most:
+                return None
+            self._waiting += 1
+            return self._pool.submit(self._counted, work)
+
+    def _counted(self, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        finally:
+            with self._lock:
+                self._waiting -= 1
 
     # --------------------------------------------------------------------------------------------------------------
 
@@ -104,10 +147,10 @@ class Questions:
         if path == HEALTH_PATH:
             return (
                 refusal(503, "the store is being closed")
-                if self._stopping
+                if self.stopping
                 else QuestionReply(200, b'{"status": "serving"}')
             )
-        if not self._allowed(headers):
+        if not self.allowed(headers):
             return refusal(
                 401,
                 "the token of `<store>.owner`, or of a sidecar's ready file, is required: send `authorization: Bearer TOKEN`",
@@ -121,31 +164,15 @@ class Questions:
             body.release()
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         media = headers.get("content-type", "").partition(";")[0].strip().lower()
-        answer = self._submit(HttpQuestion(scope["method"], path, query, media, data))
+        answer = self.submit(partial(self._work, HttpQuestion(scope["method"], path, query, media, data)))
         if answer is None:
             return refusal(503, "too many requests are waiting, or the store is being closed; try again")
         return await asyncio.wrap_future(answer)
 
-    def _allowed(self, headers: Mapping[str, str]) -> bool:
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        same = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._token.encode())
-        return same and scheme.lower() == "bearer"
-
-    def _submit(self, asked: HttpQuestion) -> Future[QuestionReply] | None:
-        with self._lock:
-            if self._stopping or self._waiting >= self._most:
-                return None
-            self._waiting += 1
-            return self._pool.submit(self._work, asked)
-
     def _work(self, asked: HttpQuestion) -> QuestionReply:
-        try:
-            if self._stopping:
-                return refusal(503, "the store is being closed; try again")
-            return self._answer(asked)
-        finally:
-            with self._lock:
-                self._waiting -= 1
+        if self.stopping:
+            return refusal(503, "the store is being closed; try again")
+        return self._answer(asked)
 
 
 def refusal(status: int, message: str, error: str = "") -> QuestionReply:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -19,7 +19,7 @@ from clawtrace.store.api import Answer
 from clawtrace.store.files.owner import Owner, read_owner
 from clawtrace.verdicts.reading.tree_view import SpanNode
 
-__all__ = ["AskableStore", "HeldStore", "answer_question"]
+__all__ = ["AskableStore", "HeldStore", "answer_question", "bounded_query"]
 
 
 QUERY_SECONDS = 10.0
@@ -36,6 +36,7 @@ _FIELDS: dict[str, dict[str, type]] = {
     "query": {"sql": str},
     "inspect": {"run_ids": list, "trees": bool},
     "explain": {"run_id": str},
+    "export": {"run_id": str},
 }
 """The questions, and what each takes."""
 
@@ -63,6 +64,10 @@ class AskableStore(Protocol):
 
     def explained(self, run_id: str) -> list[dict[str, Any]]:
         """Return for each span of a run what filled its columns."""
+        ...
+
+    def exported(self, run_id: str) -> Iterator[str]:
+        """Yield the spans and log records of a run as lines of OTLP JSON."""
         ...
 
 
@@ -94,6 +99,8 @@ def _answer(store: AskableStore, body: bytes) -> dict[str, Any]:
             return _rows(store, question["sql"])
         case "explain":
             return {"spans": store.explained(question["run_id"])}
+        case "export":
+            return {"lines": list(store.exported(question["run_id"]))}
         case _ if not question["trees"]:
             return {"facts": store.inspect(question["run_ids"])}
         case _:
@@ -124,10 +131,20 @@ def _read(body: bytes) -> dict[str, Any]:
 
 
 def _rows(store: AskableStore, sql: str) -> dict[str, Any]:
+    answer = bounded_query(store, sql)
+    return {"columns": answer.columns, "rows": answer.rows}
+
+
+def bounded_query(store: AskableStore, sql: str) -> Answer:
+    """Answer a user's own SELECT, bounded in time and rows.
+
+    Raises:
+        QueryError: the text is no single SELECT, the engine refuses it, or a bound is reached.
+    """
     answer = store.query(sql, time_limit_s=QUERY_SECONDS, max_rows=MAX_ROWS + 1)
     if len(answer.rows) > MAX_ROWS:
         raise QueryError(f"the answer has more than {MAX_ROWS} rows; {_LESS}")
-    return {"columns": answer.columns, "rows": answer.rows}
+    return answer
 
 
 def _no(kind: str, message: str) -> bytes:
@@ -187,6 +204,10 @@ class HeldStore:
     def explained(self, run_id: str) -> list[dict[str, Any]]:
         """Return for each span of a run what filled its columns; see `AskableStore`."""
         return list(self._ask({"ask": "explain", "run_id": run_id})["spans"])
+
+    def exported(self, run_id: str) -> Iterator[str]:
+        """Yield the spans and log records of a run as lines of OTLP JSON."""
+        yield from self._ask({"ask": "export", "run_id": run_id})["lines"]
 
     def close(self) -> None:
         """Do nothing: each question has its own connection."""

@@ -1,0 +1,170 @@
+"""The OpenAPI description of the control service over HTTP: made of the models that requests are read with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+
+from clawtrace.report.results import Results
+from clawtrace.sidecar.requests import BeginRun, EndRun, Gating, WaitComplete
+
+__all__ = ["openapi"]
+
+_PREFIX = "/clawtrace/v1"
+
+
+@dataclass
+class BegunRun:
+    """An announced run, and what its agent needs."""
+
+    run_id: str
+    traceparent: str
+    environment: dict[str, str]
+
+
+@dataclass
+class RunStanding:
+    """Whether a run is closed and complete. Unknown is null."""
+
+    run_id: str
+    complete: bool | None
+    incomplete_because: list[str]
+    traces: int
+    spans: int
+    closed_by: str | None
+
+
+@dataclass
+class ListedRun:
+    """One run."""
+
+    run_id: str
+    case_id: str | None
+    model_id: str | None
+    repetition: int | None
+    closed_by: str | None
+    complete: bool | None
+    run_status: str | None
+
+
+@dataclass
+class Runs:
+    """Every run, in the order of first sight."""
+
+    runs: list[ListedRun]
+
+
+@dataclass
+class Inspected:
+    """``clawtrace.inspect/1``: the facts of runs."""
+
+    schema: str
+    runs: list[dict[str, Any]]
+
+
+@dataclass
+class Refusal:
+    """Why a request was refused."""
+
+    message: str
+
+
+@dataclass
+class Health:
+    """`serving`."""
+
+    status: str
+
+
+_MODELS: tuple[TypeAdapter[Any], ...] = (
+    *(TypeAdapter(one) for one in (BegunRun, RunStanding, Runs, Inspected, Refusal, Health)),
+    *(TypeAdapter(one) for one in (BeginRun, EndRun, WaitComplete, Results)),
+)
+
+
+def openapi(version: str) -> dict[str, Any]:
+    """Return the description, OpenAPI 3.1.
+
+    Args:
+        version: of clawtrace.
+    """
+    _, schemas = TypeAdapter.json_schemas(
+        [(number, "serialization", model) for number, model in enumerate(_MODELS)],
+        ref_template="#/components/schemas/{model}",
+    )
+    run = {"name": "run_id", "in": "path", "required": True, "schema": {"type": "string"}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "clawtrace control service", "version": version},
+        "security": [{"token": []}],
+        "paths": {
+            f"{_PREFIX}/health": {"get": _operation("health", "Whether the service receives.", Health) | {"security": []}},
+            f"{_PREFIX}/runs": {
+                "get": _operation("listRuns", "List every run.", Runs),
+                "post": _operation("beginRun", "Announce a run.", BegunRun, BeginRun, status="201")
+                | {"parameters": [_choice("format", "json", "shell")]},
+            },
+            f"{_PREFIX}/runs/{{run_id}}": {
+                "parameters": [run],
+                "get": _operation("inspectRun", "The facts of a run.", Inspected),
+            },
+            f"{_PREFIX}/runs/{{run_id}}/end": {
+                "parameters": [run],
+                "post": _operation("endRun", "End a run.", RunStanding, EndRun),
+            },
+            f"{_PREFIX}/runs/{{run_id}}/wait": {
+                "parameters": [run],
+                "post": _operation("waitForRun", "Wait until a run has been ended.", RunStanding, WaitComplete),
+            },
+            f"{_PREFIX}/evaluate": {"post": _evaluation()},
+        },
+        "components": {
+            "schemas": schemas["$defs"],
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }  # fmt: skip
+
+
+def _operation(
+    name: str, summary: str, answer: type[Any], body: type[BaseModel] | None = None, *, status: str = "200"
+) -> dict[str, Any]:
+    described = {
+        "operationId": name,
+        "summary": summary,
+        "responses": {status: _content(summary, answer), "default": _content("Why not.", Refusal)},
+    }
+    if body is not None:
+        described["requestBody"] = {"content": {"application/json": {"schema": _ref(body)}}}
+    return described
+
+
+def _evaluation() -> dict[str, Any]:
+    fields = Gating.model_json_schema()["properties"]
+    described = _operation("evaluate", "Judge runs by an assertions file.", Results)
+    described["responses"]["200"]["headers"] = {
+        "x-clawtrace-exit-code": {"description": "What `clawtrace eval` would end with.", "schema": {"type": "integer"}}
+    }
+    return described | {
+        "requestBody": {
+            "required": True,
+            "content": {kind: {"schema": {"type": "string"}} for kind in ("application/yaml", "application/json")},
+        },
+        "parameters": [
+            *({"name": name, "in": "query", "schema": schema} for name, schema in fields.items()),
+            _choice("format", "json", "text"),
+        ],
+    }
+
+
+def _choice(name: str, *words: str) -> dict[str, Any]:
+    return {"name": name, "in": "query", "schema": {"enum": list(words), "default": words[0]}}
+
+
+def _content(what: str, answer: type[Any]) -> dict[str, Any]:
+    return {"description": what, "content": {"application/json": {"schema": _ref(answer)}}}
+
+
+def _ref(model: type[Any]) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{model.__name__}"}

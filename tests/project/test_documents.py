@@ -103,7 +103,9 @@ def test_generated_documents_are_as_the_code_says():
 )
 def test_the_commands_of_a_page_run(tmp_path: Path, page: str):
     """A reader who pastes the commands, one block after the other, sees each succeed, or fail where the page says so."""
-    run_the_blocks((ROOT / page).read_text(), tmp_path)
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    run_the_blocks((ROOT / page).read_text(), checkout)
 
 
 @pytest.mark.needs("curl")

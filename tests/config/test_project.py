@@ -119,7 +119,7 @@ def test_problems_have_their_places(files):
         "clawtrace.yaml:1:57: `receiver.grpc_port` must be less than or equal to 65535, found 99999",
         "clawtrace.yaml:2:14: `store.url` only DuckDB files are supported yet (a path, or duckdb:///path), found "
         "'clickhouse://h/db'",
-        "clawtrace.yaml:3:1: `trace_timeout` is not a known key; known are `schema_version`, `receiver`, `store`, "
+        "clawtrace.yaml:3:1: `trace_timeout` is not a known key; known are `schema_version`, `receiver`, `serve`, `store`, "
         "`model_pricing`, `settle_ms`, `trace_timeout_ms`, `trace`, `telemetry_env`, `gateway`, `redaction`, `run_key`, "
         "`dialects`, `log_adapters`, `outputs`. Did you mean `trace_timeout_ms`?",
         "clawtrace.yaml:4:16: `gateway.url` must be the address of an HTTP server (`http://…`), found 'localhost:18789'",

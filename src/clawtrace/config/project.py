@@ -16,8 +16,10 @@ __all__ = [
     "ProjectConfig",
     "ReceiverSection",
     "RedactionSection",
+    "ServeSection",
     "StoreSection",
     "TeeSection",
+    "TlsSection",
     "TraceSection",
 ]
 
@@ -109,6 +111,34 @@ class ReceiverSection(ConfigModel):
         if not loopback:
             raise ValueError(f"only loopback addresses are supported yet (127.0.0.1, ::1, localhost), found {host!r}")
         return host
+
+
+def _token(token: str) -> str:
+    if not re.fullmatch("[!-~]+", token):
+        raise ValueError("must be printable ASCII without spaces: it is sent as a header")
+    return token
+
+
+class TlsSection(ConfigModel):
+    """Files of TLS, for both ports; paths are relative to `clawtrace.yaml`."""
+
+    certificate: str
+    """PEM file with the certificate chain."""
+    key: str
+    """PEM file with the private key."""
+    client_ca: str | None = None
+    """PEM file with the authorities of client certificates; with it a connection without one is refused (mutual TLS)."""
+
+
+class ServeSection(ConfigModel):
+    """What holds for `clawtrace serve` alone."""
+
+    producers: dict[Slug, Annotated[str, AfterValidator(_token)]] = Field(default_factory=dict)
+    """Token of each producer, by a name; with any of them, every export request must carry one. Read again on SIGHUP."""
+    tls: TlsSection | None = None
+    """Files of TLS; null serves without."""
+    allowed_hosts: list[str] = Field(default_factory=list)
+    """Public DNS names by which requests without TLS may name the service."""
 
 
 class StoreSection(ConfigModel):
@@ -221,6 +251,8 @@ class ProjectConfig(ConfigModel):
     """Version of this file's format."""
     receiver: ReceiverSection = ReceiverSection.model_construct()
     """Where the embedded receiver listens."""
+    serve: ServeSection = ServeSection.model_construct()
+    """What holds for `clawtrace serve` alone."""
     store: StoreSection = StoreSection.model_construct()
     """Where stored spans are looked for."""
     model_pricing: dict[str, Any] | None = None

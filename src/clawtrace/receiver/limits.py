@@ -48,11 +48,17 @@ class ReceiverSettings:
     http_port: int = 0
     """0 takes a free port."""
     token: str | None = None
-    """When set, every request must carry it (``authorization: Bearer …`` or ``x-clawtrace-token``)."""
+    """When set, every request must carry it, or a producer's (``authorization: Bearer …`` or ``x-clawtrace-token``)."""
+    producers: tuple[tuple[str, str], ...] = ()
+    """Name and token of each producer, which may be taken away one by one (`Receiver.admit`)."""
     tls_certificate: Path | None = None
     """PEM file with the certificate chain, for both ports."""
     tls_key: Path | None = None
     """PEM file with the private key."""
+    tls_client_ca: Path | None = None
+    """PEM file with the authorities of client certificates; with it a connection without one is refused (mutual TLS)."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Public DNS names by which requests over plain HTTP may name this receiver."""
     insecure: bool = False
     """Allow an address that others can reach without token and TLS."""
     max_request_bytes: int = 64 * MEBIBYTE
@@ -87,7 +93,12 @@ class ReceiverSettings:
             )
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ReceiverError("`tls_certificate` and `tls_key` belong together; give both or neither")
-        if not (is_loopback(self.host) or self.token or self.tls_certificate or self.insecure):
+        if self.tls_client_ca is not None and self.tls_certificate is None:
+            raise ReceiverError(
+                "`tls_client_ca` asks for client certificates, which needs `tls_certificate` and `tls_key`"
+            )
+        protected = self.token or self.producers or self.tls_certificate or self.insecure
+        if not (is_loopback(self.host) or protected):
             raise ReceiverError(
                 f"the receiver would listen unprotected on {self.host!r}, which other machines can reach: "
                 "set a token or TLS files, listen on 127.0.0.1, or allow it with `insecure`"

@@ -231,6 +231,10 @@ class Receiver:
         answered.wait()
         return answers[0]
 
+    def admit(self, producers: Mapping[str, str]) -> None:
+        """Let in who carries the token of one of these producers, by name, from now on; no other producer."""
+        self._desk.producers = dict(producers)
+
     # -- what was counted ------------------------------------------------------------------------------------------
 
     def counters(self, run_id: str | None = None) -> Tally:

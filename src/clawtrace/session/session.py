@@ -14,7 +14,7 @@ One session owns one store. Everything on it may be called from any thread; ques
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -119,6 +119,7 @@ class Session(SessionQuestions):
             session_keys=SESSION_KEYS,
             redaction=said.redaction,
             tee=said.tee,
+            **said.network._asdict(),
             **said.limits._asdict(),
         )
         runs, traces = self._store.known_runs()
@@ -207,6 +208,10 @@ class Session(SessionQuestions):
     def record(self, run_id: str) -> RunRecord | None:
         """Return what is known of a run apart from its spans; None where it was not announced."""
         return self._store.record(run_id)
+
+    def admit(self, producers: Mapping[str, str]) -> None:
+        """Let in who carries the token of one of these producers, by name, from now on; no other producer."""
+        self._receiving().admit(producers)
 
     def announce_trace(self, run_id: str, trace_id: str) -> None:
         """Say that a further trace belongs to a run: a context that a child process was given (rule 5)."""

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from clawtrace.errors import ClawtraceError, QueryError, ReceiverError, UsageError
 from clawtrace.store.files.owner import Owner
+from clawtrace.support.http_connection import connection_to
 
 __all__ = ["Client", "server_named"]
 
@@ -45,8 +46,6 @@ def server_named(named: str, token: str | None) -> Owner:
             raise UsageError(
                 f"{named!r} is neither the address of a service (http://127.0.0.1:4318) nor its ready file: {error}"
             ) from error
-    if named.startswith("https://"):
-        raise UsageError(f"{named!r}: the control service has no TLS in this version; use its http:// address")
     if not token:
         raise UsageError(
             f"the service at {named!r} needs its token: set CLAWTRACE_SERVER_TOKEN, or name its ready file"
@@ -101,10 +100,13 @@ class Client:
         query = {name: str(value).lower() if isinstance(value, bool) else value for name, value in gating.items()}
         return self._ask("POST", f"/evaluate?{urlencode(query, doseq=True)}", text=assertions)
 
+    def query(self, sql: str) -> dict[str, Any]:
+        """Answer one read-only SELECT over the relations of all runs: `columns` and `rows`."""
+        return self._ask("POST", "/query", {"ask": "query", "sql": sql})
+
     def _ask(self, method: str, path: str, fields: Mapping[str, Any] | None = None, text: str = "") -> dict[str, Any]:
         body = text if fields is None else json.dumps(fields)
-        url = urlsplit(self._server.address)
-        connection = HTTPConnection(url.hostname or "", url.port, timeout=_SECONDS)
+        connection = connection_to(self._server.address, _SECONDS)
         headers = {"authorization": f"Bearer {self._server.token}", "content-type": "application/json"}
         try:
             connection.request(method, f"/clawtrace/v1{path}", body.encode(), headers)

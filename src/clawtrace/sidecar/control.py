@@ -231,7 +231,13 @@ def _refuse_the_world(assertions: tuple[Assertion, ...]) -> None:
     Raises:
         UsageError: one of them does.
     """
+    from clawtrace.verdicts.reading.remote import QUERY_SECONDS
+
     for one in assertions:
+        if getattr(one, "time_limit_s", 0.0) > QUERY_SECONDS:
+            raise UsageError(
+                f"`{one.type_name}` may run for {QUERY_SECONDS:g} s in a request (`time_limit_s`): others wait for the store"
+            )
         if isinstance(one, Probe) or one.reads_world() or one.paths_read():
             raise UsageError(
                 f"`{one.type_name}` looks at files, commands or addresses of the service's machine, which a request may not; "

@@ -7,7 +7,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -51,7 +51,10 @@ class Service:
         control = Control(session, switches)
         self._http = ControlHttp(control, partial(answer_question, session))
         self._grpc = ControlGrpc(control)
-        self._stopped = threading.Event()
+        self._called = threading.Event()
+        """Wakes `wait`."""
+        self._stopping = False
+        self._reloading = False
         self._last_request = time.monotonic()
 
     def start(self) -> Endpoints:
@@ -65,15 +68,31 @@ class Service:
 
     def stop(self) -> None:
         """Have `wait` return; may be called from a signal's handler."""
-        self._stopped.set()
+        self._stopping = True
+        self._called.set()
 
-    def wait(self, *, idle_seconds: float | None = None) -> bool:
-        """Wait until `stop`, or until nothing has come for so long; return whether it was for idleness."""
-        while not self._stopped.is_set():
+    def reload(self) -> None:
+        """Have `wait` call what it was given for this; may be called from a signal's handler."""
+        self._reloading = True
+        self._called.set()
+
+    def wait(self, *, idle_seconds: float | None = None, reload: Callable[[], None] = lambda: None) -> bool:
+        """Wait until `stop`, or until nothing has come for so long; return whether it was for idleness.
+
+        Args:
+            idle_seconds: how long; None waits for `stop` alone.
+            reload: called after `Service.reload`.
+        """
+        while not self._stopping:
+            self._called.clear()
+            if self._reloading:
+                self._reloading = False
+                reload()
             left = None if idle_seconds is None else idle_seconds - self._idle_for()
             if left is not None and left <= 0:
                 return True
-            self._stopped.wait(left)
+            if not (self._stopping or self._reloading):
+                self._called.wait(left)
         return False
 
     def _idle_for(self) -> float:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ import click
 
 if TYPE_CHECKING:
     from clawtrace.config.projects.session_settings import SessionSettings
+    from clawtrace.session.session import Session
     from clawtrace.sidecar.serving import Service
 
 __all__ = ["command"]
@@ -41,6 +44,7 @@ _GRPC_PORT, _HTTP_PORT = 4317, 4318
     type=click.Path(dir_okay=False, path_type=Path),
     help="Span store (DuckDB file), created when missing.  [default: the project's, else outputs/serve/spans.duckdb]",
 )
+@click.option("--insecure", is_flag=True, help="Listen on an address that others can reach without token and TLS.")
 @click.option(
     "--ready-file",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -57,6 +61,7 @@ def command(
     grpc_port: int | None,
     http_port: int | None,
     store: Path | None,
+    insecure: bool,
     ready_file: Path | None,
     stop_after_idle: float | None,
 ) -> int:
@@ -66,14 +71,18 @@ def command(
     commands that take `--server`. Both ports take gRPC and HTTP. Requests to the control service carry the token of
     the ready file, or CLAWTRACE_SERVER_TOKEN where that variable is set.
 
-    SIGTERM and Ctrl-C stop it: what was received is stored before it ends, with exit code 0.
+    SIGTERM and Ctrl-C stop it: what was received is stored before it ends, with exit code 0. SIGHUP has it read
+    clawtrace.yaml again, of which the producers' tokens are taken over.
     """
     from clawtrace.config.projects.project_file import load_project
-    from clawtrace.config.projects.session_settings import session_settings
+    from clawtrace.config.projects.session_settings import network_of, session_settings
 
     project = load_project(Path.cwd(), os.environ)
-    said = session_settings(project)
+    said, network = session_settings(project), network_of(project, insecure=insecure)
     settings = said._replace(
+        network=network,
+        # Agents whose environment comes from here need a token where producers do.
+        auth_token=said.auth_token or (secrets.token_urlsafe(32) if network.producers else None),
         host=host or said.host,
         grpc_port=(said.grpc_port or _GRPC_PORT) if grpc_port is None else grpc_port,
         http_port=(said.http_port or _HTTP_PORT) if http_port is None else http_port,
@@ -115,14 +124,14 @@ def _serve(
         raise StoreError(f"cannot create the folder of the store {str(store)!r}: {error.strerror or error}") from error
     with Session.open(store, settings=settings) as session:
         service = Service(session, switches=switches, token=token)
-        with _stopped_by_signals(service):
+        with _signals(service):
             endpoints = service.start()
             ready = ReadyFile(ready_file) if ready_file is not None else None
             if ready is not None:
                 ready.write(endpoints, service.token, store=str(store.absolute()))
             click.echo(f"listening on {endpoints.http} and {endpoints.grpc}; spans go to {store}", err=True)
             try:
-                idle = service.wait(idle_seconds=idle_seconds)
+                idle = service.wait(idle_seconds=idle_seconds, reload=partial(_reload, session))
             finally:
                 if ready is not None:
                     ready.remove()
@@ -133,18 +142,37 @@ def _serve(
     return 0
 
 
+def _reload(session: Session) -> None:
+    """Take over what clawtrace.yaml says now; where it is wrong, all stays as it is."""
+    from clawtrace.config.projects.project_file import load_project
+    from clawtrace.errors import ConfigError
+
+    try:
+        serve = load_project(Path.cwd(), os.environ).config.serve
+    except ConfigError as error:
+        click.echo("\n".join(("clawtrace.yaml is not taken over:", *map(str, error.problems))), err=True)
+        return
+    session.admit(serve.producers)
+    click.echo("clawtrace.yaml is taken over", err=True)
+
+
 @contextmanager
-def _stopped_by_signals(service: Service) -> Iterator[None]:
-    """Have SIGINT and SIGTERM stop the service; a second one ends the process at once."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+def _signals(service: Service) -> Iterator[None]:
+    """Have SIGINT and SIGTERM stop the service, a second one end the process at once, and SIGHUP reload."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 
     def stop(number: int, frame: object) -> None:
         del frame
         service.stop()
         signal.signal(number, before[signal.Signals(number)])
 
-    for number in before:
+    def reload(number: int, frame: object) -> None:
+        del number, frame
+        service.reload()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
+    signal.signal(signal.SIGHUP, reload)
     try:
         yield
     finally:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clawtrace.pricing import Pricing
     from clawtrace.receiver.tee_settings import TeeSettings
 
-__all__ = ["ReceiverLimits", "SessionSettings", "session_settings"]
+__all__ = ["Network", "ReceiverLimits", "SessionSettings", "network_of", "session_settings"]
 
 
 class ReceiverLimits(NamedTuple):
@@ -36,6 +36,23 @@ class ReceiverLimits(NamedTuple):
     """Traces whose run is remembered."""
 
 
+class Network(NamedTuple):
+    """Who may send, and how connections are protected."""
+
+    producers: tuple[tuple[str, str], ...] = ()
+    """Name and token of each producer."""
+    tls_certificate: Path | None = None
+    """PEM file with the certificate chain."""
+    tls_key: Path | None = None
+    """PEM file with the private key."""
+    tls_client_ca: Path | None = None
+    """PEM file with the authorities of client certificates, which are then required."""
+    insecure: bool = False
+    """Allow an address that others can reach without token and TLS."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Public DNS names by which plain HTTP may name the receiver."""
+
+
 class SessionSettings(NamedTuple):
     """What a project may say about receiving, closing, normalising and pricing."""
 
@@ -47,6 +64,7 @@ class SessionSettings(NamedTuple):
     """0 takes a free port."""
     auth_token: str | None = None
     """What every export request must carry; None asks for nothing."""
+    network: Network = Network()
     limits: ReceiverLimits = ReceiverLimits()
     settle_ms: int | None = None
     """How long nothing may arrive before a run is closed that its processes' exit cannot close, in milliseconds; None: 2 000,
@@ -117,6 +135,26 @@ def session_settings(project: Project) -> SessionSettings:
         tee=_tee_settings(config.receiver.tee),
         gateway=Gateway(config.gateway.url, config.gateway.token),
         log_adapters=_log_adapters(config.log_adapters),
+    )
+
+
+def network_of(project: Project, *, insecure: bool) -> Network:
+    """Return how `clawtrace serve` protects its ports.
+
+    Args:
+        project: says who may send, and has the files of TLS.
+        insecure: allow an address that others can reach without token and TLS.
+    """
+    said = project.config.serve
+    network = Network(
+        producers=tuple(said.producers.items()), insecure=insecure, allowed_hosts=tuple(said.allowed_hosts)
+    )
+    if said.tls is None:
+        return network
+    return network._replace(
+        tls_certificate=project.root / said.tls.certificate,
+        tls_key=project.root / said.tls.key,
+        tls_client_ca=None if said.tls.client_ca is None else project.root / said.tls.client_ca,
     )
 
 

@@ -41,6 +41,8 @@ class Desk:
         self._attribution = attribution
         self._lock = threading.Lock()
         self._open_runs: set[int] = set()
+        self.producers = dict(settings.producers)
+        """Token by name; replaced as a whole."""
 
     def run_opened(self, run_no: int) -> None:
         """A run has been announced; what cannot be read from now on may be its own."""
@@ -54,12 +56,13 @@ class Desk:
 
     def allowed(self, authorization: str, token: str) -> bool:
         """Say whether a request may come in, by its two headers (empty when absent)."""
-        wanted = self.settings.token
-        if wanted is None:
-            return True
+        tokens = (*filter(None, (self.settings.token,)), *self.producers.values())
+        if not tokens:
+            return not self.settings.producers  # the last one was taken away
         scheme, _, bearer = authorization.partition(" ")
         given = token or (bearer.strip() if scheme.lower() == "bearer" else "")
-        return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())
+        told = given.encode("utf-8", "surrogateescape")
+        return any(hmac.compare_digest(told, token.encode()) for token in tokens)
 
     def refused(self, signal: Signal, protocol: Protocol, named_run: str, connection: Connection, reason: str) -> None:
         """Record a request that was not read; it may come again.

@@ -17,6 +17,7 @@ from clawtrace.receiver.payload import Signal
 from clawtrace.receiver.request import Protocol, Request, RequestAnswer, RequestOutcome
 from clawtrace.receiver.transport.admission import NO_TOKEN, STOPPING, Desk
 from clawtrace.receiver.transport.answers import Code, status_body, success_body
+from clawtrace.receiver.transport.browsers import foreign
 from clawtrace.receiver.transport.http_body import (
     Body,
     BodyError,
@@ -102,6 +103,11 @@ class HttpApp:
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
+        reason = self._foreign(scope)
+        if reason:
+            self._desk.counters.turned_away(reason)
+            await _send(send, 403, status_body(Code.PERMISSION_DENIED, reason, as_json=True), as_json=True)
+            return
         if self._questions is not None and scope["path"].startswith(PREFIX):
             await self._questions(scope, receive, send)
             return
@@ -119,6 +125,14 @@ class HttpApp:
             await self._respond(send, envelope, await pending)
         except _NoError as no:
             await self._error(send, no, as_json=as_json)
+
+    def _foreign(self, scope: dict[str, Any]) -> str:
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1")
+            for name, value in scope["headers"]
+            if name in (b"host", b"origin")
+        }
+        return foreign(headers, self._desk.settings.allowed_hosts, tls=scope["scheme"] == "https")
 
     # -- before the body -------------------------------------------------------------------------------------------
 

@@ -110,6 +110,9 @@ class Ports:
         context.set_alpn_protocols(["http/1.1", "h2"])
         try:
             context.load_cert_chain(settings.tls_certificate, settings.tls_key)
+            if settings.tls_client_ca is not None:
+                context.load_verify_locations(settings.tls_client_ca)
+                context.verify_mode = ssl.CERT_REQUIRED
         except (OSError, ssl.SSLError) as error:
             raise ReceiverError(f"the TLS files cannot be read: {error}") from error
         return context

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["QuestionSide"]
 
+USER_MEMORY_BYTES = 1 << 30
+"""What a user's SQL that has a time limit may gather: sorted, grouped and joined rows. One long text is not counted by DuckDB."""
 _COPIED_ROWS = 2_000
 """Relations of more rows are copied into a table when they are loaded."""
 
@@ -239,9 +241,18 @@ class QuestionSide:
         self._settle_rows()
         with self._reader_lock:
             check_single_select(rewrite_markers(sql, "$"))
+            if time_limit_s is not None:
+                self._bound_memory()
             self._reader.execute("BEGIN TRANSACTION READ ONLY")
             try:
                 query = Query(sql, dict(params or {}))
                 return run_interruptibly(self._reader, time_limit_s, lambda: self._answer(query, max_rows))
             finally:
                 self._reader.execute("ROLLBACK")
+                if time_limit_s is not None:
+                    self._reader.execute("RESET memory_limit")
+
+    def _bound_memory(self) -> None:
+        """Leave so much memory to what the question gathers; a commit that finds too little is asked for again."""
+        used = self._reader.execute("SELECT sum(memory_usage_bytes) FROM duckdb_memory()").fetchall()[0][0]
+        self._reader.execute(f"SET memory_limit = '{int(used) + USER_MEMORY_BYTES}B'")

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from clawtrace.errors import ClawtraceError, QueryError, StoreError, StoreLockedError, UsageError
 from clawtrace.store.api import Answer
@@ -232,13 +231,13 @@ class HeldStore:
         raise kind(message) if kind else self._silent(f"answered {status}: {message}")
 
     def _post(self, body: bytes, seconds: float) -> tuple[int, bytes]:
-        from http.client import HTTPConnection, HTTPException
+        from http.client import HTTPException
 
         from clawtrace.receiver.transport.questions import QUESTIONS_PATH
+        from clawtrace.support.http_connection import connection_to
 
         owner = self._owner
-        url = urlsplit(owner.address)
-        connection = HTTPConnection(url.hostname or "", url.port, timeout=seconds)
+        connection = connection_to(owner.address, seconds)
         headers = {"authorization": f"Bearer {owner.token}", "content-type": "application/json"}
         try:
             connection.request("POST", QUESTIONS_PATH, body, headers)

@@ -23,4 +23,3 @@ def served(tmp_path: Path) -> Iterator[Served]:
         service = Service(session, token="control")
         http = service.start().http
         yield Served(http, "control", Client.at(http, "control"), service, session)
-        service.drain()

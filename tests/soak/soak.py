@@ -132,8 +132,8 @@ def play(batch: Batch, python: Path, session: Session, model: RandomModel, folde
     return truths
 
 
-def judge(batch: Batch, truths: dict[str, Truth], session: Session, out: Path | None) -> Tally:
-    """Compare what clawtrace says of the runs of a batch with what happened."""
+def judge(batch: Batch, truths: dict[str, Truth], session: Session, out: Path | None, *, keep: bool = False) -> Tally:
+    """Compare what clawtrace says of the runs of a batch with what happened; `keep` records runs without a finding, too."""
     tally = Tally()
     for run, truth in truths.items():
         (facts,) = session.inspect([run])["runs"]
@@ -155,7 +155,7 @@ def judge(batch: Batch, truths: dict[str, Truth], session: Session, out: Path | 
             tally.verdicts["wrong" if contrary else "decided" if status in (Status.PASS, Status.FAIL) else "open"] += 1
             if contrary:
                 findings.append(f"{json.dumps(assertion)} is {status}, but it is {holds}")
-        if findings:
+        if findings or keep:
             again = f"{Path(__file__).name} --framework {batch.framework.name} --seed {batch.seed} --only {run}"
             tally.wrong += [f"{run}: {finding}" for finding in findings]
             if out is not None:
@@ -224,7 +224,8 @@ def soak(
         model.start()
 
         def one(batch: Batch, python: Path) -> tuple[Batch, Tally]:
-            return batch, judge(batch, play(batch, python, session, model, Path(name)), session, out)
+            truths = play(batch, python, session, model, Path(name))
+            return batch, judge(batch, truths, session, out, keep=only is not None)
 
         try:
             for future in [together.submit(one, *given) for given in batches]:
@@ -265,7 +266,7 @@ def main() -> int:
     parser.add_argument("--framework", action="append", help="name of a script in frameworks/; by default all")
     parser.add_argument("--runs", type=int, default=500, help="runs of each framework and set of instrumentations")
     parser.add_argument("--seed", default="1")
-    parser.add_argument("--only", help="make this one run again")
+    parser.add_argument("--only", help="make this one run again, and record it in any case")
     parser.add_argument("--out", type=Path, help="folder for recordings of what is wrong")
     parser.add_argument("--unknown", action="store_true", help="list what is unknown, by reason")
     options = parser.parse_args()

@@ -254,6 +254,8 @@ class SpanTests(_Words):
     """A tool call was given up because something else failed: the tool may have been run, or not."""
     tool_unknown: Annotated[Condition | None, RecordEffect.ALL] = None
     """What is recorded of a tool call does not tell whether it failed."""
+    answer_unread: Annotated[Condition | None, RecordEffect.ANY] = None
+    """A model call failed with an error of the program itself, not of the request: the model may have answered before."""
     excludes_cache: Annotated[Condition | None, RecordEffect.SPAN] = None
     """Input tokens are recorded without the cached ones."""
     excludes_reasoning: Annotated[Condition | None, RecordEffect.SPAN] = None

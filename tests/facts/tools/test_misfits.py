@@ -25,11 +25,11 @@ TOOLS = json.dumps(
 def executed(scope: str, given: str, failure: dict[str, Any], **more: Any) -> list[S]:
     """A model asks for the weather, and the span of the execution failed."""
     asked = {"gen_ai.output.messages": asks(("c1", "get_weather", {})), "gen_ai.tool.definitions": TOOLS}
-    sent = {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.arguments": given, **more}
+    told = {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.arguments": given, **more}
     spans = [
         agent("a"),
         chat("m", "a", at=1, **asked),
-        replace(tool("t", "a", at=20, **sent), error="it failed", events=[("exception", failure)]),
+        replace(tool("t", "a", at=20, **told), error="it failed", events=[("exception", failure)]),
     ]
     return [replace(span, scope=scope) for span in spans]
 
@@ -52,6 +52,31 @@ def test_a_failed_execution_may_be_none(
     lab = Lab().put(*executed(scope, given, failure, **more))
 
     assert lab.rows(CALLS) == [("get_weather", outcome)]
+
+
+def test_a_failed_execution_of_a_broken_text_may_be_none(lab: Lab) -> None:
+    """Whatever the framework made of the text: it may have called the tool with something that does not fit it."""
+    parts = [{"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": '{"city": "Os'}]
+    output = json.dumps([{"role": "assistant", "parts": parts}])
+    failed = replace(tool("t", "a", at=20, **{"gen_ai.tool.call.id": "c1"}), error="missing argument")
+    lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.output.messages": output}), failed)
+
+    assert lab.rows(CALLS) == [("get_weather", None)]
+
+
+@pytest.mark.parametrize(("asked", "given"), [('{"city": "Oslo"}', '{"city": "Oslo"}'), ('{"city": "Os', None)])
+def test_what_a_tool_was_given_for_a_broken_text_is_unknown(asked: str, given: str | None) -> None:
+    """Frameworks mend it, or pass the whole text as one argument; where the span of the execution tells, it holds."""
+    output = json.dumps(
+        [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": asked}]}]
+    )
+    told = {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.arguments": '{"city": "Rome"}'}
+    spans = [agent("a"), chat("m", "a", at=1, **{"gen_ai.output.messages": output})]
+    lab = Lab().put(*spans, tool("t", "a", at=20, **{"gen_ai.tool.call.id": "c1"}))
+    lab.put(*spans, tool("t", "a", at=20, **told), run="told")
+
+    assert lab.rows("SELECT outcome, arguments FROM tool_calls WHERE run_id = :run") == [("ok", given)]
+    assert lab.rows("SELECT arguments FROM tool_calls WHERE run_id = :run", "told") == [('{"city": "Rome"}',)]
 
 
 @pytest.mark.parametrize(
@@ -98,8 +123,8 @@ def of_program(offered: dict[str, str], name: str, arguments: str) -> Lab:
         second = {"gen_ai.input.messages": answered("c1", "Error"), "gen_ai.output.messages": says("no")}
     else:
         scope, attributes = "openinference.instrumentation.openai", {"openinference.span.kind": "LLM"}
-        written, read = "llm.output_messages.0.message", "llm.input_messages.0.message"
-        call = f"{written}.tool_calls.0.tool_call"
+        told, read = "llm.output_messages.0.message", "llm.input_messages.0.message"
+        call = f"{told}.tool_calls.0.tool_call"
         first = {f"{call}.id": "c1", f"{call}.function.name": name, f"{call}.function.arguments": arguments}
         second = {f"{read}.role": "tool", f"{read}.tool_call_id": "c1", f"{read}.content": "Error"}
     spans = (chat("m", at=1, **attributes, **offered, **first), chat("n", at=10, **attributes, **offered, **second))

@@ -23,3 +23,18 @@ def test_an_id_of_two_parts_is_also_its_first_part(lab: Lab, requested: str, exe
     )  # fmt: skip
 
     assert lab.rows(TOOLS) == [("search", '{"q":2}', "ok"), ("search", '{"q":1}', "ok")]
+
+
+def test_an_execution_that_names_its_tool_alone_is_of_what_its_agent_requested_last(lab: Lab) -> None:
+    """What the agent requested before, and nothing executed, was answered otherwise when it asked its model again."""
+    unnamed = {"gen_ai.tool.call.id": None}
+    lab.put(
+        agent("a"),
+        chat("m", "a", at=1, **{"gen_ai.output.messages": asks(("c1", "search", {"q": 1}))}),
+        chat("n", "a", at=10, **{"gen_ai.output.messages": asks(("c2", "search", {"q": 2}), ("c3", "search", {"q": 3}))}),
+        tool("t2", "a", at=20, tool="search", **unnamed),
+        tool("t3", "a", at=30, tool="search", **unnamed),
+    )  # fmt: skip
+
+    rows = [row for row in lab.rows(TOOLS) if row[-1] == "ok"]
+    assert rows == [("search", '{"q":2}', "ok"), ("search", '{"q":3}', "ok")]

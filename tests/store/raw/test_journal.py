@@ -102,10 +102,10 @@ def killed(path: Path, body: str) -> None:
     command = [sys.executable, "-c", head + body + end]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        line = process.stdout.readline()
+        told = process.stdout.readline()
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    assert line == "ready\n"
+    assert told == "ready\n"
 
 
 @pytest.fixture

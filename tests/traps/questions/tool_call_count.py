@@ -1,6 +1,6 @@
 """`tool_call_count`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import PlainRun
+from answers import Told
 
 ASSERTION = {"count": 3}
 OUTSIDE = {
@@ -9,5 +9,5 @@ OUTSIDE = {
 }
 
 
-def answer(run: PlainRun) -> bool:
-    return len(run.names) == 3
+def answer(told: Told) -> bool:
+    return len(told.names) == 3

@@ -98,6 +98,19 @@ GIVEN_UP_CALL = _check(
     always=True,
 )
 
+UNREAD_ANSWER = _check(
+    "unread-answer",
+    "A model span failed with an error of the program's own language (AttributeError, TypeError, JSONDecodeError): the model may "
+    "have answered before the program could not read it.",
+    "clients fail so on an answer without a field that they expect, and on a request that was never sent",
+    (
+        "llm_calls", "failed_llm_attempts", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
+        "reasoning_tokens", "cost_high",
+    ),
+    "An instrumentation of the model's SDK, whose span ends before the answer is used.",
+    always=True,
+)  # fmt: skip
+
 # Agents -----------------------------------------------------------------------------------------------------------------
 
 AGENT_WITHOUT_CALLS = _check(

@@ -17,7 +17,7 @@ __all__ = ["final_output"]
 def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     """Return the topmost agent's own word, else the text of the last model call; of the conversation that started last.
 
-    None where nothing records it, where the topmost agent failed, where two conversations side by side have no one answer, and where work went on after that call
+    None where nothing records it, where the topmost agent or the work around it failed, where two conversations side by side have no one answer, and where work went on after that call
     inside of a span that was not received: the model may have been called again.
     """
     starts: dict[int, int] = {}
@@ -41,7 +41,9 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     tellers = [index for index, role in enumerate(run.role) if role == "history"]
     speakers = sorted({*agents, *tellers}) if tellers else agents
     tops = [index for index in speakers if run.agent[index] is None and homes[run.root[index]] == last]
-    if tops and run.spans[tops[-1]].failed:
+    if _ended_in_failure(
+        run, tops[-1:] or [index for index in run.kinds.get("llm", ()) if homes[run.root[index]] == last]
+    ):
         return None
     answering = [(run.depth[index], index) for index in tops if _own_word(run, index) is not None]
     # Of several one after the other the last one answered; whether one without an answer did is unknown.
@@ -58,6 +60,17 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     said = run.said(call.voice, "output")
     given = _given(run, said)
     return given if given is not None or _asks(said) else _answer(run, call, _text(said))
+
+
+def _ended_in_failure(run: RunSpans, working: Sequence[int]) -> bool:
+    """Return whether the last of some spans is an agent that failed, or is inside of work that failed."""
+    if not working:
+        return False
+    last, root = working[-1], run.root[working[-1]]
+    around = [index for index, top in enumerate(run.root) if top == root and run.encloses(index, last)]
+    if run.spans[last].kind == "agent":
+        around.append(last)
+    return any(run.spans[index].failed and run.spans[index].kind != "infra" for index in around)
 
 
 def _own_word(run: RunSpans, index: int) -> str | None:

@@ -54,11 +54,12 @@ def totals(
         row[name] = whole if models else rollup.get(name)
         row[f"{name}_known"] = len(known)
         row[f"{name}_low"] = sum(known) if known else rollup.get(name) or 0
-    # Where a call tells its usage, what it does not tell apart is none; of one without usage nothing is known.
+    # Of a call without usage nothing is known.
     silent = any(call.input_tokens is None and call.output_tokens is None for call in used)
     for name in ("cache_read_tokens", "cache_write_tokens", "reasoning_tokens"):
         known = [value for value in map(attrgetter(name), used) if value is not None]
-        row[name] = sum(known) if known and not silent else rollup.get(name)
+        told = known and not silent and (len(known) == len(used) or _leaves_out_none(run, used, name, records))
+        row[name] = sum(known) if told else rollup.get(name)
         row[f"{name}_known"] = len(known)
     if turns:
         _add_turns(row, turns)
@@ -79,6 +80,20 @@ def totals(
     if models and (run.doubtful or states_uncounted_usage(run)):
         row |= dict.fromkeys(("llm_calls", "input_tokens", "output_tokens", "cost_high"))
     return {name: _storable(name, value) for name, value in row.items()}
+
+
+def _leaves_out_none(
+    run: RunSpans, used: Sequence[LlmCall], name: str, records: Callable[[Span, str], bool | str]
+) -> bool:
+    """Return whether what calls do not tell apart of their usage is none.
+
+    It is not, where others tell that theirs is 0, and where the instrumentation does not record it of every call.
+    """
+    fact = "reasoning_tokens" if name == "reasoning_tokens" else "cached_tokens"
+    return all(
+        getattr(call, name) != 0 if getattr(call, name) is not None else records(run.spans[call.index], fact) is True
+        for call in used
+    )
 
 
 def exact_cost(row: Mapping[str, Any]) -> float | None:

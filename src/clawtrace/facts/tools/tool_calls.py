@@ -201,7 +201,8 @@ def _executed(execution: Execution, request: ToolRequest | None, results: dict[i
     call_id, name, outcome = execution.call_id, execution.name, execution.outcome
     if request is not None:
         answer = results.get(request.number, Result(None))
-        arguments = request.arguments if arguments is None else arguments
+        if arguments is None and not is_broken(request.arguments):
+            arguments = request.arguments  # what a tool is given for a broken text is the framework's choice
         result = answer.text if result is None else result
         if outcome == "unknown" and answer.failed is not None:
             outcome = "error" if answer.failed else "ok"
@@ -227,7 +228,9 @@ def _as_refused(
     span = run.spans[call.index]
     if executions_of(span.dialect, span.scope).refused(call.name, call.error, call.result):
         return replace(call, outcome="unexecuted")
-    if is_broken(call.arguments) or (request is not None and offers.lack(request, call.arguments)):
+    if is_broken(call.arguments) or (
+        request is not None and (is_broken(request.arguments) or offers.lack(request, call.arguments))
+    ):
         return replace(call, outcome=None)
     return call
 

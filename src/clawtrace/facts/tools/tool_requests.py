@@ -84,7 +84,8 @@ def match(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dict
         return {}
     matched = _by_id(asked, executions)
     taken = set(matched.values())
-    # Else by name: those with the same arguments, then the k-th unmatched request and the k-th unmatched execution.
+    # Else by name: those with the same arguments, then what the execution's agent requested last, then the k-th unmatched
+    # request and the k-th unmatched execution.
     waiting: dict[str, list[int]] = defaultdict(list)
     for position, request in enumerate(asked):
         if position not in matched:
@@ -156,9 +157,35 @@ def _paired(
         else:
             gone.add(found)
             yield one, found
-    for one, other in zip(rest, (other for other in running if other not in gone), strict=False):
+    taken: set[int] = set()
+    for one, other in _asked_last(asked, executions, rest, [other for other in running if other not in gone]):
+        taken.add(one)
+        gone.add(other)
+        yield one, other
+    open_ones = [one for one in rest if one not in taken]
+    free = [other for other in running if other not in gone]
+    for one, other in zip(open_ones, free, strict=False):
         if _may_be(asked[one], executions[other]):
             yield one, other
+
+
+def _asked_last(
+    asked: Sequence[ToolRequest], executions: Sequence[Execution], waiting: Sequence[int], running: Sequence[int]
+) -> Iterator[tuple[int, int]]:
+    """Yield the executions of an agent with what it requested last: what it requested before that was answered."""
+    by_agent: dict[int, list[int]] = defaultdict(list)
+    for one in waiting:
+        agent = asked[one].agent
+        if agent is not None:
+            by_agent[agent].append(one)
+    left = {agent: _Left(asked, numbers) for agent, numbers in by_agent.items()}
+    taken: set[int] = set()
+    for other in running:
+        agent = executions[other].agent
+        last = left[agent].last_before(executions[other], taken) if agent in left else None
+        if last is not None:
+            taken.add(last[0])
+            yield last[0], other
 
 
 def match_nameless(

@@ -40,6 +40,7 @@ def executed(scope: str, given: str, failure: dict[str, Any], **more: Any) -> li
         ("x", '{"city": "Oslo"}', FAILED, {}, "error"),
         ("x", "{}", FAILED, {}, None),
         ("x", '{"city": "Os', FAILED, {}, None),
+        ("x", '"{\\"city\\": \\"Os"', FAILED, {}, None),
         ("x", '{"city": "Oslo"}', {"exception.type": "asyncio.exceptions.CancelledError"}, {}, None),
         ("x", '{"city": "Oslo"}', {"exception.type": "System.Threading.Tasks.TaskCanceledException"}, {}, None),
         ("pydantic-ai", "{}", FAILED, {"pydantic_ai.tool.failure_stage": "validation"}, "unexecuted"),

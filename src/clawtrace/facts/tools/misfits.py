@@ -45,8 +45,14 @@ class Offers:
 
 
 def is_broken(arguments: str | None) -> bool:
-    """Return whether arguments are a JSON object that was begun and is none."""
-    return arguments is not None and arguments.lstrip().startswith("{") and _object(arguments) is None
+    """Return whether arguments are a JSON object that was begun and is none, as such or written as a JSON string."""
+    text = (arguments or "").lstrip()
+    if text.startswith('"'):
+        try:
+            text = json.loads(text).lstrip()
+        except ValueError:
+            return False
+    return text.startswith("{") and _object(text) is None
 
 
 def _object(text: str | None) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from random_model import UNKNOWN_TOOLS
-from truth import Truth
+from truth import HELPER, Truth
 
 Claim = tuple[bool, dict[str, Any]]
 """Whether it is true, and the assertion."""
@@ -20,8 +20,9 @@ def claims(truth: Truth, named_agents: bool) -> Iterator[Claim]:
     yield from _tokens(truth)
     yield from _ends(truth)
     if named_agents:
-        for helper in ("researcher", "nobody"):
-            yield helper in truth.agents[1:], {"type": "delegation_occurred", "to_agent": helper}
+        for helper in (HELPER, "nobody"):
+            if helper not in truth.may_have_begun:
+                yield helper in truth.agents[1:], {"type": "delegation_occurred", "to_agent": helper}
 
 
 def _tools(truth: Truth) -> Iterator[Claim]:

@@ -53,6 +53,12 @@ class Truth:
         most = tools + len(self.refused) + len(self.failed) + useless + int(self.raised is not None)
         return range(least, most + 1)
 
+    @property
+    def may_have_begun(self) -> set[str]:
+        """Agents whose work was given up, maybe before their first request."""
+        failed = any(tool["name"] in HELPER_TOOLS and tool["error"] for tool in self.tools)
+        return {HELPER} if failed and HELPER not in self.agents else set()
+
     def total(self, kind: str) -> int | None:
         """Return a sum of tokens; None where an answer did not say how many."""
         counts = [usage_of(one) for one in self.answered]
@@ -125,10 +131,7 @@ def _facts(truth: Truth, named_agents: bool) -> dict[str, Any]:
     tools = truth.tools
     agents = set(truth.agents) if named_agents else set()
     first = set(truth.agents[:1])
-    # One whose work was given up may not have got as far as its first request.
-    begun = (
-        {HELPER} if named_agents and any(tool["name"] in HELPER_TOOLS and tool["error"] for tool in tools) else set()
-    )
+    begun = truth.may_have_begun if named_agents else set()
     facts: dict[str, Any] = {
         "llm_calls": [len(truth.answered)],
         "failed_llm_attempts": [len(truth.failed)],

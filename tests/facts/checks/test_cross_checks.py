@@ -134,6 +134,17 @@ def test_verified_rules_are_believed_unless_numbers_contradict(verified: Lab, ch
     assert found == (dict.fromkeys(facts(check), check) if CROSS_CHECKS[check].always else {})
 
 
+def test_a_call_that_may_be_none_is_no_lower_bound(lab: Lab) -> None:
+    """That the model was called at least so often is said of calls that were made."""
+    assert unknown(lab, *SMALLEST["given-up-call"].spans)
+    once = parse_assertion({"type": "llm_call_count", "min": 1, "id": "once"})
+
+    dialects = {dialect.name: dialect for dialect in load_dialects()}
+    (result,) = evaluate(lab.store, [once], ["r"], dialects)
+
+    assert [verdict.status for verdict in result.verdicts] == [Status.INCONCLUSIVE]
+
+
 def test_the_usage_of_the_call_is_unknown_too(lab: Lab) -> None:
     """What asks for the tokens of single calls does not get a number that the trace contradicts."""
     lab.put(chat("m", **{"gen_ai.usage.total_tokens": 111}), chat("n", at=20))

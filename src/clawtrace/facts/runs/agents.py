@@ -172,11 +172,14 @@ class _Sought:
         return None
 
     def target(self, handoff: int, giver: int | None) -> int | None:
-        """Return the activation that a handoff span started: of the name that it states, else the next one where order decides."""
+        """Return the activation that a handoff span started: of the name that it states, else the next one where order decides.
+
+        One that failed and states no name started none.
+        """
         run, span = self._run, self._run.spans[handoff]
         if span.handoff_to is not None:
             first = self._next(("", span.handoff_to), span.start_ns, None)
-        elif giver is None or "handoff" not in run.words(handoff).by_time:
+        elif giver is None or span.failed or "handoff" not in run.words(handoff).by_time:
             return None
         else:
             same_level, below = (run.agent[giver], run.tool[giver]), (giver, None)

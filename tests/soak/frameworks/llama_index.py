@@ -1,0 +1,73 @@
+# /// script
+# dependencies = [
+#     "llama-index-core==0.14.25",
+#     "llama-index-llms-openai==0.8.3",
+#     "llama-index-workflows==2.26.1",
+#     "openinference-instrumentation-llama-index==4.6.1",
+#     "opentelemetry-instrumentation-llamaindex==0.62.4",
+#     "opentelemetry-sdk==1.45.2",
+#     "opentelemetry-exporter-otlp-proto-http==1.45.2",
+# ]
+# [tool.soak]
+# instrumentations = ["openinference", "openllmetry"]
+# helpers = ["handoff"]
+# pseudo-tools = ["handoff"]
+# ///
+"""A workflow of LlamaIndex's agents; one may hand over to another."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+sys.path.remove(sys.path[0])  # this file has the framework's name
+
+from agent_program import MAX_STEPS, MODEL, TOOLS, Job, main, system
+from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
+from llama_index.core.tools import FunctionTool
+from llama_index.core.workflow import Context
+from llama_index.llms.openai import OpenAI
+
+
+def run(job: Job) -> str | None:
+    return asyncio.run(_run(job))
+
+
+async def _run(job: Job) -> str | None:
+    def agent(name: str, tools: list[Any], to: list[str]) -> FunctionAgent:
+        model = OpenAI(model=MODEL, api_base=job.url, api_key="none")
+        return FunctionAgent(
+            name=name,
+            description=name,
+            system_prompt=system(name),
+            tools=tools,
+            llm=model,
+            streaming=job.stream,
+            can_handoff_to=to,
+        )
+
+    tools = [FunctionTool.from_defaults(fn=tool) for tool in TOOLS.values()]
+    helpers = ["researcher"] if job.helper == "handoff" else []
+    agents = [agent("assistant", tools, helpers), *(agent(name, tools[:2], []) for name in helpers)]
+    workflow = AgentWorkflow(agents=agents, root_agent="assistant")
+    context, output = Context(workflow), None
+    for turn in job.turns:
+        output = (await workflow.run(turn, ctx=context, max_iterations=4 * MAX_STEPS)).response.content
+    return output
+
+
+def _openinference(provider: Any) -> None:
+    from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
+
+    LlamaIndexInstrumentor().instrument(tracer_provider=provider)
+
+
+def _openllmetry(provider: Any) -> None:
+    from opentelemetry.instrumentation.llamaindex import LlamaIndexInstrumentor
+
+    LlamaIndexInstrumentor().instrument(tracer_provider=provider)
+
+
+if __name__ == "__main__":
+    main(run, {"openinference": _openinference, "openllmetry": _openllmetry}, together=3)

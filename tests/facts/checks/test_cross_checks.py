@@ -52,6 +52,18 @@ def unread(id: str, exception: str) -> S:
     return span
 
 
+def smolagents(parent: str) -> tuple[S, ...]:
+    """An agent at work, and a step of another one below `parent`."""
+    scope, kind = "openinference.instrumentation.smolagents", "openinference.span.kind"
+    used = {kind: "LLM", "llm.token_count.prompt": 100, "llm.token_count.completion": 10}
+    return (
+        S("a", "", 0, 50, "assistant.run", {kind: "AGENT"}, scope=scope),
+        S("m", "a", 1, 5, "OpenAIModel.generate", used, scope=scope),
+        S("s", parent, 10, 20, "Step 1", {kind: "CHAIN"}, scope=scope),
+        S("n", "s", 11, 15, "OpenAIModel.generate", used, scope=scope),
+    )
+
+
 ASKED = asks(("call_t", "get_weather", {}))
 WAITING = chat("m", "a", **{OUTPUT: ASKED, "gen_ai.response.finish_reasons": ["tool_calls"]})
 
@@ -78,6 +90,7 @@ SMALLEST = {
         (agent("r", agent="runner"), agent("a", "r"), chat("m", "a")),
         (agent("r", agent="runner"), agent("a", "r"), chat("m", "a"), chat("n", "r", at=20)),
     ),
+    "agent-not-received": Smallest(smolagents("gone"), smolagents("a")),
     "execution-without-request": Smallest(
         (agent("a"), replace(WAITING), tool("t", "a", at=10), tool("u", "a", at=20)),
         (agent("a"), replace(WAITING), tool("t", "a", at=10)),

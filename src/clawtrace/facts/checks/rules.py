@@ -121,6 +121,16 @@ AGENT_WITHOUT_CALLS = _check(
     ("agents",),
     _AGENTS,
 )
+AGENT_NOT_RECEIVED = _check(
+    "agent-not-received",
+    "A model call works for no agent, while others do, below a span that its instrumentation does not export where an error ended it: "
+    "its agent may be missing, and the tool call that the agent was.",
+    "some instrumentations never export the span of an agent that an error ended",
+    ("agents", "tool_calls"),
+    "An instrumentation that exports the spans of agents that fail.",
+    always=True,
+)
+
 # Tools ------------------------------------------------------------------------------------------------------------------
 
 EXECUTION_WITHOUT_REQUEST = _check(

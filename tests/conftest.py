@@ -25,6 +25,10 @@ ROOT = Path(__file__).parent.parent
 
 PROBES: dict[str, tuple[Callable[[], bool], str]] = {
     "chdb": (lambda: importlib.util.find_spec("chdb") is not None, "ClickHouse's engine (pip install chdb)"),
+    "clickhouse": (
+        lambda: all(importlib.util.find_spec(name) for name in ("chdb", "clickhouse_connect")),
+        "ClickHouse's engine and client (pip install chdb clickhouse-connect)",
+    ),
     "corpus": (lambda: (ROOT.parent / "shared" / "corpus").is_dir(), "the corpus of recordings in ../shared/corpus"),
     "curl": (lambda: shutil.which("curl") is not None, "curl"),
     "docker": (lambda: shutil.which("docker") is not None, "a container runtime"),

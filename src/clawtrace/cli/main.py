@@ -33,6 +33,7 @@ COMMANDS = {
     "serve": "Receive from any process and judge its runs on request, until stopped.",
     "inspect": "Show what recorded or stored runs did: calls, tools, agents, tokens, cost.",
     "runs": "List, show, export and delete stored runs, and assign unattributed traces to a run.",
+    "store": "Make clawtrace's own tables in a ClickHouse.",
     "diff": "Compare two runs: tools, calls, tokens, cost, time, tree.",
     "compare": "Compare two campaigns statistically, and list what got worse.",
     "baseline": "Keep a campaign as a baseline, and compare later ones with it.",

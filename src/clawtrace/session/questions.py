@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from clawtrace.assertions.world import HookPolicy, World
     from clawtrace.dialects import Dialect
     from clawtrace.facts.runs.completeness import ClosingSigns
+    from clawtrace.facts.scopes.scoped_facts import ScopedFacts
     from clawtrace.facts.scopes.scopes import Scope
     from clawtrace.model.run import RunRecord
     from clawtrace.model.verdict import RunResult
     from clawtrace.receiver.redaction.redact import Redactor
-    from clawtrace.store.api import Answer
+    from clawtrace.store.api import Answer, QueryableStore
     from clawtrace.verdicts.asking.rerun import Rerun
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
@@ -38,6 +39,8 @@ class SessionQuestions:
     def __init__(self, store: DuckStore, settings: SessionSettings) -> None:
         self.settings = settings
         self._store = store
+        self._asked: QueryableStore = store
+        """Where the questions of verdicts and of users are asked."""
         self.progress: Progress = unseen
         """Called while recordings are read, facts computed and questions asked, with what is being done and how far it is."""
         self._engine: _Engine | None = None
@@ -121,10 +124,10 @@ class SessionQuestions:
         engine = self._current(asked.run_ids, more=self._waiting.run_ids(), scopes=scopes)
         ask = partial(
             evaluate,
-            self._store,
+            self._asked,
             dialects=engine.dialects,
             worlds=asked.worlds,
-            scoped=engine.facts.scoped,
+            scoped=self._scoped,
             evidence_of_passes=questions[0].evidence_of_passes,
             progress=self.progress,
             unmarked=self.settings.redaction.unmarked(),
@@ -237,11 +240,11 @@ class SessionQuestions:
         from clawtrace.facts.scopes.scopes import IN
 
         with self._store.lock:
-            engine = self._current(run_ids := self.run_ids())
-            within = nullcontext() if scope is None else engine.facts.scoped([scope], run_ids)[scope].holding(IN)
+            self._current(run_ids := self.run_ids())
+            within = nullcontext() if scope is None else self._scoped([scope], run_ids)[scope].holding(IN)
             with within:
                 self.progress("asking the query", 0, 0)
-                return self._store.ask_user(sql, time_limit_s=time_limit_s, max_rows=max_rows)
+                return self._asked.ask_user(sql, time_limit_s=time_limit_s, max_rows=max_rows)
 
     def rerun(self, run_id: str, verdict: Mapping[str, Any], today: date | None = None) -> Rerun:
         """Ask again what decided a verdict, by the very SQL that it shows and the function that it names.
@@ -268,11 +271,11 @@ class SessionQuestions:
         with self._store.lock:
             engine = self._current([asked_run or run_id])
             results = evaluate(
-                self._store,
+                self._asked,
                 [assertion],
                 [asked_run or run_id],
                 engine.dialects,
-                scoped=engine.facts.scoped,
+                scoped=self._scoped,
                 stand_ins=() if asked_run else stand_ins(self._store),
                 evidence_of_passes=False,
                 unmarked=self.settings.redaction.unmarked(),
@@ -281,6 +284,10 @@ class SessionQuestions:
             )
             (result,) = without_secrets(results, [assertion], self.clean)
             return question.rerun(result.verdicts[0])
+
+    def _scoped(self, scopes: Sequence[Scope], run_ids: Sequence[str]) -> Mapping[Scope, ScopedFacts]:
+        """Return what of runs, whose facts are current, belongs to each scope; `holding` it narrows down what is asked."""
+        return self._engine_at_hand().facts.scoped(scopes, run_ids)
 
     def _current(self, run_ids: Sequence[str], more: Iterable[str] = (), scopes: Iterable[Scope] = ()) -> _Engine:
         """Return the engine after bringing the facts of `run_ids` up to date, and those of `more` that the store knows.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from clawtrace.store.duckdb import DuckStore
 
-__all__ = ["export_run"]
+__all__ = ["export_run", "otlp_request"]
 
 _SPANS = """
 SELECT "TraceId", "SpanId", "ParentSpanId", "TraceState", "SpanName", "SpanKind", "SpanAttributes", attribute_types,
@@ -24,6 +24,7 @@ SELECT "TraceId", "SpanId", "TraceFlags", "SeverityText", "SeverityNumber", "Bod
        attribute_types, time_ns, observed_ns, dropped_attributes, "ResourceAttributes", '', "ScopeName", "ScopeVersion"
 FROM otel_logs WHERE run_no = $run_no ORDER BY arrival_ns, request_no, time_ns, "SpanId" LIMIT $at_most OFFSET $from
 """
+_SIGNALS: tuple[tuple[str, Literal["Spans", "Logs"]], ...] = ((_SPANS, "Spans"), (_LOGS, "Logs"))
 _ROWS_A_LINE = 500
 _KINDS = {"Internal": 1, "Server": 2, "Client": 3, "Producer": 4, "Consumer": 5}
 _CODES = {"Ok": 1, "Error": 2}
@@ -35,18 +36,21 @@ def export_run(store: DuckStore, run_id: str) -> Iterator[str]:
     Types that are not stored (of attributes of events and links, and of resources of log records) become texts.
     """
     number = store.run_no(run_id)
-    for sql, kind, read in ((_SPANS, "Spans", _span), (_LOGS, "Logs", _log)):
+    for sql, kind in _SIGNALS:
         start = 0
         while rows := store.script(sql, {"run_no": number, "at_most": _ROWS_A_LINE, "from": start}):
-            yield json.dumps(_request(rows, kind, read), ensure_ascii=False)
+            yield otlp_request(rows, kind)
             start += len(rows)
 
 
-def _request(
-    rows: Sequence[tuple[Any, ...]], kind: str, read: Callable[[tuple[Any, ...]], dict[str, Any]]
-) -> dict[str, Any]:
-    """Return one request, its items under their resource and scope."""
-    items = "spans" if kind == "Spans" else "logRecords"
+def otlp_request(rows: Sequence[Sequence[Any]], kind: Literal["Spans", "Logs"]) -> str:
+    """Return one request of OTLP JSON, its items under their resource and scope.
+
+    Args:
+        rows: with the columns of `_SPANS` or `_LOGS`, in their order.
+        kind: which of the two.
+    """
+    items, read = ("spans", _span) if kind == "Spans" else ("logRecords", _log)
     grouped: dict[str, dict[str, Any]] = {}
     for row in rows:
         attributes, letters, scope, version = row[-4:]
@@ -59,10 +63,10 @@ def _request(
             },
         )
         found[f"scope{kind}"][0][items].append(read(row))
-    return {f"resource{kind}": list(grouped.values())}
+    return json.dumps({f"resource{kind}": list(grouped.values())}, ensure_ascii=False)
 
 
-def _span(row: tuple[Any, ...]) -> dict[str, Any]:
+def _span(row: Sequence[Any]) -> dict[str, Any]:
     (trace, span, parent, state, name, kind, attributes, letters, start, end, code, message, *rest) = row
     times, names, of_events, traces, spans, states, of_links, flags, cut, cut_events, cut_links, *_ = rest
     events = zip(times or (), names or (), of_events or (), strict=True)
@@ -92,11 +96,11 @@ def _span(row: tuple[Any, ...]) -> dict[str, Any]:
     }
 
 
-def _log(row: tuple[Any, ...]) -> dict[str, Any]:
+def _log(row: Sequence[Any]) -> dict[str, Any]:
     trace, span, flags, severity, level, body, event, attributes, letters, at, observed, cut, *_ = row
     return {
         "timeUnixNano": str(at),
-        "observedTimeUnixNano": str(observed),
+        "observedTimeUnixNano": str(observed or 0),
         "severityNumber": level or 0,
         "severityText": severity or "",
         "eventName": event or "",

@@ -10,6 +10,7 @@ import click
 from clawtrace.cli.evaluating.existing_runs import ExistingRuns, judge_runs
 from clawtrace.cli.evaluating.suite import SuiteFlags, eval_suite, suite_options
 from clawtrace.cli.output.outcome import Output, finish, gate_options, output_options
+from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
 from clawtrace.cli.sources.source import Recordings, recordings_options, server_option
 
 if TYPE_CHECKING:
@@ -27,9 +28,7 @@ __all__ = ["command"]
 @click.option("--suite", metavar="ID|PATH", help="Run this suite: configs/suites/<ID>.yaml, or a path.")
 @suite_options
 @recordings_options
-@click.option(
-    "--store", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Judge the runs of a span store."
-)
+@store_options("Judge the runs of a span store: a DuckDB file, or clickhouse://USER@HOST:8123/DATABASE.")
 @server_option
 @click.option("--run-id", "wanted", multiple=True, metavar="ID", help="Only this recorded or stored run. Repeatable.")
 @click.option("--where", metavar="SQL", help="Only runs that match this condition, such as \"case_id = 'refund'\".")
@@ -45,7 +44,7 @@ def command(
     stray: tuple[str, ...],
     suite: str | None,
     recordings: Recordings,
-    store: Path | None,
+    store: Path | ClickHouseSource | None,
     server: str | None,
     wanted: tuple[str, ...],
     where: str | None,

@@ -44,7 +44,7 @@ def command(source: TraceSource, wanted: tuple[str, ...], explain: bool, as_json
     from clawtrace.errors import ExitCode
 
     trees: Mapping[str, Sequence[SpanNode]] = {}
-    with source.opened() as (asked, known):
+    with source.opened(wanted) as (asked, known):
         run_ids = chosen_runs(wanted, known)
         if as_json:
             facts = asked.inspect(run_ids)

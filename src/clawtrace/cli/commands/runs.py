@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawtrace.cli.output.data import json_option
+from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
 from clawtrace.cli.sources.source import Recordings, server_option, source_of
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ SELECT r.run_id, r.case_id, r.model_id, r.repetition, r.closed_by, r.complete, r
        r.started_ns, r.ended_ns
 FROM runs AS r
 LEFT JOIN (
-    SELECT run_id, count(*) AS spans, count(DISTINCT trace_id) AS traces, count(*) FILTER (run_rule = 'none') AS strays
+    SELECT run_id, count(*) AS spans, count(DISTINCT trace_id) AS traces,
+           sum(CASE WHEN run_rule = 'none' THEN 1 ELSE 0 END) AS strays
     FROM spans GROUP BY run_id
 ) AS s ON s.run_id = r.run_id
 WHERE s.spans > 0 OR r.closed_by IS NOT NULL OR r.case_id <> r.run_id
@@ -41,6 +43,9 @@ def _store_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--store", type=kind, help="A span store (DuckDB file); by default the project's.")(function)
 
 
+_store_or_server = store_options("A span store: a DuckDB file, by default the project's, or clickhouse://….")
+
+
 @click.group(
     short_help="List, show, export and delete stored runs, and assign unattributed traces to a run.",
     epilog="Example: clawtrace runs list --store outputs/campaigns/smoke/default-0123456789ab/spans.duckdb",
@@ -52,13 +57,13 @@ def command() -> None:
 @command.command(
     "list", short_help="List the runs of a store.", epilog="Example: clawtrace runs list --unattributed --json"
 )
-@_store_option
+@_store_or_server
 @server_option
 @click.option(
     "--unattributed", is_flag=True, help="Only unattributed traces: those that do not belong to an announced run."
 )
 @json_option
-def list_runs(store: Path | None, server: str | None, unattributed: bool, as_json: bool) -> None:
+def list_runs(store: Path | ClickHouseSource | None, server: str | None, unattributed: bool, as_json: bool) -> None:
     """List the runs of a store. A trace that named no run is listed under its trace id."""
     from clawtrace.cli.output.data import print_json, print_table
 
@@ -110,15 +115,15 @@ def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None) -> None:
     "show", short_help="Show what one run did.", epilog="Example: clawtrace runs show my-run --store spans.duckdb"
 )
 @click.argument("run_id")
-@_store_option
+@_store_or_server
 @server_option
 @json_option
-def show(run_id: str, store: Path | None, server: str | None, as_json: bool) -> None:
+def show(run_id: str, store: Path | ClickHouseSource | None, server: str | None, as_json: bool) -> None:
     """Show the facts of one run: its spans as a tree, its totals (`clawtrace.inspect/1` in JSON)."""
     from clawtrace.cli.commands.inspect import print_run
     from clawtrace.cli.output.data import print_json, stdout_console
 
-    with source_of(Recordings((), "rules"), store, server).opened() as (asked, known):
+    with source_of(Recordings((), "rules"), store, server).opened([run_id]) as (asked, known):
         _check("run", [run_id], known)
         facts, trees = asked.inspect_with_trees([run_id])
     if as_json:
@@ -133,16 +138,16 @@ def show(run_id: str, store: Path | None, server: str | None, as_json: bool) -> 
     epilog="Example: clawtrace runs export my-run --out my-run.otlp.jsonl",
 )
 @click.argument("run_id")
-@_store_option
+@_store_or_server
 @server_option
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Output file.  [default: stdout]")
-def export(run_id: str, store: Path | None, server: str | None, out: Path | None) -> None:
+def export(run_id: str, store: Path | ClickHouseSource | None, server: str | None, out: Path | None) -> None:
     """Write the spans and log records of RUN_ID as lines of OTLP JSON, which `--traces` reads again.
 
     They are as they were stored: secrets stay redacted. Where a run is known by something that is not in its spans,
     `--one-run RUN_ID` makes it one run again.
     """
-    with source_of(Recordings((), "rules"), store, server).opened() as (asked, known):
+    with source_of(Recordings((), "rules"), store, server).opened([run_id]) as (asked, known):
         _check("run", [run_id], known)
         lines = (f"{line}\n" for line in asked.exported(run_id))
         if out is None:

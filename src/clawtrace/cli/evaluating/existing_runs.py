@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from clawtrace.cli.output.outcome import trees_of
+from clawtrace.cli.sources.clickhouse import ClickHouseSource
 from clawtrace.cli.sources.source import Recordings, chosen_runs, load_recordings, source_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class ExistingRuns(NamedTuple):
     """Which runs are judged, as the flags say."""
 
     recordings: Recordings
-    store: Path | None
+    store: Path | ClickHouseSource | None
     wanted: tuple[str, ...]
     """Run ids; empty for all."""
     where: str | None
@@ -38,7 +39,12 @@ class ExistingRuns(NamedTuple):
 
     @classmethod
     def named(
-        cls, recordings: Recordings, store: Path | None, server: str | None, wanted: tuple[str, ...], where: str | None
+        cls,
+        recordings: Recordings,
+        store: Path | ClickHouseSource | None,
+        server: str | None,
+        wanted: tuple[str, ...],
+        where: str | None,
     ) -> ExistingRuns:
         """Return the runs of the one source that the flags name, if any.
 
@@ -75,6 +81,10 @@ class ExistingRuns(NamedTuple):
         from clawtrace.cli.output.progress import working
         from clawtrace.session.session import Session
 
+        if isinstance(self.store, ClickHouseSource):
+            with working() as shown, self.store.opened(settings, shown, self.wanted) as there:
+                yield there, self._chosen(there, chosen_runs(self.wanted, there.run_ids()))
+            return
         source = () if self.store is None else (self.store,)
         with working() as shown, Session.open(*source, settings=settings) as session:
             session.progress = shown
@@ -82,11 +92,13 @@ class ExistingRuns(NamedTuple):
             yield session, self._chosen(session, chosen_runs(self.wanted, known))
 
     def source(self, assertions: str, project: Path) -> RunsSource | None:
-        """Return where the runs are, for the results; None where they came through a pipe."""
+        """Return where the runs are, for the results; None where they came through a pipe or from a server."""
         from clawtrace.report.base import RunsSource
 
         recordings = self.recordings
-        if not all(path.is_file() or path.is_dir() for path in (*recordings.paths, *recordings.logs)):
+        if isinstance(self.store, ClickHouseSource) or not all(
+            path.is_file() or path.is_dir() for path in (*recordings.paths, *recordings.logs)
+        ):
             return None
         asked = Path(assertions)
         return RunsSource(
@@ -149,6 +161,8 @@ def judge_runs(
             evidence_of_passes=shows_passes,
         )
         trees = trees_of(session, results, quiet=quiet)
+        if note := session.keep_verdicts(results):
+            click.echo(f"note: {note}", err=True)
     spent = (time.perf_counter() - began) * 1000
     source = there.source(assertions, asked.project.root)
     return CampaignReport.gated(None, started, results, gate, trees=trees, duration_ms=spent, source=source)

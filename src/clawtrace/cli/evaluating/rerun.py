@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from clawtrace.cli.output.progress import working
+from clawtrace.cli.sources.clickhouse import ClickHouseSource
 from clawtrace.cli.sources.source import Recordings, TraceSource, load_recordings
 from clawtrace.errors import ClawtraceError, ExitCode, UsageError
 
@@ -145,6 +146,10 @@ def _opened(results: Mapping[str, Any], folder: Path, source: TraceSource, shown
         with Session.open(settings=settings) as session:
             session.progress = shown
             load_recordings(session, recordings)
+            yield session
+        return
+    if isinstance(store, ClickHouseSource):
+        with store.opened(settings, shown) as session:
             yield session
         return
     if store is None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
+from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
+
 if TYPE_CHECKING:
     from clawtrace.config.projects.project_file import Project
     from clawtrace.config.projects.session_settings import SessionSettings
@@ -88,15 +90,15 @@ class TraceSource(NamedTuple):
     """Recordings, a store, or a running service."""
 
     recordings: Recordings
-    store: Path | None
+    store: Path | ClickHouseSource | None
     server: str | None = None
     """Address or ready file of the service; None where none was named."""
 
     @contextmanager
-    def opened(self) -> Iterator[tuple[Session | HeldStore, list[str]]]:
+    def opened(self, wanted: Sequence[str] = ()) -> Iterator[tuple[Session | HeldStore, list[str]]]:
         """Yield what can be asked, with the ids of its runs in order. A store is held in the block: ask, then print.
 
-        A store that another process holds is asked through that process.
+        A store that another process holds is asked through that process. Of a ClickHouse only the runs in `wanted` are read.
 
         Raises:
             UsageError: there is nothing to read.
@@ -118,6 +120,10 @@ class TraceSource(NamedTuple):
         if self.server is not None:
             held = _served(self.server)
             yield held, held.run_ids()
+            return
+        if isinstance(self.store, ClickHouseSource):
+            with working() as shown, self.store.opened(settings, shown, wanted) as there:
+                yield there, there.run_ids()
             return
         with working() as shown:
             shown("waiting for the store", 0, 0)
@@ -243,12 +249,10 @@ def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the flags of recordings, and `--store`; the command gets them as `source`."""
 
     @functools.wraps(function)
-    def wrapper(recordings: Recordings, store: Path | None, server: str | None, **rest: Any) -> Any:
+    def wrapper(recordings: Recordings, store: Path | ClickHouseSource | None, server: str | None, **rest: Any) -> Any:
         return function(source=source_of(recordings, store, server), **rest)
 
-    option = click.option(
-        "--store", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A span store (DuckDB file)."
-    )
+    option = store_options("A span store: a DuckDB file, or clickhouse://USER@HOST:8123/DATABASE.")
     return recordings_options(option(server_option(wrapper)))
 
 
@@ -260,7 +264,7 @@ server_option = click.option(
 )
 
 
-def source_of(recordings: Recordings, store: Path | None, server: str | None) -> TraceSource:
+def source_of(recordings: Recordings, store: Path | ClickHouseSource | None, server: str | None) -> TraceSource:
     """Return the one source that was named. The variable CLAWTRACE_SERVER gives way to a flag that names another one.
 
     Raises:

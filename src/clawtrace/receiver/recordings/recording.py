@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from clawtrace.model.progress import Progress, unseen
 from clawtrace.model.raw import RawSink
 from clawtrace.receiver.attribution.attribute import Attribution
 from clawtrace.receiver.intake import Intake
-from clawtrace.receiver.payload import BadPayloadError
+from clawtrace.receiver.payload import BadPayloadError, Signal
 from clawtrace.receiver.recordings.recording_files import (
     ForeignTraceError,
     NotOtlpError,
@@ -30,7 +30,7 @@ from clawtrace.receiver.recordings.recording_files import (
 from clawtrace.receiver.redaction.redact import RedactionSettings, Redactor
 from clawtrace.receiver.request import Request
 
-__all__ = ["Grouping", "LoadReport", "load_recordings"]
+__all__ = ["Grouping", "LoadReport", "load_recordings", "load_requests"]
 
 _STDIN = Path("-")
 _CHUNK_ROWS = 20_000
@@ -140,6 +140,27 @@ def load_recordings(
         loader.report.run_ids = _load_given(files, _RunNames(paths, grouping), loader)
         for run_id in loader.report.run_ids:
             sink.run_no(run_id)
+    return loader.report
+
+
+def load_requests(
+    requests: Iterable[tuple[Signal, str]],
+    sink: RawSink,
+    *,
+    redaction: RedactionSettings | None = None,
+    run_key: str | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> LoadReport:
+    """Store requests of OTLP JSON, each with its signal, as `load_recordings` does those of files; what they say decides the runs.
+
+    Raises:
+        StoreError: the sink could not write.
+    """
+    loader = _Loader(sink, Redactor(redaction, environ), run_key, None, _Bytes((), unseen))
+    for number, (signal, body) in enumerate(requests, 1):
+        loader.add("request", RecordedRequest(signal, body.encode(), None, str(number), is_json=True), None)
+    loader.finish()
+    loader.report.run_ids = loader.attributed_runs()
     return loader.report
 
 
@@ -256,7 +277,7 @@ class _Loader:
         try:
             with self._open(file) as content:
                 for recorded in read_recording(name, content):
-                    self._add(name, recorded, run_id)
+                    self.add(name, recorded, run_id)
                     self._read.so_far(content)
         except NotOtlpError as reason:
             if file.named:
@@ -310,7 +331,12 @@ class _Loader:
             with file.path.open("rb") as content:
                 yield content
 
-    def _add(self, name: str, recorded: RecordedRequest, run_id: str | None) -> None:
+    def add(self, name: str, recorded: RecordedRequest, run_id: str | None) -> None:
+        """Take one request in.
+
+        Raises:
+            InputError: it is damaged.
+        """
         request = Request(
             recorded.signal,
             "file",

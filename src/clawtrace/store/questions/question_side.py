@@ -93,6 +93,21 @@ class QuestionSide:
             except (duckdb.Error, RuntimeError) as error:  # what fails while rows are read comes through nanoarrow
                 raise StoreError(f"the store {self.path!r} rejected a statement: {error}") from error
 
+    def stream(self, sql: str, take: Callable[[Any], None]) -> None:
+        """Run one SELECT of the engine's own and hand its rows over, as what has ``__arrow_c_stream__`` and is read at once.
+
+        Raises:
+            StoreError: the engine's words.
+        """
+        import duckdb
+
+        self._settle_rows()
+        with self._reader_lock:
+            try:
+                take(self._statements.relation(sql))
+            except duckdb.Error as error:
+                raise StoreError(f"the store {self.path!r} rejected a statement: {error}") from error
+
     def load(self, name: str, columns: Mapping[str, tuple[str, Sequence[Any]]]) -> None:
         """Make the temporary relation `name` of the question side hold exactly these columns.
 

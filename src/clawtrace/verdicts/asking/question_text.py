@@ -38,7 +38,7 @@ def _table(columns: str, rows: Sequence[Sequence[str]]) -> str:
     """Return what follows the name of a common table expression; items are of 64 bits, as where they are bound."""
     types = ("VARCHAR", "BIGINT")[: columns.count(",") + 1]
     if not rows:
-        nothing = ", ".join(f"CAST(NULL AS {of})" for of in types)
+        nothing = ", ".join(f"CAST({'0' if of == 'BIGINT' else _literal('')} AS {of})" for of in types)
         return f"({columns}) AS (SELECT {nothing} WHERE FALSE)"
     first = [value if of == "VARCHAR" else f"CAST({value} AS {of})" for value, of in zip(rows[0], types, strict=True)]
     values = ", ".join(f"({', '.join(row)})" for row in (first, *rows[1:]))

@@ -1,0 +1,55 @@
+"""`clawtrace store`: clawtrace's own tables in a ClickHouse."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from clawtrace.cli.sources.clickhouse import ClickHouseSource, StoreType
+
+__all__ = ["command"]
+
+
+@click.group(
+    short_help="Make clawtrace's own tables in a ClickHouse.",
+    epilog="Example: clawtrace store init --store clickhouse://writer@clickhouse:8123/otel",
+)
+def command() -> None:
+    """Make clawtrace's own tables in a ClickHouse, in which `clawtrace eval` keeps facts and verdicts."""
+
+
+@command.command(
+    "init",
+    short_help="Make the tables, or print their DDL.",
+    epilog="Example: clawtrace store init --store clickhouse://writer@clickhouse:8123/otel --print > clawtrace.sql",
+)
+@click.option(
+    "--store", type=StoreType(), metavar="URL", required=True, help="clickhouse://USER@HOST:8123/DATABASE[?own=NAME]"
+)
+@click.option("--print", "prints", is_flag=True, help="Print the statements, and connect to nothing.")
+def init(store: Path | ClickHouseSource, prints: bool) -> None:
+    """Make the database `clawtrace` with the tables of facts and verdicts. What is there already is left alone.
+
+    Without these tables runs are judged as well: questions use temporary tables of their session.
+    """
+    from clawtrace.store.clickhouse.address import ClickHouseAddress
+    from clawtrace.store.clickhouse.own_tables import ddl
+
+    if not isinstance(store, ClickHouseSource):
+        raise click.UsageError("a DuckDB file needs no tables made; --store names a ClickHouse here: clickhouse://…")
+    address = ClickHouseAddress.parse(store.url, os.environ)
+    if prints:
+        for sql in ddl(address.own):
+            click.echo(f"{sql};\n")
+        return
+    from clawtrace.store.clickhouse.connection import ServerSession
+
+    connection = ServerSession(address)
+    try:
+        for sql in ddl(address.own):
+            connection.run(sql)
+    finally:
+        connection.close()
+    click.echo(f"The tables of {address.own!r} are there.", err=True)

@@ -1,0 +1,146 @@
+"""`--store clickhouse://…`: runs that live in the tables of a Collector, and the flags that choose among them."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+if TYPE_CHECKING:
+    from clawtrace.config.projects.session_settings import SessionSettings
+    from clawtrace.model.progress import Progress
+    from clawtrace.session.clickhouse import ClickHouseSession
+
+__all__ = ["ClickHouseSource", "StoreType", "store_options"]
+
+_SCHEME = "clickhouse://"
+_AGO = re.compile(r"(\d+)\s*([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+class ClickHouseSource(NamedTuple):
+    """A ClickHouse, and which of its traces."""
+
+    url: str
+    since_ns: int | None = None
+    until_ns: int | None = None
+    where: str | None = None
+    max_spans: int | None = None
+
+    @contextmanager
+    def opened(
+        self, settings: SessionSettings, shown: Progress, run_ids: Sequence[str] = ()
+    ) -> Iterator[ClickHouseSession]:
+        """Yield a session that holds the runs; what reading them had to say goes to standard error.
+
+        Raises:
+            UsageError: the URL is wrong, the client is not installed, or there are more spans than are allowed.
+            StoreError: the server is not there, or does not let the user do it.
+        """
+        from clawtrace.session.clickhouse import ClickHouseSession
+        from clawtrace.store.clickhouse.address import ClickHouseAddress
+        from clawtrace.store.clickhouse.picking import MAX_SPANS, Selection
+
+        selection = Selection(
+            self.since_ns,
+            self.until_ns,
+            tuple(run_ids),
+            self.where,
+            MAX_SPANS if self.max_spans is None else self.max_spans,
+        )
+        address = ClickHouseAddress.parse(self.url, os.environ)
+        session = ClickHouseSession.open_at(address, selection, settings=settings, progress=shown)
+        try:
+            for note in session.notes:
+                click.echo(f"note: {note}", err=True)
+            yield session
+        finally:
+            session.close()
+
+
+class StoreType(click.ParamType[Any]):
+    """A DuckDB file, or the URL of a ClickHouse."""
+
+    name = "store"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path | ClickHouseSource:
+        """Return the one or the other."""
+        if isinstance(value, Path | ClickHouseSource):
+            return value
+        if value.startswith(_SCHEME):
+            return ClickHouseSource(value)
+        if "://" in value:
+            self.fail(
+                f"a store is a DuckDB file or {_SCHEME}USER@HOST:8123/DATABASE, not {value.split(':')[0]}://",
+                param,
+                ctx,
+            )
+        path: Path = click.Path(exists=True, dir_okay=False, path_type=Path).convert(value, param, ctx)
+        return path
+
+
+class _Moment(click.ParamType[Any]):
+    """A time: so long ago, or a date with or without a time of day."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return nanoseconds since the Unix epoch."""
+        if isinstance(value, int):
+            return value
+        if ago := _AGO.fullmatch(value.strip()):
+            moment = datetime.now().astimezone() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        else:
+            try:
+                moment = datetime.fromisoformat(value).astimezone()
+            except ValueError:
+                self.fail(f"{value!r} is no time: write 2h, 7d, 2026-11-24 or 2026-11-24T10:00:00Z", param, ctx)
+        return int(moment.timestamp() * 1_000_000) * 1_000
+
+
+_CHOICES = (
+    click.option(
+        "--since", type=_Moment(), metavar="TIME", help="ClickHouse: traces from then on, such as 2h or a date."
+    ),
+    click.option("--until", type=_Moment(), metavar="TIME", help="ClickHouse: traces that began before then."),
+    click.option(
+        "--spans-where",
+        metavar="SQL",
+        help="ClickHouse: traces with a span that meets this condition, such as \"ServiceName = 'agent'\".",
+    ),
+    click.option("--max-spans", type=click.IntRange(min=1), help="ClickHouse: most spans to read.  [default: 2000000]"),
+)
+
+
+def store_options(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--store`, and the flags that choose among the traces of a ClickHouse; the command gets `store`."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapper(
+            store: Path | ClickHouseSource | None,
+            since: int | None,
+            until: int | None,
+            spans_where: str | None,
+            max_spans: int | None,
+            **rest: Any,
+        ) -> Any:
+            given = {"--since": since, "--until": until, "--spans-where": spans_where, "--max-spans": max_spans}
+            if isinstance(store, ClickHouseSource):
+                store = ClickHouseSource(store.url, since, until, spans_where, max_spans)
+            elif named := [flag for flag, value in given.items() if value is not None]:
+                raise click.UsageError(f"{named[0]} chooses among the traces of a ClickHouse: --store {_SCHEME}…")
+            return function(store=store, **rest)
+
+        for option in reversed(_CHOICES):
+            wrapper = option(wrapper)
+        return click.option("--store", type=StoreType(), metavar="FILE|URL", help=help_text)(wrapper)
+
+    return decorate

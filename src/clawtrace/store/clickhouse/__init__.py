@@ -1,0 +1,1 @@
+"""A store on ClickHouse: what the OpenTelemetry Collector wrote there is read, and asked there."""

@@ -576,10 +576,10 @@ def model_used(
 
     A silent fallback to another model changes cost, quality and where data go. The requested and the responding
     model both count: for `expected` one of them in an answered call is enough, for `not_expected` and `only`
-    neither may offend in any call. Where no responding model is recorded, a requested `gpt-4o` does not decide
-    about one of its versions (`gpt-4o-2024-08-06`). Without any recorded model call the two are undecided. Names:
-    see "Models" in the guide; a text with a digit names a version (`gpt-4o` is not `gpt-4o-mini`), one without a
-    family (`sonnet`).
+    neither may offend in any call. Where no responding model is recorded, these two never pass, because a fallback
+    would not show; and a requested `gpt-4o` does not decide whether one of its versions (`gpt-4o-2024-08-06`) is
+    the `expected` one. Without any recorded model call the two are undecided. Names: see "Models" in the guide; a
+    text with a digit names a version (`gpt-4o` is not `gpt-4o-mini`), one without a family (`sonnet`).
 
     Args:
         expected: Model that at least one answered call used; or `glob:`, `re:`, `literal:`.

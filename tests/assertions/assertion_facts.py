@@ -147,7 +147,7 @@ def _command(run_id, place, command):
 
 
 def _llm(run_id, place, call):
-    given = {"request_model": call} if call is None or isinstance(call, str) else call
+    given = {"request_model": call, "response_model": call} if call is None or isinstance(call, str) else call
     row = {"run_id": run_id, "call_no": place, "span_id": f"l{place}", "outcome": "ok", "attempts": 1} | given
     row.setdefault("model", row.get("response_model") or row.get("request_model"))
     return row

@@ -38,7 +38,7 @@ DEMANDING = [
     {"type": "final_response", "not_contains": "sorry"},
     {"type": "agent_exit_code"},
 ]
-KNOWN = {"request_model": "gpt-4o", "input_tokens": 1, "output_tokens": 1, "cost_usd": 0.1}
+KNOWN = {"request_model": "gpt-4o", "response_model": "gpt-4o", "input_tokens": 1, "output_tokens": 1, "cost_usd": 0.1}
 
 
 def one(facts, assertion, described, run_id="r1"):

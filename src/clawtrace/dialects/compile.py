@@ -31,7 +31,7 @@ _SPAN_COLUMNS = {
 _SPAN = '"SpanAttributes"'
 _RESOURCE = '"ResourceAttributes"'
 _PARENT = "parent."
-_PARENT_COLUMNS = {"span.name": "parent_name", "span.scope": "parent_scope"}
+_PARENT_COLUMNS = {"span.name": "parent_name", "span.scope": "parent_scope", "span.status_message": "parent_message"}
 _PARENT_MAP = "parent_attributes"
 
 ROW_FACT_COLUMNS = (
@@ -56,7 +56,8 @@ def _quote(text: str) -> str:
 def with_parents(source: str) -> str:
     """Return `source` with what the rules may ask of a span's parent joined to each span; NULL without one."""
     return (
-        f'(SELECT c.*, p."SpanAttributes" AS {_PARENT_MAP}, p."SpanName" AS parent_name, p."ScopeName" AS parent_scope\n'
+        f'(SELECT c.*, p."SpanAttributes" AS {_PARENT_MAP}, p."SpanName" AS parent_name, p."ScopeName" AS parent_scope,\n'
+        f"                    nullif(p.\"StatusMessage\", '') AS parent_message\n"
         f"            FROM {source} AS c\n"
         f'            LEFT JOIN {source} AS p ON p.run_no = c.run_no AND p."TraceId" = c."TraceId"\n'
         f'                  AND p."SpanId" = c."ParentSpanId")'

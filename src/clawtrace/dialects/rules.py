@@ -250,6 +250,8 @@ class SpanTests(_Words):
     """A tool call was denied before it ran."""
     tool_refused: Annotated[Condition | None, RecordEffect.ANY] = None
     """A tool call was answered without running the tool: there is none of that name, or the arguments do not fit."""
+    tool_perhaps_refused: Annotated[Condition | None, RecordEffect.ANY] = None
+    """A tool call failed, and its span does not tell whether the tool was run: its arguments may not have fitted."""
     tool_cancelled: Annotated[Condition | None, RecordEffect.ANY] = None
     """A tool call was given up because something else failed: the tool may have been run, or not."""
     tool_unknown: Annotated[Condition | None, RecordEffect.ALL] = None

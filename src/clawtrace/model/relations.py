@@ -136,7 +136,7 @@ model t Bare name of the responding (else requested) model: no provider prefix, 
 {_TOKENS}
 cost_usd d Cost in US dollars; the highest possible cost where the number of cached tokens is unknown and they are priced differently; NULL when unknown.
 cost_source t recorded, model_pricing, genai-prices; NULL when unknown.
-outcome t ok (an answer came) or error.
+outcome t ok (an answer came), error, or unknown (nothing is recorded of an answer, and the work around the call was given up).
 error t Error message of a failed call.
 attempts i Provider requests known to belong to the call, at least 1.
 finish_reason t Why the model stopped: stop, length, tool_call, content_filter, error, or the provider's own value.

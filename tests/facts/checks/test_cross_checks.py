@@ -64,6 +64,7 @@ def smolagents(parent: str) -> tuple[S, ...]:
     )
 
 
+CANCELLED = {"exception.type": "asyncio.exceptions.CancelledError"}
 ASKED = asks(("call_t", "get_weather", {}))
 WAITING = chat("m", "a", **{OUTPUT: ASKED, "gen_ai.response.finish_reasons": ["tool_calls"]})
 
@@ -217,3 +218,28 @@ def test_a_verdict_names_the_check_and_what_would_settle_it(lab: Lab, check: str
     assert found.verdicts[0].status is Status.INCONCLUSIVE
     assert f"`{check}`" in found.verdicts[0].hint
     assert CROSS_CHECKS[check].settled_by in found.verdicts[0].hint
+
+
+def bare(id: str, parent: str, **more: Any) -> S:
+    """A model span that tells nothing of an answer."""
+    return S(id, parent, 2, 5, "chat", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}, **more)
+
+
+@pytest.mark.parametrize(
+    ("spans", "outcome"),
+    [
+        ((given_up("t"), bare("n", "t")), "unknown"),
+        ((given_up("t"), bare("n", "t", error="cancelled", events=[("exception", CANCELLED)])), "unknown"),
+        ((given_up("t"), bare("n", "t", error="status code 429")), "error"),
+        ((given_up("t"), chat("n", "t", at=2)), "ok"),
+        ((replace(agent("a"), error="status code 400"), bare("n", "a")), "unknown"),
+        ((replace(agent("a"), error="no such city"), bare("n", "a"), replace(tool("t", "a", at=9), error="x")), "ok"),
+        ((agent("a"), bare("n", "a")), "ok"),
+    ],
+)
+def test_a_model_call_that_was_given_up_counts_for_no_bound(lab: Lab, spans: tuple[S, ...], outcome: str) -> None:
+    """Its outcome is unknown, where it does not say itself that it failed."""
+    lab.put(*spans)
+
+    assert lab.rows("SELECT outcome FROM llm_calls") == [(outcome,)]
+    assert lab.totals("llm_calls") == ({"unknown": None, "error": 0, "ok": 1}[outcome],)

@@ -80,6 +80,18 @@ def test_what_a_tool_was_given_for_a_broken_text_is_unknown(asked: str, given: s
     assert lab.rows("SELECT arguments FROM tool_calls WHERE run_id = :run", "told") == [('{"city": "Rome"}',)]
 
 
+def test_what_a_tool_needs_is_known_from_another_offer_of_it() -> None:
+    """The model that asked for the call recorded nothing."""
+    known = {"gen_ai.output.messages": says("Hello."), "gen_ai.tool.definitions": TOOLS}
+    failing = replace(tool("t", "a", at=20, **{"gen_ai.tool.call.arguments": "{}"}), error="it failed")
+
+    offered = Lab().put(agent("a"), chat("m", "a", at=1), failing, chat("n", "a", at=30, **known))
+    not_offered = Lab().put(agent("a"), chat("m", "a", at=1), failing, chat("n", "a", at=30))
+
+    assert offered.rows(CALLS) == [("get_weather", None)]
+    assert not_offered.rows(CALLS) == [("get_weather", "error")]
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "outcome"),
     [("get_weather", {"city": "Oslo"}, "unknown"), ("get_weather", {}, None), ("get_wether", {"city": "Oslo"}, None)],

@@ -31,8 +31,10 @@ def _either(item: int) -> str:
     return f"({requested} OR {responding})"
 
 
+_SILENT = "(c.outcome = 'ok' AND c.response_model IS NULL)"
+"""SQL: the call was answered, and nothing says by which model: a fallback would not show."""
 # The model in question is a version of the one that was asked for, and nothing tells which version answered.
-_OPEN = f"(c.outcome = 'ok' AND c.response_model IS NULL AND {_among('c.request_model', 'asked_requests', _PERHAPS)})"
+_VERSION = f"({_SILENT} AND {_among('c.request_model', 'asked_requests', _PERHAPS)})"
 
 _WANTED = f"c.outcome = 'ok' AND {_either(_EXPECTED)}"
 _FOREIGN_ANSWER = f"(c.response_model IS NOT NULL AND NOT {_among('c.response_model', 'asked_responses', _ALLOWED)})"
@@ -56,8 +58,9 @@ class ModelUsed(Assertion):
 
     A silent fallback to another model changes cost, quality and where data go. The requested and the responding
     model both count: for `expected` one of them in an answered call is enough, for `not_expected` and `only` neither
-    may offend in any call. Where no responding model is recorded, a requested `gpt-4o` does not decide about one of its
-    versions (`gpt-4o-2024-08-06`). Without any recorded model call the two are undecided. Names: see "Models" in the guide;
+    may offend in any call. Where no responding model is recorded, these two never pass, because a fallback would not show;
+    and a requested `gpt-4o` does not decide whether one of its versions (`gpt-4o-2024-08-06`) is the `expected` one. Without
+    any recorded model call the two are undecided. Names: see "Models" in the guide;
     a text with a digit names a version (`gpt-4o` is not `gpt-4o-mini`), one without a family (`sonnet`).
 
     Example:
@@ -159,7 +162,7 @@ FROM (
     UNION ALL
     SELECT c.run_id AS run_id, 0 AS has_trace, 0 AS countable, 0 AS answered, c.n AS n,
            CASE WHEN {_WANTED} THEN 1 ELSE 0 END AS meets, CASE WHEN {self._wrong} THEN 1 ELSE 0 END AS offends,
-           CASE WHEN {_OPEN} THEN 1 ELSE 0 END AS is_open, {self._culprit} AS culprit, {_USED} AS used
+           CASE WHEN {_SILENT if self._limits else _VERSION} THEN 1 ELSE 0 END AS is_open, {self._culprit} AS culprit, {_USED} AS used
     FROM (
       SELECT k.run_id AS run_id, k.request_model AS request_model, k.response_model AS response_model,
              k.outcome AS outcome, count(*) AS n
@@ -221,7 +224,7 @@ JOIN selected_runs AS s ON s.run_id = c.run_id
                 f"{row['nameless']} of {calls} do not record their model" if row["nameless"] else f"{calls} recorded"
             )
             if row["open"]:
-                nameless = f"in {row['open']} of {calls} nothing says which version of {row['first_model']!r} answered"
+                nameless = f"in {row['open']} of {calls} nothing says which model answered the request for {row['first_model']!r}"
             seen = f"{met}; which others were used is unknown" if row["wanted"] else "Which models were used is unknown"
             return f"{seen}: {nameless}."
         names = self._names(outcome)

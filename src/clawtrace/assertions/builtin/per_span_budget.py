@@ -20,7 +20,7 @@ _SHOWN = 10
 
 # The tokens of one model call: a failed call without usage used none, an answered one an unknown number.
 _CALL_LOW = "coalesce(c.input_tokens, 0) + coalesce(c.output_tokens, 0)"
-_CALL_HIGH = f"CASE WHEN c.outcome = 'ok' THEN c.input_tokens + c.output_tokens ELSE {_CALL_LOW} END"
+_CALL_HIGH = f"CASE WHEN c.outcome <> 'error' THEN c.input_tokens + c.output_tokens ELSE {_CALL_LOW} END"
 
 
 class PerSpanBudget(Assertion):

@@ -70,7 +70,7 @@ SELECT c.run_id AS run_id, coalesce(c.model, 'unknown model') AS model, count(*)
        count(CASE WHEN c.input_tokens IS NULL OR c.output_tokens IS NULL THEN 1 END) AS unrecorded
 FROM llm_calls AS c
 JOIN selected_runs AS s ON s.run_id = c.run_id
-WHERE c.cost_usd IS NULL AND (c.outcome = 'ok' OR c.input_tokens IS NOT NULL OR c.output_tokens IS NOT NULL)
+WHERE c.cost_usd IS NULL AND (c.outcome <> 'error' OR c.input_tokens IS NOT NULL OR c.output_tokens IS NOT NULL)
 GROUP BY c.run_id, coalesce(c.model, 'unknown model')
 ORDER BY run_id, model
 """)

@@ -48,11 +48,14 @@ class LlmCall:
     finish_reason: str | None
     asks: bool | None
     """Whether its finish reason says that it requested a tool (`finish_reasons` of its dialect); None where it does not say."""
-    outcome: Literal["ok", "error"]
+    outcome: Literal["ok", "error", "unknown"]
+    """``unknown``: nothing is recorded of an answer, and the work around the call was given up (`check_models`)."""
     error: str | None
     """Words of the failure, where the outcome is ``error``."""
     failed_attempts: int
     attempts: int
+    told: bool
+    """Whether something is recorded of its answer."""
     model: str | None = None
     """Bare name of the model."""
     cost_usd: float | None = None
@@ -80,8 +83,8 @@ class LlmCall:
 
     @property
     def has_usage(self) -> bool:
-        """Whether the call counts in tokens and cost: it was answered, or it failed and recorded usage."""
-        return self.outcome == "ok" or self.input_tokens is not None or self.output_tokens is not None
+        """Whether the call counts in tokens and cost: it may have been answered, or it failed and recorded usage."""
+        return self.outcome != "error" or self.input_tokens is not None or self.output_tokens is not None
 
 
 def llm_calls(run: RunSpans) -> list[LlmCall]:
@@ -141,6 +144,7 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         None if answered else error or "the span never ended",
         failed,
         attempts,
+        any(_told(run, n) for n in members),
     )
     if attempts > 1:
         _sum_of_attempts(call, run, members)
@@ -151,6 +155,13 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         call.attempts = max(call.attempts, best_facts.attempts)
         call.failed_attempts = max(call.failed_attempts, best_facts.attempts - answered)
     return call
+
+
+def _told(run: RunSpans, index: int) -> bool:
+    """Return whether a span records something of an answer; a message without any part is nothing."""
+    span = run.spans[index]
+    facts = (span.response_id, span.response_model, span.output_tokens, span.finish_reason)
+    return span.cut or bool(run.said(index, "output")) or (not span.failed and any(fact is not None for fact in facts))
 
 
 def _first_token_ns(span: Span) -> int | None:

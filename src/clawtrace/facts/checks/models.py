@@ -13,23 +13,39 @@ from clawtrace.facts.checks.rules import AGENT_NOT_RECEIVED, GIVEN_UP_CALL, UNRE
 __all__ = ["check_models"]
 
 
-def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> list[LlmCall]:
-    """Find the model calls that may have been answered although they failed or lack their agent, and return them without those that may be none."""
+def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
+    """Find the model calls that may have been answered although they failed, or lack their agent, or were given up.
+
+    The outcome of those that were given up is unknown.
+    """
     for call in models:
         if call.outcome == "error" and run.spans[call.index].answer_unread:
             findings.add(UNREAD_ANSWER, call.index)
         if call.agent is None and "agent" in run.kinds and _lacks_a_failed_parent(run, run.root[call.index]):
             findings.add(AGENT_NOT_RECEIVED, call.index)
-    given_up = [index for index in run.kinds.get("tool", ()) if run.spans[index].tool_cancelled]
-    inside = run.inside(given_up)
-    found = []
-    for call in models:
-        silent = call.outcome == "ok" and call.voice is None and not run.spans[call.index].answered
-        if given_up and silent and inside(call.index):
+    untold = [call for call in models if not call.told and not _failed_by_itself(run, call)]
+    if not untold:
+        return
+    inside = run.inside(index for index in run.kinds.get("tool", ()) if run.spans[index].tool_cancelled)
+    last = {call.agent: call for call in models}  # models are in order of start
+    for call in untold:
+        if inside(call.index) or (last[call.agent] is call and _failed_with(run, call)):
+            call.outcome, call.error = "unknown", None
             findings.add(GIVEN_UP_CALL, call.index)
-        else:
-            found.append(call)
-    return found
+
+
+def _failed_by_itself(run: RunSpans, call: LlmCall) -> bool:
+    """Return whether a model span says why its call failed, other than that it was cancelled."""
+    span = run.spans[call.index]
+    return call.outcome == "error" and span.message is not None and not span.tool_cancelled
+
+
+def _failed_with(run: RunSpans, call: LlmCall) -> bool:
+    """Return whether the agent of an ended model call failed for no failure inside, before it ran a tool that the call asked for."""
+    if call.outcome == "error" or call.agent is None or not (run.spans[call.agent].failed and run.cause[call.agent]):
+        return False
+    tools = run.kinds.get("tool", ())
+    return not any(run.agent[index] == call.agent and run.spans[index].start_ns >= call.start_ns for index in tools)
 
 
 def _lacks_a_failed_parent(run: RunSpans, top: int) -> bool:

@@ -90,10 +90,10 @@ USAGE_BELOW_ANSWER = _check(
 
 GIVEN_UP_CALL = _check(
     "given-up-call",
-    "A model span tells nothing of an answer, and the tool call that it belongs to was given up: its request may never have been "
-    "sent, or answered.",
-    "a task that is cancelled ends its spans wherever it is",
-    ("llm_calls", "agents"),
+    "A model span tells nothing of an answer, and the tool call that it belongs to was given up, or its agent failed with no failure "
+    "inside: its request may never have been sent, or answered.",
+    "a task that is cancelled or fails ends its spans wherever it is",
+    ("llm_calls", "failed_llm_attempts", "agents"),
     "An instrumentation that records response ids, or usage, of the model calls below it.",
     always=True,
 )

@@ -69,7 +69,7 @@ class RunFacts:
         self.findings = Findings(spans)
         """Contradictions within the trace, and what is unknown for them."""
         check_usage(spans, self.models, self.findings)
-        self.models = check_models(spans, self.models, self.findings)
+        check_models(spans, self.models, self.findings)
         found = tool_calls(spans, self.models, executions_of)
         self.tools: ToolCalls = check_tools(spans, self.models, found, self.findings)
         self.background: list[ToolCallRow] = background_calls(spans)

@@ -131,6 +131,8 @@ class Span(NamedTuple):
     tool_blocked: bool = False
     tool_refused: bool = False
     """No tool was run for the call."""
+    tool_perhaps_refused: bool = False
+    """A call that failed may have been refused: whether it was depends on what the model was offered."""
     tool_cancelled: bool = False
     """The call was given up, before or while the tool ran."""
     tool_unknown: bool = False

@@ -23,14 +23,22 @@ class Offers:
 
     def lack(self, request: ToolRequest, arguments: str | None) -> bool:
         """Return whether a call asks for a tool that was not offered, or lacks an argument that it needs."""
-        offered = self._groups().get(request.group)
-        if not offered or request.served:
-            return False
-        needed = offered.get(request.name)
-        if needed is None:
-            return True
-        given = _object(arguments)
-        return given is not None and not needed <= given.keys()
+        return self.fit(request, request.name, arguments) is False
+
+    def fit(self, request: ToolRequest | None, name: str | None, arguments: str | None) -> bool | None:
+        """Return whether a call is of a tool that was offered, with each argument that it needs; None where nothing tells.
+
+        Where the offer to the model that requested it is unknown, the tool of this name counts as it was offered elsewhere.
+        """
+        if request is not None and request.served:
+            return None
+        offered = None if request is None else self._groups().get(request.group)
+        if offered and request is not None:
+            needed = offered.get(request.name)
+            return needed is not None and not _lacks(arguments, needed)
+        elsewhere = [tools[name] for tools in self._groups().values() if name in tools] if name is not None else []
+        lacks = {_lacks(arguments, needed) for needed in elsewhere}
+        return not lacks.pop() if len(lacks) == 1 else None
 
     def _groups(self) -> dict[int, dict[str, frozenset[str]]]:
         if self._of_group is None:
@@ -53,6 +61,11 @@ def is_broken(arguments: str | None) -> bool:
         except ValueError:
             return False
     return text.startswith("{") and _object(text) is None
+
+
+def _lacks(arguments: str | None, needed: frozenset[str]) -> bool:
+    given = _object(arguments)
+    return given is not None and not needed <= given.keys()
 
 
 def _object(text: str | None) -> dict[str, Any] | None:

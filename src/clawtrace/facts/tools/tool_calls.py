@@ -228,11 +228,9 @@ def _as_refused(
     span = run.spans[call.index]
     if executions_of(span.dialect, span.scope).refused(call.name, call.error, call.result):
         return replace(call, outcome="unexecuted")
-    if is_broken(call.arguments) or (
-        request is not None and (is_broken(request.arguments) or offers.lack(request, call.arguments))
-    ):
-        return replace(call, outcome=None)
-    return call
+    broken = is_broken(call.arguments) or (request is not None and is_broken(request.arguments))
+    fits = False if broken else offers.fit(request, call.name, call.arguments)
+    return replace(call, outcome=None) if fits is False or (fits is None and span.tool_perhaps_refused) else call
 
 
 def _answered(

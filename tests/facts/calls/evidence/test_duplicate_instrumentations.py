@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from building import Lab, agent, chat
+from building import Lab, S, agent, chat, tool
 
 
 def test_agents_at_the_same_time_are_one_where_both_record_a_call_of_it(lab: Lab) -> None:
@@ -18,3 +18,25 @@ def test_agents_at_the_same_time_are_one_where_both_record_a_call_of_it(lab: Lab
     )  # fmt: skip
 
     assert lab.totals("agents", "llm_calls") == (1, 3)
+
+
+def test_calls_of_one_tool_at_once_are_told_apart_by_their_arguments(lab: Lab) -> None:
+    """The one instrumentation writes them in another order than the other."""
+
+    def call(id: str, parent: str, at: int, city: str) -> S:
+        return tool(id, parent, at=at, **{"gen_ai.tool.call.id": None, "gen_ai.tool.call.arguments": city})
+
+    oslo, paris = '{"city": "Oslo"}', '{"city": "Paris"}'
+    lab.put(
+        agent("a", to=50), chat("m", "a", at=1, **{"gen_ai.response.id": "r"}),
+        replace(call("t", "a", 10, oslo), error="it failed"), call("u", "a", 11, paris),
+        *(
+            replace(span, scope="sdk")
+            for span in (
+                agent("b", at=1, to=49), chat("n", "b", at=1, **{"gen_ai.response.id": "r"}), call("v", "b", 10, paris),
+                call("w", "b", 11, oslo),
+            )
+        ),
+    )  # fmt: skip
+
+    assert lab.rows("SELECT arguments, outcome FROM tool_calls ORDER BY arguments") == [(oslo, "error"), (paris, "ok")]

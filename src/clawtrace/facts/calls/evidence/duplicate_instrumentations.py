@@ -130,12 +130,13 @@ def _pairs(spans: Sequence[Span], group: Sequence[int | None]) -> list[tuple[int
             for n in names:
                 of_twin, of_kept = named[twin, kind, n], named.get((kept, kind, n), [])
                 mine, others = _beyond(of_kept, of_twin, group), _beyond(of_twin, of_kept, group)
-                if not all_calls:
-                    pairs += _alike(spans, mine, others)
-                    continue
-                found = _at_once(spans, mine, others)
+                # Of several calls of one tool at once the arguments tell which is which, where both sides record them.
+                found = _alike(spans, mine, others)
+                if all_calls:
+                    done = set(found.values())
+                    found |= _at_once(spans, [i for i in mine if i not in found], [i for i in others if i not in done])
                 pairs += found.items()
-                if wholly:
+                if all_calls and wholly:
                     taken = set(found.values())
                     pairs += zip(
                         (i for i in mine if i not in found), (i for i in others if i not in taken), strict=False
@@ -143,14 +144,14 @@ def _pairs(spans: Sequence[Span], group: Sequence[int | None]) -> list[tuple[int
     return pairs
 
 
-def _alike(spans: Sequence[Span], mine: Sequence[int], others: Sequence[int]) -> list[tuple[int, int]]:
+def _alike(spans: Sequence[Span], mine: Sequence[int], others: Sequence[int]) -> dict[int, int]:
     """Return which of the `others` ran at the same time as which of `mine`, tools with the same arguments."""
     by_arguments: dict[str | None, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for side, indexes in enumerate((mine, others)):
         for index in indexes:
             if spans[index].kind == "agent" or spans[index].tool_arguments is not None:
                 by_arguments[canonical(spans[index].tool_arguments)][side].append(index)
-    return [pair for of in by_arguments.values() for pair in _at_once(spans, *of).items()]
+    return {one: other for of in by_arguments.values() for one, other in _at_once(spans, *of).items()}
 
 
 def _at_once(spans: Sequence[Span], mine: Sequence[int], others: Sequence[int]) -> dict[int, int]:

@@ -23,3 +23,4 @@ def served(tmp_path: Path) -> Iterator[Served]:
         service = Service(session, token="control")
         http = service.start().http
         yield Served(http, "control", Client.at(http, "control"), service, session)
+        service.drain()

@@ -13,6 +13,8 @@ from clawtrace.config.base import ConfigModel, SchemaVersion, Slug
 __all__ = [
     "GatewaySection",
     "LimitsSection",
+    "MetricsSection",
+    "OtlpSection",
     "ProjectConfig",
     "ReceiverSection",
     "RedactionSection",
@@ -24,13 +26,13 @@ __all__ = [
 ]
 
 
-class TeeSection(ConfigModel):
-    """Where everything that is received is also forwarded, as it was received."""
+class OtlpSection(ConfigModel):
+    """An OTLP/HTTP endpoint."""
 
     endpoint: str | None = None
-    """Base URL of an OTLP/HTTP endpoint, such as `http://localhost:4318`; null forwards nothing."""
+    """Base URL, such as `http://localhost:4318`; null sends nothing."""
     headers: dict[str, str] = Field(default_factory=dict)
-    """Headers of every forwarded request, such as the endpoint's key."""
+    """Headers of every request, such as the endpoint's key."""
 
     @field_validator("endpoint")
     @classmethod
@@ -52,6 +54,17 @@ class TeeSection(ConfigModel):
             if problem:
                 raise ValueError(problem)
         return headers
+
+
+class TeeSection(OtlpSection):
+    """Where everything that is received is also forwarded, as it was received."""
+
+
+class MetricsSection(OtlpSection):
+    """Where the service's own metrics are sent; `GET /metrics` has them, too."""
+
+    interval_seconds: float = Field(default=60.0, ge=1, le=3600, allow_inf_nan=False)
+    """Time between two exports, in seconds."""
 
 
 class LimitsSection(ConfigModel):
@@ -139,6 +152,10 @@ class ServeSection(ConfigModel):
     """Files of TLS; null serves without."""
     allowed_hosts: list[str] = Field(default_factory=list)
     """Public DNS names by which requests without TLS may name the service."""
+    verdicts: OtlpSection = OtlpSection.model_construct()
+    """Where each verdict is sent, as an event `gen_ai.evaluation.result` on the trace that was judged."""
+    metrics: MetricsSection = MetricsSection.model_construct()
+    """Where the service's own metrics are sent."""
 
 
 class StoreSection(ConfigModel):

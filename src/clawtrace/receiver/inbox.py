@@ -23,6 +23,11 @@ class ByteBudget:
         self._used = 0
         self._lock = threading.Lock()
 
+    @property
+    def taken(self) -> int:
+        """Reserved bytes."""
+        return self._used
+
     def take(self, count: int) -> bool:
         """Reserve `count` bytes; False when they do not fit now."""
         with self._lock:

@@ -247,6 +247,10 @@ class Receiver:
         """Return what was forwarded to the tee and what was dropped; None without a tee."""
         return self._tee.tally() if self._tee is not None else None
 
+    def waiting_bytes(self) -> int:
+        """Return the bytes of requests that wait to be committed."""
+        return self._writer.budget.taken
+
     def conflicts(self, run_id: str | None = None) -> list[Conflict]:
         """Return where two attribution rules disagreed, for a run or in total."""
         return self._attribution.conflicts(run_id)

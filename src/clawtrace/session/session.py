@@ -33,11 +33,13 @@ from clawtrace.support.memory import give_back
 if TYPE_CHECKING:
     from clawtrace.facts.logs.runs import LoadedLogs, RunOf
     from clawtrace.model.verdict import RunResult
+    from clawtrace.receiver.attribution.counters import Tally
     from clawtrace.receiver.close import Waiting
     from clawtrace.receiver.limits import Endpoints
     from clawtrace.receiver.receiver import Receiver
     from clawtrace.receiver.recordings.recording import Grouping, LoadReport
     from clawtrace.receiver.transport.questions import Questions
+    from clawtrace.receiver.transport.tee import TeeTally
 
 __all__ = ["Session"]
 
@@ -237,6 +239,15 @@ class Session(SessionQuestions):
     def arrived(self, run_id: str) -> int:
         """Return how many spans, log records and metric points of a run this session has received and stored."""
         return self._receiver.counters(run_id).accepted if self._receiver is not None else 0
+
+    def received(self) -> tuple[Tally, TeeTally | None, int]:
+        """Return what this session has received and forwarded so far, and the bytes that wait to be stored.
+
+        Raises:
+            ReceiverError: the session does not receive.
+        """
+        receiver = self._receiving()
+        return receiver.counters(), receiver.forwarded(), receiver.waiting_bytes()
 
     def last_received(self) -> float | None:
         """Return when spans or log records of any run last arrived, in seconds of the monotonic clock; None: never."""

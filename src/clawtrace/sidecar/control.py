@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +14,9 @@ from clawtrace.errors import UsageError
 from clawtrace.model.run import ClosedBy, RunRecord, SentTurn
 from clawtrace.runners.base import TelemetryTarget
 from clawtrace.runners.starting.telemetry_env import telemetry_variables
+from clawtrace.sidecar.feed import Feed
 from clawtrace.sidecar.requests import BeginRun, EndRun, Gating, WaitComplete
+from clawtrace.sidecar.telemetry import OwnTelemetry, SpanOfRun
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
@@ -52,11 +54,17 @@ class Control:
 
     Args:
         session: receives, and owns the store.
+        telemetry: counts verdicts and sends them on.
+        feed: is told what happens.
         switches: `telemetry_env` of the project.
     """
 
-    def __init__(self, session: Session, switches: Mapping[str, bool | str] | None = None) -> None:
+    def __init__(
+        self, session: Session, telemetry: OwnTelemetry, feed: Feed, switches: Mapping[str, bool | str] | None = None
+    ) -> None:
         self._session = session
+        self._telemetry = telemetry
+        self._feed = feed
         self._switches = dict(switches or {})
         self._changed = threading.Condition()
         self._open: set[str] = set()
@@ -86,6 +94,7 @@ class Control:
                 raise RunExistsError(f"there is a run {run_id!r} already; run ids must be unique")
             self._session.open_run(record)
             self._open.add(run_id)
+        self._feed.put("run.begun", run_id=run_id, case_id=record.case_id, model_id=record.model_id)
         endpoints = self._session.endpoints
         target = TelemetryTarget(
             endpoints.grpc, endpoints.http, turn.trace_id, turn.parent_span_id, self._switches, endpoints.token
@@ -119,6 +128,7 @@ class Control:
             with self._changed:
                 self._open.discard(run_id)
                 self._changed.notify_all()
+            self._feed.put("run.closed", **self.standing(run_id))
         return self.standing(run_id)
 
     def wait_complete(self, run_id: str, asked: WaitComplete) -> dict[str, Any]:
@@ -191,7 +201,32 @@ class Control:
         chosen = self._chosen(gating)
         step = at_once or len(chosen)
         for start in range(0, len(chosen), step):
-            yield from self._session.evaluate(chosen[start : start + step], asked)
+            yield from self._told(self._session.evaluate(chosen[start : start + step], asked))
+
+    def _told(self, results: Sequence[RunResult]) -> Iterator[RunResult]:
+        spans = self._spans([result.run_id for result in results]) if self._telemetry.sends_verdicts else {}
+        for result in results:
+            self._telemetry.judged(result, spans.get(result.run_id))
+            for verdict in result.verdicts:
+                self._feed.put(
+                    "verdict",
+                    run_id=verdict.run_id,
+                    id=verdict.id,
+                    type=verdict.type,
+                    status=verdict.status.value,
+                    message=verdict.message,
+                )
+            yield result
+
+    def _spans(self, run_ids: Sequence[str]) -> dict[str, SpanOfRun]:
+        """Return the span of each run that its verdicts are attached to: its first agent's, else its first."""
+        named = ", ".join("'" + run_id.replace("'", "''") + "'" for run_id in run_ids)
+        first = "row_number() OVER (PARTITION BY run_id ORDER BY (kind = 'agent') DESC NULLS LAST, start_ns, span_id)"
+        rows = self._session.query(
+            f"SELECT run_id, trace_id, span_id FROM (SELECT *, {first} AS place FROM spans WHERE run_id IN ({named})) "
+            "WHERE place = 1"
+        ).rows
+        return {run_id: SpanOfRun(trace_id, span_id) for run_id, trace_id, span_id in rows}
 
     def query(self, sql: str) -> Answer:
         """Answer one read-only SELECT, bounded in time and rows.

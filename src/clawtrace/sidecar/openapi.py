@@ -101,6 +101,9 @@ def openapi(version: str) -> dict[str, Any]:
         "security": [{"token": []}],
         "paths": {
             f"{_PREFIX}/health": {"get": _operation("health", "Whether the service receives.", Health) | {"security": []}},
+            f"{_PREFIX}/live": {"get": _operation("live", "Whether the process answers.", Health) | {"security": []}},
+            f"{_PREFIX}/events": {"get": _events()},
+            "/metrics": {"get": _text("metrics", "Metrics of the service, in the text format of Prometheus.", "text/plain")},
             f"{_PREFIX}/runs": {
                 "get": _operation("listRuns", "List every run.", Runs),
                 "post": _operation("beginRun", "Announce a run.", BegunRun, BeginRun, status="201")
@@ -138,6 +141,17 @@ def _operation(
     if body is not None:
         described["requestBody"] = {"content": {"application/json": {"schema": _ref(body)}}}
     return described
+
+
+def _events() -> dict[str, Any]:
+    described = _text("events", "What happens, as lines of JSON: runs and verdicts.", "application/x-ndjson")
+    after = {"name": "after", "in": "query", "schema": {"type": "integer", "default": 0}}
+    return described | {"parameters": [after, _choice("follow", "true", "false")]}
+
+
+def _text(name: str, summary: str, kind: str) -> dict[str, Any]:
+    content = {"description": summary, "content": {kind: {"schema": {"type": "string"}}}}
+    return {"operationId": name, "summary": summary, "responses": {"200": content}}
 
 
 def _evaluation() -> dict[str, Any]:

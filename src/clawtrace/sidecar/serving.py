@@ -7,31 +7,44 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 
 from clawtrace.errors import UsageError
 from clawtrace.receiver.limits import Endpoints
-from clawtrace.receiver.transport.questions import Questions
+from clawtrace.receiver.tee_settings import TeeSettings
+from clawtrace.receiver.transport.questions import METRICS_PATH, QuestionReply, Questions
 from clawtrace.session.held_store import answer_question
 from clawtrace.sidecar.control import Control
+from clawtrace.sidecar.feed import Feed
 from clawtrace.sidecar.grpc_service import ControlGrpc
 from clawtrace.sidecar.http import ControlHttp
+from clawtrace.sidecar.telemetry import OwnTelemetry, prometheus_text
 from clawtrace.support.whole_file import whole_text_file
 
 if TYPE_CHECKING:
     from clawtrace.receiver.transport.grpc_calls import Call, Talk
-    from clawtrace.receiver.transport.questions import HttpQuestion, QuestionReply
+    from clawtrace.receiver.transport.questions import HttpQuestion
     from clawtrace.session.session import Session
 
-__all__ = ["Service"]
+__all__ = ["ReadyFile", "Sends", "Service"]
 
 _THREADS = 16
 """Requests that are answered at once: most of them wait for a run's last spans."""
 _WAITING = 256
+
+
+class Sends(NamedTuple):
+    """Where verdicts and metrics are sent."""
+
+    verdicts: TeeSettings | None = None
+    metrics: TeeSettings | None = None
+    interval_s: float = 60.0
+    """Time between two exports of metrics, in seconds."""
 
 
 class Service:
@@ -41,14 +54,22 @@ class Service:
         session: open, and not receiving yet; it is closed by its owner.
         switches: `telemetry_env` of the project.
         token: what requests to the control service carry; made when None.
+        sends: where verdicts and metrics are sent.
     """
 
     def __init__(
-        self, session: Session, *, switches: Mapping[str, bool | str] | None = None, token: str | None = None
+        self,
+        session: Session,
+        *,
+        switches: Mapping[str, bool | str] | None = None,
+        token: str | None = None,
+        sends: Sends | None = None,
     ) -> None:
         self._session = session
         self.token = token or secrets.token_urlsafe(32)
-        control = Control(session, switches)
+        self._feed = Feed()
+        self._telemetry = OwnTelemetry(session, *(sends or Sends()))
+        control = Control(session, self._telemetry, self._feed, switches)
         self._http = ControlHttp(control, partial(answer_question, session))
         self._grpc = ControlGrpc(control)
         self._called = threading.Event()
@@ -63,8 +84,18 @@ class Service:
         Raises:
             ReceiverError: a port is taken, or the address needs a token.
         """
-        questions = Questions(self._answer, self.token, threads=_THREADS, waiting=_WAITING, calls=self._call)
-        return self._session.serve(questions, self.token)
+        questions = Questions(
+            self._answer, self.token, threads=_THREADS, waiting=_WAITING, events=self._events, calls=self._call
+        )
+        endpoints = self._session.serve(questions, self.token)
+        self._telemetry.start([urlsplit(address).port or 0 for address in (endpoints.grpc, endpoints.http)])
+        return endpoints
+
+    def drain(self) -> None:
+        """Answer what is under way, store what was received, send what was given, and take nothing more."""
+        self._feed.close()
+        self._session.stop_receiving()
+        self._telemetry.stop()
 
     def stop(self) -> None:
         """Have `wait` return; may be called from a signal's handler."""
@@ -101,8 +132,14 @@ class Service:
         return time.monotonic() - max(self._last_request, last)
 
     def _answer(self, asked: HttpQuestion) -> QuestionReply:
+        if asked.path == METRICS_PATH:  # a scraper does not keep the service from being idle
+            return QuestionReply(200, prometheus_text(self._telemetry.measured()).encode(), "text/plain; version=0.0.4")
         with self._busy():
             return self._http(asked)
+
+    def _events(self, query: Mapping[str, Sequence[str]]) -> AsyncIterator[bytes] | None:
+        after, follow = query.get("after", ["0"])[-1], query.get("follow", ["true"])[-1]
+        return self._feed.follow(int(after) if after.isdecimal() else 0, waits=follow != "false")
 
     def _call(self, call: Call, questions: Questions) -> Talk | None:
         return self._grpc.talk(call, questions, self._busy)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from clawtrace.config.projects.project_file import Project
     from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.session.session import Session
-    from clawtrace.sidecar.serving import Service
+    from clawtrace.sidecar.serving import Sends, Service
 
 __all__ = ["command"]
 
@@ -92,6 +93,7 @@ def command(
         path,
         settings,
         switches=project.config.telemetry_env,
+        sends=_sends(project),
         token=os.environ.get("CLAWTRACE_SERVER_TOKEN") or None,
         ready_file=ready_file,
         idle_seconds=stop_after_idle,
@@ -103,6 +105,7 @@ def _serve(
     settings: SessionSettings,
     *,
     switches: Mapping[str, bool | str],
+    sends: Sends,
     token: str | None,
     ready_file: Path | None,
     idle_seconds: float | None,
@@ -123,7 +126,7 @@ def _serve(
     except OSError as error:
         raise StoreError(f"cannot create the folder of the store {str(store)!r}: {error.strerror or error}") from error
     with Session.open(store, settings=settings) as session:
-        service = Service(session, switches=switches, token=token)
+        service = Service(session, switches=switches, token=token, sends=sends)
         with _signals(service):
             endpoints = service.start()
             ready = ReadyFile(ready_file) if ready_file is not None else None
@@ -137,9 +140,17 @@ def _serve(
                     ready.remove()
             why = f"nothing came for {idle_seconds:g} s" if idle else "asked to stop"
             click.echo(f"{why}; storing what was received", err=True)
-            session.stop_receiving()
+            service.drain()
     click.echo("stopped", err=True)
     return 0
+
+
+def _sends(project: Project) -> Sends:
+    from clawtrace.config.projects.session_settings import endpoint_of
+    from clawtrace.sidecar.serving import Sends
+
+    said = project.config.serve
+    return Sends(endpoint_of(said.verdicts), endpoint_of(said.metrics), said.metrics.interval_seconds)
 
 
 def _reload(session: Session) -> None:

@@ -12,13 +12,13 @@ from clawtrace.receiver.redaction.redact import RedactionSettings
 
 if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
-    from clawtrace.config.project import LimitsSection, LogAdapterSection, TeeSection
+    from clawtrace.config.project import LimitsSection, LogAdapterSection, OtlpSection
     from clawtrace.config.projects.project_file import Project
     from clawtrace.logs.configured import FormSettings
     from clawtrace.pricing import Pricing
     from clawtrace.receiver.tee_settings import TeeSettings
 
-__all__ = ["Network", "ReceiverLimits", "SessionSettings", "network_of", "session_settings"]
+__all__ = ["Network", "ReceiverLimits", "SessionSettings", "endpoint_of", "network_of", "session_settings"]
 
 
 class ReceiverLimits(NamedTuple):
@@ -132,7 +132,7 @@ def session_settings(project: Project) -> SessionSettings:
             patterns=tuple(redaction.patterns.items()),
         ),
         dialects=project.dialect_folders,
-        tee=_tee_settings(config.receiver.tee),
+        tee=endpoint_of(config.receiver.tee),
         gateway=Gateway(config.gateway.url, config.gateway.token),
         log_adapters=_log_adapters(config.log_adapters),
     )
@@ -176,7 +176,8 @@ def _log_adapters(sections: Sequence[LogAdapterSection]) -> tuple[FormSettings, 
     return tuple(FormSettings(one.name, tuple(one.patterns), one.recognise) for one in sections)
 
 
-def _tee_settings(tee: TeeSection) -> TeeSettings | None:
+def endpoint_of(tee: OtlpSection) -> TeeSettings | None:
+    """Return where requests are sent; None where nothing is."""
     if tee.endpoint is None:
         return None
     from clawtrace.receiver.tee_settings import TeeSettings

@@ -10,7 +10,7 @@ import asyncio
 import hmac
 import json
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -23,11 +23,24 @@ from clawtrace.receiver.transport.http_body import Body, BodyError, Receive, Too
 if TYPE_CHECKING:
     from clawtrace.receiver.transport.grpc_calls import Call, Talk
 
-__all__ = ["HEALTH_PATH", "PREFIX", "QUESTIONS_PATH", "HttpQuestion", "QuestionReply", "Questions", "refusal"]
+__all__ = [
+    "EVENTS_PATH",
+    "HEALTH_PATH",
+    "METRICS_PATH",
+    "PREFIX",
+    "QUESTIONS_PATH",
+    "HttpQuestion",
+    "QuestionReply",
+    "Questions",
+    "refusal",
+]
 
 PREFIX = "/clawtrace/"
 QUESTIONS_PATH = f"{PREFIX}v1/query"
 HEALTH_PATH = f"{PREFIX}v1/health"
+LIVE_PATH = f"{PREFIX}v1/live"
+EVENTS_PATH = f"{PREFIX}v1/events"
+METRICS_PATH = "/metrics"
 
 _BODY_BYTES = 1 << 20
 _BODY_SECONDS = 10.0
@@ -68,6 +81,7 @@ class Questions:
         token: what every request must carry, on loopback too: a machine has more than one user.
         threads: how many requests are answered at once.
         waiting: how many are answered or wait; any more get 503.
+        events: returns what is sent piece by piece to a request for `EVENTS_PATH`, None where too many follow already.
         calls: returns what takes the messages of a gRPC call, None where there is no such method; it looks at the token.
     """
 
@@ -78,10 +92,12 @@ class Questions:
         *,
         threads: int = 1,
         waiting: int = 8,
+        events: Callable[[Mapping[str, Sequence[str]]], AsyncIterator[bytes] | None] | None = None,
         calls: Callable[[Call, Questions], Talk | None] | None = None,
     ) -> None:
         self._answer = answer
         self._token = token
+        self._events = events
         self._calls = calls
         self._bodies = ByteBudget(waiting * _BODY_BYTES)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="clawtrace-questions")
@@ -94,7 +110,14 @@ class Questions:
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        reply = await self._reply(scope, headers, receive)
+        if self._events is not None and scope["path"] == EVENTS_PATH and self.allowed(headers):
+            following = self._events(parse_qs(scope["query_string"].decode("latin-1")))
+            if following is not None:
+                await _flow(following, receive, send)
+                return
+            reply = refusal(503, "too many follow already")
+        else:
+            reply = await self._reply(scope, headers, receive)
         fields = [
             (b"content-type", reply.content_type.encode()),
             (b"content-length", str(len(reply.body)).encode()),
@@ -144,6 +167,8 @@ class Questions:
 
     async def _reply(self, scope: Mapping[str, Any], headers: Mapping[str, str], receive: Receive) -> QuestionReply:
         path = unquote(scope["raw_path"].decode("ascii"))
+        if path == LIVE_PATH:
+            return QuestionReply(200, b'{"status": "alive"}')
         if path == HEALTH_PATH:
             return (
                 refusal(503, "the store is being closed")
@@ -173,6 +198,27 @@ class Questions:
         if self.stopping:
             return refusal(503, "the store is being closed; try again")
         return self._answer(asked)
+
+
+async def _flow(pieces: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
+    """Send pieces as they come, until they end or the other side has gone."""
+    gone = asyncio.ensure_future(_gone(receive))
+    headers = [(b"content-type", b"application/x-ndjson"), (b"cache-control", b"no-store")]
+    try:
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        async for piece in pieces:
+            if gone.done():
+                break
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        gone.cancel()
+        await pieces.aclose()  # type: ignore[attr-defined] # a generator
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def refusal(status: int, message: str, error: str = "") -> QuestionReply:

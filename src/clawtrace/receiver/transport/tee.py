@@ -54,10 +54,18 @@ class _FailedError(Exception):
 
 
 class Tee:
-    """Forwards requests from a separate thread."""
+    """Forwards requests from a separate thread.
 
-    def __init__(self, settings: TeeSettings) -> None:
+    Args:
+        settings: where to.
+        setting: what messages call it.
+        what: what messages call the requests.
+    """
+
+    def __init__(self, settings: TeeSettings, setting: str = "receiver.tee", what: str = "received requests") -> None:
         self.settings = settings
+        self._setting = setting
+        self._what = what
         self._target = _Target(settings)
         self._queue: deque[Request] = deque()
         self._queued = 0
@@ -79,7 +87,7 @@ class Tee:
         url = urlsplit(self.settings.endpoint)
         if is_loopback(url.hostname or "") and url.port in own_ports:
             raise ReceiverError(
-                f"`receiver.tee` {self.settings.endpoint!r} is this receiver itself; name another endpoint, or another "
+                f"`{self._setting}` {self.settings.endpoint!r} is this receiver itself; name another endpoint, or another "
                 "`http_port`"
             )
         self._thread.start()
@@ -113,9 +121,11 @@ class Tee:
         if lost:
             reasons = "; ".join(f"{count} × {reason}" for reason, count in tally.dropped.most_common(5))
             _LOG.warning(
-                "warning: %d of %d received requests were not forwarded to the tee %s: %s",
+                "warning: %d of %d %s were not forwarded to %s %s: %s",
                 lost,
                 lost + tally.forwarded,
+                self._what,
+                "the tee" if self._setting == "receiver.tee" else f"`{self._setting}`",
                 self.settings.endpoint,
                 reasons,
             )

@@ -1,0 +1,89 @@
+"""What happens in the service, as it happens: runs that begin and close, and verdicts, for whoever follows over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections import deque
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+__all__ = ["Feed"]
+
+_KEPT = 1_000
+"""Events that a follower may be behind."""
+_FOLLOWERS = 16
+_HEARTBEAT_SECONDS = 15.0
+
+
+class Feed:
+    """The last events, numbered, and their followers; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._events: deque[tuple[int, bytes]] = deque(maxlen=_KEPT)
+        self._last = 0
+        self._waking: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
+        self._closed = False
+
+    def put(self, event: str, **fields: Any) -> None:
+        """Add an event."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        with self._lock:
+            self._last += 1
+            line = json.dumps({"seq": self._last, "time": now, "event": event, **fields}, default=str)
+            self._events.append((self._last, line.encode() + b"\n"))
+            self._wake()
+
+    def close(self) -> None:
+        """End every follower, once it has what there is."""
+        with self._lock:
+            self._closed = True
+            self._wake()
+
+    def follow(self, after: int, *, waits: bool) -> AsyncIterator[bytes] | None:
+        """Return the events after a number as lines of JSON; None where too many follow already.
+
+        An event ``lost`` says how many are no more kept. An empty line comes when nothing did for a while.
+
+        Args:
+            after: number of the last event that is known; 0 for all that are kept.
+            waits: whether to go on with events to come.
+        """
+        with self._lock:
+            if len(self._waking) >= _FOLLOWERS:
+                return None
+            me = asyncio.get_running_loop(), asyncio.Event()
+            self._waking.add(me)
+        return self._lines(after, me, waits=waits)
+
+    async def _lines(
+        self, after: int, me: tuple[asyncio.AbstractEventLoop, asyncio.Event], *, waits: bool
+    ) -> AsyncIterator[bytes]:
+        try:
+            while True:
+                me[1].clear()
+                with self._lock:
+                    lines = [line for seq, line in self._events if seq > after]
+                    missed = self._last - len(lines) - after
+                    after, closed = max(self._last, after), self._closed
+                if missed > 0:
+                    lines.insert(0, json.dumps({"event": "lost", "events": missed}).encode() + b"\n")
+                if lines:
+                    yield b"".join(lines)
+                if closed or not waits:
+                    return
+                try:
+                    await asyncio.wait_for(me[1].wait(), _HEARTBEAT_SECONDS)
+                except TimeoutError:
+                    yield b"\n"
+        finally:
+            with self._lock:
+                self._waking.discard(me)
+
+    def _wake(self) -> None:
+        for loop, event in self._waking:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(event.set)

@@ -1,0 +1,236 @@
+"""What the service says of itself and of its verdicts, in the terms of OpenTelemetry: metrics, and evaluation events."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from clawtrace.model.verdict import RunResult, Status, Verdict
+
+if TYPE_CHECKING:
+    from clawtrace.receiver.tee_settings import TeeSettings
+    from clawtrace.receiver.transport.tee import Tee
+    from clawtrace.session.session import Session
+
+__all__ = ["OwnMetric", "OwnTelemetry", "SpanOfRun", "prometheus_text"]
+
+_STARTED_NS = time.time_ns()
+_SCORES = {Status.PASS: 1.0, Status.FAIL: 0.0}
+"""A verdict that is undecided has no score."""
+
+
+class OwnMetric(NamedTuple):
+    """One metric: a counter where its name is a sum from the start, else a gauge."""
+
+    name: str
+    meaning: str
+    counts: bool
+    points: Sequence[tuple[Mapping[str, str], float]]
+
+
+class SpanOfRun(NamedTuple):
+    """The span that the verdicts on a run are attached to."""
+
+    trace_id: str
+    span_id: str
+
+
+class OwnTelemetry:
+    """Counts verdicts, measures the service, and sends both where the project says.
+
+    Args:
+        session: is measured.
+        verdicts: where each verdict is sent as an event; None sends none.
+        metrics: where metrics are sent; None sends none.
+        interval_s: time between two exports of metrics, in seconds.
+    """
+
+    def __init__(
+        self, session: Session, verdicts: TeeSettings | None, metrics: TeeSettings | None, interval_s: float
+    ) -> None:
+        self._session = session
+        self._given: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._verdicts = _target(verdicts, "serve.verdicts")
+        self._metrics = _target(metrics, "serve.metrics")
+        self._interval = interval_s
+        self._measuring = threading.Thread(target=self._measure, name="clawtrace-metrics", daemon=True)
+
+    def start(self, own_ports: Sequence[int]) -> None:
+        """Begin to send.
+
+        Raises:
+            ReceiverError: an endpoint is this service itself.
+        """
+        for target in (self._verdicts, self._metrics):
+            if target is not None:
+                target.start(own_ports)
+        if self._metrics is not None:
+            self._measuring.start()
+
+    def stop(self) -> None:
+        """Send what is left, and end."""
+        self._stopping.set()
+        if self._measuring.is_alive():
+            self._measuring.join()
+        for target in (self._verdicts, self._metrics):
+            if target is not None:
+                target.stop()
+
+    @property
+    def sends_verdicts(self) -> bool:
+        """Whether events need the span of their run."""
+        return self._verdicts is not None
+
+    def judged(self, result: RunResult, span: SpanOfRun | None) -> None:
+        """Count the verdicts on a run and send them; those on a run without spans have no trace to be sent to."""
+        with self._lock:
+            self._given.update(standing.status.value for standing in result.standings)
+        if self._verdicts is not None and span is not None and result.verdicts:
+            self._verdicts.put(_request("logs", _events(result, span)))
+
+    def measured(self) -> list[OwnMetric]:
+        """Return every metric as it is now."""
+        tally, tee, waiting = self._session.received()
+        with self._lock:
+            given = dict(self._given)
+        items = {
+            "accepted": tally.accepted,
+            "duplicate": tally.duplicates,
+            "rejected": tally.rejected,
+            "refused": tally.refused,
+        }
+        found = [
+            OwnMetric(
+                "clawtrace.received.items",
+                "Spans, log records and metric points that were received, by what became of them.",
+                True,
+                [({"outcome": outcome}, count) for outcome, count in items.items()],
+            ),
+            OwnMetric(
+                "clawtrace.verdicts",
+                "Verdicts that were given, by status.",
+                True,
+                [({"status": status.value}, given.get(status.value, 0)) for status in Status],
+            ),
+            OwnMetric("clawtrace.runs", "Runs in the store.", False, [({}, len(self._session.run_ids()))]),
+            OwnMetric("clawtrace.queue.bytes", "Bytes of requests that wait to be stored.", False, [({}, waiting)]),
+            OwnMetric(
+                "clawtrace.start_time.seconds", "Start of the process, Unix time.", False, [({}, _STARTED_NS / 1e9)]
+            ),
+        ]
+        if tee is not None:
+            points = [({"outcome": "forwarded"}, tee.forwarded), ({"outcome": "dropped"}, tee.dropped.total())]
+            found.append(OwnMetric("clawtrace.tee.requests", "Requests for the tee.", True, points))
+        return found
+
+    def _measure(self) -> None:
+        assert self._metrics is not None
+        over = False
+        while not over:
+            over = self._stopping.wait(self._interval)
+            self._metrics.put(_request("metrics", _metrics(self.measured())))
+
+
+def prometheus_text(measured: Sequence[OwnMetric]) -> str:
+    """Return metrics in the text format of Prometheus."""
+    lines = []
+    for one in measured:
+        name = one.name.replace(".", "_") + ("_total" if one.counts else "")
+        lines += [f"# HELP {name} {one.meaning}", f"# TYPE {name} {'counter' if one.counts else 'gauge'}"]
+        for labels, value in one.points:
+            written = ",".join(f'{key}="{text}"' for key, text in labels.items())
+            lines.append(f"{name}{{{written}}} {value}" if written else f"{name} {value}")
+    return "\n".join((*lines, ""))
+
+
+def _target(settings: TeeSettings | None, setting: str) -> Tee | None:
+    if settings is None:
+        return None
+    from clawtrace.receiver.transport.tee import Tee
+
+    return Tee(settings, setting, "exports")
+
+
+def _request(signal: Any, message: Any) -> Any:
+    from clawtrace.receiver.request import Request
+
+    return Request(signal, "sdk", message.SerializeToString(), False, time.time_ns())
+
+
+def _events(result: RunResult, span: SpanOfRun) -> Any:
+    """Return the verdicts on a run as events of the GenAI semantic conventions (gen-ai-events.md)."""
+    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+    request = ExportLogsServiceRequest()
+    within = request.resource_logs.add()
+    _set(within.resource.attributes, {"service.name": "clawtrace"})
+    scope = within.scope_logs.add()
+    scope.scope.name, scope.scope.version = _scope()
+    for verdict in result.verdicts:
+        record = scope.log_records.add(
+            time_unix_nano=time.time_ns(),
+            event_name="gen_ai.evaluation.result",
+            severity_number=9,  # INFO
+            trace_id=bytes.fromhex(span.trace_id),
+            span_id=bytes.fromhex(span.span_id),
+        )
+        _set(record.attributes, _attributes(verdict))
+    return request
+
+
+def _attributes(verdict: Verdict) -> dict[str, str | float]:
+    score = _SCORES.get(verdict.status)
+    return {
+        "gen_ai.evaluation.name": verdict.id,
+        **({} if score is None else {"gen_ai.evaluation.score.value": score}),
+        "gen_ai.evaluation.score.label": verdict.status.value,
+        "gen_ai.evaluation.explanation": verdict.message,
+        **({"error.type": "assertion_error"} if verdict.status is Status.ERROR else {}),
+        "clawtrace.run.id": verdict.run_id,
+        "clawtrace.assertion.type": verdict.type,
+    }
+
+
+def _metrics(measured: Sequence[OwnMetric]) -> Any:
+    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+    from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
+
+    request, now = ExportMetricsServiceRequest(), time.time_ns()
+    within = request.resource_metrics.add()
+    _set(within.resource.attributes, {"service.name": "clawtrace"})
+    scope = within.scope_metrics.add()
+    scope.scope.name, scope.scope.version = _scope()
+    for one in measured:
+        metric = scope.metrics.add(name=one.name, description=one.meaning)
+        if one.counts:
+            metric.sum.is_monotonic = True
+            metric.sum.aggregation_temporality = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
+        points = metric.sum.data_points if one.counts else metric.gauge.data_points
+        for labels, value in one.points:
+            point = points.add(start_time_unix_nano=_STARTED_NS, time_unix_nano=now)
+            if isinstance(value, int):
+                point.as_int = value
+            else:
+                point.as_double = value
+            _set(point.attributes, labels)
+    return request
+
+
+def _set(attributes: Any, values: Mapping[str, str | float]) -> None:
+    for key, value in values.items():
+        attribute = attributes.add(key=key)
+        if isinstance(value, str):
+            attribute.value.string_value = value
+        else:
+            attribute.value.double_value = value
+
+
+def _scope() -> tuple[str, str]:
+    from clawtrace import __version__
+
+    return "clawtrace", __version__

@@ -139,9 +139,9 @@ def _command(run_id, place, command):
     whole = {"run_id": run_id, "tool_call_no": place, "command_no": 1, "simple": False, "last_no": last} | known | given
     rows = [whole | {"whole": given["text"]}]
     for number, part in enumerate(parts if last else (), 2):
-        told = {"text": part} if isinstance(part, str) else part
+        spec = {"text": part} if isinstance(part, str) else part
         own = {"run_id": run_id, "tool_call_no": place, "command_no": number, "last_no": number, "whole": given["text"]}
-        own |= told
+        own |= spec
         rows.append(own | {"simple": own["last_no"] == number})
     return rows
 

@@ -34,13 +34,13 @@ def test_the_text_of_each_answer_gives_that_answer(duck, type_name):
             continue
         texts = json.loads(json.dumps(asked.texts_of(one, rows[0])._asdict()))
         again = StoredQuestion(texts)(duck, assertion, [one], {}, None)
-        if told(asked, rows[0]) != told(again, 0):
-            wrong.append((case["case"], told(asked, rows[0]), told(again, 0), texts["sql"]))
+        if outcome_of(asked, rows[0]) != outcome_of(again, 0):
+            wrong.append((case["case"], outcome_of(asked, rows[0]), outcome_of(again, 0), texts["sql"]))
 
     assert not wrong
 
 
-def told(asked, row):
+def outcome_of(asked, row):
     """What an answer says of a run."""
     outcome, assertion = asked.outcome(row), asked.assertion
     return outcome._replace(row={}), assertion.explain(outcome), assertion.actual(outcome)
@@ -95,4 +95,4 @@ def test_what_a_function_was_given_from_the_world_is_kept(duck, tmp_path):
 
     assert asked.outcome(0).holds is False
     assert texts["decided_by"]["world_rows"][0] == {"files": 1, "read": 1}
-    assert told(again, 0) == told(asked, 0)
+    assert outcome_of(again, 0) == outcome_of(asked, 0)

@@ -57,7 +57,7 @@ def is_before(span, other):
     return YES if latest <= other["start_ns"] else MAYBE if soonest <= other["start_ns"] else NO
 
 
-def runs_beside(span, other):
+def overlaps(span, other):
     def beside(late):
         return span["start_ns"] < ended(other, late=late) and other["start_ns"] < ended(span, late=late)
 
@@ -72,7 +72,7 @@ AROUND = {
     "sibling": lambda span, other: YES if span["parent_span_id"] == other["parent_span_id"] is not None else NO,
     "before": is_before,
     "after": lambda span, other: is_before(other, span),
-    "overlaps": runs_beside,
+    "overlaps": overlaps,
 }
 
 

@@ -21,11 +21,11 @@ class Runs:
     def __init__(self, *outcomes) -> None:
         self._outcomes = iter(outcomes)
         self.ids: list[str] = []
-        self.told: list[list[str]] = []
+        self.failures: list[list[str]] = []
 
     def __call__(self, planned, failed) -> RunResult:
         self.ids.append(planned.run_id)
-        self.told.append(list(failed))
+        self.failures.append(list(failed))
         outcome = next(self._outcomes)
         if isinstance(outcome, Exception):
             raise outcome
@@ -57,8 +57,8 @@ def test_what_the_infrastructure_broke_is_tried_again_with_doubled_waits(planned
     assert tried(planned, 3, runs).run_status == "success"
     assert runs.ids == [planned.run_id, *(f"{planned.run_id}-attempt{number}" for number in (2, 3, 4))]
     assert waits == [1, 2, 4]
-    assert runs.told[0] == []
-    assert runs.told[-1] == [
+    assert runs.failures[0] == []
+    assert runs.failures[-1] == [
         "attempt 1 failed: no such image",
         "attempt 2 failed: disk full",
         "attempt 3 failed: the agent's provider failed",

@@ -32,9 +32,9 @@ from clawtrace.runners.base import runner_types
 ROOT = Path(__file__).parents[2]
 AGENT = """\
 import json, os, sys
-told = {name: value for name, value in os.environ.items() if name.startswith(("CLAWTRACE_", "OTEL_", "OWN_", "LANGSMITH"))}
+environment = {name: value for name, value in os.environ.items() if name.startswith(("CLAWTRACE_", "OTEL_", "OWN_", "LANGSMITH"))}
 files = sorted(os.path.join(folder, name) for folder, _, names in os.walk(os.environ["CLAWTRACE_WORKSPACE"]) for name in names)
-print(json.dumps({"argv": sys.argv, "stdin": sys.stdin.read(), "env": told, "cwd": os.getcwd(), "files": files}))
+print(json.dumps({"argv": sys.argv, "stdin": sys.stdin.read(), "env": environment, "cwd": os.getcwd(), "files": files}))
 for name in ("made.md", "made.txt"):
     open(os.path.join(os.environ["CLAWTRACE_WORKSPACE"], name), "w").close()
 """

@@ -13,9 +13,9 @@ def proposed(*calls: tuple[str, int | None, int | None]):
     found = [{"name": name, "start_ns": start, "end_ns": end, "outcome": "ok"} for name, start, end in calls]
     nothing = dict.fromkeys(("delegations", "errors", "final_output", "llm_calls", "duration_ms"))
     totals = dict.fromkeys(("input_tokens", "output_tokens", "cost_usd"))
-    (told,) = observations(nothing | {"tool_calls": found, "totals": totals})
-    assert parse_assertion(told.fields)
-    return told
+    (observation,) = observations(nothing | {"tool_calls": found, "totals": totals})
+    assert parse_assertion(observation.fields)
+    return observation
 
 
 def test_calls_one_after_the_other_are_in_order():
@@ -26,13 +26,13 @@ def test_calls_one_after_the_other_are_in_order():
 @pytest.mark.parametrize("second", [(0, 9), (5, 12), (0, None)], ids=["the same time", "overlapping", "no end"])
 def test_calls_side_by_side_demand_no_order(second):
     """The next run may start them the other way round."""
-    told = (
+    observed = (
         proposed(("a", 0, 10), ("b", *second), ("c", 20, 21)) if second[1] else proposed(("a", 0, 10), ("b", 0, None))
     )
     expected = [{"any_order": ["a", "b"]}, "c"] if second[1] else [{"any_order": ["a", "b"]}]
 
-    assert told.fields == {"type": "tool_sequence", "steps": expected}
-    assert "Concurrent calls may be in any order." in told.why
+    assert observed.fields == {"type": "tool_sequence", "steps": expected}
+    assert "Concurrent calls may be in any order." in observed.why
 
 
 def test_a_call_whose_start_is_unknown_is_in_no_order():

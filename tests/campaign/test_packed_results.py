@@ -59,9 +59,9 @@ def verdict(number: int, status: Status) -> Verdict:
 
 
 def result(number: int) -> RunResult:
-    told = (verdict(number, Status.FAIL), verdict(number + 1, Status.PASS))
+    verdicts = (verdict(number, Status.FAIL), verdict(number + 1, Status.PASS))
     totals = {"llm_calls": 3, "cost_high": None, "input_tokens": 10**12}
-    return RunResult(f"s/m/c/{number}", "c", "m", number, Status.FAIL, told, totals=totals, facts_state=(1, "a"))
+    return RunResult(f"s/m/c/{number}", "c", "m", number, Status.FAIL, verdicts, totals=totals, facts_state=(1, "a"))
 
 
 def test_packed_results_are_the_same(tmp_path: Path):

@@ -227,17 +227,17 @@ class TestCaseProblems:
         files.suite()
         head = "schema_version: 1\ncase_id: a\ntitle: A\ninput: {}\n"
 
-        def told(settings: str) -> list[str]:
+        def problems_of(settings: str) -> list[str]:
             files.case("a", text=f"{head}runner: {{type: command, {settings}}}\n")
             return [problem.split(" ", 1)[1] for problem in files.problems()]
 
         nul = "contains a NUL character, which cannot be passed to a program"
-        assert told('command: [x, "a\\0b"]') == [f"`runner.command.1` {nul}"]
-        assert told('command: "a\\0b"') == [f"`runner.command` {nul}"]
-        assert told("command: []") == ["`runner.command` is empty"]
-        assert told("command: ['', x]") == ["`runner.command` names no program"]
-        assert told('command: " "') == ["`runner.command` names no program"]
-        assert told('command: x, env: {A=B: x, A: "a\\0b"}') == [
+        assert problems_of('command: [x, "a\\0b"]') == [f"`runner.command.1` {nul}"]
+        assert problems_of('command: "a\\0b"') == [f"`runner.command` {nul}"]
+        assert problems_of("command: []") == ["`runner.command` is empty"]
+        assert problems_of("command: ['', x]") == ["`runner.command` names no program"]
+        assert problems_of('command: " "') == ["`runner.command` names no program"]
+        assert problems_of('command: x, env: {A=B: x, A: "a\\0b"}') == [
             "`runner.env.A=B` must be the name of a variable, without `=`, found 'A=B'",
             f"`runner.env.A` {nul}",
         ]

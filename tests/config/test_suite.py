@@ -407,16 +407,16 @@ class TestAllAtOnce:
             text="schema_version: 1\ncase_id: a\ntitle: A\nrunner: {type: command}\ninput: {messages: []}\ntagz: [a]\n",
         )
         files.write("configs/run_profiles/fast.yaml", "schema_version: 1\nrun_profile_id: fast\ntitle: F\n")
-        told = files.problems(run_profile="fats", evaluation_profile="none")
+        problems = files.problems(run_profile="fats", evaluation_profile="none")
 
-        assert told[0] == (
+        assert problems[0] == (
             "--run-profile: there is no run profile 'fats' in configs/run_profiles (fats.yaml). Did you mean `fast`?"
         )
-        assert told[1].startswith("--evaluation-profile: there is no evaluation profile 'none'")
-        assert any("thresholds.models.x" in one for one in told)
-        assert any("tagz" in one for one in told)
+        assert problems[1].startswith("--evaluation-profile: there is no evaluation profile 'none'")
+        assert any("thresholds.models.x" in one for one in problems)
+        assert any("tagz" in one for one in problems)
         # The profile might have said which command: its absence is no mistake of the case.
-        assert not any("`runner" in one and "command" in one for one in told)
+        assert not any("`runner" in one and "command" in one for one in problems)
         assert any("`runner" in one and "command" in one for one in files.problems())
 
 
@@ -436,9 +436,9 @@ class TestABrokenCase:
         assert ids(files.load()) == ["a"]
 
         self.suite_of_smoke(files, self.BROKEN.format(tags="slow, smoke"))
-        (told,) = files.problems()
-        assert told.startswith("configs/cases/b/test.yaml:")
-        assert "may select it" not in told
+        (problem,) = files.problems()
+        assert problem.startswith("configs/cases/b/test.yaml:")
+        assert "may select it" not in problem
 
     @pytest.mark.parametrize(
         "broken",
@@ -449,9 +449,9 @@ class TestABrokenCase:
         """Nothing is left out by a typing error."""
         self.suite_of_smoke(files, broken)
 
-        (told,) = files.problems()
-        assert told.startswith("configs/cases/b/test.yaml")
-        assert told.endswith(". Its tags cannot be read, so the suite might select it.")
+        (problem,) = files.problems()
+        assert problem.startswith("configs/cases/b/test.yaml")
+        assert problem.endswith(". Its tags cannot be read, so the suite might select it.")
 
     def test_a_selection_by_id_never_looks_at_others(self, files):
         """Nor at their tags."""
@@ -469,14 +469,16 @@ class TestTagsThatNobodyHas:
         """Of what it takes and of what it puts apart, with the nearest tag that is there."""
         files.suite("case_selection: {include_tags: [smoke, smok]}\nquarantine_tags: [flakky]\n")
         files.case("a", tags="smoke, flaky")
-        told = files.load().warnings
+        warnings = files.load().warnings
 
-        assert told == (
+        assert warnings == (
             "configs/suites/main.yaml:4:32: `case_selection.include_tags` 'smok' selects no case. Did you mean `smoke`?",
             "configs/suites/main.yaml:5:18: `quarantine_tags` 'flakky' is not a tag of any case of the suite. Did you mean "
             "`flaky`?",
         )
-        assert list(told) == [str(one) for one in check_project(files.project(), {}).warnings if "suites" in one.file]
+        assert list(warnings) == [
+            str(one) for one in check_project(files.project(), {}).warnings if "suites" in one.file
+        ]
 
 
 def test_inputs_that_name_nothing_are_errors(files):

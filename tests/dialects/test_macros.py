@@ -9,7 +9,7 @@ import duckdb
 import pytest
 import yaml
 
-from clawtrace.dialects.compile import macros
+from clawtrace.dialects.expressions import macros
 
 CASES = yaml.safe_load((Path(__file__).parent / "macro_cases.yaml").read_text(encoding="utf-8"))
 
@@ -20,9 +20,9 @@ def literal(value: Any) -> str:
 
 def columns(case: dict[str, Any]) -> str:
     attributes = case.get("attributes", {})
-    told = attributes or {}
+    values = attributes or {}
     pairs = (
-        "MAP {" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in told.items()) + "}"
+        "MAP {" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in values.items()) + "}"
         if attributes is not None
         else "NULL"
     )

@@ -35,12 +35,12 @@ def test_pieces_and_the_last_piece_are_one_text() -> None:
 
 def test_pieces_before_the_whole_say_nothing_of_their_own() -> None:
     """Each chunk repeats the call that it continues, and the whole tells it again: one request."""
-    told = parsed(
+    answer = parsed(
         message("", text("Let me ")), message("", text("look.")), message("", BEGUN), message("", BEGUN),
         message("stop", text("Let me look."), PARIS),
     )  # fmt: skip
 
-    assert told == [("text", None, "Let me look."), ASKED]
+    assert answer == [("text", None, "Let me look."), ASKED]
 
 
 def test_a_call_in_pieces_only_is_asked_for_once() -> None:

@@ -8,8 +8,9 @@ import pytest
 from building import Lab, S, agent, chat, hex_id, tool
 
 from clawtrace.dialects import load_dialects
-from clawtrace.dialects.compile import Compiler, Seen
+from clawtrace.dialects.compile import Compiler
 from clawtrace.dialects.explain import Explainer
+from clawtrace.dialects.expressions import Seen
 from clawtrace.dialects.rules import COLUMN_TYPES
 from clawtrace.facts.explain_spans import explain_spans
 
@@ -108,14 +109,14 @@ def test_what_is_explained_is_what_the_facts_are(lab: Lab, name: str) -> None:
         f" FROM ({Compiler(seen=seen).row_facts(DIALECTS[name], 'mine')}) AS f JOIN mine ON mine.sid = f.sid"
     )
     explainer = Explainer(DIALECTS[name], DIALECTS, seen)
-    told = {row[1]: explainer.filled(row) for row in lab.store.script(explainer.sql("mine"))}
+    filled_by_span = {row[1]: explainer.filled(row) for row in lab.store.script(explainer.sql("mine"))}
 
-    assert len(facts) == len(told) == 3
+    assert len(facts) == len(filled_by_span) == 3
     for span_id, *values in facts:
-        filled = {entry.column: entry.value for entry in told[span_id] if entry.column in columns}
+        filled = {entry.column: entry.value for entry in filled_by_span[span_id] if entry.column in columns}
         expected = {column: value for column, value in zip(columns, values, strict=True) if value is not None}
         expected["kind"] = filled.setdefault("kind", "other")  # no rule need say `other`
 
         assert filled == expected
         assert expected["kind"] == values[0]
-        assert all(entry.rule and entry.dialect in DIALECTS for entry in told[span_id])
+        assert all(entry.rule and entry.dialect in DIALECTS for entry in filled_by_span[span_id])

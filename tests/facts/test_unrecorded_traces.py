@@ -164,15 +164,15 @@ class TestTokens:
 
     def test_usage_that_only_an_agent_tells_beside_others_calls(self) -> None:
         """One agent records its calls, the other only their sum: the calls alone are not the run's tokens."""
-        told = {"gen_ai.usage.input_tokens": 50000, "gen_ai.usage.output_tokens": 900}
-        lab = Lab().put(agent("a", to=50, **told), agent("b", at=60, agent="judge"), chat("m", "b", at=62))
+        usage = {"gen_ai.usage.input_tokens": 50000, "gen_ai.usage.output_tokens": 900}
+        lab = Lab().put(agent("a", to=50, **usage), agent("b", at=60, agent="judge"), chat("m", "b", at=62))
 
         assert lab.totals("llm_calls", "input_tokens", "input_tokens_low", "cost_high") == (None, None, 100, None)
         assert status(lab, type="trace_token_budget", max_input_tokens=500) is Status.INCONCLUSIVE
 
     def test_usage_that_an_agent_repeats_changes_nothing(self) -> None:
-        told = {"gen_ai.usage.input_tokens": 200, "gen_ai.usage.output_tokens": 20}
-        lab = Lab().put(agent("a", **told), chat("m", "a", at=2), chat("n", "a", at=12))
+        usage = {"gen_ai.usage.input_tokens": 200, "gen_ai.usage.output_tokens": 20}
+        lab = Lab().put(agent("a", **usage), chat("m", "a", at=2), chat("n", "a", at=12))
 
         assert lab.totals("llm_calls", "input_tokens") == (2, 200)
 

@@ -93,16 +93,16 @@ def declarations(found: Iterable[Read]) -> dict[str, list[dict[str, Any]]]:
     for one in found:
         versions[one.dialect, one.scope].add(one.version)
         clients[one.dialect, one.scope].add(one.client)
-    told: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    by_dialect: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for dialect, scope in sorted(versions):
-        told[dialect].append(
+        by_dialect[dialect].append(
             {
                 "scope": scope,
                 "versions": sorted(versions[dialect, scope]) if versions[dialect, scope] != {""} else [],
                 "recordings": sorted(clients[dialect, scope]),
             }
         )
-    return dict(told)
+    return dict(by_dialect)
 
 
 def declared(dialect: Dialect) -> list[dict[str, Any]]:
@@ -144,11 +144,11 @@ def listed(found: Iterable[tuple[str, str]]) -> str:
 def main(write: bool) -> None:
     """Print the declarations, or write them into the dialect files."""
     found = [read(folder) for folder in FOLDERS]
-    told = declarations(one for some, _ in found for one in some)
+    by_dialect = declarations(one for some, _ in found for one in some)
     if write:
         RECORDED.write_text(listed({one for _, some in found for one in some}), encoding="utf-8")
     for dialect in load_dialects():
-        text = written(dialect, told[dialect.name]) if dialect.name in told else ""
+        text = written(dialect, by_dialect[dialect.name]) if dialect.name in by_dialect else ""
         if not write:
             print(f"# {dialect.name}\n{text}", end="")
             continue

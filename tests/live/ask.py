@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 
-told = {"say": os.environ["CLAWTRACE_MESSAGE"], "session": os.environ["CLAWTRACE_SESSION_ID"]}
+turn = {"say": os.environ["CLAWTRACE_MESSAGE"], "session": os.environ["CLAWTRACE_SESSION_ID"]}
 traceparent = os.environ["TRACEPARENT"]
 if "traced" in sys.argv:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -27,7 +27,7 @@ if "traced" in sys.argv:
     inject(carrier, set_span_in_context(span))
     traceparent = carrier["traceparent"]
 headers = {"content-type": "application/json", "traceparent": traceparent}
-request = urllib.request.Request(sys.argv[1], json.dumps(told).encode(), headers)
+request = urllib.request.Request(sys.argv[1], json.dumps(turn).encode(), headers)
 end = time.monotonic() + 60
 while True:
     try:

@@ -13,14 +13,14 @@ import subprocess
 import sys
 import threading
 
-from otlp_wire import Exporter, told_pairs
+from otlp_wire import Exporter, pairs_of
 
 way, name = sys.argv[1:]
 run_id = os.environ["CLAWTRACE_RUN_ID"]
 injected, parent = os.environ["TRACEPARENT"].split("-")[1:3]
 own = secrets.token_hex(16)
-headers = told_pairs("OTEL_EXPORTER_OTLP_HEADERS")
-resource = told_pairs("OTEL_RESOURCE_ATTRIBUTES")
+headers = pairs_of("OTEL_EXPORTER_OTLP_HEADERS")
+resource = pairs_of("OTEL_RESOURCE_ATTRIBUTES")
 
 
 def span(label: str, trace: str = own, **more: object) -> dict:

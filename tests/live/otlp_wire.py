@@ -76,7 +76,7 @@ def as_json(spans: list[dict], resource: dict[str, str], scope: str) -> bytes:
     return json.dumps({"resourceSpans": [group]}).encode()
 
 
-def told_pairs(variable: str) -> dict[str, str]:
+def pairs_of(variable: str) -> dict[str, str]:
     """The pairs of ``OTEL_RESOURCE_ATTRIBUTES`` or ``OTEL_EXPORTER_OTLP_HEADERS``."""
     pairs = (pair.split("=", 1) for pair in os.environ.get(variable, "").split(",") if "=" in pair)
     return {key: unquote(value) for key, value in pairs}

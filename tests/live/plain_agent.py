@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
-from otlp_wire import Exporter, told_pairs
+from otlp_wire import Exporter, pairs_of
 
-exporter = Exporter(told_pairs("OTEL_EXPORTER_OTLP_HEADERS"))
+exporter = Exporter(pairs_of("OTEL_EXPORTER_OTLP_HEADERS"))
 for request in json.loads(sys.argv[1]):
-    exporter.export(request, told_pairs("OTEL_RESOURCE_ATTRIBUTES"), "plain")
+    exporter.export(request, pairs_of("OTEL_RESOURCE_ATTRIBUTES"), "plain")

@@ -261,11 +261,11 @@ class TestClosedBySilence:
 def test_a_wrapped_command(standing):
     """`clawtrace run` waits for the agent that its command talked to, as a case does."""
     standing.start(QUICK_MS)
-    told = {"CLAWTRACE_MESSAGE": "search", "CLAWTRACE_SESSION_ID": ""}
+    variables = {"CLAWTRACE_MESSAGE": "search", "CLAWTRACE_SESSION_ID": ""}
     command = [sys.executable, "-I", "-S", str(HERE / "ask.py"), f"http://127.0.0.1:{standing.port}/chat"]
     waits: list[str] = []
     with Session.open(receive=True, settings=SessionSettings(http_port=standing.receiver)) as session:
-        found = run_command(command, session, told, waiting=lambda awaited, _: waits.append(awaited))
+        found = run_command(command, session, variables, waiting=lambda awaited, _: waits.append(awaited))
 
     assert (found.record.closed_by, found.result.complete, found.result.spans) == ("evidence", True, 3)
     assert waits[:1] in (
@@ -373,9 +373,9 @@ def test_what_is_waited_for_is_told(standing, capsys):
     began = time.monotonic()
     with progress() as say:
         standing.suite.run(listener=lambda event: (events.append(event), say(event)))
-    told = [event for event in events if isinstance(event, RunWaiting)]
+    waits = [event for event in events if isinstance(event, RunWaiting)]
 
-    assert [event.run.case.config.case_id for event in told] == ["one"]
-    assert told[0].awaited.startswith("no span of turn 2 of 2 was received from the agent")
-    assert 0 < told[0].seconds <= 5 <= time.monotonic() - began
+    assert [event.run.case.config.case_id for event in waits] == ["one"]
+    assert waits[0].awaited.startswith("no span of turn 2 of 2 was received from the agent")
+    assert 0 < waits[0].seconds <= 5 <= time.monotonic() - began
     assert "s: no span of turn 2 of 2 was received from the agent, which was already running" in capsys.readouterr().err

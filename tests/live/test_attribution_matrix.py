@@ -180,8 +180,8 @@ def matrix(tmp_path_factory: pytest.TempPathFactory) -> Matrix:
         for thread in threads:
             thread.join()
         for one in runs:
-            told = receiver.conflicts(one.run_id)
-            conflicts[one.run_id] = {(c.rule, c.run_id, c.other_rule, c.other_run_id) for c in told}
+            reported = receiver.conflicts(one.run_id)
+            conflicts[one.run_id] = {(c.rule, c.run_id, c.other_rule, c.other_run_id) for c in reported}
     gate.join()
     assert failures == []
     rows = store.script(

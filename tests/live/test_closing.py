@@ -240,11 +240,11 @@ class TestNoTrace:
     def test_an_exporter_that_says_why(self, suite):
         """An agent that exits with 0 after its exporter failed: the report shows what it wrote, where the cause stands."""
         found = suite.judge("$AGENT nobody_listens read")
-        (told,) = (
+        (warning,) = (
             said
             for said in found.diagnostics
             if said.startswith("no span arrived; the end of the agent's standard error")
         )
 
-        assert "port=9" in told
-        assert "Connection refused" in told
+        assert "port=9" in warning
+        assert "Connection refused" in warning

@@ -182,7 +182,7 @@ def bench() -> Iterator[Bench]:
         yield Bench(session)
 
 
-def told(result: RunResult) -> list[tuple[str, Status, bool, str]]:
+def outcome_of(result: RunResult) -> list[tuple[str, Status, bool, str]]:
     return [(verdict.id, verdict.status, verdict.final, verdict.message) for verdict in result.verdicts]
 
 
@@ -223,7 +223,7 @@ def test_arrival_never_changes_a_verdict(bench, request):
         together = dict(zip(order, bench.judge(*(mixed[number] for number in order)), strict=True))
 
         for number, one in enumerate(alone):
-            assert told(together[number]) == told(one)
+            assert outcome_of(together[number]) == outcome_of(one)
             assert together[number].incomplete_because == one.incomplete_because
 
     check()

@@ -48,7 +48,7 @@ class Judged:
 
     result: RunResult
     facts: dict[str, Any]
-    told: dict[str, Any]
+    inspected: dict[str, Any]
     """The facts once the transcripts of its sessions have been read besides."""
     ended: list[tuple[str | None, int | None]]
     """Text and exit code of each command."""
@@ -115,8 +115,8 @@ def judge(openclaw: OpenClaw, tmp_path: Path) -> Callable[..., list[Judged]]:
                 folder / f"home/state/agents/support/sessions/{turn.partition('=')[0]}.jsonl" for turn in play.turns
             ]
             session.load_logs(talks, lambda _: wrapped.record.run_id)
-            (told,) = session.inspect([wrapped.record.run_id])["runs"]
-            return Judged(wrapped.result, facts, told, ended, list(model.log), wrapped.exit_code, folder)
+            (inspected,) = session.inspect([wrapped.record.run_id])["runs"]
+            return Judged(wrapped.result, facts, inspected, ended, list(model.log), wrapped.exit_code, folder)
 
     def call(*plays: Play) -> list[Judged]:
         project = load_project(tmp_path, os.environ)

@@ -120,7 +120,7 @@ def test_two_sessions_with_tools_that_fail(judge) -> None:
     assert {error["name"] for error in facts["errors"]} == {"exec", "read"}
     assert (totals["input_tokens"], totals["output_tokens"], facts["agents"]) == (None, None, None)
     # A turn of a transcript with a call that no span tells of fits none: then it fills nothing.
-    assert totals_of(run.told) in ((None, None), tokens_of(run))
+    assert totals_of(run.inspected) in ((None, None), tokens_of(run))
     assert verdicts(run) == {
         "tool_call_count": "pass", "llm_call_count": "pass", "tool_not_invoked": "pass", "tool_was_called": "fail",
         "trace_token_budget": "inconclusive", "no_span_errors": "fail",
@@ -141,7 +141,7 @@ def test_a_sub_agent_and_a_refused_call_side_by_side(judge) -> None:
         assert run.facts["totals"]["llm_calls"] == len(answered) == len(run.asked)
         assert Counter(call["request_model"] for call in run.facts["llm_calls"]) == Counter(e.model for e in answered)
         assert Counter(name for name, _ in called(run)) == asked_for(run)
-        assert totals_of(run.told) in ((None, None), tokens_of(run))
+        assert totals_of(run.inspected) in ((None, None), tokens_of(run))
 
     assert Counter(exchange.model for exchange in delegating.asked) == {"gpt-4o": 3, "gpt-4o-mini": 2}
     assert called(delegating) == [("sessions_spawn", "ok"), ("exec", "ok")]
@@ -153,17 +153,17 @@ def test_a_sub_agent_and_a_refused_call_side_by_side(judge) -> None:
         "delegation_occurred": "inconclusive", "trace_token_budget": "inconclusive", "no_span_errors": "pass",
     }  # fmt: skip
 
-    told = delegating.told
-    names = {agent["name"] for agent in told["agents"]}
-    assert (names, told["delegations"]) == ({"support", "researcher"}, [["support", "researcher"]])
+    inspected = delegating.inspected
+    names = {agent["name"] for agent in inspected["agents"]}
+    assert (names, inspected["delegations"]) == ({"support", "researcher"}, [["support", "researcher"]])
     by_agent = [("support", 1013), ("support", 1129), ("researcher", 1361), ("researcher", 1777), ("support", 2503)]
-    assert [(call["agent"], call["input_tokens"]) for call in told["llm_calls"]] == by_agent
-    assert totals_of(told) == tokens_of(delegating)
-    assert [(call["agent"], call["name"], call["arguments"]) for call in told["tool_calls"]] == [
+    assert [(call["agent"], call["input_tokens"]) for call in inspected["llm_calls"]] == by_agent
+    assert totals_of(inspected) == tokens_of(delegating)
+    assert [(call["agent"], call["name"], call["arguments"]) for call in inspected["tool_calls"]] == [
         ("support", "sessions_spawn", {"task": "Run it.", "agentId": "researcher", "label": "research"}),
         ("researcher", "exec", {"command": "echo hi >> tool.log"}),
     ]
-    assert told["final_output"] == "The researcher is done."
+    assert inspected["final_output"] == "The researcher is done."
 
     # A hook refused the one; the loop detector, whose span stands alone, the other: it knows nothing but the tool's name.
     assert called(refusing) == [

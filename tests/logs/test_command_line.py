@@ -206,13 +206,13 @@ def test_a_line_of_a_log_is_no_duration(invoke: Invoke, tmp_path: Path) -> None:
     invoke(
         "eval", "--log", tmp_path / "gateway.log", "--assertions", tmp_path / "checks.yaml", "--report", "json=out.json"
     )
-    told = {
+    facts = {
         run["run_id"]: {one["id"]: one["status"] for one in run["assertions"]}
         for case in json.loads((tmp_path / "out.json").read_text())["cases"]
         for run in case["runs"]
     }
 
-    assert told == {
+    assert facts == {
         "r1": {"tools": "inconclusive", "wall": "fail", "busy": "inconclusive"},
         "r2": {"tools": "inconclusive", "wall": "inconclusive", "busy": "inconclusive"},
         "r3": {"tools": "pass", "wall": "pass", "busy": "pass"},

@@ -34,9 +34,9 @@ def asked(invoke: Callable[..., Result], tmp_path: Path) -> Asked:
             "--report", f"json={tmp_path / 'out.json'}",
         )  # fmt: skip
         assert result.exit_code in (0, 1, 3, 4), result.output
-        told = json.loads((tmp_path / "out.json").read_text())
-        run = told["cases"][0]["runs"][0]
-        return {one["id"]: one for one in run["assertions"]} | {"run": run | {"exit_code": told["exit_code"]}}
+        report = json.loads((tmp_path / "out.json").read_text())
+        run = report["cases"][0]["runs"][0]
+        return {one["id"]: one for one in run["assertions"]} | {"run": run | {"exit_code": report["exit_code"]}}
 
     return ask
 

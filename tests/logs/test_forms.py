@@ -191,14 +191,14 @@ def _spawning(session: str, *others: str) -> list[dict[str, Any]]:
     for n, other in enumerate(others):
         key = f"agent:x:subagent:{n}"
         result = {"role": "toolResult", "toolCallId": f"c{n}", "toolName": "sessions_spawn", "timestamp": 2_000}
-        told = {"kind": "inter_session", "sourceSessionKey": key}
+        sent = {"kind": "inter_session", "sourceSessionKey": key}
         words = f"session_key: {key}\nsession_id: {other}"
         lines += [
             {
                 "type": "message",
                 "message": result | {"content": [], "details": {"childSessionKey": key, "status": "accepted"}},
             },
-            {"type": "message", "message": {"role": "user", "provenance": told, "content": words, "timestamp": 3_000}},
+            {"type": "message", "message": {"role": "user", "provenance": sent, "content": words, "timestamp": 3_000}},
         ]
     return lines
 

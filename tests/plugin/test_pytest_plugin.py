@@ -168,9 +168,9 @@ def test_refund(clawtrace_trace):
     clawtrace_trace.check(tool_not_invoked("delete_order"))
 """
     done = run_pytest(AGENTS + source)
-    told = [line for line in done.stdout.splitlines() if line.startswith("E ")]
+    errors = [line for line in done.stdout.splitlines() if line.startswith("E ")]
 
     def plain(text: str) -> str:
         return "\n".join(re.sub(r" +[0-9.]+ (µs|ms|s)\b", " …", line).rstrip() for line in text.strip().splitlines())
 
-    assert plain("\n".join(told)) == plain(shown.group(1))
+    assert plain("\n".join(errors)) == plain(shown.group(1))

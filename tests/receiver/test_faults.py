@@ -70,8 +70,8 @@ def send(receiver: Receiver, protocol: str, fault: Fault, run: str) -> tuple[str
     if status != 200:
         return str(status), answer.decode("utf-8", "replace")
     if as_text:
-        told = json.loads(answer).get("partialSuccess", {})
-        count, message = int(told.get("rejectedSpans", 0)), told.get("errorMessage", "")
+        refusal = json.loads(answer).get("partialSuccess", {})
+        count, message = int(refusal.get("rejectedSpans", 0)), refusal.get("errorMessage", "")
     else:
         partial = ExportTraceServiceResponse.FromString(answer).partial_success
         count, message = partial.rejected_spans, partial.error_message

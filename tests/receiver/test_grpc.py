@@ -54,9 +54,9 @@ def test_partial_success(base, sink):
     bad = span("bad")
     bad.trace_id = bytes(16)
     _, _, answer, _ = export(base, "traces", raw(traces(bad, span("fine"), resource={RUN: "r1"})))
-    told = ExportTraceServiceResponse.FromString(answer).partial_success
+    partial = ExportTraceServiceResponse.FromString(answer).partial_success
 
-    assert (told.rejected_spans, told.error_message) == (1, "1 rejected: the trace id is zero")
+    assert (partial.rejected_spans, partial.error_message) == (1, "1 rejected: the trace id is zero")
     assert sink.runs() == {"r1": ["fine"]}
 
 

@@ -132,11 +132,11 @@ class TestAccepted:
         bad.span_id = b""
         message = traces(bad, span("fine"), resource={RUN: "r1"})
         status, _, answer = post(base, "/v1/traces", raw(message))
-        told = ExportTraceServiceResponse.FromString(answer).partial_success
+        partial = ExportTraceServiceResponse.FromString(answer).partial_success
         _, _, document = post_json(base, "/v1/traces", as_json(traces(bad, resource={RUN: "r1"})))
 
-        assert (status, told.rejected_spans, told.error_message) == (200, 1, "1 rejected: the span id is missing")
-        assert {"rejectedSpans": "1", "errorMessage": told.error_message} == document["partialSuccess"]
+        assert (status, partial.rejected_spans, partial.error_message) == (200, 1, "1 rejected: the span id is missing")
+        assert {"rejectedSpans": "1", "errorMessage": partial.error_message} == document["partialSuccess"]
         assert sink.runs() == {"r1": ["fine"]}
 
     def test_chunked_and_pipelined(self, base, sink):
@@ -236,8 +236,8 @@ class TestRefused:
             return document["code"], document["message"]
         from google.rpc.status_pb2 import Status
 
-        told = Status.FromString(body)
-        return told.code, told.message
+        detail = Status.FromString(body)
+        return detail.code, detail.message
 
     @pytest.mark.parametrize(
         ("body", "media", "words"),

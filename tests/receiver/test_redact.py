@@ -182,11 +182,11 @@ class TestOwnPatterns:
 class TestTricks:
     def test_a_mark_shields_nothing(self):
         """A secret beside, inside or around of what looks like a mark is replaced all the same."""
-        secret, told = of_kind("github").secret, "[REDACTED:aws:0123abcd]"
+        secret, shield = of_kind("github").secret, "[REDACTED:aws:0123abcd]"
         kept = mark("github", secret)
-        hidden = f"{told}hunter2hunter2"
+        hidden = f"{shield}hunter2hunter2"
 
-        assert f"{told}{kept}" == REDACTOR.clean(f"{told}{secret}")
+        assert f"{shield}{kept}" == REDACTOR.clean(f"{shield}{secret}")
         assert f"[REDACTED:{kept}:0123abcd]" == REDACTOR.clean(f"[REDACTED:{secret}:0123abcd]")
         assert f"redis://u:{mark('url-password', hidden)}@h" == REDACTOR.clean(f"redis://u:{hidden}@h")
 

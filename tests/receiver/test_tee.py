@@ -101,11 +101,11 @@ class TestForwarded:
             post_json(first.endpoints.http, "/v1/traces", as_json(traces(span("json"), resource={RUN: "r1"})))
             post(first.endpoints.http, "/v1/logs", logs(record("said"), resource={RUN: "r1"}).SerializeToString())
             post(first.endpoints.http, "/v1/metrics", metrics(3, {RUN: "r1"}).SerializeToString())
-        told = first.forwarded()
+        forwarded = first.forwarded()
 
         assert sink.runs() == {"r1": ["grpc", "packed", "http", "json", "said"]}
         assert receiver.counters("r1").accepted == first.counters("r1").accepted == 8
-        assert (told.forwarded, told.dropped.total()) == (6, 0)
+        assert (forwarded.forwarded, forwarded.dropped.total()) == (6, 0)
 
     def test_headers_and_base_path(self, backend) -> None:
         """The user's headers go along, below the endpoint's own path, over one connection."""
@@ -166,9 +166,9 @@ class TestLost:
             for number in range(20):
                 status, _, _ = post(first.endpoints.http, "/v1/traces", good(f"s{number}"))
                 assert status == 200
-        told = first.forwarded()
+        forwarded = first.forwarded()
 
-        assert (told.forwarded, told.dropped.total()) == (0, 20)
+        assert (forwarded.forwarded, forwarded.dropped.total()) == (0, 20)
         assert "20 of 20 received requests were not forwarded" in caplog.text
         assert not first._tee._thread.is_alive()
 
@@ -213,10 +213,10 @@ class TestLost:
             while not first.forwarded().dropped:
                 assert backend.arrived.wait(30)
                 backend.arrived.clear()
-        told = first.forwarded()
+        forwarded = first.forwarded()
 
         assert [got for _, _, got in backend.got] == [good("a"), good("a"), good("b"), good("c")]
-        assert (told.forwarded, dict(told.dropped)) == (2, {"answered 400": 1})
+        assert (forwarded.forwarded, dict(forwarded.dropped)) == (2, {"answered 400": 1})
 
     def test_a_grpc_port_is_told_apart(self, receiver) -> None:
         """A tee to a port of OTLP/gRPC alone fails with words that say so, not silently."""

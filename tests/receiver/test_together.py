@@ -126,15 +126,15 @@ def _stored(groups: list[list[Request]]):
     """What is committed of groups of requests and what each sender is told; order and request numbers aside."""
     sink = MemorySink()
     intake = Intake(Attribution(sink.run_no), Redactor(environ={}))
-    told = []
+    rows = []
     for group in groups:
-        told += [str(answer) if isinstance(answer, Exception) else answer for answer in intake.add_all(group)]
+        rows += [str(answer) if isinstance(answer, Exception) else answer for answer in intake.add_all(group)]
         taken = intake.take()
         sink.commit(taken.spans, taken.logs, [note.receipt for note in taken.notes], taken.adopted)
         intake.committed()
     stored = [{**row, "request_no": 0, "run_no": sink.id_of(row["run_no"])} for row in (*sink.spans, *sink.logs)]
     receipts = [one._replace(run_no=sink.id_of(one.run_no), request_no=0) for one in sink.receipts]
-    return sorted(map(repr, stored)), sorted(map(repr, receipts)), told
+    return sorted(map(repr, stored)), sorted(map(repr, receipts)), rows
 
 
 class TestAsIfAlone:

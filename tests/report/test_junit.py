@@ -172,7 +172,7 @@ def test_what_xml_cannot_carry_is_written_as_an_escape(char, verdict, run, campa
 def everything(verdict, run, campaign):
     """Of each thing that the format can say at least one."""
     rated = {"id": "sometimes", "min_pass_rate": 0.9}
-    told = verdict(
+    failed = verdict(
         "fail",
         id="order",
         description="The forecast is looked up first.",
@@ -182,7 +182,7 @@ def everything(verdict, run, campaign):
         hint="Look at `clawtrace inspect`.",
     )
     repeated = [
-        run(verdict(**rated), told, run_id="r1", incomplete_because=("A parent was never received.",)),
+        run(verdict(**rated), failed, run_id="r1", incomplete_because=("A parent was never received.",)),
         run(
             verdict("fail", **rated),
             verdict("pass", id="order", sql=""),

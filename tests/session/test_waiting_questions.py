@@ -35,7 +35,7 @@ def question(run_ids: Sequence[str], *assertions: Assertion, alone: bool = False
     return WaitingQuestion(run_ids, assertions, {}, {}, evidence_of_passes=True, alone=alone)
 
 
-def told(result: RunResult) -> RunResult:
+def comparable(result: RunResult) -> RunResult:
     """Return a result with its verdicts read, without how long they took."""
     return result._replace(verdicts=tuple(one._replace(duration_ms=0.0) for one in result.verdicts))
 
@@ -68,7 +68,7 @@ def test_what_is_asked_together_is_answered_as_alone(recorded) -> None:
     assert len(asked) > 20
     for run_id in run_ids:
         assert together[run_id].standings == alone[run_id].standings
-        assert told(together[run_id]) == told(alone[run_id])
+        assert comparable(together[run_id]) == comparable(alone[run_id])
 
 
 @pytest.mark.full
@@ -87,7 +87,7 @@ def test_threads_that_ask_at_once_get_their_own_answers(recorded) -> None:
     worlds = {run_id: World(run_id, agent_exit_code=place % 2) for place, run_id in enumerate(run_ids)}
 
     def judged(run_id: str) -> RunResult:
-        return told(session.evaluate([run_id], asked[run_id], worlds={run_id: worlds[run_id]})[0])
+        return comparable(session.evaluate([run_id], asked[run_id], worlds={run_id: worlds[run_id]})[0])
 
     alone = [judged(run_id) for run_id in run_ids]
     with ThreadPoolExecutor(12) as pool:

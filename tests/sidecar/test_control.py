@@ -103,14 +103,14 @@ class TestRuns:
         begun = begin(served, run_id="r")
         export(begun["environment"]["OTEL_EXPORTER_OTLP_ENDPOINT"], "search")
         early = served.client.wait_complete("r", 0.05)
-        told: list[dict[str, Any]] = []
-        waiting = threading.Thread(target=lambda: told.append(served.client.wait_complete("r", 60)))
+        answers: list[dict[str, Any]] = []
+        waiting = threading.Thread(target=lambda: answers.append(served.client.wait_complete("r", 60)))
         waiting.start()
         served.client.end_run("r", exit_code=0)
         waiting.join(30)
 
         assert early["closed_by"] is None
-        assert told[0]["complete"] is True
+        assert answers[0]["complete"] is True
 
     def test_a_run_that_only_its_spans_announced_can_be_ended(self, served: Served) -> None:
         export(f"{served.http}/run/foreign", "search")
@@ -137,14 +137,14 @@ def test_what_is_under_way_is_answered_before_the_end(served: Served, monkeypatc
     export(f"{served.http}/run/r", "search")
     taken_in, answer = threading.Event(), served.service._http
     monkeypatch.setattr(served.service, "_http", lambda asked: (taken_in.set(), answer(asked))[1])
-    told: list[dict[str, Any]] = []
-    ending = threading.Thread(target=lambda: told.append(served.client.end_run("r", settle_ms=500)))
+    answers: list[dict[str, Any]] = []
+    ending = threading.Thread(target=lambda: answers.append(served.client.end_run("r", settle_ms=500)))
     ending.start()
     assert taken_in.wait(30)
     served.session.stop_receiving()
     ending.join(30)
 
-    assert told[0]["closed_by"] in ("settled", "evidence")
+    assert answers[0]["closed_by"] in ("settled", "evidence")
 
 
 class TestRefused:

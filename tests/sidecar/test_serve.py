@@ -67,8 +67,8 @@ class Running:
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Send a signal; return exit code and what was said on stderr."""
         self.process.send_signal(number)
-        _, told = self.process.communicate(timeout=30)
-        return self.process.returncode, told
+        _, stderr = self.process.communicate(timeout=30)
+        return self.process.returncode, stderr
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_commands_ask_the_service_and_its_store_outlives_it(serve) -> None:
     asked = running.clawtrace("query", "SELECT name FROM tool_calls", "--format", "csv", **token)
     listed = running.clawtrace("runs", "list", "--json", **token)
     shown = running.clawtrace("inspect", "--json", **token)
-    code, told = running.end()
+    code, stderr = running.end()
     after = running.clawtrace("eval", "--store", running.said["store"], "--assertions", "checks.yaml")
 
     assert (judged.returncode, after.returncode) == (0, 0), judged.stderr + after.stderr
@@ -108,7 +108,7 @@ def test_commands_ask_the_service_and_its_store_outlives_it(serve) -> None:
     assert asked.stdout == "name\nsearch\n"
     assert [run["run_id"] for run in json.loads(listed.stdout)] == ["r1"]
     assert json.loads(shown.stdout)["runs"][0]["totals"]["tool_calls"] == 1
-    assert (code, told) == (0, "asked to stop; storing what was received\nstopped\n")
+    assert (code, stderr) == (0, "asked to stop; storing what was received\nstopped\n")
     assert not running.ready.exists()
 
 
@@ -182,10 +182,10 @@ def test_a_shell_with_curl_gates_a_build(serve, tools, code) -> None:
 
 def test_it_stops_when_nothing_comes(serve) -> None:
     running = serve("--stop-after-idle", "0.5")
-    _, told = running.process.communicate(timeout=30)
+    _, stderr = running.process.communicate(timeout=30)
 
     assert running.process.returncode == 0
-    assert told.startswith("nothing came for 0.5 s")
+    assert stderr.startswith("nothing came for 0.5 s")
     assert not running.ready.exists()
 
 

@@ -182,9 +182,9 @@ class _Mind:
 def _schema(asked: ModelRequest, name: str) -> dict[str, Any]:
     """Return the properties of an offered tool's arguments, by name."""
     for tool in asked.body.get("tools") or ():
-        told = tool.get("function") or tool
-        if told.get("name") == name:
-            return dict((told.get("parameters") or told.get("input_schema") or {}).get("properties") or {})
+        function = tool.get("function") or tool
+        if function.get("name") == name:
+            return dict((function.get("parameters") or function.get("input_schema") or {}).get("properties") or {})
     return {"value": {"type": "string"}}
 
 

@@ -8,7 +8,7 @@ from faults import Requests
 from spoken import Span
 
 
-class Told:
+class PlainRun:
     """What the spans of a run say, whatever the order in which they came and however often."""
 
     def __init__(self, requests: Requests) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 
-def told(variable: str) -> dict[str, str]:
+def headers_of(variable: str) -> dict[str, str]:
     """Return the pairs of a variable such as ``OTEL_EXPORTER_OTLP_HEADERS``."""
     pairs = (pair.partition("=") for pair in os.environ.get(variable, "").split(",") if pair)
     return {name: unquote(value) for name, _, value in pairs}
@@ -23,7 +23,7 @@ def told(variable: str) -> dict[str, str]:
 def main(recording: str, times: str = "1", says: str = "") -> None:
     """Send every request."""
     resource = [
-        {"key": key, "value": {"stringValue": value}} for key, value in told("OTEL_RESOURCE_ATTRIBUTES").items()
+        {"key": key, "value": {"stringValue": value}} for key, value in headers_of("OTEL_RESOURCE_ATTRIBUTES").items()
     ]
     with Path(recording).open(encoding="utf-8") as lines:
         for line in lines:
@@ -33,7 +33,7 @@ def main(recording: str, times: str = "1", says: str = "") -> None:
             for _ in range(int(times)):
                 request = urllib.request.Request(
                     f"{os.environ['OTEL_EXPORTER_OTLP_ENDPOINT']}/v1/traces", json.dumps(data).encode(),
-                    {"content-type": "application/json", **told("OTEL_EXPORTER_OTLP_HEADERS")},
+                    {"content-type": "application/json", **headers_of("OTEL_EXPORTER_OTLP_HEADERS")},
                 )  # fmt: skip
                 with urllib.request.urlopen(request, timeout=30) as answer:
                     answer.read()

@@ -80,8 +80,8 @@ def request(spans: Sequence[Span], resource: dict[str, str] | None = None) -> di
     for span in spans:
         scopes.setdefault(span.scope, []).append(_span(span))
     listed = [{"scope": {"name": scope}, "spans": some} for scope, some in scopes.items()]
-    told = _listed({"service.name": "traps"} | (resource or {}))
-    return {"resourceSpans": [{"resource": {"attributes": told}, "scopeSpans": listed}]}
+    attributes = _listed({"service.name": "traps"} | (resource or {}))
+    return {"resourceSpans": [{"resource": {"attributes": attributes}, "scopeSpans": listed}]}
 
 
 def lines(requests: Sequence[Sequence[Span]], resource: dict[str, str] | None = None) -> str:

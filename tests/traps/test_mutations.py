@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from answers import Told
+from answers import PlainRun
 from faults import FAULTS, GROUPS, HARMLESS, good
 from trap_runs import Bench
 
@@ -66,7 +66,7 @@ def test_every_type_that_asks_the_trace_is_here():
 def test_the_good_run_passes(statuses, name):
     """Without a fault every assertion passes, and its question is answered with yes."""
     assert statuses["good"][name] == "pass"
-    assert TYPES[name].answer(Told(good()))
+    assert TYPES[name].answer(PlainRun(good()))
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -81,7 +81,7 @@ def test_a_fault_is_caught_or_outside(statuses, name):
 def test_what_is_outside_leaves_the_answer_as_it_was(name):
     """The reason is true: of the changed spans, too, the answer is yes."""
     for fault, why in outside(name).items():
-        assert TYPES[name].answer(Told(FAULTS[fault](good()))), (fault, why)
+        assert TYPES[name].answer(PlainRun(FAULTS[fault](good()))), (fault, why)
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -93,7 +93,7 @@ def test_a_no_is_a_fail_and_the_rest_is_undecided(statuses, name):
         silent.add("leaked_secret")  # what stood where it was redacted is unknown
     for fault in set(FAULTS) - set(outside(name)) - torn - silent:
         assert statuses[fault][name] == "fail", fault
-        assert not TYPES[name].answer(Told(FAULTS[fault](good()))), fault
+        assert not TYPES[name].answer(PlainRun(FAULTS[fault](good()))), fault
     for fault in (torn | silent) - set(outside(name)):
         assert statuses[fault][name] in ("fail", "inconclusive"), fault
 

@@ -132,11 +132,11 @@ class TestUnknownFacts:
     def test_a_price_is_asked_for_only_where_one_is_missing(self, lab: Lab) -> None:
         """Calls without tokens, and no call at all, warn as well: no price would help."""
         lab.put(chat("m", **{"gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None}))
-        untold = verdict(lab, {"type": "trace_cost", "max_usd": 1})
+        without_price = verdict(lab, {"type": "trace_cost", "max_usd": 1})
         lab.put(agent("a"), run="silent")
         (silent,) = judge(lab, {"type": "trace_cost", "max_usd": 1}, run="silent").verdicts
 
-        for found in (untold, silent):
+        for found in (without_price, silent):
             assert (found.status, found.missing_data) == (Status.WARN, True)
             assert "price" not in found.hint
 

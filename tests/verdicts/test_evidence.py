@@ -12,7 +12,7 @@ from clawtrace.verdicts.asking.evidence import EVIDENCE_ROWS, EvidenceByRun, Sho
 OTHER_TRACE = f"{2:032x}"
 
 
-def told(lab: Lab, sql: str, run_ids: list[str]) -> EvidenceByRun:
+def evidence_of(lab: Lab, sql: str, run_ids: list[str]) -> EvidenceByRun:
     """The evidence that `sql` finds, as a verdict shows it."""
     lab.facts.ensure(run_ids)
     lab.store.select_runs(run_ids)
@@ -40,7 +40,7 @@ FROM spans AS z JOIN selected_runs AS s ON s.run_id = z.run_id
 
 def test_each_run_shows_its_own_spans(two_runs: Lab) -> None:
     """Also where another run has spans of the same ids, and whichever runs were asked about before."""
-    found = told(two_runs, ROWS, ["r", "q", "without"])
+    found = evidence_of(two_runs, ROWS, ["r", "q", "without"])
 
     assert [(e.trace_id, e.span_id, e.name, e.start_ns) for e in found["q"]] == [
         (OTHER_TRACE, hex_id("t"), "tool of q", 7_000_000),
@@ -54,7 +54,7 @@ def test_each_run_shows_its_own_spans(two_runs: Lab) -> None:
 def test_what_only_a_message_tells_is_evidence_without_a_span(two_runs: Lab) -> None:
     by_message = ROWS.replace("z.span_id AS", "CASE WHEN z.start_ns = 3000000 THEN NULL ELSE z.span_id END AS")
 
-    assert told(two_runs, by_message, ["r"])["r"] == [
+    assert evidence_of(two_runs, by_message, ["r"])["r"] == [
         Evidence(None, None, "", "seen", None),
         Evidence(f"{1:032x}", hex_id("a"), "invoke_agent", "seen", 0),
     ]
@@ -62,7 +62,7 @@ def test_what_only_a_message_tells_is_evidence_without_a_span(two_runs: Lab) -> 
 
 @pytest.mark.parametrize(("length", "shown"), [(300, "x" * 300), (301, "x" * 299 + "…")])
 def test_a_long_reason_is_cut_to_three_hundred_characters(two_runs: Lab, length: int, shown: str) -> None:
-    found = told(two_runs, ROWS.replace("'seen'", f"'{'x' * length}'"), ["r"])
+    found = evidence_of(two_runs, ROWS.replace("'seen'", f"'{'x' * length}'"), ["r"])
 
     assert [one.why for one in found["r"]] == [shown, shown]
 
@@ -71,5 +71,5 @@ def test_the_first_ranks_are_shown_and_no_more(lab: Lab) -> None:
     lab.put(agent("a"), *(S(f"s{n:02}", "a", n) for n in range(1, 30)))
     by_start = ROWS.replace(" DESC", "")
 
-    names = [one.span_id for one in told(lab, by_start, ["r"])["r"]]
+    names = [one.span_id for one in evidence_of(lab, by_start, ["r"])["r"]]
     assert names == [hex_id("a"), *(hex_id(f"s{n:02}") for n in range(1, EVIDENCE_ROWS))]

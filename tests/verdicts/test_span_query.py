@@ -49,10 +49,10 @@ def searched(lab: Lab) -> Lab:
 )
 def test_spans_are_selected_from_what_was_received(searched: Lab, select: dict[str, Any], found: list[str]) -> None:
     """Facts, tree and raw attributes of the store answer as those of the contract."""
-    told = verdict(searched, select=select, count=len(found))
+    answer = verdict(searched, select=select, count=len(found))
 
-    assert told.status == "pass", told.message
-    assert [one.span_id for one in told.evidence] == [hex_id(one) for one in found]
+    assert answer.status == "pass", answer.message
+    assert [one.span_id for one in answer.evidence] == [hex_id(one) for one in found]
 
 
 def test_a_part_of_a_run_is_asked_alone(searched: Lab) -> None:
@@ -63,13 +63,13 @@ def test_a_part_of_a_run_is_asked_alone(searched: Lab) -> None:
 
 def test_what_is_shown_is_what_was_asked(searched: Lab) -> None:
     """Expectation and findings are JSON as written, and the SQL carries its parameters."""
-    told = verdict(searched, select={"kind": "tool"}, where={"attributes": {"server.port": ">=443"}})
+    answer = verdict(searched, select={"kind": "tool"}, where={"attributes": {"server.port": ">=443"}})
 
-    assert told.status == "fail"
-    assert told.expected == {
+    assert answer.status == "fail"
+    assert answer.expected == {
         "select": {"kind": ["tool"]},
         "where": {"attributes": {"server.port": ">=443"}},
         "count": {"min": 1},
     }
-    assert told.actual == {"selected": [3, 3], "not_where": [1, 1]}
-    assert told.evidence[0].span_id == hex_id("t1")
+    assert answer.actual == {"selected": [3, 3], "not_where": [1, 1]}
+    assert answer.evidence[0].span_id == hex_id("t1")

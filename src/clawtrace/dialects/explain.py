@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from clawtrace.dialects.compile import Compiler, Seen, with_parents
+from clawtrace.dialects.compile import Compiler, with_parents
+from clawtrace.dialects.expressions import Seen
 from clawtrace.dialects.load import Dialect
 from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS, ColumnRule, Condition, MessageRule
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from clawtrace.dialects import Dialect
-from clawtrace.dialects.compile import Seen
 from clawtrace.dialects.explain import Explainer
+from clawtrace.dialects.expressions import Seen
 from clawtrace.dialects.unread import unknown_attributes
 from clawtrace.store.api import FactStore
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.dialects import Dialect
-from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler, Seen
+from clawtrace.dialects.compile import ROW_FACT_COLUMNS, Compiler
+from clawtrace.dialects.expressions import Seen
 from clawtrace.dialects.messages import parse_messages
 from clawtrace.dialects.part import Part
 from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS

@@ -125,15 +125,15 @@ def test_instrumentations_that_drift_are_a_warning(program: Program, tmp_path: P
         with Session.open(tmp_path / f"{name}.duckdb") as session:
             (tmp_path / "traces.jsonl").write_text(written, encoding="utf-8")
             session.load_recordings([tmp_path / "traces.jsonl"], Grouping.one_run("r"))
-    told = {}
+    checks = {}
     for name in ("known", "newer"):
         (tmp_path / "clawtrace.yaml").write_text(f"store: {{url: {name}.duckdb}}\n")
         done = program("doctor", "--json")
         assert done.returncode == 0, done.stdout
-        told[name] = of(done, "instrumentations")
+        checks[name] = of(done, "instrumentations")
 
-    assert [status for status, _ in told["known"]] == ["ok"]
-    ((status, message),) = told["newer"]
+    assert [status for status, _ in checks["known"]] == ["ok"]
+    ((status, message),) = checks["newer"]
     assert status == "warning"
     assert message.startswith("`pydantic-ai` 99.1.0 was recorded in other versions only and writes attributes")
     assert message.endswith("does not know: gen_ai.usage.in (in newer.duckdb).")

@@ -73,9 +73,9 @@ def test_no_trace_is_not_green(run) -> None:
     assert done.returncode == 3
     assert "SKIP  " in done.stderr
     assert "there is no trace of this run" in done.stderr
-    for told in (done, unjudged):
-        assert told.stderr.count("`clawtrace env` prints what is set, ") == 1
-        assert "tokens ?" not in told.stderr
+    for result in (done, unjudged):
+        assert result.stderr.count("`clawtrace env` prints what is set, ") == 1
+        assert "tokens ?" not in result.stderr
     assert (unjudged.returncode, broken.returncode) == (0, 7)
     assert "The agent ended as `failed` (exit code 7): read its standard error first." in broken.stderr
 

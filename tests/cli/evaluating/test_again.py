@@ -484,8 +484,8 @@ class TestStoredRuns:
         shown = json.loads(project.clawtrace("runs", "show", run["run_id"], "--store", str(store), "--json").stdout)
         again = json.loads(project.clawtrace("inspect", str(out), "--one-run", run["run_id"], "--json").stdout)
 
-        told = ("run_id", "traces", "spans", "dialects", "tool_calls", "agents", "errors", "totals")
-        assert {key: again["runs"][0][key] for key in told} == {key: shown["runs"][0][key] for key in told}
+        keys = ("run_id", "traces", "spans", "dialects", "tool_calls", "agents", "errors", "totals")
+        assert {key: again["runs"][0][key] for key in keys} == {key: shown["runs"][0][key] for key in keys}
         assert len(again["runs"][0]["tool_calls"]) == 2
 
     def test_a_deleted_run_is_run_again(self, project):

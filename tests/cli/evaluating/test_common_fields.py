@@ -83,13 +83,13 @@ assertions:
     result, data, _ = judged(wrong)
 
     assert (result.exit_code, data) == (2, None)
-    told = " ".join(result.stderr.split())
-    assert "checks.yaml:3:" in told
-    assert "`agent` cannot be used here" in told
-    assert "must be the number of a turn, counted from 1, or `last`, found 'first'" in told
-    assert "Did you mean `task`?" in told
-    assert "`expect: fail` needs `until`" in told
-    assert "must be at most 1" in told
+    errors = " ".join(result.stderr.split())
+    assert "checks.yaml:3:" in errors
+    assert "`agent` cannot be used here" in errors
+    assert "must be the number of a turn, counted from 1, or `last`, found 'first'" in errors
+    assert "Did you mean `task`?" in errors
+    assert "`expect: fail` needs `until`" in errors
+    assert "must be at most 1" in errors
 
 
 @pytest.mark.parametrize(("rate", "code"), [("0.6", 0), ("0.7", 1)])

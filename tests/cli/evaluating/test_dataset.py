@@ -97,8 +97,8 @@ class TestRows:
         from clawtrace.runners.starting.templates import render
 
         case = loaded(project)["qa-one"]
-        told = [message.content for message in case.conversation.messages]
-        assert [render(text, {"case_id": "qa-one", "workspace": "/w"}.__getitem__) for text in told] == [
+        texts = [message.content for message in case.conversation.messages]
+        assert [render(text, {"case_id": "qa-one", "workspace": "/w"}.__getitem__) for text in texts] == [
             "What is {{env.HOME}}? (as qa-one)",
             "Told with search in /w\n",
         ]

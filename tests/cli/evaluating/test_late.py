@@ -49,8 +49,8 @@ def removal(run_id: str) -> bytes:
     """A request with one call of the tool `rm`."""
     request = ExportTraceServiceRequest()
     scope = request.resource_spans.add().scope_spans.add()
-    told = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "rm", "clawtrace.run_id": run_id}
-    attributes = [KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in told.items()]
+    values = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "rm", "clawtrace.run_id": run_id}
+    attributes = [KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in values.items()]
     scope.spans.append(
         Span(
             trace_id=b"\7" * 16, span_id=b"\7" * 8, name="execute_tool rm", start_time_unix_nano=1,

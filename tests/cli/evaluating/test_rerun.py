@@ -58,12 +58,12 @@ def verdicts_of(results: Path) -> dict[str, dict]:
 
 def check_all(ended, results: Path) -> None:
     """Every verdict came again, but for those that looked at the world."""
-    told = json.loads(ended.stdout)["verdicts"]
+    verdicts = json.loads(ended.stdout)["verdicts"]
     stored = verdicts_of(results)
 
-    assert [one["differs"] for one in told if one["differs"]] == []
-    assert [one["verdict_id"] for one in told] == list(stored)
-    for one in told:
+    assert [one["differs"] for one in verdicts if one["differs"]] == []
+    assert [one["verdict_id"] for one in verdicts] == list(stored)
+    for one in verdicts:
         probe = issubclass(get(stored[one["verdict_id"]]["type"]), Probe)
         assert one["rerun"] == ("not rerun" if probe else "the same"), one
     assert ended.exit_code == 3  # for the probes
@@ -97,13 +97,13 @@ def test_a_verdict_names_what_decided_and_its_sql_can_be_pasted(invoke, judged) 
     where = ("--traces", str(RECORDINGS / "google-adk/delegation"), "--run-per-dir")
     results = judged(*where)
     shown = invoke("query", "--verdict", f"{results}#delegation/in the last turn").stdout
-    (told,) = json.loads(invoke("query", "--verdict", f"{results}#in the last turn", "--json").stdout)["verdicts"]
-    pasted = invoke("query", told["sql"], *where, "--turn", "last", "--json")
+    (rerun,) = json.loads(invoke("query", "--verdict", f"{results}#in the last turn", "--json").stdout)["verdicts"]
+    pasted = invoke("query", rerun["sql"], *where, "--turn", "last", "--json")
 
     assert "decided by clawtrace.assertions.builtin.tool_sequence.ToolSequence.decide" in shown
     assert "holds false" in shown
-    assert told["rows"]
-    assert json.loads(pasted.stdout) == told["rows"]
+    assert rerun["rows"]
+    assert json.loads(pasted.stdout) == rerun["rows"]
     one_agent = verdicts_of(results)["delegation/of one agent"]
     pasted = invoke("query", one_agent["sql"], *where, "--agent", "glob:*e*", "--json")
     again = json.loads(invoke("query", "--verdict", f"{results}#of one agent", "--json").stdout)
@@ -140,8 +140,10 @@ def test_results_and_store_may_move_together(invoke, tmp_path) -> None:
     with Session.open(tmp_path / "one/spans.duckdb") as session:
         session.load_recordings([RECORDINGS / "pydantic-ai/one_tool"], Grouping.one_run("a/b#c"))
     (tmp_path / "checks.yaml").write_text("assertions: [{type: tool_was_called, tool: rm}]")
-    told = invoke("eval", "--store", "one/spans.duckdb", "--assertions", "checks.yaml", "--report", "json=one/r.json")
-    command = next(line for line in told.stdout.splitlines() if line.startswith("What decided: "))
+    evaluated = invoke(
+        "eval", "--store", "one/spans.duckdb", "--assertions", "checks.yaml", "--report", "json=one/r.json"
+    )
+    command = next(line for line in evaluated.stdout.splitlines() if line.startswith("What decided: "))
     shutil.move(tmp_path / "one", tmp_path / "two")
 
     assert command == "What decided: clawtrace query --verdict 'one/r.json#a/b#c/tool_was_called'"

@@ -262,24 +262,26 @@ class TestWhatIsNotKnown:
         place.write_text(place.read_text().replace("{{case_dir}}/../../../agents", str(outside)))
         project.undeclared("a", "b")
         project.eval()
-        assert "list all of it in the case's `runner`, as in `inputs: [../../../agents]`" in told(project, "--dry-run")
+        assert "list all of it in the case's `runner`, as in `inputs: [../../../agents]`" in summary_of(
+            project, "--dry-run"
+        )
         (outside / "main.py").write_text("raise SystemExit(1)")
 
         assert project.eval("--case", "a")["a", 1][0] is False
         assert project.ended.returncode != 0
-        assert "1 stored run not reused" not in told(project)
+        assert "1 stored run not reused" not in summary_of(project)
 
     def test_the_ground_of_reuse_is_in_the_summary(self, project):
         """Which runs were reused and why, in one line; also of what was not."""
         assert project.eval() == {("a", 1): (True, "pass"), ("b", 1): (True, "pass")}
         assert (
             "2 reused, as nothing that their agents depend on has changed (settings, messages, the command's files"
-            in told(project)
+            in summary_of(project)
         )
         project.undeclared("b")
         project.eval()
         assert reused(project.eval()) == {"a"}
-        summary = told(project)
+        summary = summary_of(project)
         assert "1 stored run not reused: which code the agent loads is unknown: " in summary
         assert "list all of it in the case's `runner`, as in `inputs: [../../../agents]`" in summary
 
@@ -306,7 +308,7 @@ class TestWhatIsNotKnown:
         assert project.eval("--last-failed") == {("b", 1): (False, "fail")}
 
 
-def told(project, *flags: str) -> str:
+def summary_of(project, *flags: str) -> str:
     """What the evaluation printed, or prints with flags, as one line."""
     printed = project.clawtrace("eval", "--suite", "s", *flags).stdout if flags else project.ended.stdout
     return " ".join(printed.split())
@@ -414,14 +416,14 @@ def test_dry_run_names_the_files_that_were_edited(project):
     project.write("agents/new.py", "")
     project.write("configs/cases/a/data.csv", "1")
     (project.root / "agents/main.py").rename(project.root / "agents/other.py")
-    told = project.clawtrace("eval", "--suite", "s", "--dry-run").stdout
+    plan = project.clawtrace("eval", "--suite", "s", "--dry-run").stdout
 
-    assert "the case's folder (`data.csv` is new)" in told
+    assert "the case's folder (`data.csv` is new)" in plan
     assert (
         "the files of `inputs` (`../../../agents/main.py` is gone, `../../../agents/new.py` is new, "
-        "`../../../agents/other.py` is new and 1 more)" in told
+        "`../../../agents/other.py` is new and 1 more)" in plan
     )
-    assert "a file that the command names (`{{case_dir}}/../../../agents/main.py` is gone)" in told
+    assert "a file that the command names (`{{case_dir}}/../../../agents/main.py` is gone)" in plan
 
 
 def test_a_campaign_that_was_killed_resumes_with_what_was_finished(tmp_path, program, tmp_path_factory):
@@ -510,10 +512,10 @@ def test_dry_run_says_what_would_keep_runs_from_starting(project):
     place = project.root / "configs/cases/b/test.yaml"
     place.write_text(place.read_text().replace(sys.executable, "no-such-program"))
 
-    told = " ".join(project.clawtrace("eval", "--suite", "s", "--run-profile", "p", "--dry-run").stdout.split())
+    plan = " ".join(project.clawtrace("eval", "--suite", "s", "--run-profile", "p", "--dry-run").stdout.split())
 
     assert (
         "`fail_fast` is set: after the first failed case, including a stored one, the remaining runs are skipped."
-        in told
+        in plan
     )
-    assert "Nothing would be started, because of the case `b`: the program `no-such-program` is not on PATH" in told
+    assert "Nothing would be started, because of the case `b`: the program `no-such-program` is not on PATH" in plan

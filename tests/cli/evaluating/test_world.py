@@ -215,11 +215,11 @@ def test_what_the_runner_read_is_the_answer_of_a_run_without_spans(suite) -> Non
         "  - {type: final_response_present}\n"
         "  - {type: tool_not_invoked, tool: rm, id: traced}\n"
     )
-    _, told, _ = suite("echo 'it is 42'", checks)
+    _, verdicts, _ = suite("echo 'it is 42'", checks)
     _, nothing, _ = suite("true", checks)
     _, failed, _ = suite("echo 'it is 42'; exit 3", checks)
 
-    assert {name: status for name, (status, _) in told.items()} == {
+    assert {name: status for name, (status, _) in verdicts.items()} == {
         "right": "pass", "wrong": "fail", "scoped": "skip", "final_response_present": "pass", "traced": "skip",
     }  # fmt: skip
     assert {status for status, _ in nothing.values()} <= {"skip", "fail"}

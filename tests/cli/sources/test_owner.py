@@ -180,8 +180,8 @@ def test_a_campaign_is_asked_while_it_runs(tmp_path: Path, program) -> None:
     )
     environment = {"OUT": str(tmp_path / "out"), "PROGRAM": str(PROGRAM)}
     done = program("eval", "--suite", "s", "--out", tmp_path / "out", env=environment)
-    (told,) = (tmp_path / "out").rglob("stdout*")
-    text = told.read_text()
+    (stdout,) = (tmp_path / "out").rglob("stdout*")
+    text = stdout.read_text()
 
     assert done.returncode == 0, done.stdout + done.stderr + text
     assert json.loads(text[: text.index("]") + 1]) == [{"name": "search", "open": True}]

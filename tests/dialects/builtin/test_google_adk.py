@@ -46,8 +46,10 @@ def model(id: str, at: int, asked: list[dict[str, Any]], said: dict[str, Any]) -
 def test_results_that_are_numbered_by_part_are_of_no_call(lab: Lab) -> None:
     """`get_weather_1` asks for Paris, behind a text; `get_weather_1` among the results is London's."""
     asks = message("assistant", LOOK, call("get_weather", 1, "Paris"), call("get_weather", 2, "London"))
-    told = message("user", result("get_weather", 0, 21), result("get_weather", 1, 15))
-    lab.put_sdk(agent("a"), model("m", 10, [GO], asks), model("n", 20, [GO, asks, told], json.loads(says("Done."))[0]))
+    results = message("user", result("get_weather", 0, 21), result("get_weather", 1, 15))
+    lab.put_sdk(
+        agent("a"), model("m", 10, [GO], asks), model("n", 20, [GO, asks, results], json.loads(says("Done."))[0])
+    )
 
     assert lab.rows(RESULTS) == [('{"city":"Paris"}', None), ('{"city":"London"}', None)]
     assert lab.totals("tool_calls") == (2,)
@@ -56,14 +58,14 @@ def test_results_that_are_numbered_by_part_are_of_no_call(lab: Lab) -> None:
 def test_a_number_that_is_used_again_is_the_newest_call(lab: Lab) -> None:
     """The first call's own result is numbered otherwise; that of a later turn which bears its number is not its own."""
     first = message("assistant", LOOK, call("get_weather", 1, "Paris"))
-    told = message("user", result("get_weather", 0, 21))
+    results = message("user", result("get_weather", 0, 21))
     second = message("assistant", call("get_weather", 0, "Rome"), call("get_weather", 1, "London"))
     again = message("user", result("get_weather", 0, 25), result("get_weather", 1, 15))
     lab.put(
         agent("a"),
         model("m", 10, [GO], first),
-        model("n", 20, [GO, first, told], second),
-        model("o", 30, [GO, first, told, second, again], json.loads(says("Done."))[0]),
+        model("n", 20, [GO, first, results], second),
+        model("o", 30, [GO, first, results, second, again], json.loads(says("Done."))[0]),
     )
 
     assert lab.rows(RESULTS) == [

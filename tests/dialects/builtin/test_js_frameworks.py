@@ -69,17 +69,17 @@ class TestClocksOfJavaScript:
     """A span starts at a whole millisecond and ends a measured time later, so that it may end up to one too early."""
 
     def test_an_inner_call_may_end_after_the_outer(self, lab: Lab) -> None:
-        told = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o", "gen_ai.usage.input_tokens": 100,
+        sent = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o", "gen_ai.usage.input_tokens": 100,
                 "gen_ai.usage.output_tokens": 10}  # fmt: skip
         lab.put(
-            S("m", "", 1, 9, "chat", told, scope="@traceloop/instrumentation-langchain"),
+            S("m", "", 1, 9, "chat", sent, scope="@traceloop/instrumentation-langchain"),
             S(
                 "n",
                 "",
                 2,
                 11,
                 "chat",
-                told | {"gen_ai.response.id": "chatcmpl-1"},
+                sent | {"gen_ai.response.id": "chatcmpl-1"},
                 scope="@traceloop/instrumentation-openai",
             ),
         )

@@ -153,9 +153,11 @@ class TestAg2:
         lab.put(self.its(agent("a", agent="desk")), self.its(chat("m", "a", at=1)), self.its(agent("b", "a", at=10, agent="clerk")),
                 self.its(chat("n", "b", at=11)), self.used("u", "a", "subtask", 30, 100, **{"ag2.usage.label": whose}))  # fmt: skip
 
-        told = whose == "clerk"
-        assert lab.totals("llm_calls", "input_tokens", "tool_calls") == ((2, 200, 0) if told else (None, None, None))
-        assert [name for name, *_ in lab.rows(ACTIVATIONS)] == ["desk", "clerk", *([] if told else ["helper"])]
+        has_usage = whose == "clerk"
+        assert lab.totals("llm_calls", "input_tokens", "tool_calls") == (
+            (2, 200, 0) if has_usage else (None, None, None)
+        )
+        assert [name for name, *_ in lab.rows(ACTIVATIONS)] == ["desk", "clerk", *([] if has_usage else ["helper"])]
 
     def test_one_name_for_the_model_is_the_answers(self, lab: Lab) -> None:
         """Where the middleware was not told which model it is, it calls the requested one after the answer."""
@@ -213,14 +215,14 @@ def test_what_openlit_stumbles_over_is_no_failure_of_the_call(lab: Lab) -> None:
 def test_arguments_that_openllmetry_lost_in_a_stream_of_bedrocks_are_unknown(lab: Lab) -> None:
     """`{}` of `InvokeModel` may be anything; `Converse`, whose answers have no id, is read rightly."""
     parts = [
-        {"type": "tool_call", "id": f"c{n}", "name": "pay", "arguments": told}
-        for n, told in enumerate(({}, {"eur": 5}))
+        {"type": "tool_call", "id": f"c{n}", "name": "pay", "arguments": recorded}
+        for n, recorded in enumerate(({}, {"eur": 5}))
     ]
     asked = json.dumps([{"role": "assistant", "parts": parts}])
     for run, response_id in (("invoke", "msg_1"), ("converse", None)):
-        told = chat("m", **{"gen_ai.output.messages": asked, "gen_ai.response.id": response_id})
-        told.scope = "opentelemetry.instrumentation.bedrock"
-        lab.put(told, run=run)
+        recorded = chat("m", **{"gen_ai.output.messages": asked, "gen_ai.response.id": response_id})
+        recorded.scope = "opentelemetry.instrumentation.bedrock"
+        lab.put(recorded, run=run)
 
     arguments = "SELECT arguments FROM tool_calls WHERE run_id = :run ORDER BY call_no"
     assert lab.rows(arguments, "invoke") == [(None,), ('{"eur":5}',)]

@@ -20,13 +20,13 @@ USAGE = ("llm_calls", "input_tokens", "output_tokens")
 
 def test_anthropics_platform_tells_of_the_sdks_call_again(lab: Lab) -> None:
     """The SDK's span and, below it, the API's own: one request."""
-    told = {
+    sent = {
         "gen_ai.provider.name": "anthropic",
         "gen_ai.request.model": "claude-sonnet-4",
         "gen_ai.response.model": "claude-sonnet-4",
         "gen_ai.response.id": "msg_1",
     }
-    sdk, platform = chat("m", "a", at=1, **told), chat("p", "m", at=2, **told)
+    sdk, platform = chat("m", "a", at=1, **sent), chat("p", "m", at=2, **sent)
     sdk.scope, platform.scope = "com.anthropic.sdk.python", "com.anthropic.claude-platform"
     platform.to = 5
     lab.put(agent("a"), sdk, platform)  # fmt: skip
@@ -51,10 +51,10 @@ def test_bedrocks_exporter_writes_the_usage_of_openinference_again(lab: Lab) -> 
 
 
 def adk(id: str, parent: str, at: int, name: str, **attrs: Any) -> S:
-    told = {"gen_ai.system": "gcp.vertex.agent"} | {
+    sent = {"gen_ai.system": "gcp.vertex.agent"} | {
         f"gen_ai.{key.replace('__', '.')}": value for key, value in attrs.items()
     }
-    return S(id, parent, at, at + 5, name, told, scope="gcp.vertex.agent")
+    return S(id, parent, at, at + 5, name, sent, scope="gcp.vertex.agent")
 
 
 def test_an_adk_tool_call_without_an_id_is_no_other_call(lab: Lab) -> None:

@@ -196,13 +196,13 @@ class TestWork:
             assert [span.span_id for span in verdict.evidence][:1] == [hex_id("u")]
 
     def test_a_secret_that_was_sent_in_a_heartbeat_has_leaked(self, lab: Lab) -> None:
-        told = {
+        sent = {
             "genai__tool__call__arguments": '{"to": "[REDACTED:jwt:0123abcd]"}',
             "genai__tool__call__result": "sent",
         }
         lab.put(
             run("r"), call("c", "r", 10), run("h", 200, 300, "2", trigger="heartbeat"),
-            tool("u", "h", "send", 220, 230, "2", **told),
+            tool("u", "h", "send", 220, 230, "2", **sent),
         )  # fmt: skip
         lab.facts.ensure(["r"])
         (result,) = evaluate(lab.store, [parse_assertion({"type": "no_secret_leak"})], ["r"], DIALECTS)

@@ -261,23 +261,23 @@ class TestOpenLLMetry:
         assert lab.rows("SELECT kind FROM spans WHERE name = 'cohere.rerank'") == [("retrieval",)]
 
     @pytest.mark.parametrize(
-        "told", [{}, {"gen_ai__is_streaming": True}], ids=["as messages.stream() is recorded", "a stream"]
+        "sent", [{}, {"gen_ai__is_streaming": True}], ids=["as messages.stream() is recorded", "a stream"]
     )
-    def test_output_tokens_of_what_may_be_a_stream_are_unknown(self, lab: Lab, told: dict[str, bool]) -> None:
+    def test_output_tokens_of_what_may_be_a_stream_are_unknown(self, lab: Lab, sent: dict[str, bool]) -> None:
         """Of a stream the tokens of its first event are counted twice."""
         lab.put(tl("anthropic", "m", "", "anthropic.chat", 0, 9, gen_ai__operation__name="chat", gen_ai__request__model="claude-sonnet-4",
-                   gen_ai__usage__input_tokens=100, gen_ai__usage__output_tokens=11, **told))  # fmt: skip
+                   gen_ai__usage__input_tokens=100, gen_ai__usage__output_tokens=11, **sent))  # fmt: skip
 
         assert lab.totals("llm_calls", "input_tokens", "output_tokens") == (1, 100, None)
 
     def test_the_sdks_own_count_wins_beside_it(self, lab: Lab) -> None:
         """OpenLLMetry's output count of a streamed Anthropic answer is one too many."""
-        told = {"gen_ai.operation.name": "chat", "gen_ai.response.id": "msg_1", "gen_ai.usage.input_tokens": 100}
+        sent = {"gen_ai.operation.name": "chat", "gen_ai.response.id": "msg_1", "gen_ai.usage.input_tokens": 100}
         lab.put(
             agent("a"),
-            S("m", "a", 1, 9, "anthropic.chat", {**told, "gen_ai.usage.output_tokens": 11, "llm.request.type": "chat"},
+            S("m", "a", 1, 9, "anthropic.chat", {**sent, "gen_ai.usage.output_tokens": 11, "llm.request.type": "chat"},
               scope="opentelemetry.instrumentation.anthropic"),
-            S("n", "a", 1, 8, "anthropic.messages.create", {**told, "gen_ai.usage.output_tokens": 10},
+            S("n", "a", 1, 8, "anthropic.messages.create", {**sent, "gen_ai.usage.output_tokens": 10},
               scope="com.anthropic.sdk.python"),
         )  # fmt: skip
 
@@ -438,11 +438,11 @@ class TestPlainSdk:
     def test_a_tool_known_from_messages_may_have_failed(self, lab: Lab) -> None:
         """Captured messages tell that it was called, not whether its result was an error."""
         asks = [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "refund", "arguments": {}}]}]
-        told = [{"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "unavailable"}]}]
+        messages = [{"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "unavailable"}]}]
         done = [{"role": "assistant", "parts": [{"type": "text", "content": "done"}]}]
         lab.put(
             self.call("m", 0, "tool_calls", **{"gen_ai.output.messages": json.dumps(asks)}),
-            self.call("n", 10, "stop", **{"gen_ai.input.messages": json.dumps(told), "gen_ai.output.messages": json.dumps(done)}),
+            self.call("n", 10, "stop", **{"gen_ai.input.messages": json.dumps(messages), "gen_ai.output.messages": json.dumps(done)}),
         )  # fmt: skip
 
         assert lab.totals("tool_calls", "errors") == (1, None)

@@ -90,13 +90,13 @@ def silent(id: str, at: int, to: int, model: str = "claude-sonnet-4-5") -> S:
 class TestSilentInstrumentations:
     """A second instrumentation that was told nothing of a stream has no tokens to be known by."""
 
-    def told(self, id: str, at: int, to: int) -> S:
+    def counted(self, id: str, at: int, to: int) -> S:
         tokens = {"llm__token_count__prompt": 100 + at, "llm__token_count__completion": 10}
         return oi("langchain", "LLM", id, "a", "ChatAnthropic", at, to, llm__model_name="claude-sonnet-4-5", **tokens)
 
     def test_in_the_time_of_one_call_each(self, lab: Lab) -> None:
         """Each of its calls lies in the time of one call of the other scope: they are the same."""
-        lab.put(agent("a"), self.told("m", 1, 9), silent("x", 2, 4), self.told("n", 20, 29), silent("y", 21, 22))
+        lab.put(agent("a"), self.counted("m", 1, 9), silent("x", 2, 4), self.counted("n", 20, 29), silent("y", 21, 22))
 
         assert lab.totals(*USAGE) == (2, 222 - 1, 20)
 
@@ -105,7 +105,7 @@ class TestSilentInstrumentations:
     )
     def test_otherwise_nothing_says_whether_the_others_are(self, lab: Lab, other: S) -> None:
         """At another time, or of another model, it is another call, and the silent one beside a call may be one, too."""
-        lab.put(agent("a"), self.told("m", 1, 9), silent("x", 2, 4), self.told("n", 20, 29), other)
+        lab.put(agent("a"), self.counted("m", 1, 9), silent("x", 2, 4), self.counted("n", 20, 29), other)
 
         assert lab.totals(*USAGE) == (None, None, None)
         assert lab.rows("SELECT count(*) FROM llm_calls") == [(3,)]

@@ -49,8 +49,8 @@ def logfire(id: str, at: int, to: int, **attrs: object) -> S:
         "streaming response from {request_data[model]!r}" if attrs else "Chat Completion with {request_data[model]!r}"
     )
     request_data = '{"messages": [{"role": "user", "content": "hi"}], "model": "gpt-4o", "stream": true}'
-    told = {"request_data": request_data, "logfire.msg_template": template, "gen_ai.request.model": "gpt-4o", **attrs}
-    return S(id, "a", at, to, template, told, scope="logfire.openai")
+    sent = {"request_data": request_data, "logfire.msg_template": template, "gen_ai.request.model": "gpt-4o", **attrs}
+    return S(id, "a", at, to, template, sent, scope="logfire.openai")
 
 
 class Smallest(NamedTuple):

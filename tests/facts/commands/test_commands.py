@@ -24,8 +24,8 @@ SHELLS = {glob for dialect in load_dialects() for rule in dialect.file.shell for
 def ran(id: str, command: object, result: object = None, *, at: int = 1, name: str = "bash", **more: str) -> S:
     """A call of a shell tool."""
     given = {"gen_ai.tool.call.arguments": command if isinstance(command, str) else json.dumps({"command": command[0]})}
-    told = {} if result is None else {"gen_ai.tool.call.result": json.dumps(result)}
-    return tool(id, "a", at=at, tool=name, **given, **told, **more)
+    outcome = {} if result is None else {"gen_ai.tool.call.result": json.dumps(result)}
+    return tool(id, "a", at=at, tool=name, **given, **outcome, **more)
 
 
 class TestRows:
@@ -126,8 +126,8 @@ def recorded(paths: list[Path]) -> Session:
 
 def shell_calls(path: Path) -> list[dict[str, Any]]:
     """The calls of shells in the truth of a recording that were carried out."""
-    told = json.loads((path / "truth.json").read_text(encoding="utf-8")).get("tools", [])
-    return [one for one in told if not one.get("denied") and any(fnmatchcase(one["name"], glob) for glob in SHELLS)]
+    tools = json.loads((path / "truth.json").read_text(encoding="utf-8")).get("tools", [])
+    return [one for one in tools if not one.get("denied") and any(fnmatchcase(one["name"], glob) for glob in SHELLS)]
 
 
 def folders() -> list[Path]:
@@ -195,3 +195,31 @@ def test_what_is_asked_of_real_agents_commands_is_answered_truly() -> None:
         hints = {(run_id, asked["type"]): verdict.hint for run_id, asked, verdict in found}
         assert "arguments" in hints["openclaw/exec_exit_code", "not_ran"]
         assert "JSON result of the tool" in hints["claude-code/delegation", "exit_code"]
+
+
+class TestCommands:
+    def test_a_shell_tools_command(self, lab: Lab) -> None:
+        """Text, program, exit code and output come from where the dialect says that they stand."""
+        arguments, result = '{"command": "/usr/bin/git status"}', '{"exit_code": 3, "stdout": "x", "stderr": "y"}'
+        call = tool("t", "a", at=1, tool="bash", **{"gen_ai.tool.call.arguments": arguments, "gen_ai.tool.call.result": result})  # fmt: skip
+        lab.put(agent("a"), call)
+
+        assert lab.rows("SELECT text, argv0, exit_code, stdout, stderr, output, simple, ok FROM commands") == [
+            ("/usr/bin/git status", "git", 3, "x", "y", None, False, False),
+            ("/usr/bin/git status", "git", 3, None, None, None, True, False),
+        ]
+
+    def test_a_program_with_its_arguments(self, lab: Lab) -> None:
+        arguments = '{"command": ["bash", "-lc", "rm -rf /"]}'
+        lab.put(agent("a"), tool("t", "a", at=1, tool="shell", **{"gen_ai.tool.call.arguments": arguments}))
+
+        assert lab.rows("SELECT command_no, text, argv0, exit_code, simple, last_no FROM commands") == [
+            (1, "bash -lc 'rm -rf /'", "bash", None, False, 3),
+            (2, "bash -lc 'rm -rf /'", "bash", None, False, 3),
+            (3, "rm -rf /", "rm", None, True, 3),
+        ]
+
+    def test_other_tools_run_no_command(self, lab: Lab) -> None:
+        lab.put(agent("a"), tool("t", "a", at=1, **{"gen_ai.tool.call.arguments": '{"command": "ls"}'}))
+
+        assert lab.rows("SELECT * FROM commands") == []

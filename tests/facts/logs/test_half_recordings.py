@@ -28,7 +28,7 @@ def test_what_half_of_a_recording_tells_is_true(missing: str, tmp_path: Path) ->
     assert len(halves) == len(CASES) > 3
     for half in halves:
         facts = conformance.compare(half, runs[conformance.name(half)])
-        told = {fact: found for fact, found in facts.items() if found[0] == "wrong"}
+        wrong = {fact: found for fact, found in facts.items() if found[0] == "wrong"}
 
-        assert (conformance.name(half), told) == (conformance.name(half), {})
+        assert (conformance.name(half), wrong) == (conformance.name(half), {})
         assert facts["llm_calls"][0] == facts["input_tokens"][0] == "true"

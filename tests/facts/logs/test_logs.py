@@ -106,7 +106,7 @@ class TestJoin:
         assert lab.rows("SELECT response_model FROM llm_calls") == [("m-2025",)]
 
     def test_the_order_of_arrival_does_not_matter(self) -> None:
-        told = []
+        answers = []
         for first_logs in (False, True):
             lab = Lab()
             for step in (first_logs, not first_logs):
@@ -114,12 +114,12 @@ class TestJoin:
                     put_logs(lab, api_request(), event("tool_result", 15, "i", tool_use_id="toolu_t", success="false"))
                 else:
                     lab.put(turn(), request("a"), tool("t"), part("x", "t", "execution"))
-            told.append(
+            answers.append(
                 lab.rows("SELECT * EXCLUDE (run_id) FROM tool_calls") + lab.rows("SELECT response_model FROM llm_calls")
             )
             lab.store.close()
 
-        assert told[0] == told[1]
+        assert answers[0] == answers[1]
 
 
 class TestClaudeCode:
@@ -290,12 +290,12 @@ class TestConversations:
 
 class TestGenAiEvents:
     def test_an_event_of_the_whole_call_fills_its_span(self, lab: Lab) -> None:
-        told = {
+        sent = {
             "gen_ai.operation.name": "chat",
             "gen_ai.output.messages": '[{"role":"assistant","parts":[{"type":"text","content":"Hi"}]}]',
         }
         put_logs(
-            lab.put(agent("g"), chat("a", "g", at=1)), L("gen_ai.client.inference.operation.details", 6, "a", told)
+            lab.put(agent("g"), chat("a", "g", at=1)), L("gen_ai.client.inference.operation.details", 6, "a", sent)
         )
 
         assert lab.totals("llm_calls") == (1,)
@@ -320,13 +320,13 @@ class TestGenAiEvents:
         assert lab.rows("SELECT name, call_id, outcome FROM tool_calls") == [("get_weather", "call_1", "requested")]
 
     def test_without_any_span_of_a_call_the_event_is_the_call(self, lab: Lab) -> None:
-        told = {
+        sent = {
             "gen_ai.operation.name": "chat",
             "gen_ai.request.model": "m",
             "gen_ai.usage.input_tokens": 7,
             "gen_ai.usage.output_tokens": 2,
         }
-        put_logs(lab, L("gen_ai.client.inference.operation.details", 6, attrs=told))
+        put_logs(lab, L("gen_ai.client.inference.operation.details", 6, attrs=sent))
 
         assert lab.totals("llm_calls", "input_tokens") == (1, 7)
 

@@ -76,15 +76,15 @@ def test_a_model_call_is_not_recovered_by_another_agents(lab: Lab) -> None:
 
 @pytest.mark.parametrize(("at", "recovered"), [(2, False), (3, True)])
 def test_a_tool_is_recovered_by_a_call_of_it_that_began_when_it_had_ended(lab: Lab, at: int, recovered: bool) -> None:
-    told = {"gen_ai.tool.call.result": "sunny"}
-    lab.put(agent("a"), failed(tool("t", "a", at=1), "timeout"), tool("u", "a", at=at, **told))
+    sent = {"gen_ai.tool.call.result": "sunny"}
+    lab.put(agent("a"), failed(tool("t", "a", at=1), "timeout"), tool("u", "a", at=at, **sent))
 
     assert lab.rows(ERRORS) == [(hex_id("t"), "get_weather", "tool", "timeout", recovered)]
 
 
 def test_a_tool_is_not_recovered_by_another_tool(lab: Lab) -> None:
-    told = {"gen_ai.tool.call.result": "sunny"}
-    lab.put(agent("a"), failed(tool("t", "a", at=1), "timeout"), tool("u", "a", at=9, tool="search", **told))
+    sent = {"gen_ai.tool.call.result": "sunny"}
+    lab.put(agent("a"), failed(tool("t", "a", at=1), "timeout"), tool("u", "a", at=9, tool="search", **sent))
 
     assert lab.rows("SELECT recovered FROM errors") == [(False,)]
 
@@ -109,8 +109,8 @@ def test_whether_other_work_was_done_after_all_nothing_tells(lab: Lab) -> None:
 def test_what_a_client_library_met_on_the_wire_is_no_failure_of_the_work(lab: Lab) -> None:
     """The call that it served failed or not; that is what counts."""
     request = failed(S("h", "t", 2, 3, "GET", {"http.request.method": "GET"}), "503")
-    told = {"gen_ai.tool.call.result": "sunny"}
-    lab.put(agent("a"), tool("t", "a", at=1, **told), request)
+    sent = {"gen_ai.tool.call.result": "sunny"}
+    lab.put(agent("a"), tool("t", "a", at=1, **sent), request)
 
     assert lab.rows("SELECT kind FROM spans WHERE name = 'GET'") == [("infra",)]
     assert lab.rows(ERRORS) == []
@@ -150,3 +150,41 @@ def test_an_answer_that_the_program_could_not_use_was_given(lab: Lab) -> None:
     assert lab.totals("llm_calls", "input_tokens") == (1, None)
     assert lab.rows("SELECT outcome FROM llm_calls") == [("ok",)]
     assert lab.rows(ERRORS) == [(hex_id("m"), "chat m", "llm", "cut", False)]
+
+
+class TestErrors:
+    def test_recovered_when_the_same_tool_later_succeeds(self, lab: Lab) -> None:
+        failing = tool("t1", "a", at=1)
+        failing.error = "busy"
+        other = tool("t3", "a", at=9, tool="pay")
+        other.error = "no"
+        lab.put(agent("a"), failing, tool("t2", "a", at=5), other)
+
+        assert lab.rows("SELECT name, message, recovered FROM errors ORDER BY span_id") == [
+            ("get_weather", "busy", True),
+            ("pay", "no", False),
+        ]
+        assert lab.totals("errors", "unrecovered_errors") == (2, 1)
+
+    def test_transport_is_infrastructure(self, lab: Lab) -> None:
+        """T13: an HTTP span that failed inside of a call that went well is no error of the agent."""
+        http = S("h", "m", 2, 3, "POST", {"http.request.method": "POST", "error.type": "500"}, error="500")
+        lab.put(agent("a"), chat("m", "a", at=1), http)
+
+        assert lab.totals("errors") == (0,)
+        assert lab.rows("SELECT kind FROM spans WHERE name = 'POST'") == [("infra",)]
+
+
+def test_a_concurrent_call_is_no_retry(lab: Lab) -> None:
+    failing = tool("t1", "a", at=1)
+    failing.error, failing.to = "busy", 50
+    lab.put(agent("a"), failing, tool("t2", "a", at=5))
+
+    assert lab.rows("SELECT recovered FROM errors") == [(False,)]
+
+
+def test_an_error_type_without_a_status_is_a_failure(counting: Lab) -> None:
+    failed = {"error.type": "429", "gen_ai.usage.output_tokens": None, "gen_ai.response.finish_reasons": None}
+    counting.put(agent("a"), chat("m", "a", at=1, **failed))
+
+    assert counting.totals("llm_calls", "failed_llm_attempts", "errors") == (0, 1, 1)

@@ -149,8 +149,8 @@ def test_the_word_of_an_earlier_conversation_is_no_answer(lab: Lab) -> None:
 
 def test_an_agents_output_messages_are_its_answer(lab: Lab) -> None:
     """Not what its last model call said: an agent may rework it. Of several messages the last one is the answer."""
-    told = json.dumps([*json.loads(says("Let me see.")), *json.loads(says("IT IS SUNNY."))])
-    lab.put(agent("a", **{"gen_ai.output.messages": told}), said("m", "a", 1, "It is sunny."))
+    messages = json.dumps([*json.loads(says("Let me see.")), *json.loads(says("IT IS SUNNY."))])
+    lab.put(agent("a", **{"gen_ai.output.messages": messages}), said("m", "a", 1, "It is sunny."))
     asking = agent("a", **{"gen_ai.output.messages": asks(("c", "t", {}))})
     lab.put(asking, said("m", "a", 1, "It is sunny."), run="asking")
 
@@ -161,13 +161,13 @@ def test_an_agents_output_messages_are_its_answer(lab: Lab) -> None:
 def test_of_agents_one_after_the_other_the_last_one_answered(lab: Lab) -> None:
     """Of agents side by side none did, and of one that says nothing its last model call tells."""
 
-    def told(id: str, at: int, to: int, text: str | None) -> S:
+    def answered(id: str, at: int, to: int, text: str | None) -> S:
         return agent(id, "w", at=at, to=to, **{"gen_ai.output.messages": None if text is None else says(text)})
 
     flow = S("w", at=0, to=100, name="workflow")
-    lab.put(flow, told("a", 1, 40, "one"), told("b", 40, 90, "two"))
-    lab.put(flow, told("a", 1, 60, "one"), told("b", 40, 90, "two"), run="at once")
-    lab.put(flow, told("a", 1, 40, "one"), told("b", 40, 90, None), said("m", "b", 50, "three"), run="silent")
+    lab.put(flow, answered("a", 1, 40, "one"), answered("b", 40, 90, "two"))
+    lab.put(flow, answered("a", 1, 60, "one"), answered("b", 40, 90, "two"), run="at once")
+    lab.put(flow, answered("a", 1, 40, "one"), answered("b", 40, 90, None), said("m", "b", 50, "three"), run="silent")
 
     assert [lab.rows(ANSWER, run) for run in ("r", "at once", "silent")] == [[("two",)], [(None,)], [("three",)]]
 
@@ -208,3 +208,19 @@ def test_a_word_of_an_earlier_turn_is_no_answer(lab: Lab) -> None:
 
     assert lab.rows(ANSWER) == [(None,)]
     assert lab.rows(ANSWER, "other") == [("It rains.",)]
+
+
+class TestFinalOutput:
+    def test_the_last_call_of_the_run_speaks(self, lab: Lab) -> None:
+        lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.output.messages": says("It is 21 degrees.")}))
+
+        assert lab.rows("SELECT final_output FROM runs") == [("It is 21 degrees.",)]
+
+    def test_two_conversations_side_by_side_have_no_one_answer(self, lab: Lab) -> None:
+        one = [agent("a", to=50), chat("m", "a", at=1, **{"gen_ai.output.messages": says("A")})]
+        two = [agent("b", at=5, to=60), chat("n", "b", at=6, **{"gen_ai.output.messages": says("B")})]
+        for span in two:
+            span.trace = f"{2:032x}"
+        lab.put(*one, *two)
+
+        assert lab.rows("SELECT final_output FROM runs") == [(None,)]

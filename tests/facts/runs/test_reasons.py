@@ -15,7 +15,7 @@ from clawtrace.pricing import Pricing
 ASKING = {"gen_ai.output.messages": asks(("call_9", "danger", {}))}
 
 
-def told(lab: Lab) -> dict[str, dict[str, Any]]:
+def reasons(lab: Lab) -> dict[str, dict[str, Any]]:
     """The reasons by their codes."""
     (text,) = lab.rows("SELECT incomplete_because FROM runs WHERE run_id = :run")[0]
     return {reason["code"]: reason for reason in json.loads(text)}
@@ -25,7 +25,7 @@ def test_every_orphan_is_counted_and_the_first_five_are_named(lab: Lab) -> None:
     """The line for the project's file names all of them, each name once."""
     names = ["one", "two", "three", "four", "five", "six", "six"]
     lab.put(agent("a"), *(S(f"s{n}", f"lost{n}", n + 1, name=name) for n, name in enumerate(names)))
-    reason = told(lab)["missing_parent"]
+    reason = reasons(lab)["missing_parent"]
 
     assert reason["message"] == (
         "the parent of 7 spans was never received: `one`, `two`, `three`, `four`, `five` and 1 more. If it is never "
@@ -37,7 +37,7 @@ def test_every_orphan_is_counted_and_the_first_five_are_named(lab: Lab) -> None:
 def test_five_names_are_all_named(lab: Lab) -> None:
     lab.put(agent("a"), *(S(f"s{n}", "a", n + 1, 0, name=f"n{n}") for n in range(5)))
 
-    assert told(lab)["open_span"]["message"] == "5 spans never ended: `n0`, `n1`, `n2`, `n3`, `n4`."
+    assert reasons(lab)["open_span"]["message"] == "5 spans never ended: `n0`, `n1`, `n2`, `n3`, `n4`."
 
 
 @pytest.mark.parametrize(("flags", "reasons"), [(0x300, []), (0x200, ["missing_parent"]), (0x100, ["missing_parent"])])
@@ -88,7 +88,7 @@ def test_what_the_receiver_turned_away_is_added_up_with_its_causes(lab: Lab) -> 
     ]
     lab.store.commit(SpanBatch(), LogBatch(), receipts, [])
 
-    assert {code: reason["message"] for code, reason in told(lab).items()} == {
+    assert {code: reason["message"] for code, reason in reasons(lab).items()} == {
         "rejected": "the receiver rejected 3 of its items (span id of 3 bytes)."
     }
 
@@ -156,7 +156,7 @@ def test_each_conversation_has_a_last_model_call(lab: Lab) -> None:
         *(_in(third, chat("m3", "r3", at=20, **ASKING))),
     )
 
-    assert told(lab)["unanswered_tool_call"]["span_ids"] == [hex_id("m3"), hex_id("m2")]
+    assert reasons(lab)["unanswered_tool_call"]["span_ids"] == [hex_id("m3"), hex_id("m2")]
 
 
 def _in(trace: str, *spans: S) -> tuple[S, ...]:
@@ -212,7 +212,7 @@ def test_what_only_the_runner_knows_counts(lab: Lab) -> None:
     )
     lab.put(agent("a"), record=record)
 
-    assert {code: reason["message"] for code, reason in told(lab).items()} == {
+    assert {code: reason["message"] for code, reason in reasons(lab).items()} == {
         "cut_off": "2 processes were ended.",
         "lacking": "a line could not be read.",
     }
@@ -248,7 +248,7 @@ class TestRun:
 
 
 @pytest.mark.parametrize(
-    ("cost", "cached", "told_of"),
+    ("cost", "cached", "is_noted"),
     [
         (0.009, 0, True),
         (0.0055, 0, False),
@@ -259,7 +259,7 @@ class TestRun:
     ],
 )
 def test_a_recorded_cost_that_contradicts_the_price_list_is_remarked(
-    cost: float, cached: int | None, told_of: bool
+    cost: float, cached: int | None, is_noted: bool
 ) -> None:
     """By more than half of what the tokens cost; less than it is no contradiction where cached tokens are unknown."""
     lab = Lab(Pricing.from_mapping({"m": {"input_per_1m": 4.0, "output_per_1m": 10.0}}))
@@ -271,4 +271,4 @@ def test_a_recorded_cost_that_contradicts_the_price_list_is_remarked(
     (said,) = lab.rows("SELECT diagnostics FROM fact_state WHERE run_id = :run")[0]
 
     assert lab.totals("cost_high") == (cost,)
-    assert (f"recorded a cost of {cost} USD, while its tokens cost 0.005 USD" in said) is told_of
+    assert (f"recorded a cost of {cost} USD, while its tokens cost 0.005 USD" in said) is is_noted

@@ -92,7 +92,7 @@ def test_one_batch_is_computed_while_the_next_one_is_read(monkeypatch: pytest.Mo
     assert come[0] != come[1]
 
 
-def told(session: Session) -> dict[str, list[str]]:
+def rows_of(session: Session) -> dict[str, list[str]]:
     """Return every relation's rows, in one order."""
     return {name: sorted(map(str, session.query(f"SELECT * FROM {name}").dicts())) for name in RELATIONS}
 
@@ -109,11 +109,11 @@ def test_a_large_run_says_what_a_small_one_says(monkeypatch: pytest.MonkeyPatch)
     some = [path for path in RECORDINGS if path.parts[-3] in ("pydantic-ai", "langchain+openinference", "claude-code")]
     with Session.open() as session:
         loaded(session, some)
-        small = told(session)
+        small = rows_of(session)
     as_large(monkeypatch)
     with Session.open() as session:
         loaded(session, some)
-        large = told(session)
+        large = rows_of(session)
 
     assert large == small
     assert all(small[name] for name in ("spans", "messages", "llm_calls", "tool_calls"))
@@ -129,10 +129,10 @@ def test_messages_that_an_interrupted_writing_left_are_taken_back(monkeypatch: p
         with pytest.raises(StoreError):
             session.evaluate(session.run_ids(), [])
         monkeypatch.setattr(facts, "read_sql", read)
-        again = told(session)
+        again = rows_of(session)
     with Session.open() as session:
         loaded(session, RECORDINGS[:1])
-        at_once = told(session)
+        at_once = rows_of(session)
 
     assert again == at_once
     assert at_once["messages"]

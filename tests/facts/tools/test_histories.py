@@ -195,8 +195,8 @@ def worker(id: str, parent: str = "w", role: str = "desk", at: int = 1, to: int 
 
 
 def task(*messages: dict[str, Any], failures: str | None = "[]") -> str:
-    told = "" if failures is None else f", tool_failures={failures}"
-    return f"TaskOutput(raw='Done.', agent='desk', output_format=<OutputFormat.RAW: 'raw'>, messages={list(messages)!r}{told})"
+    failed = "" if failures is None else f", tool_failures={failures}"
+    return f"TaskOutput(raw='Done.', agent='desk', output_format=<OutputFormat.RAW: 'raw'>, messages={list(messages)!r}{failed})"
 
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": '{"eur": 5}'}}
@@ -279,8 +279,8 @@ def kickoff(*tasks: list[dict[str, Any]] | None, requests: int) -> S:
     """A crew's span of OpenInference; None: a version of CrewAI whose tasks hold no messages."""
     used = {"prompt_tokens": 100 * requests, "completion_tokens": 10 * requests, "successful_requests": requests}
     outputs = [{"raw": "Done."} | ({} if said is None else {"messages": said, "tool_failures": []}) for said in tasks]
-    told = {"raw": "Done.", "tasks_output": outputs, "token_usage": used}
-    return oi("crewai", "CHAIN", "k", "", "Crew.kickoff", 0, 99, output__value=told)
+    output = {"raw": "Done.", "tasks_output": outputs, "token_usage": used}
+    return oi("crewai", "CHAIN", "k", "", "Crew.kickoff", 0, 99, output__value=output)
 
 
 def member(id: str, at: int, to: int, role: str = "desk") -> S:
@@ -331,7 +331,7 @@ class TestCrewsWhoseToolsHaveSpans:
 RUNTIME = "autogen SingleThreadedAgentRuntime"
 
 
-def told(id: str, at: int, source: str, kind: str, content: Any, used: int | None = 1, manager: str = "Swarm") -> S:
+def event(id: str, at: int, source: str, kind: str, content: Any, used: int | None = 1, manager: str = "Swarm") -> S:
     """A message that a team's manager is sent."""
     usage = None if used is None else {"prompt_tokens": 100 * used, "completion_tokens": 10 * used}
     said = {"message": {"source": source, "models_usage": usage, "content": content, "type": kind}}
@@ -355,9 +355,9 @@ def execution(parent: str, at: int) -> S:
 
 def conversation(**more: Any) -> list[S]:
     return [
-        told("m", 11, "desk", "ToolCallRequestEvent", [{"id": "c1", "name": "pay", "arguments": '{"eur": 5}'}], **more),
-        told("n", 21, "desk", "ToolCallExecutionEvent", [{"content": "paid", "name": "pay", "call_id": "c1", "is_error": False}], None, **more),
-        told("o", 31, "desk", "TextMessage", "Done.", 2, **more),
+        event("m", 11, "desk", "ToolCallRequestEvent", [{"id": "c1", "name": "pay", "arguments": '{"eur": 5}'}], **more),
+        event("n", 21, "desk", "ToolCallExecutionEvent", [{"content": "paid", "name": "pay", "call_id": "c1", "is_error": False}], None, **more),
+        event("o", 31, "desk", "TextMessage", "Done.", 2, **more),
     ]  # fmt: skip
 
 
@@ -388,8 +388,8 @@ class TestTeams:
         """Zero tokens are none told: the calls are known, what they used is not."""
         lab.put(
             at_work("a", "desk", 10, 40),
-            told("m", 11, "desk", "TextMessage", "Hm.", 0),
-            told("o", 31, "desk", "TextMessage", "Done."),
+            event("m", 11, "desk", "TextMessage", "Hm.", 0),
+            event("o", 31, "desk", "TextMessage", "Done."),
         )
 
         assert lab.totals("llm_calls", "input_tokens", "output_tokens") == (2, None, None)

@@ -25,11 +25,11 @@ TOOLS = json.dumps(
 def executed(scope: str, given: str, failure: dict[str, Any], **more: Any) -> list[S]:
     """A model asks for the weather, and the span of the execution failed."""
     asked = {"gen_ai.output.messages": asks(("c1", "get_weather", {})), "gen_ai.tool.definitions": TOOLS}
-    told = {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.arguments": given, **more}
+    sent = {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.arguments": given, **more}
     spans = [
         agent("a"),
         chat("m", "a", at=1, **asked),
-        replace(tool("t", "a", at=20, **told), error="it failed", events=[("exception", failure)]),
+        replace(tool("t", "a", at=20, **sent), error="it failed", events=[("exception", failure)]),
     ]
     return [replace(span, scope=scope) for span in spans]
 
@@ -136,8 +136,8 @@ def of_program(offered: dict[str, str], name: str, arguments: str) -> Lab:
         second = {"gen_ai.input.messages": answered("c1", "Error"), "gen_ai.output.messages": says("no")}
     else:
         scope, attributes = "openinference.instrumentation.openai", {"openinference.span.kind": "LLM"}
-        told, read = "llm.output_messages.0.message", "llm.input_messages.0.message"
-        call = f"{told}.tool_calls.0.tool_call"
+        written, read = "llm.output_messages.0.message", "llm.input_messages.0.message"
+        call = f"{written}.tool_calls.0.tool_call"
         first = {f"{call}.id": "c1", f"{call}.function.name": name, f"{call}.function.arguments": arguments}
         second = {f"{read}.role": "tool", f"{read}.tool_call_id": "c1", f"{read}.content": "Error"}
     spans = (chat("m", at=1, **attributes, **offered, **first), chat("n", at=10, **attributes, **offered, **second))

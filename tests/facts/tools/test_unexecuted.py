@@ -143,11 +143,11 @@ def test_a_loop_of_the_programs_own_may_have_run_it(scope: str, activations: tup
     """The program calls its function and hands the result in: the instrumentation sees neither."""
     one, two = activations
     asked = chat("m", one, at=1, **{"gen_ai.output.messages": asks(("c1", "delete_all", {}))})
-    told = chat(
+    refused = chat(
         "n", two, at=51, **{"gen_ai.input.messages": answered("c1", "42"), "gen_ai.output.messages": says("ok")}
     )
     around = [agent("a", at=0, to=40), agent("b", at=50)] if one else []
-    lab = Lab().put(*(replace(span, scope=scope) for span in (*around, asked, told)))
+    lab = Lab().put(*(replace(span, scope=scope) for span in (*around, asked, refused)))
 
     assert lab.rows(CALLS) == [("delete_all", None)]
     assert status(lab, type="tool_not_invoked", tool="delete_all") is Status.INCONCLUSIVE

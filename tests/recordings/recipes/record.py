@@ -185,8 +185,10 @@ def main(client: str, python: str, output: Path, scenarios: list[str]) -> None:
         folder = record(client, python, output, scenario)
         truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
         lines = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in folder.glob("*.jsonl")}
-        told = f"exit {truth['exit_code']}, {len(truth['llm_calls'])} model calls, {len(truth['tools'])} tools, {lines}"
-        print(f"{scenario}: {told}, {truth['final_output']!r}")
+        summary = (
+            f"exit {truth['exit_code']}, {len(truth['llm_calls'])} model calls, {len(truth['tools'])} tools, {lines}"
+        )
+        print(f"{scenario}: {summary}, {truth['final_output']!r}")
 
 
 if __name__ == "__main__":

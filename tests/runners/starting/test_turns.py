@@ -66,9 +66,9 @@ def test_the_session_is_one_and_only_this_runs(run):
 def test_messages_come_with_the_first_turn_only(run):
     """`input: json` gives the initial context once; the context mapping every time."""
     outcome = run("cat; echo", input="json", fields={"context": {"lang": "en"}})
-    told = [json.loads(line) for line in outcome.stdout.read_text().splitlines()]
+    messages = [json.loads(line) for line in outcome.stdout.read_text().splitlines()]
 
-    assert told == [
+    assert messages == [
         {
             "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "first"}],
             "context": {"lang": "en"},

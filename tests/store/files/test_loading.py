@@ -16,16 +16,16 @@ class Striking(importlib.abc.MetaPathFinder):
             os.kill(os.getpid(), signal.NUMBER)
         return None
 
-def told(number, frame):
-    print("told", hasattr(sys.modules.get("duckdb"), "connect"), flush=True)
+def interrupted(number, frame):
+    print("interrupted", hasattr(sys.modules.get("duckdb"), "connect"), flush=True)
     raise SystemExit(7)
 
-signal.signal(signal.NUMBER, told)
+signal.signal(signal.NUMBER, interrupted)
 sys.meta_path.insert(0, Striking())
 from clawtrace.store.duckdb import DuckStore
 assert "duckdb" not in sys.modules
 DuckStore()
-print("not told")
+print("not interrupted")
 """
 
 
@@ -36,14 +36,14 @@ def test_a_signal_waits_until_duckdb_is_imported(number: str) -> None:
         [sys.executable, "-c", STRUCK.replace("NUMBER", number)], capture_output=True, text=True, timeout=60
     )
 
-    assert (done.returncode, done.stdout) == (7, "told True\n"), done.stderr
+    assert (done.returncode, done.stdout) == (7, "interrupted True\n"), done.stderr
 
 
 def test_a_signal_that_is_ignored_stays_so() -> None:
     """As under `nohup`: nothing is held back, and nothing comes of it."""
-    source = STRUCK.replace("signal.signal(signal.NUMBER, told)", "signal.signal(signal.NUMBER, signal.SIG_IGN)")
+    source = STRUCK.replace("signal.signal(signal.NUMBER, interrupted)", "signal.signal(signal.NUMBER, signal.SIG_IGN)")
     done = subprocess.run(
         [sys.executable, "-c", source.replace("NUMBER", "SIGINT")], capture_output=True, text=True, timeout=60
     )
 
-    assert (done.returncode, done.stdout) == (0, "not told\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "not interrupted\n"), done.stderr

@@ -102,10 +102,10 @@ def killed(path: Path, body: str) -> None:
     command = [sys.executable, "-c", head + body + end]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        told = process.stdout.readline()
+        line = process.stdout.readline()
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    assert told == "ready\n"
+    assert line == "ready\n"
 
 
 @pytest.fixture

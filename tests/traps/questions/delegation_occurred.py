@@ -1,6 +1,6 @@
 """`delegation_occurred`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told, agent_of
+from answers import PlainRun, agent_of
 
 ASSERTION = {"to_agent": "researcher"}
 OUTSIDE = {
@@ -10,5 +10,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return any(agent_of(span) == "researcher" and told.agent_above(span) is not None for span in told.agents)
+def answer(run: PlainRun) -> bool:
+    return any(agent_of(span) == "researcher" and run.agent_above(span) is not None for span in run.agents)

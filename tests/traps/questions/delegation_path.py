@@ -1,6 +1,6 @@
 """`delegation_path`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told, agent_of
+from answers import PlainRun, agent_of
 
 ASSERTION = {"mode": "path", "expected": ["orchestrator", "researcher"]}
 OUTSIDE = {
@@ -9,6 +9,6 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    roots = [span.id for span in told.agents if not span.parent and agent_of(span) == "orchestrator"]
-    return any(span.parent in roots and agent_of(span) == "researcher" for span in told.agents)
+def answer(run: PlainRun) -> bool:
+    roots = [span.id for span in run.agents if not span.parent and agent_of(span) == "orchestrator"]
+    return any(span.parent in roots and agent_of(span) == "researcher" for span in run.agents)

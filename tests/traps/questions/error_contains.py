@@ -1,6 +1,6 @@
 """`error_contains`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told
+from answers import PlainRun
 
 ASSERTION = {"value": "slow disk"}
 OUTSIDE = {
@@ -9,5 +9,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return "slow disk" in str(told.last_command().get("stderr"))
+def answer(run: PlainRun) -> bool:
+    return "slow disk" in str(run.last_command().get("stderr"))

@@ -1,6 +1,6 @@
 """`exit_code`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told
+from answers import PlainRun
 
 ASSERTION = {"value": 0}
 OUTSIDE = {
@@ -9,5 +9,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return told.last_command().get("exit_code") == 0
+def answer(run: PlainRun) -> bool:
+    return run.last_command().get("exit_code") == 0

@@ -1,6 +1,6 @@
 """`final_response`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told
+from answers import PlainRun
 from faults import ANSWER
 
 ASSERTION = {"equals": "The report is done."}
@@ -9,5 +9,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return told.last_words() == ANSWER
+def answer(run: PlainRun) -> bool:
+    return run.last_words() == ANSWER

@@ -1,6 +1,6 @@
 """`final_response_present`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told
+from answers import PlainRun
 
 ASSERTION = {}
 OUTSIDE = {
@@ -9,5 +9,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return told.last_words() != ""
+def answer(run: PlainRun) -> bool:
+    return run.last_words() != ""

@@ -1,6 +1,6 @@
 """`llm_call_count`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told
+from answers import PlainRun
 
 ASSERTION = {"min": 4, "max": 4}
 OUTSIDE = {
@@ -9,5 +9,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return len(told.tokens()) == 4
+def answer(run: PlainRun) -> bool:
+    return len(run.tokens()) == 4

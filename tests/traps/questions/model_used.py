@@ -2,7 +2,7 @@
 
 import re
 
-from answers import Told
+from answers import PlainRun
 
 ASSERTION = {"only": ["gpt-4o"]}
 OUTSIDE = {
@@ -12,8 +12,8 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return all(_bare(call.attributes["gen_ai.request.model"]) == "gpt-4o" for call in told.calls)
+def answer(run: PlainRun) -> bool:
+    return all(_bare(call.attributes["gen_ai.request.model"]) == "gpt-4o" for call in run.calls)
 
 
 def _bare(model: object) -> str:

@@ -2,7 +2,7 @@
 
 import itertools
 
-from answers import Told, arguments_of, name_of
+from answers import PlainRun, arguments_of, name_of
 
 ASSERTION = {"max_repeats": 1}
 OUTSIDE = {
@@ -12,10 +12,10 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return not _loops(told)
+def answer(run: PlainRun) -> bool:
+    return not _loops(run)
 
 
-def _loops(told: Told) -> bool:
-    called = [(name_of(span), arguments_of(span)) for span in told.tools]
+def _loops(run: PlainRun) -> bool:
+    called = [(name_of(span), arguments_of(span)) for span in run.tools]
     return any(one == following for one, following in itertools.pairwise(called))

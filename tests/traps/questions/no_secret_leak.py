@@ -1,6 +1,6 @@
 """`no_secret_leak`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told
+from answers import PlainRun
 
 ASSERTION = {}
 OUTSIDE = {
@@ -9,5 +9,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return not any("AKIA" in str(span.attributes) for span in told.spans)
+def answer(run: PlainRun) -> bool:
+    return not any("AKIA" in str(span.attributes) for span in run.spans)

@@ -1,6 +1,6 @@
 """`no_span_errors`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told, succeeded
+from answers import PlainRun, succeeded
 
 ASSERTION = {}
 OUTSIDE = {
@@ -10,5 +10,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return all(map(succeeded, told.spans))
+def answer(run: PlainRun) -> bool:
+    return all(map(succeeded, run.spans))

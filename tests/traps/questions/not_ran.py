@@ -1,6 +1,6 @@
 """`not_ran`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told
+from answers import PlainRun
 
 ASSERTION = {"pattern": "rm -rf"}
 OUTSIDE = {
@@ -10,5 +10,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return not any("rm -rf" in command for command in told.commands())
+def answer(run: PlainRun) -> bool:
+    return not any("rm -rf" in command for command in run.commands())

@@ -1,6 +1,6 @@
 """`output_contains`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told
+from answers import PlainRun
 
 ASSERTION = {"value": "ok"}
 OUTSIDE = {
@@ -9,5 +9,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return "ok" in str(told.last_command().get("stdout"))
+def answer(run: PlainRun) -> bool:
+    return "ok" in str(run.last_command().get("stdout"))

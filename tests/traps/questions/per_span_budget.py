@@ -1,6 +1,6 @@
 """`per_span_budget`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told, within
+from answers import PlainRun, within
 
 ASSERTION = {"max_tokens": 110}
 OUTSIDE = {
@@ -11,5 +11,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return all(within([used], 110) for used in told.tokens())
+def answer(run: PlainRun) -> bool:
+    return all(within([used], 110) for used in run.tokens())

@@ -1,6 +1,6 @@
 """`ran`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told
+from answers import PlainRun
 
 ASSERTION = {"pattern": "^make test$", "status": "ok"}
 OUTSIDE = {
@@ -9,5 +9,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return "make test" in told.commands() and told.last_command().get("exit_code") == 0
+def answer(run: PlainRun) -> bool:
+    return "make test" in run.commands() and run.last_command().get("exit_code") == 0

@@ -1,6 +1,6 @@
 """`run_count`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told
+from answers import PlainRun
 
 ASSERTION = {"pattern": "^make", "min": 1, "max": 1}
 OUTSIDE = {
@@ -9,5 +9,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return sum(command.startswith("make") for command in told.commands()) == 1
+def answer(run: PlainRun) -> bool:
+    return sum(command.startswith("make") for command in run.commands()) == 1

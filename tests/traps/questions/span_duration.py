@@ -1,6 +1,6 @@
 """`span_duration`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told
+from answers import PlainRun
 
 ASSERTION = {"span_type": "tool", "max_ms": 40}
 OUTSIDE = {
@@ -10,5 +10,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return max(span.to - span.at for span in told.tools) <= 40
+def answer(run: PlainRun) -> bool:
+    return max(span.to - span.at for span in run.tools) <= 40

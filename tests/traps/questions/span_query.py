@@ -1,6 +1,6 @@
 """`span_query`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told, name_of
+from answers import PlainRun, name_of
 
 ASSERTION = {
     "select": {"kind": "tool", "ancestor": {"kind": "agent", "agent_name": "researcher"}},
@@ -14,5 +14,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return [(name_of(span), span.error) for span in told.below("researcher")] == [("search", None)]
+def answer(run: PlainRun) -> bool:
+    return [(name_of(span), span.error) for span in run.below("researcher")] == [("search", None)]

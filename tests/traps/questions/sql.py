@@ -1,6 +1,6 @@
 """`sql`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told, agent_of, name_of, outcome_of
+from answers import PlainRun, agent_of, name_of, outcome_of
 
 ASSERTION = {
     "select": (
@@ -20,8 +20,8 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    tools = sorted((name_of(span), outcome_of(span)) for span in told.tools)
-    agents = sorted((agent_of(span), "nesting" if span.parent else "root") for span in told.agents)
+def answer(run: PlainRun) -> bool:
+    tools = sorted((name_of(span), outcome_of(span)) for span in run.tools)
+    agents = sorted((agent_of(span), "nesting" if span.parent else "root") for span in run.agents)
     wanted = [("bash", "ok"), ("search", "ok"), ("write_file", "ok")]
     return tools == wanted and agents == [("orchestrator", "root"), ("researcher", "nesting")]

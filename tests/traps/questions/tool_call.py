@@ -2,7 +2,7 @@
 
 import json
 
-from answers import Told, arguments_of, name_of, result_of, succeeded
+from answers import PlainRun, arguments_of, name_of, result_of, succeeded
 
 ASSERTION = {
     "tool": "search",
@@ -20,6 +20,6 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    fitting = [span for span in told.below("researcher") if name_of(span) == "search" and succeeded(span)]
+def answer(run: PlainRun) -> bool:
+    fitting = [span for span in run.below("researcher") if name_of(span) == "search" and succeeded(span)]
     return [json.loads(arguments_of(span)) for span in fitting if '"hits": 3' in result_of(span)] == [{"query": "otel"}]

@@ -1,6 +1,6 @@
 """`tool_call_count`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told
+from answers import PlainRun
 
 ASSERTION = {"count": 3}
 OUTSIDE = {
@@ -9,5 +9,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return len(told.names) == 3
+def answer(run: PlainRun) -> bool:
+    return len(run.names) == 3

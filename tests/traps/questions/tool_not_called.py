@@ -1,6 +1,6 @@
 """`tool_not_called`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told
+from answers import PlainRun
 
 ASSERTION = {"tool": "delete_all"}
 OUTSIDE = {
@@ -11,5 +11,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return "delete_all" not in told.names
+def answer(run: PlainRun) -> bool:
+    return "delete_all" not in run.names

@@ -1,6 +1,6 @@
 """`tool_sequence`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told
+from answers import PlainRun
 
 ASSERTION = {"mode": "strict", "expected": ["search", "bash", "write_file"]}
 OUTSIDE = {
@@ -10,5 +10,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return told.names == ["search", "bash", "write_file"]
+def answer(run: PlainRun) -> bool:
+    return run.names == ["search", "bash", "write_file"]

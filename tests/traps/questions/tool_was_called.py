@@ -1,6 +1,6 @@
 """`tool_was_called`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told
+from answers import PlainRun
 
 ASSERTION = {"tool": "search"}
 OUTSIDE = {
@@ -11,5 +11,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return "search" in told.names
+def answer(run: PlainRun) -> bool:
+    return "search" in run.names

@@ -1,6 +1,6 @@
 """`trace_cost`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told, within
+from answers import PlainRun, within
 
 ASSERTION = {"max_usd": 0.04}
 OUTSIDE = {
@@ -11,5 +11,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return within(told.costs(), 0.04)
+def answer(run: PlainRun) -> bool:
+    return within(run.costs(), 0.04)

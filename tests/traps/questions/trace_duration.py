@@ -1,6 +1,6 @@
 """`trace_duration`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told
+from answers import PlainRun
 
 ASSERTION = {"max_ms": 1000}
 OUTSIDE = {
@@ -8,5 +8,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return max(span.to for span in told.spans) - told.spans[0].at <= 1000
+def answer(run: PlainRun) -> bool:
+    return max(span.to for span in run.spans) - run.spans[0].at <= 1000

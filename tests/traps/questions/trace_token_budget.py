@@ -1,6 +1,6 @@
 """`trace_token_budget`: the question, what lies outside of it, and its answer over plain spans."""
 
-from answers import Told, within
+from answers import PlainRun, within
 
 ASSERTION = {"max_total_tokens": 440}
 OUTSIDE = {
@@ -10,5 +10,5 @@ OUTSIDE = {
 }
 
 
-def answer(told: Told) -> bool:
-    return within(told.tokens(), 440)
+def answer(run: PlainRun) -> bool:
+    return within(run.tokens(), 440)

@@ -14,14 +14,14 @@ KINDS = "SELECT name, kind, agent_name FROM spans WHERE run_id = :run ORDER BY s
 
 def mlflow(id: str, parent: str, kind: str, name: str, at: int, to: int, **attrs: Any) -> S:
     """A span of MLflow's autolog; values are JSON."""
-    told = {"mlflow.spanType": kind, **{f"mlflow.{key}": value for key, value in attrs.items()}}
+    sent = {"mlflow.spanType": kind, **{f"mlflow.{key}": value for key, value in attrs.items()}}
     return S(
         id,
         parent,
         at,
         to,
         name,
-        {key: json.dumps(value) for key, value in told.items()},
+        {key: json.dumps(value) for key, value in sent.items()},
         scope="mlflow.tracing.provider",
     )
 
@@ -31,13 +31,13 @@ def node(
 ) -> S:
     """A span of LangGraph through OpenInference; `places` is the graph's and the node's place, empty for the outermost graph."""
     where = {"langgraph_node": places.split("|")[-1].split(":")[0], "langgraph_checkpoint_ns": places} if places else {}
-    told = json.dumps({"ls_integration": "langgraph", **where, **metadata})
+    text = json.dumps({"ls_integration": "langgraph", **where, **metadata})
     words = (
         {"llm__model_name": "gpt-4o", "llm__token_count__prompt": 10, "llm__token_count__completion": 1}
         if kind == "LLM"
         else {}
     )
-    return oi("langchain", kind, id, parent, name, at, to, metadata=told, **words)
+    return oi("langchain", kind, id, parent, name, at, to, metadata=text, **words)
 
 
 def member(name: str, parent: str, at: int, *, wrapped: bool = False) -> list[S]:
@@ -156,9 +156,9 @@ class TestGraphs:
         place = "inner:1"
         clerk = [S(s.id, s.parent, s.at, s.to, s.name, dict(s.attrs), scope=s.scope) for s in member("clerk", "i", 20)]
         for span in clerk:
-            told = json.loads(span.attrs["metadata"])
-            told["langgraph_checkpoint_ns"] = f"{place}|{told['langgraph_checkpoint_ns']}"
-            span.attrs["metadata"] = json.dumps(told)
+            metadata = json.loads(span.attrs["metadata"])
+            metadata["langgraph_checkpoint_ns"] = f"{place}|{metadata['langgraph_checkpoint_ns']}"
+            span.attrs["metadata"] = json.dumps(metadata)
         lab.put(
             node("g", "", "company", 0, 99),
             node("o", "g", "inner", 10, 60, place),
@@ -191,11 +191,11 @@ class TestGraphs:
                 if places
                 else {}
             )
-            told = {
+            sent = {
                 f"langsmith.metadata.{key}": value for key, value in {"ls_integration": "langgraph", **where}.items()
             }
-            told |= {"gen_ai.request.model": "gpt-4o", "gen_ai.usage.input_tokens": 9} if kind == "llm" else {}
-            return S(id, parent, at, to, name, {"langsmith.span.kind": kind} | told, scope="langsmith")
+            sent |= {"gen_ai.request.model": "gpt-4o", "gen_ai.usage.input_tokens": 9} if kind == "llm" else {}
+            return S(id, parent, at, to, name, {"langsmith.span.kind": kind} | sent, scope="langsmith")
 
         lab.put(smith("g", "", "team", 0, 99), smith("o", "g", "boss", 1, 40, "boss:1"), smith("i", "o", "boss", 2, 39, "boss:1"),
                 smith("a", "i", "agent", 3, 38, "boss:1|agent:1"), smith("m", "a", "ChatOpenAI", 4, 30, "boss:1|agent:1", "llm"))  # fmt: skip

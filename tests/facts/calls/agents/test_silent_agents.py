@@ -22,8 +22,8 @@ def caller(id: str, at: int = 0, to: int = 100, name: str | None = "assistant", 
 
 def work(*, at: int = 10, to: int = 90, name: str = "assistant") -> list[S]:
     """A turn that was answered."""
-    told = chat(f"m{at}", f"a{at}", at=at + 1, **{"gen_ai.output.messages": says(f"said at {at}")})
-    return [agent(f"a{at}", at=at, to=to, agent=name), told]
+    call = chat(f"m{at}", f"a{at}", at=at + 1, **{"gen_ai.output.messages": says(f"said at {at}")})
+    return [agent(f"a{at}", at=at, to=to, agent=name), call]
 
 
 def test_the_callers_side_is_no_second_agent_and_hides_no_answer(lab: Lab) -> None:

@@ -13,7 +13,7 @@ USAGE = ("llm_calls", "input_tokens", "output_tokens")
 UNTOLD = {"gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None}
 
 
-def told(scope: str, number: int, at: int, to: int, tokens: int | None = 100, **attrs: Any) -> S:
+def model_call(scope: str, number: int, at: int, to: int, tokens: int | None = 100, **attrs: Any) -> S:
     """Model call `number` as a scope tells it, in a trace of its own; without tokens it was told nothing of the answer."""
     usage = UNTOLD if tokens is None else {"gen_ai.usage.input_tokens": tokens}
     span = chat(f"{scope[0]}{number}", at=at, **usage, **attrs)
@@ -27,8 +27,8 @@ def named(number: int) -> dict[str, str]:
 def test_streamed_answers_beside_answers_that_have_an_id(lab: Lab) -> None:
     """The callbacks know the id of a whole answer and none of a streamed one: the streamed ones were counted twice."""
     lab.put(
-        told("framework", 1, 0, 9, **named(1)), told("sdk", 1, 1, 8, **named(1)),
-        told("framework", 2, 20, 29), told("sdk", 2, 21, 28, **named(2)),
+        model_call("framework", 1, 0, 9, **named(1)), model_call("sdk", 1, 1, 8, **named(1)),
+        model_call("framework", 2, 20, 29), model_call("sdk", 2, 21, 28, **named(2)),
     )  # fmt: skip
 
     assert lab.totals(*USAGE) == (2, 200, 20)
@@ -37,7 +37,11 @@ def test_streamed_answers_beside_answers_that_have_an_id(lab: Lab) -> None:
 def test_models_that_the_other_scope_never_tells_of(lab: Lab) -> None:
     """Only one of two SDKs is instrumented: the calls of the other have no twin."""
     other = {"gen_ai.request.model": "claude-haiku-4-5", "gen_ai.response.model": "claude-haiku-4-5"}
-    lab.put(told("framework", 1, 0, 9), told("sdk", 1, 1, 8, **named(1)), told("framework", 2, 20, 29, **other))
+    lab.put(
+        model_call("framework", 1, 0, 9),
+        model_call("sdk", 1, 1, 8, **named(1)),
+        model_call("framework", 2, 20, 29, **other),
+    )
 
     assert lab.totals(*USAGE) == (2, 200, 20)
 
@@ -45,8 +49,8 @@ def test_models_that_the_other_scope_never_tells_of(lab: Lab) -> None:
 def test_streams_of_which_nobody_was_told_the_tokens(lab: Lab) -> None:
     """As many calls on both sides, each in the time of another: one stream each, of unknown tokens."""
     lab.put(
-        told("framework", 1, 0, 9, None), told("sdk", 1, 1, 8, None, **named(1)),
-        told("framework", 2, 20, 29, None), told("sdk", 2, 21, 28, None),
+        model_call("framework", 1, 0, 9, None), model_call("sdk", 1, 1, 8, None, **named(1)),
+        model_call("framework", 2, 20, 29, None), model_call("sdk", 2, 21, 28, None),
     )  # fmt: skip
 
     assert lab.totals(*USAGE) == (2, None, None)
@@ -55,7 +59,9 @@ def test_streams_of_which_nobody_was_told_the_tokens(lab: Lab) -> None:
 def test_streams_without_tokens_of_which_one_side_has_more(lab: Lab) -> None:
     """Nothing says which of the two is the framework's, or whether it is a third one."""
     lab.put(
-        told("framework", 1, 0, 9, None), told("sdk", 1, 1, 8, None, **named(1)), told("sdk", 2, 2, 7, None, **named(2))
+        model_call("framework", 1, 0, 9, None),
+        model_call("sdk", 1, 1, 8, None, **named(1)),
+        model_call("sdk", 2, 2, 7, None, **named(2)),
     )
 
     assert lab.totals("llm_calls", "cost_high") == (None, None)
@@ -65,8 +71,8 @@ def test_streams_without_tokens_of_which_one_side_has_more(lab: Lab) -> None:
 def test_tokens_on_the_side_without_ids(lab: Lab) -> None:
     """The scope that knows the ids was told nothing of the streams."""
     lab.put(
-        told("framework", 1, 0, 9), told("sdk", 1, 1, 8, None, **named(1)),
-        told("framework", 2, 20, 29, 70), told("sdk", 2, 21, 28, None, **named(2)),
+        model_call("framework", 1, 0, 9), model_call("sdk", 1, 1, 8, None, **named(1)),
+        model_call("framework", 2, 20, 29, 70), model_call("sdk", 2, 21, 28, None, **named(2)),
     )  # fmt: skip
 
     assert lab.totals(*USAGE) == (2, 170, 20)
@@ -76,7 +82,7 @@ def test_an_id_in_one_of_three_scopes(lab: Lab) -> None:
     """All of them tell of each call."""
     scopes = ("framework", "sdk", "vendor")
     lab.put(*(
-        told(scope, number, at + k, at + 9 - k, **(named(number) if scope == "vendor" else {}))
+        model_call(scope, number, at + k, at + 9 - k, **(named(number) if scope == "vendor" else {}))
         for number, at in enumerate((0, 20, 40))
         for k, scope in enumerate(scopes)
     ))  # fmt: skip
@@ -87,8 +93,8 @@ def test_an_id_in_one_of_three_scopes(lab: Lab) -> None:
 def test_parallel_calls_of_which_the_longer_one_started_first(lab: Lab) -> None:
     """The short call's inner span came first, so the long one took it, and nothing was left that the short one holds."""
     lab.put(
-        told("framework", 1, 0, 40), told("sdk", 1, 5, 39, **named(1)),
-        told("framework", 2, 2, 12), told("sdk", 2, 3, 11, **named(2)),
+        model_call("framework", 1, 0, 40), model_call("sdk", 1, 5, 39, **named(1)),
+        model_call("framework", 2, 2, 12), model_call("sdk", 2, 3, 11, **named(2)),
     )  # fmt: skip
 
     assert lab.totals(*USAGE) == (2, 200, 20)
@@ -96,8 +102,8 @@ def test_parallel_calls_of_which_the_longer_one_started_first(lab: Lab) -> None:
 
 def test_an_attempt_that_only_the_sdk_tells_of(lab: Lab) -> None:
     """The SDK tried again: its failed request has no twin, and its answer is the framework's call."""
-    failed = replace(told("sdk", 1, 1, 3, None), error="429")
-    lab.put(told("framework", 1, 0, 20, **named(1)), failed, told("sdk", 2, 5, 18))
+    failed = replace(model_call("sdk", 1, 1, 3, None), error="429")
+    lab.put(model_call("framework", 1, 0, 20, **named(1)), failed, model_call("sdk", 2, 5, 18))
 
     assert lab.totals(*USAGE) == (1, 100, 10)
 
@@ -109,27 +115,27 @@ NO_MODEL = {"gen_ai.request.model": None, "gen_ai.response.model": None}
 def test_a_failure_that_both_tell_of_is_one(lab: Lab, words: dict[str, None]) -> None:
     """A failed call has no id: it was two failures, and the tools of the run were counted twice with it."""
     failed = [
-        replace(told("framework", 2, 30, 39, None, **words), error="bad request"),
-        replace(told("sdk", 2, 31, 38, None), error="Error code: 400"),
+        replace(model_call("framework", 2, 30, 39, None, **words), error="bad request"),
+        replace(model_call("sdk", 2, 31, 38, None), error="Error code: 400"),
     ]
     tools = [replace(tool(f"t{at}", at=at), scope=scope, to=25) for scope, at in (("framework", 20), ("sdk", 21))]
-    lab.put(told("framework", 1, 0, 9, **named(1)), told("sdk", 1, 1, 8, **named(1)), *tools, *failed)
+    lab.put(model_call("framework", 1, 0, 9, **named(1)), model_call("sdk", 1, 1, 8, **named(1)), *tools, *failed)
 
     assert lab.totals("llm_calls", "tool_calls", "errors") == (1, 1, 1)
 
 
 def test_failures_at_other_times_are_several(lab: Lab) -> None:
     lab.put(
-        told("framework", 1, 0, 9, **named(1)), told("sdk", 1, 1, 8, **named(1)),
-        replace(told("framework", 2, 30, 39, None), error="bad request"),
-        replace(told("sdk", 2, 41, 48, None), error="bad request"),
+        model_call("framework", 1, 0, 9, **named(1)), model_call("sdk", 1, 1, 8, **named(1)),
+        replace(model_call("framework", 2, 30, 39, None), error="bad request"),
+        replace(model_call("sdk", 2, 41, 48, None), error="bad request"),
     )  # fmt: skip
 
     assert lab.totals("llm_calls", "errors") == (1, 2)
 
 
 def test_the_very_same_tokens_where_one_side_names_no_model(lab: Lab) -> None:
-    lab.put(told("framework", 1, 0, 9, 123, **NO_MODEL), told("sdk", 1, 1, 8, 123, **named(1)))
+    lab.put(model_call("framework", 1, 0, 9, 123, **NO_MODEL), model_call("sdk", 1, 1, 8, 123, **named(1)))
 
     assert lab.totals(*USAGE) == (1, 123, 10)
 
@@ -137,7 +143,7 @@ def test_the_very_same_tokens_where_one_side_names_no_model(lab: Lab) -> None:
 class TestTools:
     """Both scopes tell of every model call, and each of a tool call that the other does not tell of."""
 
-    MODELS = (told("framework", 1, 0, 9, **named(1)), told("sdk", 1, 1, 8, **named(1)))
+    MODELS = (model_call("framework", 1, 0, 9, **named(1)), model_call("sdk", 1, 1, 8, **named(1)))
 
     def of(self, scope: str, at: int, name: str = "get", error: str | None = None) -> S:
         span = tool(f"{scope[0]}{at}", at=at, tool=name, **{"gen_ai.tool.call.id": None})
@@ -166,7 +172,7 @@ def asks(scope: str, number: int, at: int, to: int, *ids: str, tokens: int | Non
     """A model call that asks for the tools of these ids, or says so."""
     parts = [{"type": "tool_call", "id": one, "name": "get", "arguments": {}} for one in ids]
     said = [{"role": "assistant", "parts": parts or [{"type": "text", "content": f"answer {number}"}]}]
-    return told(scope, number, at, to, tokens, **{"gen_ai.output.messages": json.dumps(said)})
+    return model_call(scope, number, at, to, tokens, **{"gen_ai.output.messages": json.dumps(said)})
 
 
 class TestTheSameCallbacks:
@@ -197,7 +203,7 @@ class TestTheSameCallbacks:
             replace(tool(f"{scope}{at}", at=at, tool="get", **{"gen_ai.tool.call.id": None}), scope=scope, to=at + 5)
             for scope, at in (("one", 30), ("two", 31))
         ]
-        hidden = [told("one", 2, 60, 80, 100), told("two", 2, 59, 81, 140)]
+        hidden = [model_call("one", 2, 60, 80, 100), model_call("two", 2, 59, 81, 140)]
         lab.put(asks("one", 1, 0, 20, "call_1"), asks("two", 1, 1, 21, "call_1"), *one_tool, *hidden)
 
         assert lab.totals(*USAGE, "cost_high") == (None, None, None, None)
@@ -239,7 +245,7 @@ OTHERWISE = (
 def test_calls_that_were_answered_otherwise_may_be_two(lab: Lab, tokens: int | None, answer: dict[str, str]) -> None:
     """Two parallel calls of one model, each recorded by another instrumentation: nothing is said for sure."""
     paris = {"gen_ai.output.messages": OTHERWISE[0]["gen_ai.output.messages"].replace("Oslo", "Paris")}
-    lab.put(told("framework", 1, 0, 9, tokens, **paris), told("sdk", 1, 1, 8, **answer))
+    lab.put(model_call("framework", 1, 0, 9, tokens, **paris), model_call("sdk", 1, 1, 8, **answer))
 
     assert lab.totals(*USAGE) == (None, None, None)
 

@@ -44,17 +44,17 @@ class TestNamelessExecutions:
         assert lab.totals("tool_calls") == (2,)
 
     def test_its_arguments_tell_which_of_two_it_was(self, lab: Lab) -> None:
-        told = {"gen_ai.tool.call.arguments": '{"zone":"CET"}'}
+        sent = {"gen_ai.tool.call.arguments": '{"zone":"CET"}'}
         lab.put(
             agent("a"), asking("m", 1, ("c1", "get_weather", {"city": "Paris"}), ("c2", "get_time", {"zone": "CET"})),
-            nameless("t", "a", 8, **told), tool("u", "a", at=9, **{"gen_ai.tool.call.id": "c1"}),
+            nameless("t", "a", 8, **sent), tool("u", "a", at=9, **{"gen_ai.tool.call.id": "c1"}),
         )  # fmt: skip
 
         assert [row[0] for row in lab.rows(TOOLS)] == ["get_time", "get_weather"]
 
     def test_other_arguments_are_another_call(self, lab: Lab) -> None:
-        told = {"gen_ai.tool.call.arguments": '{"city":"Rome"}'}
-        lab.put(agent("a"), asking("m", 1, ("c1", "get_weather", {"city": "Paris"})), nameless("t", "a", 8, **told))
+        sent = {"gen_ai.tool.call.arguments": '{"city":"Rome"}'}
+        lab.put(agent("a"), asking("m", 1, ("c1", "get_weather", {"city": "Paris"})), nameless("t", "a", 8, **sent))
 
         assert [(row[0], row[2]) for row in lab.rows(TOOLS)] == [("get_weather", "requested"), (None, "ok")]
 
@@ -85,15 +85,15 @@ class TestRequestedHandoffs:
 
 
 def side(id: str, at: int, to: int, trace: str, request: int = 7, session: str | None = "s1", **attrs: Any) -> S:
-    told = {
+    sent = {
         "mcp.method.name": "tools/call",
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": "add",
         "jsonrpc.request.id": request,
     }
     if session is not None:
-        told["mcp.session.id"] = session
-    return S(id, "", at, to, "tools/call add", told | attrs, scope=f"mcp.{id}", trace=trace)  # fmt: skip
+        sent["mcp.session.id"] = session
+    return S(id, "", at, to, "tools/call add", sent | attrs, scope=f"mcp.{id}", trace=trace)  # fmt: skip
 
 
 class TestRemoteAgents:
@@ -191,10 +191,10 @@ class TestExchanges:
 
 
 def gemini(id: str, at: int, operation: str, trace: int, prompt: str | None = None, **attrs: Any) -> S:
-    told = {"gen_ai.operation.name": operation, "gen_ai.conversation.id": "s1", **attrs}
+    sent = {"gen_ai.operation.name": operation, "gen_ai.conversation.id": "s1", **attrs}
     if prompt is not None:
-        told["gen_ai.prompt.name"] = prompt
-    return S(id, "", at, at + 5, operation, told, scope="gemini-cli", trace=f"{trace:032x}")
+        sent["gen_ai.prompt.name"] = prompt
+    return S(id, "", at, at + 5, operation, sent, scope="gemini-cli", trace=f"{trace:032x}")
 
 
 class TestPrompts:

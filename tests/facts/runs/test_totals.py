@@ -1,0 +1,122 @@
+"""Totals of a run: tokens, cost, times, and what stays unknown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from building import Lab, S, agent, chat
+
+from clawtrace.pricing import Pricing
+
+
+class TestUnknown:
+    def test_a_call_without_usage_leaves_no_sum(self, lab: Lab) -> None:
+        lab.put(agent("a"), chat("m1", "a", at=1), chat("m2", "a", at=9, **{"gen_ai.usage.input_tokens": None}))
+
+        columns = ("input_tokens", "input_tokens_low", "input_tokens_known", "output_tokens", "usage_calls")
+        assert lab.totals(*columns) == (None, 100, 1, 20, 2)
+
+    @pytest.mark.parametrize("value", [-5, "many", "", float("1e300")])
+    def test_a_count_that_is_none_is_unknown(self, lab: Lab, value: Any) -> None:
+        """T31: negative, wordy and impossible counts are unknown, not zero."""
+        lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.usage.input_tokens": value}))
+
+        assert lab.totals("input_tokens") == (None,)
+
+    def test_a_count_that_is_none_is_told(self, lab: Lab) -> None:
+        lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.usage.input_tokens": "many"}))
+
+        (said,) = lab.rows("SELECT diagnostics FROM fact_state")[0]
+        assert "1 span recorded input_tokens" in said
+
+    def test_numeric_text_is_a_number(self, lab: Lab) -> None:
+        lab.put(agent("a"), chat("m", "a", at=1, **{"gen_ai.usage.input_tokens": "1013"}))
+
+        assert lab.totals("input_tokens") == (1013,)
+
+    def test_a_plain_sdk_that_asked_for_tools_without_content(self, lab: Lab) -> None:
+        """Model spans alone, the model asked for tools, nothing says which: tool calls are unknown, not none."""
+        lab.put(chat("m1", at=1, **{"gen_ai.response.finish_reasons": ["tool_calls"]}), chat("m2", at=9))
+
+        assert lab.totals("tool_calls", "agents") == (None, None)
+
+    def test_model_spans_alone_that_asked_for_nothing(self, lab: Lab) -> None:
+        lab.put(chat("m1", at=1), chat("m2", at=9))
+
+        assert lab.totals("tool_calls") == (0,)
+
+    def test_unpriced_calls_leave_the_cost_open(self) -> None:
+        """T11: one call has a price, one has none."""
+        lab = Lab(Pricing.from_mapping({"gpt-4o": {"input_per_1m": 10, "output_per_1m": 10}}))
+        mine = {
+            "gen_ai.request.model": "house-model",
+            "gen_ai.response.model": "house-model",
+            "gen_ai.provider.name": "house",
+        }
+        lab.put(agent("a"), chat("m1", "a", at=1), chat("m2", "a", at=9, **mine))
+
+        low, high, priced = lab.totals("cost_low", "cost_high", "priced_calls")
+        assert (low, high, priced) == (pytest.approx(0.0011), None, 1)
+        assert lab.rows("SELECT cost_source FROM llm_calls ORDER BY call_no") == [("model_pricing",), (None,)]
+
+    def test_a_nameless_agent_is_there_without_a_name(self, lab: Lab) -> None:
+        lab.put(agent("a", agent=None))
+
+        assert lab.rows("SELECT name FROM agents") == [(None,)]
+
+
+class TestTokens:
+    def test_calls_that_got_no_answer_used_nothing_that_is_known(self, counting: Lab) -> None:
+        failed = chat("m", "a", at=1, **{"gen_ai.response.model": None, "gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None, "gen_ai.response.finish_reasons": None})  # fmt: skip
+        failed.error = "401"
+        counting.put(agent("a"), failed)
+
+        assert counting.totals("llm_calls", "failed_llm_attempts", "input_tokens", "usage_calls") == (0, 1, 0, 0)
+
+    def test_more_cached_than_input_proves_exclusion(self, lab: Lab) -> None:
+        """T19: input_tokens includes cached tokens, also where the instrumentation left them out."""
+        lab.put(
+            agent("a"),
+            chat("m", "a", at=1, **{"gen_ai.usage.input_tokens": 4, "gen_ai.usage.cache_read.input_tokens": 1000}),
+        )
+
+        assert lab.totals("input_tokens", "cache_read_tokens") == (1004, 1000)
+
+    def test_what_one_call_proves_holds_for_the_others_of_its_instrumentation(self, lab: Lab) -> None:
+        """The second call alone would not tell; a call of another provider is not touched, nor one without cached tokens."""
+        cached = "gen_ai.usage.cache_read.input_tokens"
+        lab.put(
+            agent("a"),
+            chat("m", "a", at=1, **{"gen_ai.usage.input_tokens": 4, cached: 1000}),
+            chat("n", "a", at=20, **{"gen_ai.usage.input_tokens": 3000, cached: 1000}),
+            chat("o", "a", at=40, **{"gen_ai.usage.input_tokens": 50}),
+            chat(
+                "p", "a", at=60, **{"gen_ai.usage.input_tokens": 300, cached: 100, "gen_ai.provider.name": "anthropic"}
+            ),
+        )
+
+        assert lab.rows("SELECT input_tokens FROM llm_calls ORDER BY call_no") == [(1004,), (4000,), (50,), (300,)]
+        assert lab.rows("SELECT sum(input_tokens) FROM spans WHERE kind = 'llm'") == [(5354,)]
+
+    def test_a_rollup_serves_where_there_is_no_model_call(self, lab: Lab) -> None:
+        usage = {"gen_ai.usage.input_tokens": 50, "gen_ai.usage.output_tokens": 5}
+        lab.put(agent("a", **usage), agent("b", "a", at=1, to=9, agent="sub", **usage))
+
+        assert lab.totals("llm_calls", "input_tokens", "output_tokens") == (None, 50, 5)
+
+
+class TestTimes:
+    def test_busy_time_is_the_union(self, lab: Lab) -> None:
+        lab.put(S("a", "", 1, 10), S("b", "", 5, 20), S("c", "", 30, 31))
+
+        assert lab.totals("busy_ns", "first_start_ns", "last_end_ns") == (20_000_000, 1_000_000, 31_000_000)
+
+    def test_clock_skew_never_makes_a_negative_duration(self, lab: Lab) -> None:
+        """T17: how long a span lasted that ends before it starts is unknown, and of a root how long the run did."""
+        lab.put(S("a", "", 10, 5), S("b", "a", 11, 12), run="root")
+        lab.put(S("a", "", 10, 50), S("b", "a", 12, 11), run="child")
+
+        assert set(lab.rows("SELECT duration_ns, ended FROM spans", "root")) == {(None, True), (1_000_000, True)}
+        assert lab.totals("first_start_ns", "last_end_ns", "busy_ns", run="root") == (10_000_000, None, None)
+        assert lab.totals("last_end_ns", "busy_ns", run="child") == (50_000_000, 40_000_000)

@@ -74,7 +74,7 @@ def mutants(package: Path, file: str) -> Iterator[Mutant]:
         if not scope and isinstance(node, ast.Constant) and type(node.value) is int:
             continue  # a limit, or the number of a case: one more is as good
         for old, new in _changes(node):
-            name = f"{file} {scope or 'module'}: {_short(old)} → {_short(new)}"
+            name = f"{file} {scope or 'module'}: {_change(old, new)}"
             seen[name] += 1
             again = f" #{seen[name]}" if seen[name] > 1 else ""
             first, last = getattr(old, "lineno", statement), getattr(old, "end_lineno", statement)
@@ -158,6 +158,22 @@ def _values(value: object) -> Iterator[object]:
             while start >= 0:
                 yield value[:start] + new + value[start + len(old) :]
                 start = value.find(old, start + len(old))
+
+
+def _change(old: ast.AST, new: ast.AST) -> str:
+    """Return both, a text only around the change."""
+    if isinstance(old, ast.Constant) and isinstance(old.value, str) and isinstance(new, ast.Constant):
+        before, after = old.value, str(new.value)
+        start = _alike(before, after)
+        rest = _alike(before[start:][::-1], after[start:][::-1])
+        texts = (" ".join(text[max(0, start - 30) : len(text) - max(0, rest - 30)].split()) for text in (before, after))
+        return " → ".join(texts)
+    return f"{_short(old)} → {_short(new)}"
+
+
+def _alike(one: str, other: str) -> int:
+    """Return how many characters both begin with."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _short(node: ast.AST) -> str:

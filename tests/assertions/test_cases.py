@@ -67,6 +67,8 @@ def seen(asked, one, case):
         found["warns"] = True
     if "says" in case:
         found["says"] = case["says"] if case["says"] in said else said
+    if "unsaid" in case:
+        found["unsaid"] = case["unsaid"] if case["unsaid"] not in said else said
     if "evidence" in case:
         found["evidence"] = [row.span_id for row in evidence if row.span_id is not None][: len(case["evidence"])]
     if "why" in case:

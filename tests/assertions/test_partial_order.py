@@ -276,6 +276,22 @@ def test_a_final_answer_is_never_contradicted_by_more_calls(asked, calls, later)
         assert after.holds == before.holds
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"steps": ["a", "c"], "require": [{"tool": "b", "before": "c"}]},
+        {"steps": ["a", "b", {"repeat": "c", "max": 1}]},
+    ],
+    ids=["rule", "only where the steps say"],
+)
+def test_one_move_is_cheaper_than_other_calls(asked):
+    """`c` came first: it is moved behind the others, rather than other calls deleted and inserted."""
+    calls = [(name, 10 * place, 10 * place + 5) for place, name in enumerate("cab")]
+    assertion, (outcome,) = answers({"type": "tool_sequence", **asked}, [calls])
+
+    assert [edit["op"] for edit in assertion.actual(outcome)["edits"]] == ["move"]
+
+
 def test_an_edit_script_that_is_too_long_to_search_for_is_left_out(monkeypatch):
     """Beyond `EDIT_LIMIT` no script is shown rather than a guessed one; the verdict stays."""
     monkeypatch.setattr(trajectory, "EDIT_LIMIT", 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from building import Lab, S, agent, chat, tool
+from building import Lab, S, agent, chat, hex_id, tool
 
 NO_TOKENS = {"gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None}
 
@@ -81,6 +81,23 @@ def test_a_root_that_ended_before_it_started(lab: Lab) -> None:
     lab.put(S("a", "", 50, 10, "work"), chat("m", "a", at=51))
 
     assert reasons(lab)["last_end_ns"] == ("no-time", None, None)
+
+
+def test_where_no_span_could_have_recorded_it_the_first_that_is_no_infrastructure_is_named(lab: Lab) -> None:
+    """The tools of a run of which only requests on the wire and a job are known."""
+    wire = {"http.request.method": "GET", "url.full": "http://x/"}
+    lab.put(S("h", "", 0, 1, "GET", wire), S("j", "", 5, 9, "job"), S("k", "", 10, 19, "job"))
+    rows = lab.rows("SELECT reason, span_id, lacking, of_calls FROM unknown_facts WHERE fact = 'run_totals.tool_calls'")
+
+    assert lab.rows("SELECT kind FROM spans ORDER BY start_ns") == [("infra",), ("other",), ("other",)]
+    assert rows == [("not-recorded", hex_id("j"), None, None)]
+
+
+def test_a_run_of_infrastructure_alone(lab: Lab) -> None:
+    lab.put(S("h", "", 0, 1, "GET", {"http.request.method": "GET", "url.full": "http://x/"}))
+    rows = lab.rows("SELECT reason, span_id FROM unknown_facts WHERE fact = 'run_totals.tool_calls'")
+
+    assert rows == [("not-recorded", hex_id("h"))]
 
 
 def test_cached_tokens_of_a_call_without_usage(lab: Lab) -> None:

@@ -31,7 +31,7 @@ AT_IMPORT = -1
 """Stands for a test where a line runs as the tests are collected."""
 
 OPTIONS = (
-    *("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--full", "-m", "not needs", f"--timeout={TEST_SECONDS}"),
+    *("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not needs", f"--timeout={TEST_SECONDS}"),
     *(f"--basetemp={OUTPUTS / 'tmp'}", *(f"--ignore=tests/{file}" for file in LEFT_OUT)),
 )
 
@@ -59,6 +59,8 @@ class Reached(NamedTuple):
     """Hashes of all files as they were."""
     tests: Mapping[str, float]
     """Seconds, by test."""
+    full: bool
+    """Whether the tests of the second tier are among them."""
     lines: Mapping[str, Mapping[str, list[int]]]
     """Numbers of tests, or `AT_IMPORT`, by line, by file below the package."""
 
@@ -89,18 +91,18 @@ class Reached(NamedTuple):
         return {number for line in mutant.lines for number in lines.get(str(line), ())}
 
 
-def reached(tests: Sequence[str], again: bool) -> Reached:
+def reached(tests: Sequence[str], full: bool, again: bool) -> Reached:
     """Return what a run of some folders or files of tests reaches: an earlier one, unless it is to be measured again."""
-    kept = OUTPUTS / f"reached-{hashlib.sha256(' '.join(tests).encode()).hexdigest()[:8]}.json"
+    kept = OUTPUTS / f"reached-{hashlib.sha256(f'{tests} {full}'.encode()).hexdigest()[:8]}.json"
     if again or not kept.exists():
         OUTPUTS.mkdir(parents=True, exist_ok=True)
-        code = mutating.in_child(lambda: _measure(tests, kept), 3600)
+        code = mutating.in_child(lambda: _measure(tests, full, kept), 3600)
         if code != 0:
             raise SystemExit(f"the tests fail without any mutant (pytest's exit code {code})")
     return Reached(**json.loads(kept.read_text()))
 
 
-def _measure(paths: Sequence[str], kept: Path) -> int:
+def _measure(paths: Sequence[str], full: bool, kept: Path) -> int:
     """Run tests with coverage; in a child, so that this process loads none of the package."""
     import coverage
 
@@ -108,7 +110,7 @@ def _measure(paths: Sequence[str], kept: Path) -> int:
     measured = coverage.Coverage(data_file=None, source=[str(PACKAGE)], config_file=False)
     plugin = _Measuring(measured)
     measured.start()
-    code = _pytest(plugin, paths)
+    code = _pytest(plugin, paths, full)
     measured.stop()
     data, numbers = measured.get_data(), {test: number for number, test in enumerate(plugin.seconds)}
 
@@ -124,16 +126,22 @@ def _measure(paths: Sequence[str], kept: Path) -> int:
         }
         for file in data.measured_files()
     }
-    kept.write_text(json.dumps({"paths": paths, "texts": before, "tests": plugin.seconds, "lines": lines}))
+    kept.write_text(
+        json.dumps({"paths": paths, "texts": before, "tests": plugin.seconds, "full": full, "lines": lines})
+    )
     return code
 
 
-def _pytest(plugin: Any, paths: Sequence[str]) -> int:
+def _pytest(plugin: Any, paths: Sequence[str], full: bool) -> int:
     """Run tests in this process without a word; return pytest's exit code."""
     import pytest
 
     _silence()
-    return int(pytest.main([*OPTIONS, *paths], plugins=[plugin]))
+    return int(pytest.main([*OPTIONS, *_tier(full), *paths], plugins=[plugin]))
+
+
+def _tier(full: bool) -> tuple[str, ...]:
+    return ("--full",) if full else ()
 
 
 def _silence() -> None:
@@ -175,7 +183,7 @@ class _Measuring(_Plugin):
         self.seconds[report.nodeid] += report.duration
 
 
-Told = Callable[[Mutant, str | None], None]
+Report = Callable[[Mutant, str | None], None]
 """What is called with the test that failed of a mutant (a dash: all, none could run), or with None where none did."""
 
 
@@ -197,7 +205,7 @@ class Trials:
         self._killers: dict[str, Counter[str]] = defaultdict(Counter)
         """How often a test failed, by module."""
 
-    def run(self, mutants: Sequence[Mutant], tell: Told) -> None:
+    def run(self, mutants: Sequence[Mutant], tell: Report) -> None:
         """Try mutants; some test reaches each of them."""
         mutating.load_libraries()
         late = []
@@ -232,11 +240,11 @@ class Trials:
 
         def run() -> int:
             mutating.put_in_place(mutant)
-            return _pytest(_Wanted(tests), sorted({test.split("::")[0] for test in tests}))
+            return _pytest(_Wanted(tests), sorted({test.split("::")[0] for test in tests}), self._reached.full)
 
         return self._killed_by(mutant, tests, mutating.in_child(run, self._limit(tests)))
 
-    def _in_forks(self, mutants: Sequence[Mutant], tell: Told) -> None:
+    def _in_forks(self, mutants: Sequence[Mutant], tell: Report) -> None:
         import pytest
 
         def each(session: Any) -> None:
@@ -254,7 +262,7 @@ class Trials:
         out = os.dup(1), os.dup(2)
         for end in (1, 2):
             os.dup2(os.open(os.devnull, os.O_WRONLY), end)
-        code = pytest.main([*OPTIONS, *self._reached.paths], plugins=[_Loop(each)])
+        code = pytest.main([*OPTIONS, *_tier(self._reached.full), *self._reached.paths], plugins=[_Loop(each)])
         for kept, end in zip(out, (1, 2), strict=True):
             os.dup2(kept, end)
         if code:

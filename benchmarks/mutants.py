@@ -95,10 +95,15 @@ def main() -> int:
     parser.add_argument(
         "--tests", nargs="+", default=list(TESTS), help="folders or files of tests (default: of these packages)"
     )
+    parser.add_argument("--first-tier", action="store_true", help="leave out the tests of the second tier")
     parser.add_argument("--measure", action="store_true", help="measure again which tests reach which lines")
     options = parser.parse_args()
     os.chdir(ROOT)
-    tests, results, out = reached(options.tests, options.measure), Results(), os.fdopen(os.dup(1), "w", buffering=1)
+    tests, results, out = (
+        reached(options.tests, not options.first_tier, options.measure),
+        Results(),
+        os.fdopen(os.dup(1), "w", buffering=1),
+    )
     mutants, trials = chosen(options.paths, options.sample, options.seed), Trials(tests)
     for mutant in mutants:
         if results.stands(mutant) and (killer := results.killer(mutant)) is not None:

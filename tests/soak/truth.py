@@ -165,6 +165,8 @@ def may_be_reason(reason: str, truth: Truth) -> bool:
         return bool(truth.tools or truth.refused)
     if reason == "ended-on-misfit":
         return bool(truth.refused)
+    if reason == "ended-without-answer":
+        return bool(truth.failed or truth.refused or any(not one.text for one in truth.answered))
     if reason == "usage-below-answer":
         return any(len((one.text or "").split()) > 1 for one in truth.answered)
     return True

@@ -100,6 +100,10 @@ SMALLEST = {
         (agent("a"), replace(WAITING), S("t", "a", 10, name="get_weather")),
         (agent("a"), replace(WAITING), S("t", "a", 10, name="look_up")),
     ),
+    "ended-without-answer": Smallest(
+        (agent("a"), S("m", "a", 1, 5, "chat", {"gen_ai.operation.name": "chat"})),
+        (agent("a"), S("m", "a", 1, 5, "chat", {"gen_ai.operation.name": "chat", "gen_ai.response.id": "r"})),
+    ),
     "ended-on-misfit": Smallest(
         (agent("a"), chat("m", "a", **{OUTPUT: ASKED, "gen_ai.tool.definitions": '[{"name": "other"}]'})),
         (agent("a"), chat("m", "a", **{OUTPUT: ASKED, "gen_ai.tool.definitions": '[{"name": "get_weather"}]'})),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.checks.rules import AGENT_NOT_RECEIVED, GIVEN_UP_CALL, UNREAD_ANSWER
+from clawtrace.facts.checks.rules import AGENT_NOT_RECEIVED, ENDED_WITHOUT_ANSWER, GIVEN_UP_CALL, UNREAD_ANSWER
+from clawtrace.facts.spans.span import Span
 
-__all__ = ["check_models"]
+__all__ = ["check_ends", "check_models"]
 
 
 def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
@@ -32,6 +33,23 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
         if inside(call.index) or (last[call.agent] is call and _failed_with(run, call)):
             call.outcome, call.error = "unknown", None
             findings.add(GIVEN_UP_CALL, call.index)
+
+
+def check_ends(
+    run: RunSpans, models: Sequence[LlmCall], findings: Findings, records: Callable[[Span, str], bool | str]
+) -> None:
+    """Find agents whose work ends with a call that tells nothing of an answer, although `records` says that it would."""
+    untold = [call for call in {call.agent: call for call in models}.values() if call.outcome == "ok" and not call.told]
+    for call in untold:
+        if records(run.spans[call.index], "tokens") is not True:
+            continue
+        goes_on = any(
+            span.failed or span.kind == "tool"
+            for span in run.spans
+            if span.last_ns >= call.start_ns and span is not run.spans[call.index]
+        )
+        if not goes_on:
+            findings.add(ENDED_WITHOUT_ANSWER, call.index)
 
 
 def _failed_by_itself(run: RunSpans, call: LlmCall) -> bool:

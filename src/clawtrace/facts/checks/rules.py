@@ -148,6 +148,15 @@ REQUEST_IN_OTHER_SPAN = _check(
     ("tool_calls", "errors", "unrecovered_errors"),
     _TOOLS,
 )
+ENDED_WITHOUT_ANSWER = _check(
+    "ended-without-answer",
+    "The last model call of an agent tells nothing of an answer, although its instrumentation records answers, and no span failed "
+    "since.",
+    "frameworks end a run with a failure on an answer that they cannot use, and some instrumentations record neither",
+    ("errors", "unrecovered_errors"),
+    "Look at the exit code or the output of the program.",
+    always=True,
+)
 ENDED_ON_MISFIT = _check(
     "ended-on-misfit",
     "The last answer of an agent asks for a tool that it was not offered, or without an argument that the tool needs, and nothing "

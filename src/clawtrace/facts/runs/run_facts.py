@@ -12,7 +12,7 @@ from clawtrace.facts.calls.llm_calls import LlmCall, llm_calls
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.agents import check_agents
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.checks.models import check_models
+from clawtrace.facts.checks.models import check_ends, check_models
 from clawtrace.facts.checks.tools import check_tools
 from clawtrace.facts.checks.usage import check_usage
 from clawtrace.facts.commands.commands import Command, commands, unsplit
@@ -84,6 +84,7 @@ class RunFacts:
 
     def sum_up(self, records: Callable[[Span, str], bool | str]) -> None:
         """Set `totals`, once prices are known; `records` says what a dialect can record (`Dialect.records`)."""
+        check_ends(self.spans, self.models, self.findings, records)
         self.totals = totals(self.spans, self.models, self.tools, self.agents, self.failures, records)
         self.totals |= dict.fromkeys(self.findings.totals)
         self.unknown = unknown_totals(

@@ -65,7 +65,7 @@ class Engine:
         if _TEMPORARY.match(sql):
             mine.update(re.findall(r"TABLE(?: IF (?:NOT )?EXISTS)? `?(\w+)`?", sql)[:1])
             return True
-        target = re.match(r"\s*(?:INSERT INTO|TRUNCATE TABLE)\s+`?(\w+)`?[\s(]", sql, re.IGNORECASE)
+        target = re.match(r"\s*(?:INSERT INTO|TRUNCATE TABLE)\s+`?(\w+)`?(?:[\s(]|$)", sql, re.IGNORECASE)
         return bool(target) and target[1] in mine
 
 

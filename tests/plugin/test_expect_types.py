@@ -50,7 +50,8 @@ def written() -> Iterator[tuple[str, dict[str, Any]]]:
         (entry,) = yaml.safe_load(reference(cls).example)
         yield entry.pop("type"), entry
     for path in (path for folder in CASES for path in sorted(folder.glob("*.yaml"))):
-        for case in yaml.safe_load(path.read_text()):
+        cases = yaml.safe_load(path.read_text())
+        for case in () if "elsewhere" in cases else cases:
             fields = {key: value for key, value in case["assert"].items() if key != "type"}
             try:
                 parse_assertion({"type": path.stem, **fields})

@@ -14,15 +14,14 @@ One session owns one store. Everything on it may be called from any thread; ques
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from clawtrace.config.projects.session_settings import SessionSettings
-from clawtrace.errors import InputError, ReceiverError, StoreError
+from clawtrace.errors import InputError, ReceiverError
 from clawtrace.model.run import ClosedBy, RunRecord, RunRule
 from clawtrace.session.held_store import answer_question
 from clawtrace.session.questions import SessionQuestions
@@ -355,54 +354,22 @@ class Session(SessionQuestions):
             )
 
     def take_run(self, store: Path, run_id: str, renamed: RunRecord | None = None) -> RunRecord | None:
-        """Copy a run, its spans and its record from another store, which no other process may hold; return the record.
+        """Copy a run from another store, which no other process may hold (see `clawtrace.store.whole_runs.take_run`)."""
+        from clawtrace.store.whole_runs import take_run
 
-        Args:
-            store: the other store.
-            run_id: of the run.
-            renamed: whose id, case, model and repetition the copy gets; None leaves them.
-
-        Returns:
-            The record of the copy; None where the run was not announced.
-
-        Raises:
-            InputError: that store is this session's own, cannot be opened, or has no such run.
-            StoreError: the run cannot be written.
-        """
-        from clawtrace.store.whole_runs import copy_run
-
-        if self._store.path != MEMORY and store.resolve() == Path(self._store.path).resolve():
-            raise InputError(f"the run {run_id!r} would be copied from the store that it is written to, {str(store)!r}")
-        with self._other_store(store) as source:
-            if run_id not in source.run_ids():
-                raise InputError(f"the store {str(store)!r} has no run {run_id!r}; `clawtrace runs` lists its runs")
-            copy_run(source, self._store, run_id, renamed)
-        return self._store.record(run_id if renamed is None else renamed.run_id)
+        with self._store.lock:
+            return take_run(self._store, store, run_id, renamed)
 
     def runs_to_take(self, store: Path) -> list[str] | None:
         """Return the runs of another store; None where it cannot be opened, such as while another process holds it."""
-        try:
-            with self._other_store(store) as source:
-                return source.run_ids()
-        except InputError:
-            return None
+        from clawtrace.store.whole_runs import opened
 
-    @contextmanager
-    def _other_store(self, path: Path) -> Iterator[DuckStore]:
-        """Open another store, with the lock held: one file can be opened once in a process.
-
-        Raises:
-            InputError: it cannot be opened.
-        """
         with self._store.lock:
             try:
-                found = DuckStore(path)
-            except StoreError as error:
-                raise InputError(str(error)) from error
-            try:
-                yield found
-            finally:
-                found.close()
+                with opened(store) as source:
+                    return source.run_ids()
+            except InputError:
+                return None
 
     def forget_runs(self, run_ids: Collection[str]) -> None:
         """Take runs out of the store; meant for while nothing is received.

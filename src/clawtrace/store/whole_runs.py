@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clawtrace.errors import InputError, StoreError
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.run import RunRecord
 from clawtrace.store.raw.adoption import RETIRED
@@ -14,12 +17,53 @@ from clawtrace.store.records import write_record
 if TYPE_CHECKING:
     from clawtrace.store.duckdb import DuckStore
 
-__all__ = ["copy_run", "forget_runs"]
+__all__ = ["copy_run", "forget_runs", "opened", "take_run"]
 
 _BY_NUMBER = ("otel_traces", "otel_logs", "receipts", "run_conflicts")
 """Tables whose rows carry the number of their run, under which they are found in a store."""
 _CHUNK = 2_000
 """Rows that are copied at a time."""
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[DuckStore]:
+    """Open another store for a while; a process can open one file once, so callers hold the lock of their own store.
+
+    Raises:
+        InputError: it cannot be opened.
+    """
+    from clawtrace.store.duckdb import DuckStore
+
+    try:
+        found = DuckStore(path)
+    except StoreError as error:
+        raise InputError(str(error)) from error
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def take_run(target: DuckStore, path: Path, run_id: str, renamed: RunRecord | None) -> RunRecord | None:
+    """Copy a run, its spans and its record from another store; return the record, None where the run was not announced.
+
+    Args:
+        target: gets the copy.
+        path: the other store.
+        run_id: of the run.
+        renamed: whose id, case, model and repetition the copy gets; None leaves them.
+
+    Raises:
+        InputError: that store is `target` itself, cannot be opened, or has no such run.
+        StoreError: the run cannot be written.
+    """
+    if path.resolve() == Path(target.path).resolve():
+        raise InputError(f"the run {run_id!r} would be copied from the store that it is written to, {str(path)!r}")
+    with opened(path) as source:
+        if run_id not in source.run_ids():
+            raise InputError(f"the store {str(path)!r} has no run {run_id!r}; `clawtrace runs` lists its runs")
+        copy_run(source, target, run_id, renamed)
+    return target.record(run_id if renamed is None else renamed.run_id)
 
 
 def copy_run(source: DuckStore, target: DuckStore, run_id: str, renamed: RunRecord | None = None) -> None:

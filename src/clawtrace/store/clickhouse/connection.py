@@ -55,7 +55,7 @@ class ServerError(StoreError):
 
 
 class ServerSession:
-    """A session of its own: temporary tables made on it are seen by nothing else, and end with it.
+    """A separate session: temporary tables made on it are seen by nothing else, and end with it.
 
     Raises:
         UsageError: the client is not installed.
@@ -91,6 +91,24 @@ class ServerSession:
             ServerError: the server's words.
         """
         self._try(lambda: self._client.command(sql, parameters=dict(params or {})))
+
+    def make_temporary(self, name: str, columns: str) -> None:
+        """Make a table that only this session sees.
+
+        Raises:
+            StoreError: the user may not.
+            ServerError: the server's words.
+        """
+        try:
+            self.run(f"CREATE TEMPORARY TABLE {name} ({columns})")
+        except ServerError as error:
+            if not error.is_permission:
+                raise
+            user = self.address.user
+            raise StoreError(
+                f"the user {user!r} may not create temporary tables, which questions need: "
+                f"GRANT CREATE TEMPORARY TABLE ON *.* TO {user} ({error})"
+            ) from error
 
     def rows(
         self, sql: str, params: Mapping[str, Any] | None = None, settings: Mapping[str, Any] | None = None

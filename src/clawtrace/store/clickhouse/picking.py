@@ -16,10 +16,6 @@ __all__ = ["EVERYTHING", "MAX_SPANS", "Picked", "Selection", "pick"]
 MAX_SPANS = 2_000_000
 """Most spans of one evaluation, unless more are allowed."""
 
-_TABLES = (
-    "CREATE TEMPORARY TABLE picked_traces (trace String, asked UInt8)",
-    "CREATE TEMPORARY TABLE picked_runs (run String, asked UInt8)",
-)
 _IN = "IN (SELECT trace FROM picked_traces)"
 _COLUMNS = {"traces": ("SpanAttributes", "Links.TraceId", "Duration"), "logs": ("LogAttributes", "Body")}
 
@@ -168,7 +164,8 @@ def pick(connection: ServerSession, selection: Selection, keys: tuple[str, ...])
     _check(connection, connection.address.traces, "traces", must=True)
     picking.has_logs = _check(connection, connection.address.logs, "logs", must=connection.address.logs_named)
     if not selection.is_all:
-        _make_tables(connection)
+        connection.make_temporary("picked_traces", "trace String, asked UInt8")
+        connection.make_temporary("picked_runs", "run String, asked UInt8")
         picking.ask()
         picking.widen()
     traces = _those_asked(connection, selection, "trace", "picked_traces")
@@ -188,19 +185,6 @@ def _those_asked(connection: ServerSession, selection: Selection, column: str, t
     if selection.is_all:
         return frozenset()
     return frozenset(row[0] for row in connection.rows(f"SELECT {column} FROM {table} WHERE asked = 1")[1])
-
-
-def _make_tables(connection: ServerSession) -> None:
-    try:
-        for sql in _TABLES:
-            connection.run(sql)
-    except ServerError as error:
-        if error.is_permission:
-            raise StoreError(
-                f"the user {connection.address.user!r} may not create temporary tables, which questions need: GRANT CREATE "
-                f"TEMPORARY TABLE ON *.* TO {connection.address.user} ({error})"
-            ) from error
-        raise
 
 
 def _check(connection: ServerSession, table: str, kind: str, *, must: bool) -> bool:

@@ -28,7 +28,7 @@ __all__ = ["ClickHouseRelations", "columns_sql"]
 _TYPES: dict[ColumnType, str] = {"text": "String", "bigint": "Int64", "double": "Float64", "boolean": "Bool"}
 _PARAMETERS = {bool: "Bool", int: "Int64", float: "Float64", str: "String", type(None): "Nullable(String)"}
 
-_BESIDE: dict[str, dict[str, ColumnType]] = {
+_OTHER_TABLES: dict[str, dict[str, ColumnType]] = {
     "fact_state": {
         "run_id": "text", "raw_rows": "bigint", "last_arrival_ns": "bigint", "record_ns": "bigint", "normaliser": "text",
         "diagnostics": "text",
@@ -40,7 +40,7 @@ _BESIDE: dict[str, dict[str, ColumnType]] = {
     "run_numbers": {"run_no": "bigint", "run_id": "text"},
     "run_records": {"run_id": "text"},
 }  # fmt: skip
-"""What verdicts read beside the relations: why a run has no trace, and what its facts were computed from."""
+"""What verdicts read in addition to the relations: why a run has no trace, and what its facts were computed from."""
 
 _NEEDED = ("join_use_nulls", "aggregate_functions_null_for_empty")
 _STATE = "SELECT run_id, raw_rows, last_arrival_ns, record_ns, normaliser FROM fact_state ORDER BY run_id"
@@ -76,7 +76,7 @@ class _Tables:
         for name, relation in RELATIONS.items():
             if name != "attributes":
                 self._fill(source, name, relation.column_names, columns_sql(name))
-        for name, columns in _BESIDE.items():
+        for name, columns in _OTHER_TABLES.items():
             self._fill(source, name, tuple(columns), ", ".join(_column(*one) for one in columns.items()))
 
     def need_attributes(self, source: DuckStore) -> None:
@@ -94,16 +94,7 @@ class _Tables:
         if name in self._made:
             self.connection.run(f"TRUNCATE TABLE {name}")
             return
-        try:
-            self.connection.run(f"CREATE TEMPORARY TABLE {name} ({columns})")
-        except ServerError as error:
-            if error.is_permission:
-                user = self.connection.address.user
-                raise StoreError(
-                    f"the user {user!r} may not create temporary tables, which questions need: "
-                    f"GRANT CREATE TEMPORARY TABLE ON *.* TO {user} ({error})"
-                ) from error
-            raise
+        self.connection.make_temporary(name, columns)
         self._made.add(name)
 
     def select_runs(self, run_ids: Iterable[str]) -> None:

@@ -139,13 +139,15 @@ def test_waiting_for_the_end(stub: Stub, served: Served) -> None:
     """An open call of the control service is none that the end of a run waits for."""
     stub.call("BeginRun", run_id="r")
     export(f"{served.http}/run/r", "search")
-    told: list[Any] = []
-    waiting = threading.Thread(target=lambda: told.append(stub.call("WaitComplete", run_id="r", timeout_seconds=60)))
+    answered: list[Any] = []
+    waiting = threading.Thread(
+        target=lambda: answered.append(stub.call("WaitComplete", run_id="r", timeout_seconds=60))
+    )
     waiting.start()
     ended = stub.call("EndRun", run_id="r", exit_code=0)
     waiting.join(30)
 
-    assert ended.closed_by == told[0].closed_by == "exit"
+    assert ended.closed_by == answered[0].closed_by == "exit"
 
 
 def test_what_is_wrong_has_a_status(stub: Stub, channel) -> None:
@@ -211,12 +213,12 @@ def test_facts_are_those_of_http(stub: Stub, served: Served) -> None:
     """Each field of `clawtrace.inspect/1` has its field, arguments as JSON."""
     export(f"{served.http}/run/r", "search")
     facts = stub.call("Inspect", run_id="r")
-    (told,) = served.client.inspect("r")["runs"]
+    (answered,) = served.client.inspect("r")["runs"]
 
-    assert {field.name for field in facts.DESCRIPTOR.fields} == told.keys()
-    assert {field.name for field in facts.totals.DESCRIPTOR.fields} == told["totals"].keys()
-    assert [one.reason for one in facts.unknown] == [one["reason"] for one in told["unknown"]]
-    assert list(facts.reconciliation) == told["reconciliation"]
+    assert {field.name for field in facts.DESCRIPTOR.fields} == answered.keys()
+    assert {field.name for field in facts.totals.DESCRIPTOR.fields} == answered["totals"].keys()
+    assert [one.reason for one in facts.unknown] == [one["reason"] for one in answered["unknown"]]
+    assert list(facts.reconciliation) == answered["reconciliation"]
     assert json.dumps([item.span_id for item in facts.agents.items]) == json.dumps(
-        [one["span_id"] for one in told["agents"]]
+        [one["span_id"] for one in answered["agents"]]
     )

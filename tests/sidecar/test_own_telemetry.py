@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import threading
@@ -24,6 +25,7 @@ from clawtrace.errors import ReceiverError
 from clawtrace.receiver.tee_settings import TeeSettings
 from clawtrace.session.session import Session
 from clawtrace.sidecar.client import Client
+from clawtrace.sidecar.feed import Feed
 from clawtrace.sidecar.serving import Sends, Service
 
 CHECKS = "assert:\n- tool_was_called: search\n- tool_not_invoked: delete_all\n- token_budget: {max_total_tokens: 5}\n"
@@ -90,18 +92,18 @@ def test_verdicts_are_events_on_the_trace_that_was_judged(tmp_path: Path, backen
         served.service.drain()
     message, key = backend.received.get(timeout=30)
     records = message.resource_logs[0].scope_logs[0].log_records
-    told = [attributes(record) for record in records]
+    sent = [attributes(record) for record in records]
 
     assert key == "k"
     assert {(one.event_name, one.trace_id.hex(), one.span_id.hex()) for one in records} == {
         ("gen_ai.evaluation.result", *agent)
     }
     assert [
-        (one["gen_ai.evaluation.score.label"], "gen_ai.evaluation.score.value" in one, one["clawtrace.run.id"])
-        for one in told
+        (one["gen_ai.evaluation.score.label"], "gen_ai.evaluation.score.value" in one, one["clawtrace.run_id"])
+        for one in sent
     ] == [("pass", True, "r"), ("fail", True, "r"), ("inconclusive", False, "r")]
-    assert [one.get("gen_ai.evaluation.score.value") for one in told] == [1.0, 0.0, None]
-    assert [one["gen_ai.evaluation.explanation"] for one in told] == [
+    assert [one.get("gen_ai.evaluation.score.value") for one in sent] == [1.0, 0.0, None]
+    assert [one["gen_ai.evaluation.explanation"] for one in sent] == [
         one["message"] for one in results["cases"][0]["runs"][0]["assertions"]
     ]
 
@@ -196,6 +198,19 @@ class TestFeed:
         assert json.loads(lines[0]) == {"event": "lost", "events": 3}
         assert [json.loads(line)["seq"] for line in lines[1:]] == list(range(6, 1_006))
         assert [json.loads(line)["seq"] for line in rest] == [1_005]
+
+    def test_a_client_that_goes_before_the_first_event_keeps_no_place(self) -> None:
+        """Its connection broke when the answer began; more of them than may follow leave room for the next."""
+        feed = Feed()
+
+        async def come_and_go() -> bool:
+            for _ in range(20):
+                following = feed.follow(0, waits=True)
+                assert following is not None
+                await following.aclose()
+            return feed.follow(0, waits=False) is not None
+
+        assert asyncio.run(come_and_go())
 
     def test_not_everybody_may_follow(self, served: Served) -> None:
         """The token is needed, and followers are few; one that goes makes room."""

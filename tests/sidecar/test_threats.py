@@ -265,19 +265,19 @@ def test_a_token_is_taken_away_while_it_runs(tmp_path: Path) -> None:
         sends: Callable[[str], int] = lambda token: status(served, "/v1/traces", authorization=f"Bearer {token}")  # noqa: E731
         begun = served.client.begin_run(run_id="r")["environment"]
         before = sends("token-a")
-        told = []
+        written = []
         for text in ("serve: {producers: [", "serve: {producers: {b: token-b}}\n"):
             project.write_text(text)
             process.send_signal(signal.SIGHUP)
-            told.append(process.stderr.readline())
-            while "taken over" not in told[-1]:
-                told.append(process.stderr.readline())
+            written.append(process.stderr.readline())
+            while "taken over" not in written[-1]:
+                written.append(process.stderr.readline())
             if text.endswith("["):
                 assert sends("token-a") == 200
                 process.stderr.readline()
 
         assert (before, sends("token-a"), sends("token-b")) == (200, 401, 200)
-        assert told[-1] == "clawtrace.yaml is taken over\n"
+        assert written[-1] == "clawtrace.yaml is taken over\n"
         assert "x-clawtrace-token" in begun["OTEL_EXPORTER_OTLP_HEADERS"]
     finally:
         process.terminate()

@@ -55,7 +55,7 @@ class Control:
     Args:
         session: receives, and owns the store.
         telemetry: counts verdicts and sends them on.
-        feed: is told what happens.
+        feed: gets every event.
         switches: `telemetry_env` of the project.
     """
 

@@ -1,4 +1,4 @@
-"""What happens in the service, as it happens: runs that begin and close, and verdicts, for whoever follows over HTTP."""
+"""What happens in the service, as it happens: runs that begin and close, and verdicts, for clients that follow over HTTP."""
 
 from __future__ import annotations
 
@@ -55,14 +55,13 @@ class Feed:
         with self._lock:
             if len(self._waking) >= _FOLLOWERS:
                 return None
-            me = asyncio.get_running_loop(), asyncio.Event()
-            self._waking.add(me)
-        return self._lines(after, me, waits=waits)
+        return self._lines(after, waits=waits)
 
-    async def _lines(
-        self, after: int, me: tuple[asyncio.AbstractEventLoop, asyncio.Event], *, waits: bool
-    ) -> AsyncIterator[bytes]:
+    async def _lines(self, after: int, *, waits: bool) -> AsyncIterator[bytes]:
+        me = asyncio.get_running_loop(), asyncio.Event()
         try:
+            with self._lock:  # here and not in `follow`: of a generator that never begins, nothing is taken back
+                self._waking.add(me)
             while True:
                 me[1].clear()
                 with self._lock:

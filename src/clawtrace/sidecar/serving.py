@@ -139,7 +139,7 @@ class Service:
 
     def _events(self, query: Mapping[str, Sequence[str]]) -> AsyncIterator[bytes] | None:
         after, follow = query.get("after", ["0"])[-1], query.get("follow", ["true"])[-1]
-        return self._feed.follow(int(after) if after.isdecimal() else 0, waits=follow != "false")
+        return self._feed.follow(int(after) if after.isdecimal() and len(after) < 19 else 0, waits=follow != "false")
 
     def _call(self, call: Call, questions: Questions) -> Talk | None:
         return self._grpc.talk(call, questions, self._busy)

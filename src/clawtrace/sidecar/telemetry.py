@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.model.verdict import RunResult, Status, Verdict
+from clawtrace.receiver.attribution.claims import RUN_ID
 
 if TYPE_CHECKING:
     from clawtrace.receiver.tee_settings import TeeSettings
@@ -191,7 +192,7 @@ def _attributes(verdict: Verdict) -> dict[str, str | float]:
         "gen_ai.evaluation.score.label": verdict.status.value,
         "gen_ai.evaluation.explanation": verdict.message,
         **({"error.type": "assertion_error"} if verdict.status is Status.ERROR else {}),
-        "clawtrace.run.id": verdict.run_id,
+        RUN_ID: verdict.run_id,
         "clawtrace.assertion.type": verdict.type,
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["did_you_mean", "same_but_for_spelling"]
@@ -22,7 +23,8 @@ def _extends(one: str, other: str) -> bool:
     return one != other and (one.startswith(other) or other.startswith(one))
 
 
-def same_but_for_spelling(name: str, recorded: Iterable[str]) -> str:
+@lru_cache(maxsize=1024)
+def same_but_for_spelling(name: str, recorded: frozenset[str]) -> str:
     """Return the recorded name that differs only in letter case, separators or a slip of the keyboard; empty when there is none.
 
     Names of tools resemble each other (`get_user`, `get_users`, `set_user`), so that a merely similar one is not suggested: of
@@ -34,6 +36,6 @@ def same_but_for_spelling(name: str, recorded: Iterable[str]) -> str:
         return "".join(filter(str.isalnum, text)).casefold()
 
     wanted = letters(name)
-    likeness = {one: SequenceMatcher(None, wanted, letters(one)).ratio() for one in recorded}
+    likeness = {one: SequenceMatcher(None, wanted, letters(one)).ratio() for one in sorted(recorded)}
     nearest = max(likeness, key=likeness.__getitem__, default="")
     return nearest if nearest and likeness[nearest] >= 0.875 else ""

@@ -54,7 +54,7 @@ class LlmCall:
     """Words of the failure, where the outcome is ``error``."""
     failed_attempts: int
     attempts: int
-    told: bool
+    answer_recorded: bool
     """Whether something is recorded of its answer."""
     model: str | None = None
     """Bare name of the model."""
@@ -144,7 +144,7 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
         None if answered else error or "the span never ended",
         failed,
         attempts,
-        any(_told(run, n) for n in members),
+        any(_answer_recorded(run, n) for n in members),
     )
     if attempts > 1:
         _sum_of_attempts(call, run, members)
@@ -157,7 +157,7 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
     return call
 
 
-def _told(run: RunSpans, index: int) -> bool:
+def _answer_recorded(run: RunSpans, index: int) -> bool:
     """Return whether a span records something of an answer; a message without any part is nothing."""
     span = run.spans[index]
     facts = (span.response_id, span.response_model, span.output_tokens, span.finish_reason)

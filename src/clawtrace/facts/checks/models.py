@@ -24,12 +24,12 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
             findings.add(UNREAD_ANSWER, call.index)
         if call.agent is None and "agent" in run.kinds and _lacks_a_failed_parent(run, run.root[call.index]):
             findings.add(AGENT_NOT_RECEIVED, call.index)
-    untold = [call for call in models if not call.told and not _failed_by_itself(run, call)]
-    if not untold:
+    silent = [call for call in models if not call.answer_recorded and not _failed_by_itself(run, call)]
+    if not silent:
         return
     inside = run.inside(index for index in run.kinds.get("tool", ()) if run.spans[index].tool_cancelled)
     last = {call.agent: call for call in models}  # models are in order of start
-    for call in untold:
+    for call in silent:
         if inside(call.index) or (last[call.agent] is call and _failed_with(run, call)):
             call.outcome, call.error = "unknown", None
             findings.add(GIVEN_UP_CALL, call.index)
@@ -39,16 +39,12 @@ def check_ends(
     run: RunSpans, models: Sequence[LlmCall], findings: Findings, records: Callable[[Span, str], bool | str]
 ) -> None:
     """Find agents whose work ends with a call that tells nothing of an answer, although `records` says that it would."""
-    untold = [call for call in {call.agent: call for call in models}.values() if call.outcome == "ok" and not call.told]
-    for call in untold:
-        if records(run.spans[call.index], "tokens") is not True:
-            continue
-        goes_on = any(
-            span.failed or span.kind == "tool"
-            for span in run.spans
-            if span.last_ns >= call.start_ns and span is not run.spans[call.index]
-        )
-        if not goes_on:
+    failed_ns = max((span.last_ns for span in run.spans if span.failed), default=-1)
+    worked_ns = {run.agent[index]: run.spans[index].last_ns for index in run.kinds.get("tool", ())}
+    for agent, call in {call.agent: call for call in models}.items():
+        silent = call.outcome == "ok" and not call.answer_recorded
+        ends = max(failed_ns, worked_ns.get(agent, -1)) < call.start_ns
+        if silent and ends and records(run.spans[call.index], "tokens") is True:
             findings.add(ENDED_WITHOUT_ANSWER, call.index)
 
 

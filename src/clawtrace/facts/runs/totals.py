@@ -58,8 +58,8 @@ def totals(
     silent = any(call.input_tokens is None and call.output_tokens is None for call in used)
     for name in ("cache_read_tokens", "cache_write_tokens", "reasoning_tokens"):
         known = [value for value in map(attrgetter(name), used) if value is not None]
-        told = known and not silent and (len(known) == len(used) or _leaves_out_none(run, used, name, records))
-        row[name] = sum(known) if told else rollup.get(name)
+        exact = known and not silent and (len(known) == len(used) or _leaves_out_none(run, used, name, records))
+        row[name] = sum(known) if exact else rollup.get(name)
         row[f"{name}_known"] = len(known)
     if turns:
         _add_turns(row, turns)

@@ -164,7 +164,7 @@ class Asked:
     def near_names(self, run_id: str) -> str:
         """Return "Did you mean `x`?" for the first name that the run lacks, but for its spelling; empty when there is none."""
         for names, values in self.named:
-            recorded = values.all if values.of_run is None else values.of_run.get(run_id, ())
+            recorded = frozenset(values.all if values.of_run is None else values.of_run.get(run_id, ()))
             for name in names:
                 if name not in recorded and (meant := same_but_for_spelling(name, recorded)):
                     return f"`{meant}` is recorded, but not `{name}`. Did you mean `{meant}`?"

@@ -4,7 +4,7 @@
 in FOLDER: a server that is started on it again has them. Users: `default` without a password may do everything; `reader`,
 password `secret`, may read, and create temporary tables (what a refused statement says is ClickHouse's own text).
 
-chDB allows one store a process, which is why this is one. Each HTTP session is a connection of its own, with its own
+chDB allows one store a process, which is why this is one. Each HTTP session is a separate connection, with its own
 temporary tables.
 """
 

@@ -1,4 +1,4 @@
-"""One ClickHouse server for all tests of the process; each takes a database of its own."""
+"""One ClickHouse server for all tests of the process; each takes a separate database."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from click.testing import CliRunner, Result
 from clawtrace.cli.main import cli
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-
-RECORDINGS = Path(__file__).parents[1] / "recordings"
 
 
 DATABASE = "otel"

@@ -1,4 +1,4 @@
-"""Which traces are read: a run whole or not at all, whatever it was found by."""
+"""Which traces are read: a run whole or not at all, however it was found."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import RECORDINGS
-
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 pytestmark = [pytest.mark.needs("clickhouse"), pytest.mark.full]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "clickhouse.md").read_text(encoding="utf-8")

@@ -12,8 +12,8 @@ from clawtrace.assertions.probe import Probe
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.clickhouse import ClickHouseSession
 from clawtrace.session.session import Session
-from conftest import RECORDINGS
 
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 pytestmark = [pytest.mark.needs("clickhouse"), pytest.mark.full]
 
 CASES = Path(__file__).parents[1] / "assertions" / "cases"

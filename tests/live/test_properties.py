@@ -305,7 +305,7 @@ def test_a_span_that_joins_two_model_calls_into_one(bench):
 
 @pytest.mark.smoke
 def test_too_many_calls_of_a_name_stay_too_many_when_another_scope_records_a_call(bench):
-    """Two calls of `read` that stay apart break a strict list of one, whatever else is called."""
+    """Two calls of `read` that stay apart break a strict list of one, no matter what else is called."""
     layers = [
         Item("chat", "read", 0, False, False, False, 40, False),
         Item("tool", "read", 1, False, False, False, 0, False, other_scope=True),

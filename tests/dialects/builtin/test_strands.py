@@ -67,7 +67,7 @@ class TestStrands:
         assert lab.totals("input_tokens", "cache_read_tokens") == (expected, 50)
 
     def test_rewritten_by_openinferences_processor(self, lab: Lab) -> None:
-        """Its attributes stand beside the GenAI ones, the events are gone: nothing counts twice, nothing is lost."""
+        """Its attributes stand next to the GenAI ones, the events are gone: nothing counts twice, nothing is lost."""
         said = "llm.output_messages.0.message.tool_calls.0.tool_call"
         model = strand("m", "", "chat", 1, 9, request__model="gpt-4o", usage__input_tokens=100, usage__output_tokens=10)
         model.attrs |= {

@@ -41,7 +41,7 @@ class TestVercelBefore7:
         ids=["3 and 4", "5 and 6"],
     )
     def test_the_outer_span_repeats_and_a_sub_agent_counts_by_itself(self, lab: Lab, usage: dict[str, Any]) -> None:
-        """The sub-agent's call is nested in the call that asked for it, below the tool, and is a call of its own."""
+        """The sub-agent's call is nested in the call that asked for it, below the tool, and is a separate call."""
         lab.put(*self.run(**usage))
 
         assert lab.totals("llm_calls", "input_tokens", "output_tokens", "tool_calls") == (2, 200, 20, 1)

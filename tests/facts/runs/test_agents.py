@@ -21,7 +21,7 @@ class TestAgents:
         assert lab.rows("SELECT agent_span_id FROM llm_calls") == [(hex_id("b"),)]
 
     def test_a_handoff_names_its_source(self, lab: Lab) -> None:
-        """The target stands beside its source, below one chain: the name decides, not the nesting."""
+        """The target stands next to its source, below one chain: the name decides, not the nesting."""
         chain = S("c", "", 0, 90, "run", {"gen_ai.operation.name": "invoke_workflow"})
         lab.put(
             chain, agent("a", "c", at=1, to=20), agent("b", "c", at=21, to=40, agent="researcher", **{"gen_ai.agent.handoff_parent": "assistant"})

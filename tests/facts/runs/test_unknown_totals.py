@@ -33,8 +33,8 @@ def test_details_that_some_calls_tell_to_be_none(lab: Lab) -> None:
     lab.put(agent("a"), chat("m", "a", **{cached: 0}), chat("n", "a", at=10))
     assert reasons(lab)["cache_read_tokens"] == ("missing", 1, 2)
 
-    told = Lab().put(agent("a"), chat("m", "a", **{cached: 7}), chat("n", "a", at=10))
-    assert told.rows("SELECT cache_read_tokens FROM run_totals") == [(7,)]
+    partial = Lab().put(agent("a"), chat("m", "a", **{cached: 7}), chat("n", "a", at=10))
+    assert partial.rows("SELECT cache_read_tokens FROM run_totals") == [(7,)]
 
 
 def test_details_that_are_recorded_of_some_calls_only(lab: Lab) -> None:

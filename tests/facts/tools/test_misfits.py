@@ -71,13 +71,13 @@ def test_what_a_tool_was_given_for_a_broken_text_is_unknown(asked: str, given: s
     output = json.dumps(
         [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": asked}]}]
     )
-    told = {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.arguments": '{"city": "Rome"}'}
+    stated = {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.arguments": '{"city": "Rome"}'}
     spans = [agent("a"), chat("m", "a", at=1, **{"gen_ai.output.messages": output})]
     lab = Lab().put(*spans, tool("t", "a", at=20, **{"gen_ai.tool.call.id": "c1"}))
-    lab.put(*spans, tool("t", "a", at=20, **told), run="told")
+    lab.put(*spans, tool("t", "a", at=20, **stated), run="stated")
 
     assert lab.rows("SELECT outcome, arguments FROM tool_calls WHERE run_id = :run") == [("ok", given)]
-    assert lab.rows("SELECT arguments FROM tool_calls WHERE run_id = :run", "told") == [('{"city": "Rome"}',)]
+    assert lab.rows("SELECT arguments FROM tool_calls WHERE run_id = :run", "stated") == [('{"city": "Rome"}',)]
 
 
 def test_what_a_tool_needs_is_known_from_another_offer_of_it() -> None:

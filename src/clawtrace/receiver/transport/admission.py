@@ -61,8 +61,8 @@ class Desk:
             return not self.settings.producers  # the last one was taken away
         scheme, _, bearer = authorization.partition(" ")
         given = token or (bearer.strip() if scheme.lower() == "bearer" else "")
-        told = given.encode("utf-8", "surrogateescape")
-        return any(hmac.compare_digest(told, token.encode()) for token in tokens)
+        encoded = given.encode("utf-8", "surrogateescape")
+        return any(hmac.compare_digest(encoded, token.encode()) for token in tokens)
 
     def refused(self, signal: Signal, protocol: Protocol, named_run: str, connection: Connection, reason: str) -> None:
         """Record a request that was not read; it may come again.

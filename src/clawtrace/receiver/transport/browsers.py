@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 __all__ = ["foreign"]
 
 _PRIVATE = ("localhost", "local", "internal", "test", "invalid")
-"""Top-level names that nobody can register (RFC 2606, RFC 6762; ICANN reserved `.internal`)."""
+"""Top-level names that cannot be registered (RFC 2606, RFC 6762; ICANN reserved `.internal`)."""
 
 
 def foreign(headers: Mapping[str, str], allowed: Collection[str], *, tls: bool) -> str:

@@ -133,10 +133,6 @@ def _word(name: str) -> str:
     return _WORDS.get(name, name.replace("_", " "))
 
 
-def _other(word: str) -> str:
-    return "second" if word.strip() == "first" else "first"
-
-
 def _text(name: str, value: float | None, sign: str = "") -> str:
     from clawtrace.report.figures import UNKNOWN, dollars, duration
 

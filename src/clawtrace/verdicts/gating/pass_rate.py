@@ -70,11 +70,6 @@ class PassRate(NamedTuple):
         return self.passed / self.ran if self.ran else None
 
     @property
-    def highest_rate(self) -> float | None:
-        """The rate if every undecided repetition had passed; None when none ran."""
-        return (self.passed + self.undecided) / self.ran if self.ran else None
-
-    @property
     def interval(self) -> tuple[float, float] | None:
         """Wilson interval of the rate, wide enough for every way the undecided could turn; None when none ran."""
         if not self.ran:

@@ -70,7 +70,6 @@ def test_a_time_range_takes_traces_whole(server, database, add):
     assert chosen(server, database, since(2)) == (["a" * 32], 2)
 
 
-@pytest.mark.smoke
 def test_the_other_traces_of_a_run_come_too(server, database, add):
     """A run that its attribute names is read whole, though one of its traces alone is in the range."""
     add("a", "1", hours=9, resource={"clawtrace.run_id": "r1"}, attributes=TOOL)
@@ -140,7 +139,6 @@ def test_a_span_that_was_written_twice_counts_once(server, database, add):
         assert session.query("SELECT tool_calls FROM run_totals").rows == [(1,)]
 
 
-@pytest.mark.smoke
 def test_a_run_that_may_go_on_is_not_passed(server, database, add):
     """What was written a moment ago may not be all: no verdict that more spans could change."""
     other = TOOL | {"gen_ai.tool.name": "other"}

@@ -65,7 +65,6 @@ def differences(server, database, names, every):
     ]
 
 
-@pytest.mark.smoke
 def test_some_recordings_give_the_verdicts_that_duckdb_gives(server, database):
     """One assertion of each type, and three of parts of runs, on recordings of six clients; logs among them."""
     assert differences(server, database, SOME, 100) == []

@@ -121,6 +121,7 @@ class TestAskedTheOwner:
 
 
 class TestNobodyAnswers:
+    @pytest.mark.full
     def test_the_holder_is_named_after_five_seconds(self, holder, invoke, store) -> None:
         """A holder without a receiver cannot be asked: exit 4, process and command, what to do; no traceback."""
         process = holder("only open")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,8 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
+
+sys.path.insert(0, str(Path(__file__).parent))  # chdb_store, free_port: what tests of several rooms use
 
 PROBES: dict[str, tuple[Callable[[], bool], str]] = {
     "chdb": (lambda: importlib.util.find_spec("chdb") is not None, "ClickHouse's engine (pip install chdb)"),

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+sys.path.insert(0, str(Path(__file__).parent))
 
-from assertion_facts import DuckFacts  # noqa: E402
+from assertion_facts import DuckFacts
 
-from chdb_store import ChdbStore  # noqa: E402
+from chdb_store import ChdbStore
 
 
 @pytest.fixture(scope="session")

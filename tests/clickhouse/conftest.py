@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from clawtrace.cli.main import cli
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 DATABASE = "otel"

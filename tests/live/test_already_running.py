@@ -7,7 +7,6 @@ a test says that it keeps the default.
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import threading
@@ -24,6 +23,7 @@ from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import Status
 from clawtrace.session.session import Session
+from free_port import free_port
 
 pytestmark = pytest.mark.full
 
@@ -33,12 +33,6 @@ NEVER_MS = 3_600_000
 """A delay that no test waits for: what is exported is what a message says `flush` of."""
 AT_ONCE = 2.0
 """Seconds; silence takes longer in tests that claim that something closed at once."""
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 class Standing:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -25,6 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from watchfiles import watch
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from free_port import free_port
 
 # Limits for a machine that is busy with other things; whatever is waited for is an event.
 READY_SECONDS = 500
@@ -52,7 +55,7 @@ def main(settings_file: str, *turns: str) -> int:
     settings = json.loads(Path(settings_file).read_text(encoding="utf-8"))
     home = Path(settings["home"])
     home.mkdir(parents=True, exist_ok=True)
-    port = _free_port()
+    port = free_port()
     _write_policy(home / POLICY, settings["refuse"])
     config = home / "openclaw.json"
     config.write_text(json.dumps(configuration(settings, port), indent=2), encoding="utf-8")
@@ -179,12 +182,6 @@ def _answer(said: str) -> str:
     except (ValueError, KeyError, TypeError):
         return said
     return "".join(f"{payload['text']}\n" for payload in payloads if payload.get("text"))
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait_until_ready(gateway: subprocess.Popen[bytes], port: int, log: Path) -> None:

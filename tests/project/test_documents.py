@@ -6,7 +6,6 @@ import importlib.util
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import yaml
 
 from clawtrace.config.projects.project_file import load_project
+from free_port import free_port
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")])
@@ -113,10 +113,8 @@ def test_the_commands_of_a_page_run(tmp_path: Path, page: str):
 def test_the_commands_for_an_agent_that_already_runs(tmp_path: Path):
     """The same of that page, with ports that are free here and an exporter that is not waited for: all but the last pass."""
     text = (ROOT / "docs/already-running.md").read_text()
-    with socket.socket() as one, socket.socket() as other:
-        for port, free in (("4318", one), ("8000", other)):
-            free.bind(("127.0.0.1", 0))
-            text = re.sub(rf"\b{port}\b", str(free.getsockname()[1]), text)
+    for port in ("4318", "8000"):
+        text = re.sub(rf"\b{port}\b", str(free_port()), text)
     try:
         run_the_blocks(text, tmp_path, OTEL_BSP_SCHEDULE_DELAY="200")
     except BaseException:
@@ -129,10 +127,7 @@ def test_the_commands_for_an_agent_that_already_runs(tmp_path: Path):
 def test_the_commands_for_the_sidecar(tmp_path: Path):
     """The same of that page, in one shell as a reader has it, with ports that are free here."""
     text = (ROOT / "docs/sidecar.md").read_text()
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        grpc_port, http_port = one.getsockname()[1], other.getsockname()[1]
+    grpc_port, http_port = free_port(), free_port()
     ports = {"CLAWTRACE_RECEIVER_GRPC_PORT": str(grpc_port), "CLAWTRACE_RECEIVER_HTTP_PORT": str(http_port)}
     script = "\n".join(block for _, block in RUN.findall(text)).replace(":4318/", f":{http_port}/")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

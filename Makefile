@@ -25,6 +25,8 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-h
 
 export PIP_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests and agents start many interpreters, each of which would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 # Makes this environment's programs the first that agents and tests find.
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 

@@ -42,7 +42,7 @@ PROBES: dict[str, tuple[Callable[[], bool], str]] = {
 }
 """What a test may need: how to know whether it is there, and what it is."""
 
-SLOW = frozenset({"chdb", "openclaw"})
+SLOW = frozenset({"chdb", "clickhouse", "openclaw"})
 """Needs whose tests are of the second tier."""
 
 

@@ -32,6 +32,7 @@ class TestWilson:
         """The interval is the published one to its four digits."""
         assert wilson(passed, ran) == pytest.approx(interval, abs=5e-5)
 
+    @pytest.mark.full
     @given(st.integers(1, 400).flatmap(lambda ran: st.tuples(st.integers(0, ran), st.just(ran))))
     @settings(max_examples=60)
     def test_like_scipy(self, found):
@@ -137,6 +138,7 @@ class TestFisher:
         """Convictions of like-sex twins of criminals: p = 0.0005367 two-sided (R's fisher.test, example `Convictions`)."""
         assert statistics.fisher((2, 15), (10, 3)) == pytest.approx(0.0005367, abs=5e-8)
 
+    @pytest.mark.full
     @given(counts, counts)
     @settings(max_examples=60)
     def test_like_scipy(self, first, second):
@@ -145,6 +147,7 @@ class TestFisher:
 
         assert statistics.fisher(first, second) == pytest.approx(fisher_exact([first, second]).pvalue, rel=1e-6)
 
+    @pytest.mark.full
     def test_thousands_of_runs(self):
         """Two campaigns of ten thousand runs each neither overflow nor take long."""
         from scipy.stats import fisher_exact

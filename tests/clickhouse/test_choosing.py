@@ -11,7 +11,7 @@ from clawtrace.model.verdict import Status
 from clawtrace.session.clickhouse import ClickHouseSession
 from clawtrace.store.clickhouse.picking import Selection
 
-pytestmark = [pytest.mark.needs("clickhouse"), pytest.mark.full]
+pytestmark = pytest.mark.needs("clickhouse")
 
 HOUR_NS = 3_600 * 10**9
 TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
-pytestmark = [pytest.mark.needs("clickhouse"), pytest.mark.full]
+pytestmark = pytest.mark.needs("clickhouse")
 
 PAGE = (Path(__file__).parents[2] / "docs" / "clickhouse.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"(?:^```sql\n|`)(SELECT [^`]* clawtrace\.[^`]*)`", PAGE, re.MULTILINE)
@@ -36,7 +36,6 @@ def filled(server, database):
     return server.url(database)
 
 
-@pytest.mark.smoke
 def test_eval_judges_and_keeps_what_it_found(server, database, filled, checks, tmp_path, invoke):
     """The verdicts are those of the recording, and a dashboard reads them with the facts, each run once."""
     assert invoke("store", "init", "--store", filled).exit_code == 0
@@ -123,7 +122,6 @@ def test_a_verdict_is_rerun_there(filled, checks, invoke):
     assert again.exit_code == 0, again.output
 
 
-@pytest.mark.smoke
 def test_the_ddl_is_printed_without_a_server(invoke):
     """For users whose administrator makes tables."""
     printed = invoke("store", "init", "--store", "clickhouse://nowhere:1/otel?own=evals", "--print")

@@ -14,7 +14,7 @@ from clawtrace.session.clickhouse import ClickHouseSession
 from clawtrace.session.session import Session
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
-pytestmark = [pytest.mark.needs("clickhouse"), pytest.mark.full]
+pytestmark = pytest.mark.needs("clickhouse")
 
 CASES = Path(__file__).parents[1] / "assertions" / "cases"
 SOME = ["openclaw", "claude-code", "langchain+openinference", "pydantic-ai", "openai-agents+openllmetry", "codex"]

@@ -16,7 +16,10 @@ TEST = "import pytest\n@pytest.mark.needs('docker')\ndef test_with_docker():\n  
 
 @pytest.mark.parametrize(
     ("required", "code", "line"),
-    [("", 0, "1  this machine lacks a container runtime"), ("docker", 1, "CLAWTRACE_REQUIRE names 'docker'")],
+    [
+        ("", 0, "1  this machine lacks a container runtime"),
+        pytest.param("docker", 1, "CLAWTRACE_REQUIRE names 'docker'", marks=pytest.mark.full),
+    ],
 )
 def test_a_missing_need_is_listed_or_fails(tmp_path: Path, required: str, code: int, line: str):
     """Without what it needs a test is skipped and listed by reason; where CLAWTRACE_REQUIRE names it, it fails."""
@@ -45,7 +48,10 @@ def test_on_another_engine(): pass
 
 @pytest.mark.parametrize(
     ("switches", "ran"),
-    [([], {"test_quick"}), (["--full"], {"test_quick", "test_slow", "test_on_another_engine"})],
+    [
+        ([], {"test_quick"}),
+        pytest.param(["--full"], {"test_quick", "test_slow", "test_on_another_engine"}, marks=pytest.mark.full),
+    ],
 )
 def test_the_second_tier_runs_when_asked_for(tmp_path: Path, switches: list[str], ran: set[str]):
     """Without `--full` what is marked so, or needs a slow thing, does not run; with it everything does."""

@@ -45,7 +45,6 @@ def project(tmp_path, program):
 
 
 class TestLastFailed:
-    @pytest.mark.smoke
     def test_only_what_did_not_pass(self, project):
         """It is reused like any other run, or run again with `--no-reuse`."""
         project.eval()

@@ -116,11 +116,10 @@ def resumes(tmp_path: Path, undisturbed, how: signal.Signals, seed: int) -> None
     assert differences(expected, root) == [], seed
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["SIGKILL", "SIGINT"])
 class TestAtAnyInstant:
     """Each finished run is judged as if nothing had happened, and each other one is run."""
 
-    @pytest.mark.smoke
+    @pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.smoke)])
     def test_once(self, tmp_path, undisturbed, how):
         """In the middle: a run has ended, and agents are at work."""
         expected, _ = undisturbed
@@ -140,6 +139,7 @@ class TestAtAnyInstant:
 
     @pytest.mark.full
     @pytest.mark.timeout(600)
+    @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
     @pytest.mark.parametrize("seed", range(15))
     def test_at_random_instants(self, tmp_path, undisturbed, how, seed):
         """From the start of the program to its end."""

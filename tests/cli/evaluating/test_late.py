@@ -72,7 +72,6 @@ class TestASpanThatCameLate:
             (run_id,) = [one for one in session.run_ids() if "/a/" in one]
             session.take(run_id, removal(run_id))
 
-    @pytest.mark.smoke
     def test_the_next_evaluation_judges_again(self, project):
         """Nothing was edited, no agent is run, and the verdict is that of all spans."""
         assert set(project.eval().values()) == {(False, "pass")}

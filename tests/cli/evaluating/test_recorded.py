@@ -304,11 +304,13 @@ class TestInspect:
     def test_facts_are_the_truth(self, name, invoke, recordings) -> None:
         """`inspect --json` of a recording says what really happened: calls, tokens, tools, errors."""
         truth = json.loads((recordings / name / "truth.json").read_text())
-        data = json.loads(invoke("inspect", "--traces", recordings, "--run-per-dir", "--run-id", name, "--json").stdout)
+        client, run_id = name.split("/")
+        command = ["inspect", "--traces", recordings / client, "--run-per-dir", "--run-id", run_id, "--json"]
+        data = json.loads(invoke(*command).stdout)
         (run,) = data["runs"]
 
         assert data["schema"] == "clawtrace.inspect/1"
-        assert run["run_id"] == name
+        assert run["run_id"] == run_id
         tools = [(call["name"], call["outcome"]) for call in run["tool_calls"]]
         assert tools == [(tool["name"], "error" if tool["error"] else "ok") for tool in truth["tools"]]
         assert [call["input_tokens"] for call in run["llm_calls"]] == [c["input_tokens"] for c in truth["llm_calls"]]
@@ -335,10 +337,10 @@ class TestInspect:
 
     def test_an_unknown_run_is_a_mistake(self, invoke, recordings) -> None:
         """--run-id that does not exist exits 2 and suggests the nearest."""
-        result = invoke("inspect", "--traces", recordings, "--run-per-dir", "--run-id", "pydantic-ai/one_tol")
+        result = invoke("inspect", "--traces", recordings / "pydantic-ai", "--run-per-dir", "--run-id", "one_tol")
 
         assert result.exit_code == 2
-        assert "Did you mean 'pydantic-ai/one_tool'?" in result.stderr
+        assert "Did you mean 'one_tool'?" in result.stderr
 
     def test_recordings_can_be_named_without_a_flag(self, invoke, recordings) -> None:
         """`clawtrace inspect FOLDER` is `--traces FOLDER`; both together are all of them, and a store is another source."""

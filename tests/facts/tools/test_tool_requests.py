@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from building import Lab, agent, asks, chat, tool
 from instrumented import TOOLS
@@ -38,3 +40,37 @@ def test_an_execution_that_names_its_tool_alone_is_of_what_its_agent_requested_l
 
     rows = [row for row in lab.rows(TOOLS) if row[-1] == "ok"]
     assert rows == [("search", '{"q":2}', "ok"), ("search", '{"q":3}', "ok")]
+
+
+def test_the_same_request_of_two_agents_is_of_the_agent_that_executed_it(lab: Lab) -> None:
+    """The first of them failed before its tool ran: what runs later in another agent is not its request."""
+    same, unnamed = ("search", {"q": 1}), {"gen_ai.tool.call.id": None, "gen_ai.tool.call.arguments": '{"q": 1}'}
+    lab.put(
+        agent("top", to=100),
+        agent("a", "top", at=1, to=5, agent="first"),
+        chat("m", "a", at=2, **{"gen_ai.output.messages": asks(("c1", *same))}),
+        agent("b", "top", at=6, to=30, agent="second"),
+        chat("n", "b", at=7, **{"gen_ai.output.messages": asks(("c2", *same))}),
+        tool("t1", "b", at=20, tool="search", **unnamed),
+        chat("o", "top", at=40, **{"gen_ai.output.messages": asks(("c3", *same))}),
+        tool("t2", "top", at=50, tool="search", **unnamed),
+    )  # fmt: skip
+
+    calls = lab.rows("SELECT span_id, call_id, outcome FROM tool_calls WHERE run_id = :run ORDER BY call_no")
+    assert [(call_id, outcome) for _, call_id, outcome in calls] == [("c1", "requested"), ("c2", "ok"), ("c3", "ok")]
+
+
+def test_of_several_handoffs_in_one_answer_the_others_are_no_tool_calls_either(lab: Lab) -> None:
+    """OpenAI's Agents SDK carries out the first and answers the others with a note."""
+    answered = [
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c2", "result": "Multiple handoffs detected."}]}
+    ]
+    lab.put(
+        agent("w", to=100),
+        agent("a", "w", at=1, to=10, agent="triage"),
+        chat("m", "a", at=2, **{"gen_ai.output.messages": asks(*((c, "transfer_to_billing", {}) for c in ("c1", "c2")))}),
+        agent("b", "w", at=20, to=50, agent="billing"),
+        chat("n", "b", at=21, **{"gen_ai.input.messages": json.dumps(answered)}),
+    )  # fmt: skip
+
+    assert lab.rows(TOOLS) == []

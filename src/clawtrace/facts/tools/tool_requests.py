@@ -84,7 +84,7 @@ def match(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dict
         return {}
     matched = _by_id(asked, executions)
     taken = set(matched.values())
-    # Else by name: those with the same arguments, then what the execution's agent requested last, then the k-th unmatched
+    # Else by name: those with the same arguments, of one agent before others, then what the execution's agent requested last, then the k-th unmatched
     # request and the k-th unmatched execution.
     waiting: dict[str, list[int]] = defaultdict(list)
     for position, request in enumerate(asked):
@@ -141,22 +141,26 @@ def _paired(
     asked: Sequence[ToolRequest], executions: Sequence[Execution], waiting: Sequence[int], running: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
     """Yield which requests and executions of one name belong together: not every request need have an execution."""
-    same: dict[str | None, list[int]] = defaultdict(list)
-    if len(waiting) > 1 or len(running) > 1:
-        for other in running:
-            same[canonical(executions[other].arguments)].append(other)
-        same.pop(None, None)
-    alike = {arguments: _Running(executions, positions) for arguments, positions in same.items()}
     gone: set[int] = set()
-    rest: list[int] = []
-    for one in waiting:
-        left = alike.get(canonical(asked[one].arguments)) if alike else None
-        found = None if left is None else left.first_for(asked[one], gone)
-        if found is None:
-            rest.append(one)
-        else:
-            gone.add(found)
-            yield one, found
+    rest = list(waiting)
+    if len(waiting) > 1 or len(running) > 1:
+        # Two agents request the same: first what an agent requested and executed itself.
+        for by_agent in (True, False):
+            same: dict[tuple[int | None, str], list[int]] = defaultdict(list)
+            for other in running:
+                if other not in gone and (key := _alike(executions[other], by_agent)) is not None:
+                    same[key].append(other)
+            left = {key: _Running(executions, positions) for key, positions in same.items()}
+            unmatched = []
+            for one in rest:
+                key = _alike(asked[one], by_agent)
+                found = left[key].first_for(asked[one], gone) if key in left else None
+                if found is None:
+                    unmatched.append(one)
+                else:
+                    gone.add(found)
+                    yield one, found
+            rest = unmatched
     taken: set[int] = set()
     for one, other in _asked_last(asked, executions, rest, [other for other in running if other not in gone]):
         taken.add(one)
@@ -167,6 +171,14 @@ def _paired(
     for one, other in zip(open_ones, free, strict=False):
         if _may_be(asked[one], executions[other]):
             yield one, other
+
+
+def _alike(call: ToolRequest | Execution, by_agent: bool) -> tuple[int | None, str] | None:
+    """Return what a request and its execution have in common; None where it is not known."""
+    arguments = canonical(call.arguments)
+    if arguments is None or (by_agent and call.agent is None):
+        return None
+    return (call.agent if by_agent else None), arguments
 
 
 def _asked_last(
@@ -366,4 +378,6 @@ def transfers(run: RunSpans, waiting: Sequence[ToolRequest]) -> dict[int, int]:
         if slug(run.spans[to].agent_name) in names:
             handed[request.number] = to
             given.add(to)
-    return handed
+    # Of several handoffs in one answer one is carried out, and the others are answered without: they are no tool calls either.
+    won = {request.group: handed[request.number] for request, _ in named if request.number in handed}
+    return {request.number: won[request.group] for request, _ in named if request.group in won}

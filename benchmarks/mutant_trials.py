@@ -98,7 +98,9 @@ def reached(tests: Sequence[str], full: bool, again: bool) -> Reached:
         OUTPUTS.mkdir(parents=True, exist_ok=True)
         code = mutating.in_child(lambda: _measure(tests, full, kept), 3600)
         if code != 0:
-            raise SystemExit(f"the tests fail without any mutant (pytest's exit code {code})")
+            raise SystemExit(
+                f"tests fail without any mutant (pytest's exit code {code}); run `pytest {' '.join(tests)}` to see which"
+            )
     return Reached(**json.loads(kept.read_text()))
 
 
@@ -112,6 +114,8 @@ def _measure(paths: Sequence[str], full: bool, kept: Path) -> int:
     measured.start()
     code = _pytest(plugin, paths, full)
     measured.stop()
+    if code != 0:
+        return code
     data, numbers = measured.get_data(), {test: number for number, test in enumerate(plugin.seconds)}
 
     def tests_of(context: str) -> list[int]:
@@ -129,7 +133,7 @@ def _measure(paths: Sequence[str], full: bool, kept: Path) -> int:
     kept.write_text(
         json.dumps({"paths": paths, "texts": before, "tests": plugin.seconds, "full": full, "lines": lines})
     )
-    return code
+    return 0
 
 
 def _pytest(plugin: Any, paths: Sequence[str], full: bool) -> int:

@@ -61,9 +61,26 @@ def test_flags_narrow_the_plan(project):
 
 
 @pytest.mark.parametrize(
+    ("narrowing", "expected"),
+    [
+        ({"cases": ["[b-z]"]}, ["-/b/1"]),
+        ({"cases": ["*", "b"]}, ["-/a/1", "-/b/1"]),
+        ({"tags": ["sl?w"]}, ["-/b/1"]),
+        ({"models": ["sm*"]}, ["small/a/1", "small/b/1"]),
+    ],
+)
+def test_flags_take_globs(project, narrowing, expected):
+    """A pattern stands for every id that it matches."""
+    plan = project.plan("{}", MODELS, **narrowing) if "models" in narrowing else project.plan(**narrowing)
+
+    assert places(plan) == expected
+
+
+@pytest.mark.parametrize(
     ("narrowing", "message"),
     [
         ({"cases": ["c"]}, r"the suite `s` selects no case 'c'; it has: a, b\."),
+        ({"cases": ["c*"]}, r"selects no case 'c\*'; it has: a, b\."),
         ({"tags": ["smok"]}, r"selects no tag 'smok'; it has: slow, smoke\. Did you mean `smoke`\?"),
         ({"models": ["big"]}, r"selects no model 'big'; it has: none\."),
         ({"cases": ["a"], "tags": ["slow"]}, "no case of the suite `s` matches both"),

@@ -215,10 +215,11 @@ def test_a_program_that_is_not_there_breaks_the_campaign(project, program, resul
     assert [left["case_id"] for left in data["not_run"]] == ["good"]
 
 
-def test_fail_fast_lists_what_was_not_run(project, program, results) -> None:
+@pytest.mark.parametrize(("policy", "flags"), [("{fail_fast: true}", []), ("{max_concurrency: 1}", ["-x"])])
+def test_fail_fast_lists_what_was_not_run(project, program, results, policy, flags) -> None:
     """After the first failure nothing new starts, and the report says so."""
-    project(policy="{fail_fast: true}", bad="search rm", later="search")
-    done = program("eval", "--suite", "s", "--run-profile", "p")
+    project(policy=policy, bad="search rm", later="search")
+    done = program("eval", "--suite", "s", "--run-profile", "p", *flags)
 
     assert done.returncode == 1
     assert [left["case_id"] for left in results()["not_run"]] == ["later"]

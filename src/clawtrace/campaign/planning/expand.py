@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from clawtrace.config.cases.case_file import LoadedCase
@@ -87,9 +88,9 @@ def expand(
 
     Args:
         suite: what was loaded.
-        cases: only these cases of the suite, by the id of a row or of all rows of a dataset; empty for all.
-        tags: only cases with one of these tags; empty for all.
-        models: only these models of the suite; empty for all.
+        cases: only these cases of the suite, by the id of a row or of all rows of a dataset, or by a glob of ids; empty for all.
+        tags: only cases with one of these tags, or of those that a glob matches; empty for all.
+        models: only these models of the suite, or those that a glob matches; empty for all.
         repetitions: instead of the profile's.
         concurrency: instead of the profile's.
         outputs: folder of results, instead of the project's.
@@ -156,13 +157,13 @@ def _planned(suite: LoadedSuite, case: LoadedCase, model: ModelConfig | None, nu
 
 def _chosen_cases(suite: LoadedSuite, ids: Sequence[str], tags: Sequence[str]) -> list[LoadedCase]:
     known = {name for case in suite.cases for name in (case.config.case_id, case.file_id)}
-    _require(ids, known, "case", suite)
-    _require(tags, {tag for case in suite.cases for tag in case.config.tags}, "tag", suite)
+    wanted = _matching(ids, known, "case", suite)
+    tagged = _matching(tags, {tag for case in suite.cases for tag in case.config.tags}, "tag", suite)
     chosen = [
         case
         for case in suite.cases
-        if (not ids or case.config.case_id in ids or case.file_id in ids)
-        and (not tags or set(tags) & set(case.config.tags))
+        if (not ids or not wanted.isdisjoint((case.config.case_id, case.file_id)))
+        and (not tags or not tagged.isdisjoint(case.config.tags))
     ]
     if not chosen:
         raise UsageError(f"no case of the suite `{suite.config.suite_id}` matches both the id and the tag")
@@ -170,14 +171,19 @@ def _chosen_cases(suite: LoadedSuite, ids: Sequence[str], tags: Sequence[str]) -
 
 
 def _chosen_models(suite: LoadedSuite, ids: Sequence[str]) -> list[ModelConfig]:
-    _require(ids, {model.model_id for model in suite.config.models}, "model", suite)
-    return [model for model in suite.config.models if not ids or model.model_id in ids]
+    wanted = _matching(ids, {model.model_id for model in suite.config.models}, "model", suite)
+    return [model for model in suite.config.models if not ids or model.model_id in wanted]
 
 
-def _require(asked: Sequence[str], known: Iterable[str], kind: str, suite: LoadedSuite) -> None:
-    valid = sorted(known)
+def _matching(asked: Sequence[str], known: Set[str], kind: str, suite: LoadedSuite) -> set[str]:
+    """Return the names that one of `asked` is, or matches as a glob; each must be or match one."""
+    found: set[str] = set()
     for word in asked:
-        if word not in valid:
+        matches = {word} & known or {name for name in known if fnmatchcase(name, word)}
+        if not matches:
+            valid = sorted(known)
             listed = ", ".join(valid) or "none"
             message = f"the suite `{suite.config.suite_id}` selects no {kind} {word!r}; it has: {listed}."
             raise UsageError(f"{message} {did_you_mean(word, valid)}".rstrip())
+        found |= matches
+    return found

@@ -9,6 +9,7 @@ import click
 
 from clawtrace.cli.evaluating.existing_runs import ExistingRuns, judge_runs
 from clawtrace.cli.evaluating.suite import SuiteFlags, eval_suite, suite_options
+from clawtrace.cli.output.help_sections import SectionedCommand
 from clawtrace.cli.output.outcome import Output, finish, gate_options, output_options
 from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
 from clawtrace.cli.sources.source import Recordings, recordings_options, server_option
@@ -19,7 +20,26 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+class _Eval(SectionedCommand):
+    sections = {  # noqa: RUF012
+        "Run a suite": (
+            "suite", "run_profile", "evaluation_profile", "case", "tag", "model", "repeat", "concurrency", "fail_fast", "max_cost",
+            "max_tokens", "dry_run", "watch",
+        ),
+        "Stored runs of a suite": ("reuse", "reevaluate", "rerun_inconclusive", "last_failed"),
+        "Judge what was recorded": (
+            "traces", "one_run", "run_per_file", "run_per_dir", "logs", "store", "server", "wanted", "where", "assertions",
+        ),
+        "ClickHouse": ("since", "until", "spans_where", "max_spans"),
+        "What passes": (
+            "strict", "allow_missing_trace", "allow_missing_data", "gate_incomplete", "gate_on", "allow_unjudged",
+        ),
+        "Results": ("out", "reports", "quiet", "verbose"),
+    }  # fmt: skip
+
+
 @click.command(
+    cls=_Eval,
     short_help="Judge agents: run a suite of cases, or judge recorded traces.",
     epilog="Examples: clawtrace eval --suite smoke --report junit=results.xml; "
     "clawtrace eval --traces recordings/ --run-per-dir --assertions checks.yaml",

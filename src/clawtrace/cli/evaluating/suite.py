@@ -47,6 +47,7 @@ class SuiteFlags(NamedTuple):
     reevaluate: bool
     rerun_inconclusive: bool
     last_failed: bool
+    fail_fast: bool
     allow_unjudged: bool
     dry_run: bool
     watch: bool
@@ -72,11 +73,11 @@ class SuiteFlags(NamedTuple):
 _OPTIONS = (
     click.option("--run-profile", metavar="ID|PATH", help="How the suite's agents are run."),
     click.option("--evaluation-profile", metavar="ID|PATH", help="How runs are judged, and what hooks may do."),
-    click.option("--case", multiple=True, metavar="ID", help="Only this case of the suite. Repeatable."),
-    click.option("--tag", multiple=True, help="Only cases with this tag. Repeatable."),
-    click.option("--model", multiple=True, metavar="ID", help="Only this model of the suite. Repeatable."),
+    click.option("-k", "--case", multiple=True, metavar="ID|GLOB", help="Only these cases of the suite. Repeatable."),
+    click.option("--tag", multiple=True, metavar="TAG|GLOB", help="Only cases with such a tag. Repeatable."),
+    click.option("--model", multiple=True, metavar="ID|GLOB", help="Only these models of the suite. Repeatable."),
     click.option("--repeat", type=click.IntRange(1), help="How often each case is run."),
-    click.option("--concurrency", type=click.IntRange(1), help="How many runs at a time."),
+    click.option("-n", "--concurrency", type=click.IntRange(1), help="How many runs at a time."),
     click.option(
         "--max-cost",
         type=click.FloatRange(0, min_open=True),
@@ -96,7 +97,10 @@ _OPTIONS = (
     click.option(
         "--rerun-inconclusive", is_flag=True, help="Run again what was skipped or inconclusive; reuse the rest."
     ),
-    click.option("--last-failed", is_flag=True, help="Run only what did not pass last time or has been edited since."),
+    click.option(
+        "--last-failed", "--lf", is_flag=True, help="Run only what did not pass last time or has been edited since."
+    ),
+    click.option("-x", "--fail-fast", is_flag=True, help="Start no more runs once one has failed."),
     click.option(
         "--allow-unjudged", is_flag=True, help="Let a case pass although its hard expectations were not judged."
     ),
@@ -220,7 +224,7 @@ def _planned(
         outputs=out,
         reports=[Path(target) for _, target in output.reports if target != "-"],
     )
-    plan = replace(plan, allows_unjudged=flags.allow_unjudged)
+    plan = replace(plan, allows_unjudged=flags.allow_unjudged, fail_fast=plan.fail_fast or flags.fail_fast)
     last = last_execution(plan.folder)
     if last is not None and (flags.looks_back() or not last.finished):
         plan = replace(plan, execution=last.id)

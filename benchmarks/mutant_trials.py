@@ -16,6 +16,8 @@ from mutating import Mutant
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "clawtrace"
 OUTPUTS = ROOT / "outputs" / "mutants"
+FAILED = OUTPUTS / "failed.txt"
+"""Names of tests that fail without any mutant."""
 TESTS = tuple(f"tests/{room}" for room in ("facts", "assertions", "verdicts", "store", "dialects"))
 LEFT_OUT = (
     "facts/test_growth.py", "facts/test_at_once.py", "facts/test_explain_spans.py", "facts/logs/test_half_recordings.py",
@@ -98,9 +100,7 @@ def reached(tests: Sequence[str], full: bool, again: bool) -> Reached:
         OUTPUTS.mkdir(parents=True, exist_ok=True)
         code = mutating.in_child(lambda: _measure(tests, full, kept), 3600)
         if code != 0:
-            raise SystemExit(
-                f"tests fail without any mutant (pytest's exit code {code}); run `pytest {' '.join(tests)}` to see which"
-            )
+            raise SystemExit(f"tests fail without any mutant (pytest's exit code {code}); {FAILED} names them")
     return Reached(**json.loads(kept.read_text()))
 
 
@@ -115,6 +115,7 @@ def _measure(paths: Sequence[str], full: bool, kept: Path) -> int:
     code = _pytest(plugin, paths, full)
     measured.stop()
     if code != 0:
+        FAILED.write_text("\n".join(plugin.failed))
         return code
     data, numbers = measured.get_data(), {test: number for number, test in enumerate(plugin.seconds)}
 
@@ -168,6 +169,7 @@ class _Measuring(_Plugin):
     def __init__(self, coverage: Any) -> None:
         self.coverage = coverage
         self.seconds: dict[str, float] = Counter()
+        self.failed: list[str] = []
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """From here on, lines belong to this test."""
@@ -183,8 +185,10 @@ class _Measuring(_Plugin):
         self.coverage.switch_context(item.nodeid)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Add the time of a phase."""
+        """Add the time of a phase, and note a failure."""
         self.seconds[report.nodeid] += report.duration
+        if report.failed:
+            self.failed.append(report.nodeid)
 
 
 Report = Callable[[Mutant, str | None], None]

@@ -354,7 +354,7 @@ def transfers(run: RunSpans, waiting: Sequence[ToolRequest]) -> dict[int, int]:
     """Return by request number the activation that it handed to, where nothing but the request shows a handoff.
 
     The request names the agent (`handoff_tools` of the dialects), and that agent is the next one at work in the trace, not
-    inside of the one that asked.
+    inside of the one that asked. Other handoffs of the same answer, which the framework ignored, have that activation, too.
     """
     dialects = {span.dialect for span in run.spans} if waiting else ()
     forms = {form for name in dialects for form in run.dialects[name].file.handoff_tools}
@@ -380,4 +380,5 @@ def transfers(run: RunSpans, waiting: Sequence[ToolRequest]) -> dict[int, int]:
             given.add(to)
     # Of several handoffs in one answer one is carried out, and the others are answered without: they are no tool calls either.
     won = {request.group: handed[request.number] for request, _ in named if request.number in handed}
-    return {request.number: won[request.group] for request, _ in named if request.group in won}
+    ignored = {request.number: won[request.group] for request, _ in named if request.group in won}
+    return ignored | handed

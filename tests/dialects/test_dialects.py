@@ -123,7 +123,7 @@ class TestLoading:
             load_dialects([tmp_path])
 
         assert says in str(caught.value)
-        assert str(path) in str(caught.value)
+        assert path.name in str(caught.value)
 
     def test_a_file_that_cannot_be_read_is_an_error(self, tmp_path: Path) -> None:
         """A link that leads nowhere is named, and nobody goes on without its dialect."""

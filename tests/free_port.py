@@ -10,7 +10,7 @@ _EPHEMERAL = 32_768
 
 
 def free_port() -> int:
-    """Return a port that nothing listens on and that no outgoing connection takes meanwhile, as one that port 0 gives may be."""
+    """Return a port that nothing listens on. Unlike one of port 0, no outgoing connection is given it before it is used."""
     while True:
         port = random.SystemRandom().randrange(20_000, _EPHEMERAL)
         with socket.socket() as probe:

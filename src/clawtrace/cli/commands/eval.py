@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
@@ -21,7 +21,7 @@ __all__ = ["command"]
 
 
 class _Eval(SectionedCommand):
-    sections = {  # noqa: RUF012
+    sections: ClassVar = {
         "Run a suite": (
             "suite", "run_profile", "evaluation_profile", "case", "tag", "model", "repeat", "concurrency", "fail_fast", "max_cost",
             "max_tokens", "dry_run", "watch",

@@ -84,8 +84,8 @@ def match(asked: Sequence[ToolRequest], executions: Sequence[Execution]) -> dict
         return {}
     matched = _by_id(asked, executions)
     taken = set(matched.values())
-    # Else by name: those with the same arguments, of one agent before others, then what the execution's agent requested last, then the k-th unmatched
-    # request and the k-th unmatched execution.
+    # Else by name: those with the same arguments, of one agent before others, then what the execution's agent requested last,
+    # then the k-th unmatched request and the k-th unmatched execution.
     waiting: dict[str, list[int]] = defaultdict(list)
     for position, request in enumerate(asked):
         if position not in matched:
@@ -144,17 +144,20 @@ def _paired(
     gone: set[int] = set()
     rest = list(waiting)
     if len(waiting) > 1 or len(running) > 1:
-        # Two agents request the same: first what an agent requested and executed itself.
+        requested = {one: canonical(asked[one].arguments) for one in waiting}
+        executed = {other: canonical(executions[other].arguments) for other in running}
+        # Of two agents that request the same, each first what it executed itself.
         for by_agent in (True, False):
-            same: dict[tuple[int | None, str], list[int]] = defaultdict(list)
+            same: dict[tuple[int | None, str | None], list[int]] = defaultdict(list)
             for other in running:
-                if other not in gone and (key := _alike(executions[other], by_agent)) is not None:
-                    same[key].append(other)
+                agent = executions[other].agent
+                if other not in gone and executed[other] is not None and not (by_agent and agent is None):
+                    same[agent if by_agent else None, executed[other]].append(other)
             left = {key: _Running(executions, positions) for key, positions in same.items()}
             unmatched = []
             for one in rest:
-                key = _alike(asked[one], by_agent)
-                found = left[key].first_for(asked[one], gone) if key in left else None
+                alike = left.get((asked[one].agent if by_agent else None, requested[one]))
+                found = None if alike is None else alike.first_for(asked[one], gone)
                 if found is None:
                     unmatched.append(one)
                 else:
@@ -171,14 +174,6 @@ def _paired(
     for one, other in zip(open_ones, free, strict=False):
         if _may_be(asked[one], executions[other]):
             yield one, other
-
-
-def _alike(call: ToolRequest | Execution, by_agent: bool) -> tuple[int | None, str] | None:
-    """Return what a request and its execution have in common; None where it is not known."""
-    arguments = canonical(call.arguments)
-    if arguments is None or (by_agent and call.agent is None):
-        return None
-    return (call.agent if by_agent else None), arguments
 
 
 def _asked_last(
@@ -354,7 +349,8 @@ def transfers(run: RunSpans, waiting: Sequence[ToolRequest]) -> dict[int, int]:
     """Return by request number the activation that it handed to, where nothing but the request shows a handoff.
 
     The request names the agent (`handoff_tools` of the dialects), and that agent is the next one at work in the trace, not
-    inside of the one that asked. Other handoffs of the same answer, which the framework ignored, have that activation, too.
+    inside of the one that asked. Other handoffs to agents of the run in the same answer, which the framework ignored, have that
+    activation, too.
     """
     dialects = {span.dialect for span in run.spans} if waiting else ()
     forms = {form for name in dialects for form in run.dialects[name].file.handoff_tools}
@@ -380,5 +376,10 @@ def transfers(run: RunSpans, waiting: Sequence[ToolRequest]) -> dict[int, int]:
             given.add(to)
     # Of several handoffs in one answer one is carried out, and the others are answered without: they are no tool calls either.
     won = {request.group: handed[request.number] for request, _ in named if request.number in handed}
-    ignored = {request.number: won[request.group] for request, _ in named if request.group in won}
+    known = {slug(run.spans[index].agent_name) for of_trace in agents.values() for _, index in of_trace}
+    ignored = {
+        request.number: won[request.group]
+        for request, names in named
+        if request.group in won and not names.isdisjoint(known)
+    }
     return ignored | handed

@@ -3,6 +3,7 @@
 (a) the processes have exited and no connection that carried the run's spans is open, (b) the end was stated explicitly,
 (c) nothing arrived for `settle_ms` after the last arrival and after the command's end, at most `trace_timeout_ms`.
 Where the agent already ran, its exit is none of the command's: every turn's entry span closes the run, else (c).
+Where others than the run's processes export for it, such as a Collector, exit says nothing of what they hold: (c) alone closes it.
 Waiting is for events: commits and connections that end.
 """
 

@@ -35,6 +35,8 @@ class Note(NamedTuple):
     """Whether its items belong to no run but their own trace."""
     foreign: bool = False
     """Whether an item of it came without the run's own environment (`clawtrace.model.run.CARRIED`)."""
+    unnamed: bool = False
+    """Whether the request itself named no run, in its header or path."""
 
 
 class Taken(NamedTuple):
@@ -247,6 +249,7 @@ class _Counts:
     def notes(self, request: Request, number: int) -> list[Note]:
         """Return a note for each run that the request did anything for."""
         notes = []
+        unnamed = not (request.header_run or request.path_run or request.given_run)
         for run in {**self.accepted, **self.duplicates, **self.rejected}:
             reasons = self.rejected.get(run, {})
             receipt = Receipt(
@@ -260,7 +263,7 @@ class _Counts:
                 rejected=sum(reasons.values()),
                 reason="; ".join(reasons),
             )
-            notes.append(Note(receipt, request.port, run in self.unattributed, run in self.foreign))
+            notes.append(Note(receipt, request.port, run in self.unattributed, run in self.foreign, unnamed))
         return notes
 
 

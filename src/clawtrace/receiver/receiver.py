@@ -192,6 +192,7 @@ class Receiver:
         """
         number = self._attribution.announce(run_id, trace_id, session_ids)
         self._desk.run_opened(number)
+        self._connections.announced(number)
         return number
 
     def close_run(self, run_id: str) -> None:
@@ -285,3 +286,7 @@ class Receiver:
     def is_carried(self, run_id: str) -> bool:
         """Say whether a connection is open that carried spans or log records of a run."""
         return self._connections.carry(self.run_no(run_id))
+
+    def is_forwarded(self, run_id: str) -> bool:
+        """Say whether spans or log records of a run came over a connection that its own processes cannot hold."""
+        return self._connections.forwarded(self.run_no(run_id))

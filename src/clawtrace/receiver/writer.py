@@ -135,7 +135,7 @@ class Writer:
             self._turn_away(taken, failure)
         else:
             for note in taken.notes:
-                self._counters.add(note.receipt, note.port, note.unattributed, note.foreign)
+                self._counters.add(note.receipt, note.port, note.unattributed, note.foreign, note.unnamed)
         self._inbox.expect(len(requests))
         # A sender that is answered may send again at once, and finds the room that the request took.
         self.budget.give(sum(len(request.body) for request in requests))

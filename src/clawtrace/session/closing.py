@@ -13,7 +13,12 @@ from clawtrace.receiver.close import Outlook
 if TYPE_CHECKING:
     from clawtrace.facts.runs.completeness import ClosingSigns
 
-__all__ = ["Expected"]
+__all__ = ["FORWARDED", "Expected"]
+
+FORWARDED = (
+    "spans of the run came over a connection that its own processes do not hold: a Collector, a proxy or another service stands between, "
+    "and how long it holds spans, or whether it drops some, is not known. Silence closed the run; `settle_ms` sets how long."
+)
 
 STARTED_MS, RUNNING_MS = 2_000, 12_000
 """How long nothing may arrive: of processes that we started, and of an agent whose exporter is not ours to set (a stock
@@ -28,6 +33,9 @@ class Expected:
         settings: of the session.
         elsewhere: returns whether a process without a run's environment exported to this receiver.
         signs: reads the spans that the run has so far.
+        gone: whether every process of the run has exited.
+        carried: returns whether a connection is open that carried something of the run.
+        forwarded: returns whether a connection that the run's processes cannot hold carried something of it.
     """
 
     def __init__(
@@ -36,15 +44,54 @@ class Expected:
         settings: SessionSettings,
         elsewhere: Callable[[], bool],
         signs: Callable[[], ClosingSigns],
+        *,
+        gone: bool,
+        carried: Callable[[], bool],
+        forwarded: Callable[[], bool],
     ) -> None:
         self._record = record
         self._settings = settings
         self._elsewhere = elsewhere
         self._read = signs
         self._signs: tuple[tuple[int, int], ClosingSigns] | None = None
+        self._gone = gone
+        self._carried = carried
+        self._is_forwarded = forwarded
+        self._at_exit: int | None = None
+        """What had arrived when the run was first looked at."""
+        self.forwarded = False
+        """Whether the last answer was that others than the run's processes hold what is still to come."""
 
     def outlook(self, tally: Tally) -> Outlook:
         """Return what the end of the run will be, as far as `tally` and the run's spans show."""
+        look = self._of_its_processes(tally)
+        self.forwarded = look.exit_closes and self._from_others(tally)
+        if not self.forwarded:
+            return look
+        settle_ms = self._settle(max(RUNNING_MS, self._read_signs(tally).settle_ms))
+        return Outlook(
+            exit_closes=False, settle_ms=settle_ms, awaited="spans that a Collector or a proxy may still hold"
+        )
+
+    def _from_others(self, tally: Tally) -> bool:
+        """Return whether others than the run's processes export for it: its exit then says nothing of what they hold.
+
+        A connection is not of the run's processes if it was opened before they were started, carries several runs, or is open
+        after they have exited; and what arrives after that is not from them. Where others can know the receiver's address, what
+        names no run in the header and path that the agent was given is not taken for its own, either.
+        """
+        arrived = tally.accepted + tally.duplicates
+        if self._at_exit is None:
+            self._at_exit = arrived
+        if self._is_forwarded() or (self._gone and (self._carried() or arrived > self._at_exit)):
+            return True
+        return bool(tally.unnamed) and self._record.agent != "started" and self._is_known()
+
+    def _is_known(self) -> bool:
+        """Return whether others than the command can know the receiver's address: it was fixed before, or they exported."""
+        return bool(self._settings.grpc_port or self._settings.http_port) or self._elsewhere()
+
+    def _of_its_processes(self, tally: Tally) -> Outlook:
         if not self._may_run(tally):
             return Outlook(exit_closes=True, settle_ms=self._settle(STARTED_MS))
         signs = self._read_signs(tally)
@@ -61,8 +108,7 @@ class Expected:
         if record.agent == "running" or tally.foreign:
             return True
         # Only who knows the address can export here: it is in the command's environment, or it was fixed before.
-        known = bool(self._settings.grpc_port or self._settings.http_port) or self._elsewhere()
-        return known and record.run_status == "success"
+        return record.run_status == "success" and self._is_known()
 
     def _settle(self, default_ms: int) -> int:
         said = (self._record.settle_ms, self._settings.settle_ms)

@@ -278,12 +278,15 @@ class Session(SessionQuestions):
             The record with `closed_by`; what the agent printed is in it without the secrets that redaction knows.
         """
         from clawtrace.receiver.close import wait_closed
-        from clawtrace.session.closing import Expected
+        from clawtrace.session.closing import FORWARDED, Expected
 
         receiver = self._taking() if end_run else self._receiving()
         expected = Expected(
-            record, self.settings, lambda: receiver.counters().foreign > 0, lambda: self._closing_signs(record)
-        )
+            record, self.settings, lambda: receiver.counters().foreign > 0, lambda: self._closing_signs(record),
+            gone=processes_gone,
+            carried=lambda: receiver.is_carried(record.run_id),
+            forwarded=lambda: receiver.is_forwarded(record.run_id),
+        )  # fmt: skip
         closed_by = wait_closed(
             receiver,
             record.run_id,
@@ -307,6 +310,7 @@ class Session(SessionQuestions):
             closed_by=closed_by,
             final_output=record.final_output and self.clean(record.final_output),
             runner_error=record.runner_error and self.clean(record.runner_error),
+            notes=(*record.notes, *([FORWARDED] if expected.forwarded else [])),
         )
         self._store.put_record(closed)
         return closed

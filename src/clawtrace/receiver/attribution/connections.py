@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -44,6 +45,8 @@ class Connection:
     """Which of our ports it came to."""
     runs: set[int] = field(default_factory=set)
     """Runs that it carried spans or log records of."""
+    order: int = 0
+    """Its place among the connections that were opened and the runs that were announced."""
 
 
 class Connections:
@@ -56,13 +59,17 @@ class Connections:
         self._relayed: dict[int, Connection] = {}
         """By the port that the gRPC server sees its bytes come from; ended ones stay until the port is used again, because
         their last calls may be handed out later."""
+        self._order = itertools.count()
+        self._announced: dict[int, int] = {}
+        """Place of the announcement of a run among the connections."""
+        self._forwarded: set[int] = set()
         self._joined: dict[int, int] = {}
         """Run of a trace that stood for itself → the run that it has turned out to be of."""
 
     def opened(self, port: int) -> Connection:
         """Note a connection to our `port`."""
-        connection = Connection(port)
         with self._lock:
+            connection = Connection(port, order=next(self._order))
             self._open.add(connection)
         return connection
 
@@ -88,6 +95,11 @@ class Connections:
         with self._lock:
             return self._relayed.get(int(port)) if port.isdigit() else None
 
+    def announced(self, run_no: int) -> None:
+        """Note that a run begins: its processes can hold no connection that was opened before."""
+        with self._lock:
+            self._announced.setdefault(run_no, next(self._order))
+
     def carried(self, connection: Connection, runs: Iterable[int]) -> None:
         """Note that a connection carried something of `runs`."""
         with self._lock:
@@ -95,6 +107,7 @@ class Connections:
                 connection.runs.add(run_no)
                 if run_no in self._joined:
                     connection.runs.add(self._joined[run_no])
+            self._note_forwarded(connection)
 
     def joined(self, alone: int, run_no: int) -> None:
         """Note that what was the run `alone`, a trace that stood for itself, is of the run `run_no`."""
@@ -105,6 +118,20 @@ class Connections:
             for connection in self._open:
                 if alone in connection.runs:
                     connection.runs.add(run_no)
+                    self._note_forwarded(connection)
+
+    def forwarded(self, run_no: int) -> bool:
+        """Say whether a connection that the run's own processes cannot hold carried something of it.
+
+        It was opened before the run was announced, or carried another announced run, too.
+        """
+        with self._lock:
+            return run_no in self._forwarded
+
+    def _note_forwarded(self, connection: Connection) -> None:
+        """Note the announced runs of a connection that are not the only one, or began later; the lock is held."""
+        begun = [(run_no, self._announced[run_no]) for run_no in connection.runs if run_no in self._announced]
+        self._forwarded.update(run_no for run_no, order in begun if len(begun) > 1 or connection.order < order)
 
     def carry(self, run_no: int) -> bool:
         """Say whether a connection that carried something of the run is open."""

@@ -30,6 +30,8 @@ class Tally:
     """Accepted items that no rule gave to a run."""
     foreign: int = 0
     """Items that no rule of the run's own environment gave to it: of an agent that already ran, as a rule."""
+    unnamed: int = 0
+    """Items of requests whose header and path named no run: what passes spans on sends neither, as a rule."""
     channels: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     """Accepted items by (protocol, signal, port)."""
     reasons: Counter[str] = field(default_factory=Counter)
@@ -57,7 +59,9 @@ class Counters:
         self._strays = Tally()
         """Requests of no run that are in no receipt yet."""
 
-    def add(self, receipt: Receipt, port: int, unattributed: bool, foreign: bool = False) -> None:
+    def add(
+        self, receipt: Receipt, port: int, unattributed: bool, foreign: bool = False, unnamed: bool = False
+    ) -> None:
         """Count one receipt.
 
         Args:
@@ -65,6 +69,7 @@ class Counters:
             port: which of our ports it came through.
             unattributed: whether its items belong to no run but their own trace (counted in the total only).
             foreign: whether an item of it came without the run's own environment.
+            unnamed: whether neither header nor path of the request named a run.
         """
         now = time.monotonic()
         with self._lock:
@@ -78,6 +83,7 @@ class Counters:
                 tally.refused += receipt.refused
                 tally.unattributed += receipt.accepted if unattributed else 0
                 tally.foreign += receipt.accepted + receipt.duplicates if foreign else 0
+                tally.unnamed += receipt.accepted + receipt.duplicates if unnamed else 0
                 if receipt.accepted:
                     tally.channels[receipt.protocol, receipt.signal, port] += receipt.accepted
                 if receipt.reason:

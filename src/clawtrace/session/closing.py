@@ -85,7 +85,7 @@ class Expected:
             self._at_exit = arrived
         if self._is_forwarded() or (self._gone and (self._carried() or arrived > self._at_exit)):
             return True
-        return bool(tally.unnamed) and self._record.agent != "started" and self._is_known()
+        return bool(tally.unnamed) and self._is_known()
 
     def _is_known(self) -> bool:
         """Return whether others than the command can know the receiver's address: it was fixed before, or they exported."""

@@ -24,7 +24,9 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 
-sys.path.insert(0, str(Path(__file__).parent))  # chdb_store, free_port: what tests of several rooms use
+sys.path.insert(0, str(Path(__file__).parent))  # chdb_store, free_port, otelcol: what tests of several rooms use
+
+import otelcol  # noqa: E402
 
 PROBES: dict[str, tuple[Callable[[], bool], str]] = {
     "chdb": (lambda: importlib.util.find_spec("chdb") is not None, "ClickHouse's engine (pip install chdb)"),
@@ -38,6 +40,10 @@ PROBES: dict[str, tuple[Callable[[], bool], str]] = {
     "make": (lambda: shutil.which("make") is not None, "make"),
     "node": (lambda: shutil.which("node") is not None, "Node.js"),
     "openclaw": (lambda: shutil.which("openclaw") is not None, "the OpenClaw command line"),
+    "otelcol": (
+        lambda: otelcol.PROGRAM.is_file(),
+        "the OpenTelemetry Collector, built with collector-config/builder.yaml",
+    ),
     "root": (lambda: getattr(os, "geteuid", lambda: 1)() == 0, "the rights of root"),
 }
 """What a test may need: how to know whether it is there, and what it is."""

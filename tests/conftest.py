@@ -11,6 +11,7 @@ There are two tiers (CONTRIBUTING.md). A test marked ``full``, or that needs one
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import shutil
@@ -26,8 +27,6 @@ ROOT = Path(__file__).parent.parent
 
 sys.path.insert(0, str(Path(__file__).parent))  # chdb_store, free_port, otelcol: what tests of several rooms use
 
-import otelcol  # noqa: E402
-
 PROBES: dict[str, tuple[Callable[[], bool], str]] = {
     "chdb": (lambda: importlib.util.find_spec("chdb") is not None, "ClickHouse's engine (pip install chdb)"),
     "clickhouse": (
@@ -41,7 +40,7 @@ PROBES: dict[str, tuple[Callable[[], bool], str]] = {
     "node": (lambda: shutil.which("node") is not None, "Node.js"),
     "openclaw": (lambda: shutil.which("openclaw") is not None, "the OpenClaw command line"),
     "otelcol": (
-        lambda: otelcol.PROGRAM.is_file(),
+        lambda: importlib.import_module("otelcol").PROGRAM.is_file(),
         "the OpenTelemetry Collector, built with collector-config/builder.yaml",
     ),
     "root": (lambda: getattr(os, "geteuid", lambda: 1)() == 0, "the rights of root"),

@@ -60,13 +60,14 @@ class Expected:
         self._at_exit: int | None = None
         """What had arrived when the run was first looked at."""
         self.forwarded = False
-        """Whether the last answer was that others than the run's processes hold what is still to come."""
+        """Whether spans came from others than the run's processes, and these may hold more, when the run was last looked at."""
 
     def outlook(self, tally: Tally) -> Outlook:
         """Return what the end of the run will be, as far as `tally` and the run's spans show."""
         look = self._of_its_processes(tally)
-        self.forwarded = look.exit_closes and self._from_others(tally)
-        if not self.forwarded:
+        held = look.exit_closes and self._from_others(tally)
+        self.forwarded = held and tally.last_counted is not None
+        if not held:
             return look
         settle_ms = self._settle(max(RUNNING_MS, self._read_signs(tally).settle_ms))
         return Outlook(
@@ -78,14 +79,16 @@ class Expected:
 
         A connection is not of the run's processes if it was opened before they were started, carries several runs, or is open
         after they have exited; and what arrives after that is not from them. Where others can know the receiver's address, what
-        names no run in the header and path that the agent was given is not taken for its own, either.
+        names no run in the header and path that the agent was given is not taken for its own, either; and where nothing has come,
+        all may be held.
         """
         arrived = tally.accepted + tally.duplicates
         if self._at_exit is None:
             self._at_exit = arrived
         if self._is_forwarded() or (self._gone and (self._carried() or arrived > self._at_exit)):
             return True
-        return bool(tally.unnamed) and self._is_known()
+        held = bool(tally.unnamed) or (not arrived and self._record.run_status != "invalid")
+        return held and self._is_known()
 
     def _is_known(self) -> bool:
         """Return whether others than the command can know the receiver's address: it was fixed before, or they exported."""

@@ -16,14 +16,15 @@ NOTHING, CARRIED, FOREIGN = Tally(), Tally(accepted=3), Tally(accepted=3, foreig
 WORKED, RUNS = ClosingSigns(worked=True), ClosingSigns(already_runs=True, worked=True)
 
 
-def outlook(record=RECORD, tally=NOTHING, signs=None, settings=None, elsewhere=False):
+def outlook(record=RECORD, tally=NOTHING, signs=None, settings=None, elsewhere=False, carried=False, forwarded=False):
     """Whether exit closes the run, and the silence that does; without `signs` no span may be looked at."""
 
     def read() -> ClosingSigns:
         assert signs is not None
         return signs
 
-    found = Expected(record, settings or SessionSettings(), lambda: elsewhere, read).outlook(tally)
+    others = {"gone": True, "carried": lambda: carried, "forwarded": lambda: forwarded}
+    found = Expected(record, settings or SessionSettings(), lambda: elsewhere, read, **others).outlook(tally)
     return found.exit_closes, found.settle_ms
 
 
@@ -63,7 +64,7 @@ def test_a_started_agent_that_asked_one_from_outside():
     assert outlook(tally=FOREIGN, signs=WORKED) == (True, 12_000)
 
 
-@pytest.mark.parametrize("tally", [NOTHING, CARRIED, FOREIGN])
+@pytest.mark.parametrize("tally", [CARRIED, FOREIGN])
 def test_what_is_said_goes_before_what_is_seen(tally):
     started, running = (RECORD._replace(agent=word) for word in ("started", "running"))
 
@@ -86,3 +87,25 @@ def test_how_long_the_silence_is(runner, project, dialect, settle):
 def test_a_capture_has_sent_nothing():
     """Where no runner sent a turn, the processes of the test are all that there is."""
     assert outlook(RECORD._replace(turns=()), FOREIGN, settings=FIXED) == (True, 2_000)
+
+
+class TestBehindACollector:
+    """Exit says nothing of spans that others hold."""
+
+    @pytest.mark.parametrize(
+        "sign",
+        [{"carried": True}, {"forwarded": True}, {"tally": Tally(accepted=3, unnamed=3), "settings": FIXED}],
+        ids=["open after the exit", "older or shared", "without the run's path and header"],
+    )
+    def test_silence_closes_it(self, sign):
+        """It does even where it is said that the command starts the agent."""
+        for record in (RECORD, RECORD._replace(agent="started")):
+            assert outlook(record, **{"tally": CARRIED, "signs": WORKED, **sign}) == (False, 12_000)
+
+    def test_nothing_has_come(self):
+        """All may be held where others know the address."""
+        assert outlook(RECORD._replace(agent="started"), signs=ClosingSigns(), settings=FIXED) == (False, 12_000)
+
+    def test_an_exporter_written_into_the_code(self):
+        """On a free port only the command's own processes can have sent what names no run in path or header."""
+        assert outlook(tally=Tally(accepted=3, unnamed=3)) == (True, 2_000)

@@ -87,7 +87,7 @@ class Expected:
             self._at_exit = arrived
         if self._is_forwarded() or (self._gone and (self._carried() or arrived > self._at_exit)):
             return True
-        held = bool(tally.unnamed) or (not arrived and self._record.run_status != "invalid")
+        held = bool(tally.unnamed) or (not arrived and self._record.run_status == "success")
         return held and self._is_known()
 
     def _is_known(self) -> bool:

@@ -146,9 +146,11 @@ class TestHeldSpans:
         assert all(map(said, found.values()))
 
 
-def test_an_agent_that_exports_itself_is_closed_by_its_exit(suite, port):
-    """A port that others know changes nothing for spans that the agent itself sends."""
-    found = suite.judge("$AGENT flush read", only("read"), HTTP)
+@pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
+@pytest.mark.parametrize("address", ["", "OTEL_EXPORTER_OTLP_HEADERS= OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:{}"])
+def test_an_agent_that_exports_itself_is_closed_by_its_exit(suite, port, protocol, address):
+    """A port that others know changes nothing, nor does an address that is written into the agent's code."""
+    found = suite.judge(f"{address.format(port)} $AGENT flush read", only("read"), f"  telemetry: {protocol}\n")
 
     assert (found.status, found.closed_by, found.complete) == (Status.PASS, "exit", True)
     assert not said(found)

@@ -36,7 +36,7 @@ class Note(NamedTuple):
     foreign: bool = False
     """Whether an item of it came without the run's own environment (`clawtrace.model.run.CARRIED`)."""
     unnamed: bool = False
-    """Whether the request itself named no run, in its header or path."""
+    """Whether the request named no run in its header or path, and no SDK's own exporter sent it."""
 
 
 class Taken(NamedTuple):
@@ -249,7 +249,7 @@ class _Counts:
     def notes(self, request: Request, number: int) -> list[Note]:
         """Return a note for each run that the request did anything for."""
         notes = []
-        unnamed = not (request.header_run or request.path_run or request.given_run)
+        unnamed = not (request.header_run or request.path_run or request.given_run or request.by_sdk)
         for run in {**self.accepted, **self.duplicates, **self.rejected}:
             reasons = self.rejected.get(run, {})
             receipt = Receipt(

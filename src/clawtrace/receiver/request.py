@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -10,9 +11,20 @@ from typing import Any, Literal, NamedTuple
 from clawtrace.receiver.attribution.connections import Connection
 from clawtrace.receiver.payload import Signal
 
-__all__ = ["Protocol", "Request", "RequestAnswer", "RequestOutcome"]
+__all__ = ["Protocol", "Request", "RequestAnswer", "RequestOutcome", "is_sdk_exporter"]
 
 Protocol = Literal["grpc", "http/protobuf", "http/json", "file", "sdk"]
+
+
+_SDK_EXPORTER = re.compile("otel[- ]otlp[- ]exporter", re.IGNORECASE)
+
+
+def is_sdk_exporter(user_agent: str) -> bool:
+    """Say whether an SDK's own exporter sent a request (OpenTelemetry Protocol Exporter specification, "User Agent").
+
+    A Collector or another service that passes spans on gives a name of its own.
+    """
+    return _SDK_EXPORTER.match(user_agent) is not None
 
 
 class RequestOutcome(Enum):
@@ -53,6 +65,8 @@ class Request:
     """Run id of the header or metadata `x-clawtrace-run-id`."""
     path_run: str = ""
     """Run id of the path ``/run/<id>/v1/…``."""
+    by_sdk: bool = False
+    """Whether an SDK's own exporter sent it, as its User-Agent says."""
     connection: Connection | None = None
     answer: Callable[[RequestAnswer], None] = field(default=lambda _: None)
     """Called once, from the writer's thread, when everything that was accepted is durable."""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["FORWARDED", "Expected"]
 
 FORWARDED = (
-    "spans of the run came over a connection that its own processes do not hold: a Collector, a proxy or another service stands between, "
-    "and how long it holds spans, or whether it drops some, is not known. Silence closed the run; `settle_ms` sets how long."
+    "spans of the run seem to have come through a Collector, a proxy or another service: how long it holds spans, or whether it drops "
+    "some, is not known. Silence closed the run; `settle_ms` sets how long."
 )
 
 STARTED_MS, RUNNING_MS = 2_000, 12_000
@@ -79,8 +79,8 @@ class Expected:
 
         A connection is not of the run's processes if it was opened before they were started, carries several runs, or is open
         after they have exited; and what arrives after that is not from them. Where others can know the receiver's address, what
-        names no run in the header and path that the agent was given is not taken for its own, either; and where nothing has come,
-        all may be held.
+        names no run in the header and path that the agent was given, and is not from an SDK's own exporter, is not taken for its own,
+        either; and where nothing has come, all may be held.
         """
         arrived = tally.accepted + tally.duplicates
         if self._at_exit is None:

@@ -31,7 +31,7 @@ class Tally:
     foreign: int = 0
     """Items that no rule of the run's own environment gave to it: of an agent that already ran, as a rule."""
     unnamed: int = 0
-    """Items of requests whose header and path named no run: what passes spans on sends neither, as a rule."""
+    """Items of requests whose header and path named no run, and that no SDK's own exporter sent: passed on, as a rule."""
     channels: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     """Accepted items by (protocol, signal, port)."""
     reasons: Counter[str] = field(default_factory=Counter)
@@ -69,7 +69,7 @@ class Counters:
             port: which of our ports it came through.
             unattributed: whether its items belong to no run but their own trace (counted in the total only).
             foreign: whether an item of it came without the run's own environment.
-            unnamed: whether neither header nor path of the request named a run.
+            unnamed: whether the request named no run in header or path, and no SDK's own exporter sent it.
         """
         now = time.monotonic()
         with self._lock:

@@ -118,6 +118,20 @@ class TestRuns:
         assert [run["run_id"] for run in served.client.list_runs()] == ["foreign"]
         assert served.client.end_run("foreign", exit_code=0)["complete"] is True
 
+    def test_spans_that_come_after_the_end(self, served: Served) -> None:
+        """The run is not complete any more, and passes no absence, until it is ended once more: silence closes it then."""
+        begun = begin(served, run_id="r")
+        export(begun["environment"]["OTEL_EXPORTER_OTLP_ENDPOINT"], "search")
+        served.client.end_run("r", exit_code=0, settle_ms=100)
+        passed = served.client.evaluate(NEVER)["exit_code"]
+        export(f"{served.http}/run/r", "search")
+        late = served.client.evaluate(NEVER)["exit_code"]
+        ended = served.client.end_run("r", exit_code=0)
+
+        assert (passed, late) == (0, 3)
+        assert (ended["complete"], ended["closed_by"]) == (True, "settled")
+        assert served.client.evaluate(NEVER)["exit_code"] == 0
+
     def test_ending_twice_says_the_same(self, served: Served) -> None:
         begin(served, run_id="r")
 

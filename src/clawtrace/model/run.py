@@ -62,7 +62,7 @@ class IncompleteReason(NamedTuple):
 
     code: str
     """missing_parent, lost_span, reused_id, open_span, killed, cut_off, lacking, timed_out, rejected, refused, dropped, sampled,
-    unanswered_tool_call, missing_model_call, trace_timeout, turn_without_spans, entry_span_not_received."""
+    unanswered_tool_call, missing_model_call, trace_timeout, late, turn_without_spans, entry_span_not_received."""
     message: str
     """One plain sentence, with what to do where that is known."""
     span_ids: tuple[str, ...] = ()
@@ -107,6 +107,8 @@ class RunRecord(NamedTuple):
     """Whether the command starts the agent or one already runs, where that was stated; None leaves it to the spans."""
     settle_ms: int | None = None
     """Silence that closes the run, as its runner was configured; None leaves it to the project."""
+    closed_at: int | None = None
+    """Number of a request: what came in a later one came after the run was closed. None where no receiver waited for its end."""
     notes: tuple[str, ...] = ()
     """What reading its logs and transcripts had to say, one sentence each."""
 

@@ -67,6 +67,9 @@ class Receiver:
             ReceiverError: the redaction settings are invalid.
         """
         self.settings = settings or ReceiverSettings()
+        self._began_at = (
+            time.time_ns() // 1_000 - 1
+        )  # the numbers of requests are larger, those of earlier receivers smaller
         self._changes = Changes()
         self._connections = Connections(self._changes)
         self._counters = Counters()
@@ -255,6 +258,10 @@ class Receiver:
     def conflicts(self, run_id: str | None = None) -> list[Conflict]:
         """Return where two attribution rules disagreed, for a run or in total."""
         return self._attribution.conflicts(run_id)
+
+    def last_request_no(self, run_id: str) -> int:
+        """Return a number that no request with spans or log records of a run exceeds so far, while those to come do."""
+        return max(self._began_at, self.counters(run_id).last_request_no)
 
     def last_arrival_ns(self, run_id: str) -> int | None:
         """Return the Unix time at which spans or log records of a run last arrived, None when none did."""

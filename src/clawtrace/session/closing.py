@@ -64,15 +64,18 @@ class Expected:
 
     def outlook(self, tally: Tally) -> Outlook:
         """Return what the end of the run will be, as far as `tally` and the run's spans show."""
+        if self._record.closed_by is not None:
+            return self._silence(tally, "more of what came after the run was closed")
         look = self._of_its_processes(tally)
         held = look.exit_closes and self._from_others(tally)
         self.forwarded = held and tally.last_counted is not None
         if not held:
             return look
+        return self._silence(tally, "spans that a Collector or a proxy may still hold")
+
+    def _silence(self, tally: Tally, awaited: str) -> Outlook:
         settle_ms = self._settle(max(RUNNING_MS, self._read_signs(tally).settle_ms))
-        return Outlook(
-            exit_closes=False, settle_ms=settle_ms, awaited="spans that a Collector or a proxy may still hold"
-        )
+        return Outlook(exit_closes=False, settle_ms=settle_ms, awaited=awaited)
 
     def _from_others(self, tally: Tally) -> bool:
         """Return whether others than the run's processes export for it: its exit then says nothing of what they hold.

@@ -268,7 +268,7 @@ class Session(SessionQuestions):
         """Wait until nothing more of the run can come, and store how it ended (spec: span-model.md §3).
 
         Args:
-            record: what the runner knows of the run's end.
+            record: what the runner knows of the run's end; one with `closed_by` is closed again, by silence.
             processes_gone: whether every process that the runner started has exited, descendants included.
             ended: when its command ended, in seconds of the monotonic clock; now when None.
             end_run: whether the caller says that nothing more will come; nothing is waited for then.
@@ -308,12 +308,26 @@ class Session(SessionQuestions):
         )
         closed = record._replace(
             closed_by=closed_by,
+            closed_at=receiver.last_request_no(record.run_id),
             final_output=record.final_output and self.clean(record.final_output),
             runner_error=record.runner_error and self.clean(record.runner_error),
             notes=(*record.notes, *([FORWARDED] if expected.forwarded else [])),
         )
         self._store.put_record(closed)
         return closed
+
+    def close_again(self, run_id: str, waiting: Waiting | None = None) -> bool:
+        """Close a run by silence of which more came, in this session, than its close had waited for; return whether there was any.
+
+        Where silence had closed it, it was shorter than that of the exporter: the run then stays incomplete.
+        """
+        record = self._store.record(run_id)
+        if record is None or record.closed_at is None or record.closed_by in (ClosedBy.SETTLED, ClosedBy.TIMEOUT):
+            return False
+        if self._receiving().counters(run_id).last_request_no <= record.closed_at:
+            return False
+        self.close_run(record, processes_gone=True, waiting=waiting)
+        return True
 
     def put_record(self, record: RunRecord) -> None:
         """Store what more is known of a run that is closed."""

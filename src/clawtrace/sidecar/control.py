@@ -111,7 +111,9 @@ class Control:
             NoSuchRunError: there is no such run.
         """
         record = self._record(run_id)
-        if record.closed_by is None:
+        if record.closed_by is not None and self._session.close_again(run_id):
+            self._feed.put("run.closed", **self.standing(run_id))
+        elif record.closed_by is None:
             exited = asked.exit_code is not None
             by_code = None if asked.exit_code is None else "failed" if asked.exit_code else "success"
             status = asked.status or by_code

@@ -134,10 +134,11 @@ class TestAVerdictThatIsReadAgain:
         assert project.eval() == {("a", 1): (True, "fail"), ("b", 1): (True, "pass")}
 
 
-def meddle(project, tmp_path_factory):
+def meddle(project, tmp_path_factory, removes=True):
     """Make the agent of `b` export a span under the id of the run of `a`."""
     place = tmp_path_factory.mktemp("apart")
-    project.write("agents/main.py", MEDDLER.replace("{agent!r}", repr(str(AGENT))))
+    code = MEDDLER.replace("{agent!r}", repr(str(AGENT)))
+    project.write("agents/main.py", code if removes else code.replace('"rm"', '"ls"').replace("_tool rm", "_tool ls"))
     for name, word in (("a", "first"), ("b", "second")):
         project.case(name, words=word, assertions=NOT_REMOVED)
         file = project.root / f"configs/cases/{name}/test.yaml"
@@ -152,6 +153,24 @@ def test_a_span_that_comes_while_others_run_is_in_the_verdict_of_its_run(project
     assert runs == {("a", 1): (False, "fail"), ("b", 1): (False, "pass")}, project.ended.stdout
     assert "spans arrived after the verdict, so the run was judged again" in project.ended.stdout
     assert project.ended.returncode == 1
+
+
+@pytest.mark.parametrize("closed_by", ["exit", "silence"])
+def test_a_late_span_that_changes_no_verdict_says_that_more_may_come(project, tmp_path_factory, closed_by):
+    """Exit, which closed the run too early, is replaced by silence; a silence that was too short leaves the run incomplete."""
+    project.write("clawtrace.yaml", "schema_version: 1\nsettle_ms: 300\n")
+    meddle(project, tmp_path_factory, removes=False)
+    if closed_by == "silence":  # of a run that names itself from outside, as one of an agent that already runs
+        file = project.root / "configs/cases/a/test.yaml"
+        file.write_text(file.read_text().replace("  pass_env:", "  agent: running\n  pass_env:"))
+    runs = project.eval()
+    (report,) = (project.root / "outputs/campaigns/s").glob("default-*/report.json")
+    (found,) = (case["runs"][0] for case in json.loads(report.read_text())["cases"] if case["case_id"] == "a")
+
+    assert runs["a", 1] == (False, "pass" if closed_by == "exit" else "inconclusive"), project.ended.stdout
+    assert found["trace"]["closed_by"] == "settled"
+    assert found["trace"]["complete"] is (closed_by == "exit")
+    assert any("the run was judged again" in said for said in found["diagnostics"])
 
 
 def test_spans_that_are_read_in_another_way_are_judged_again(project):

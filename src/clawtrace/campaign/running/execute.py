@@ -5,8 +5,8 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -186,13 +186,12 @@ class _Execution:
         else:
             with interrupts(self._interrupt), preparing(self._context.session) if self._to_start() else nullcontext():
                 self._work()
+                with self._broken_store_is_known():
+                    self._close_what_grew()
             self._context.session.stop_receiving()
             stale = mark_what_grew(self.plan, self._context.session)
-            try:
+            with self._broken_store_is_known():
                 self._judge_what_grew()
-            except ClawtraceError:
-                if not any(result.error for result in self._results.values()):
-                    raise  # else the store broke before, which the results say
         if not self._is_cut_short:
             note_finished(self.plan)
         return CampaignResult(
@@ -336,22 +335,39 @@ class _Execution:
                 at_work.close()
                 place.give_back()
 
-            def waiting(awaited: str, seconds: float) -> None:
-                self._tell(RunWaiting(planned, awaited, seconds))
-
+            waiting = partial(self._tell_wait, planned)
             report = partial(self._tell, RunJudging(planned))
             result = run_one(planned, decision.fingerprint, self._context, report, looked, failed, waiting)
             self._budget.add(result)  # each attempt took what it took
             return result
 
+    @contextmanager
+    def _broken_store_is_known(self) -> Iterator[None]:
+        """Pass over the failure of a store that broke before: the results say it."""
+        try:
+            yield
+        except ClawtraceError:
+            if not any(result.error for result in self._results.values()):
+                raise
+
+    def _close_what_grew(self) -> None:
+        """Wait for the rest of the runs of which more arrived after they were closed, while other agents were at work."""
+        for planned, before in self._grown():
+            if not self._interrupted:
+                self._context.session.close_again(before.run_id, partial(self._tell_wait, planned))
+
     def _judge_what_grew(self) -> None:
-        """Judge the runs again of which more arrived after their verdict, while other agents were at work."""
+        """Judge the runs again of which more arrived after their verdict."""
+        for planned, before in self._grown():
+            self._results[planned.run_id] = self._packer.packed(self._judged_again(planned, before))
+
+    def _grown(self) -> list[tuple[PlannedRun, RunResult]]:
+        """Return the runs whose verdicts are not of all that the store holds, with their results."""
         judged = {run_id: one for run_id, one in self._results.items() if one.facts_state}
         states = self._context.session.facts_states([one.run_id for one in judged.values()]) if judged else {}
-        for planned in self.plan.runs:
-            before = judged.get(planned.run_id)
-            if before is not None and states[before.run_id] != before.facts_state:
-                self._results[planned.run_id] = self._packer.packed(self._judged_again(planned, before))
+        planned = [run for run in self.plan.runs if run.run_id in judged]
+        found = [(run, judged[run.run_id]) for run in planned]
+        return [(run, before) for run, before in found if states[before.run_id] != before.facts_state]
 
     def _judged_again(self, planned: PlannedRun, before: RunResult) -> RunResult:
         stored = read_run(self.plan.folder / planned.folder, self.plan.folder)
@@ -380,6 +396,9 @@ class _Execution:
     def _leave_out(self, planned: PlannedRun, reason: str) -> None:
         self._not_run[planned.run_id] = UnfinishedRun(planned, reason)
         self._tell(RunNotRun(planned, reason))
+
+    def _tell_wait(self, planned: PlannedRun, awaited: str, seconds: float) -> None:
+        self._tell(RunWaiting(planned, awaited, seconds))
 
     def _tell(self, event: CampaignEvent) -> None:
         with self._telling:

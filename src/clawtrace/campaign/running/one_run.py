@@ -103,6 +103,10 @@ class CampaignSession(Protocol):
         """Wait until nothing more can come."""
         ...
 
+    def close_again(self, run_id: str, waiting: Waiting | None = None) -> bool:
+        """Close a run by silence of which more came after it was closed."""
+        ...
+
     def take_run(self, store: Path, run_id: str, renamed: RunRecord | None = None) -> RunRecord | None:
         """Copy a run, its spans and its record, from another store, maybe as another run; return the record."""
         ...

@@ -164,10 +164,12 @@ class _Bars:
                 self._line(event.run.run_id, "agent"), total=None, done=""
             )
         elif isinstance(event, RunJudging | RunWaiting):
-            task = self._runs.get(event.run.run_id)
             doing = wait_line(event.awaited, event.seconds) if isinstance(event, RunWaiting) else "spans and verdicts"
-            if task is not None:
-                self._bars.update(task, description=self._line(event.run.run_id, doing))
+            line = self._line(event.run.run_id, doing)
+            if event.run.run_id in self._runs:
+                self._bars.update(self._runs[event.run.run_id], description=line)
+            else:  # more came of a run that had been judged
+                self._runs[event.run.run_id] = self._bars.add_task(line, total=None, done="")
         elif isinstance(event, Interrupted):
             self._bars.console.print(_interruption(event.running), highlight=False)
         else:

@@ -42,6 +42,16 @@ GROUP BY r.run_id
 HAVING sum(c.rejected) + sum(c.refused) > 0
 """
 
+_LATE = """
+SELECT r.run_id, sum(c.accepted)::BIGINT
+FROM receipts AS c
+JOIN fact_runs AS r ON r.run_no = c.run_no
+JOIN (SELECT run_id, (record ->> '$.closed_at')::BIGINT AS closed_at FROM run_records) AS k ON k.run_id = r.run_id
+WHERE c.request_no > k.closed_at AND c.accepted > 0 AND c.signal <> 'metrics' AND c.protocol <> 'file'
+GROUP BY r.run_id
+"""
+"""How much came after a run was closed; what was read from the agent's own logs did not come."""
+
 _RECORDS = """
 SELECT r.run_id, c.record
 FROM fact_runs AS r
@@ -97,6 +107,7 @@ class Completeness:
                 if count:
                     reason = IncompleteReason(code, f"the receiver {code} {count} of its items ({why}).")
                     self._counters.setdefault(run_id, []).append(reason)
+        self._late: dict[str, int] = dict(store.script(_LATE))
         self._conflicts: dict[str, list[str]] = {}
         for run_id, message in store.script(_CONFLICTS):
             self._conflicts.setdefault(run_id, []).append(message)
@@ -109,6 +120,7 @@ class Completeness:
         reasons = [] if facts is None else self._from_spans(facts, record)
         reasons += self._counters.get(run_id, [])
         reasons += _from_record(record)
+        reasons += _late(self._late.get(run_id, 0))
         closed = record.closed_by is not None
         # Without any span, and without a reason, there is no trace that could be called whole or not.
         whole = None if facts is None and not reasons else not reasons
@@ -299,6 +311,17 @@ def _from_record(record: RunRecord) -> list[IncompleteReason]:
     if record.closed_by is ClosedBy.TIMEOUT:
         reasons.append(IncompleteReason("trace_timeout", "spans were still arriving when trace_timeout_ms had passed."))
     return reasons
+
+
+def _late(items: int) -> Iterator[IncompleteReason]:
+    """Yield that the run was closed too early, where spans or log records came after that: more of them may."""
+    if items:
+        came = f"{items} spans or log records" if items > 1 else "a span or log record"
+        yield IncompleteReason(
+            "late",
+            f"{came} arrived after the run was closed, so more may come. Set `settle_ms` longer than what exports them holds spans, "
+            "and run it again.",
+        )
 
 
 def _spans(count: int) -> str:

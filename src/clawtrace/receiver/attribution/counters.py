@@ -38,9 +38,11 @@ class Tally:
     """Why items or requests were rejected, refused or turned away, with how many."""
     last_arrival_ns: int | None = None
     """Unix time of the last request that brought spans or log records; None when none did."""
+    last_request_no: int = 0
+    """Number of the last request that brought spans or log records that were not there before."""
     last_counted: float | None = None
-    """When that request was counted, which is once it was committed, in seconds of the monotonic clock: waiting is measured
-    by it, since the other clock may be set."""
+    """When the last request that brought any, new or not, was counted, which is once it was committed, in seconds of the monotonic
+    clock: waiting is measured by it, since the other clock may be set."""
 
 
 def _reason(tally: Tally, reason: str, count: int) -> None:
@@ -91,6 +93,8 @@ class Counters:
                 if receipt.signal != "metrics" and (receipt.accepted or receipt.duplicates):
                     tally.last_arrival_ns = max(tally.last_arrival_ns or 0, receipt.arrival_ns)
                     tally.last_counted = now
+                    if receipt.accepted:
+                        tally.last_request_no = max(tally.last_request_no, receipt.request_no)
 
     def turned_away(self, reason: str) -> None:
         """Count a request that no run can be named for (wrong path, wrong port, no token)."""

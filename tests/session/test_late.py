@@ -61,12 +61,14 @@ def test_the_run_is_not_complete(session: Session) -> None:
     assert standing(session) == (Status.INCONCLUSIVE, False, ClosedBy.EXIT, ["late"])
 
 
+@pytest.mark.full
 def test_what_was_called_fails(session: Session) -> None:
     session.take("r", calls("rm"))
 
     assert standing(session)[0] is Status.FAIL
 
 
+@pytest.mark.full
 def test_what_was_there_before_is_nothing_new(session: Session) -> None:
     """A retry sends what has arrived."""
     session.take("r", calls("ls"))
@@ -75,6 +77,7 @@ def test_what_was_there_before_is_nothing_new(session: Session) -> None:
     assert not session.close_again("r")
 
 
+@pytest.mark.full
 def test_silence_closes_it_again(session: Session) -> None:
     """Exit did not, so it takes the place of exit."""
     session.take("r", calls("cat"))
@@ -83,6 +86,7 @@ def test_silence_closes_it_again(session: Session) -> None:
     assert standing(session) == (Status.PASS, True, ClosedBy.SETTLED, [])
 
 
+@pytest.mark.full
 def test_a_silence_that_was_too_short_is_so_again(session: Session) -> None:
     """Once more came after it, the run stays incomplete."""
     session.take("r", calls("cat"))
@@ -93,6 +97,7 @@ def test_a_silence_that_was_too_short_is_so_again(session: Session) -> None:
     assert standing(session) == (Status.INCONCLUSIVE, False, ClosedBy.SETTLED, ["late"])
 
 
+@pytest.mark.full
 def test_an_earlier_session_closed_it(tmp_path) -> None:
     """Whatever comes for a stored run is late; what came before its end, in whatever session, is not."""
     store = tmp_path / "spans.duckdb"

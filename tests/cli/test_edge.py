@@ -107,7 +107,7 @@ def test_version(invoke) -> None:
         (["eval", "--traces", "missing.json", "--assertions", "x"], "'missing.json' does not exist"),
         (["eval", "--traces", ".", "--run-per-file", "--run-per-dir"], "--run-per-file and --run-per-dir contradict"),
         (["eval", "--one-run", "--suite", "a"], "--one-run groups recordings into runs, and needs --traces"),
-        (["eval", "--report", "html=x", "--suite", "a"], "there is no report format 'html'; there are: "),
+        (["eval", "--report", "pdf=x", "--suite", "a"], "there is no report format 'pdf'; there are: "),
         (["eval", "--report", "json", "--suite", "a"], "'json' is not FORMAT=PATH, for example json=results.json."),
         (["eval", "--report", "json=.", "--suite", "a"], "'.' is a folder; name a file in it."),
         (["inspect", "--traces", ".", "--store", "x.duckdb"], "'x.duckdb' does not exist"),

@@ -117,6 +117,8 @@ class CampaignReport(NamedTuple):
     """Planned runs without a result; with any of them that is not in quarantine a campaign has not passed."""
     trees: Mapping[str, Sequence[SpanNode]] = MappingProxyType({})
     """Spans of a run, depth first, by run id, for display; a run may be left out."""
+    details: Mapping[str, bytes] = MappingProxyType({})
+    """What the page shows of a run, packed, by run id (`report.page.packed_details`); a run may be left out."""
     duration_ms: float | None = None
     """From start to the last verdict; None when it was not measured."""
     thresholds: Sequence[SuiteRate] = ()
@@ -133,6 +135,8 @@ class CampaignReport(NamedTuple):
     """Where the report is written: what it names is relative to it."""
     results_file: Path | None = None
     """The JSON results that are written; None where none are."""
+    page: Path | None = None
+    """The HTML page that is written; None where none is."""
 
     @classmethod
     def gated(

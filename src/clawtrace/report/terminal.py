@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status
@@ -56,6 +57,8 @@ def print_campaign(
         print_datasets(report, console)
         print_repetitions(report.results, console)
         _print_rerun(report, console)
+        if report.page is not None:
+            console.line(("Page: ", "dim"), (_near(report.page), "dim"))
         console.line()
     print_thresholds(report, console)
     print_summary(report, console)
@@ -136,10 +139,14 @@ def _print_rerun(report: CampaignReport, console: ConsoleOutput) -> None:
     found = next((one for result in report.results for one in result.not_passed() if one.sql), None)
     if found is not None:
         console.line()
-        near = os.path.relpath(report.results_file)
-        file = report.results_file if near.startswith(os.pardir) else near
-        named = shlex.quote(f"{file}#{found.run_id}/{found.id}")
+        named = shlex.quote(f"{_near(report.results_file)}#{found.run_id}/{found.id}")
         console.line((f"What decided: clawtrace query --verdict {named}", "dim"))
+
+
+def _near(file: Path) -> str:
+    """Return a path as it is written from the working folder, or as it is where it lies elsewhere."""
+    near = os.path.relpath(file)
+    return str(file) if near.startswith(os.pardir) else near
 
 
 def print_summary(report: CampaignReport, console: ConsoleOutput) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from clawtrace.receiver.redaction.redact import Redactor
     from clawtrace.store.api import Answer, QueryableStore
     from clawtrace.verdicts.asking.rerun import Rerun
+    from clawtrace.verdicts.reading.run_details import RunDetails
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = ["SessionQuestions"]
@@ -206,6 +207,14 @@ class SessionQuestions:
         with self._store.lock:
             self._current([run_id])
             return span_tree(self._store, run_id)
+
+    def details(self, run_ids: Sequence[str]) -> Iterator[RunDetails]:
+        """Yield what the page shows of each run; the store waits meanwhile."""
+        from clawtrace.verdicts.reading.run_details import run_details
+
+        with self._store.lock:
+            self._current(run_ids)
+            yield from run_details(self._store, run_ids)
 
     def why_no_trace(self, run_id: str) -> str:
         """Return why no span of a run arrived, as far as the receiver knows."""

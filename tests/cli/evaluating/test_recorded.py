@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import PROGRAM, clean_environment
 
+from clawtrace.report.base import formats
 from clawtrace.session.session import Session
 
 PASSING = """
@@ -241,7 +242,7 @@ def test_out_holds_every_format(invoke, one_tool, checks, tmp_path) -> None:
 
     assert results_of(tmp_path / "results/report.json")["exit_code"] == 1
     assert ET.parse(tmp_path / "results/report.xml").getroot().get("failures") == "1"
-    assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["report.json", "report.xml"]
+    assert {path.name for path in (tmp_path / "results").iterdir()} == {cls.file_name for cls in formats().values()}
 
 
 def test_quiet_and_verbose(invoke, one_tool, checks) -> None:

@@ -100,7 +100,5 @@ def command(
     profile, suite_flags = suite_flags.evaluation_profile, suite_flags._replace(evaluation_profile=None)
     if suite_flags.given():
         raise click.UsageError(f"{', '.join(suite_flags.given())} needs --suite; it does not apply to recordings.")
-    report = judge_runs(
-        there, assertions, profile, gate, shows_passes=output.shows_passes or out is not None, quiet=output.quiet
-    )
+    report = judge_runs(there, assertions, profile, gate, output, out)
     return finish(report, output, folder=out)

@@ -16,11 +16,13 @@ def schemas() -> dict[str, dict[str, Any]]:
     from clawtrace.campaign.comparing.comparison import Comparison
     from clawtrace.config.schemas import schemas as of_files
     from clawtrace.report.difference import Difference
+    from clawtrace.report.page import details_schema
     from clawtrace.report.results import Results
     from clawtrace.report.struct import Struct
 
     written: dict[str, type[Struct]] = {"results": Results, "compare": Comparison, "diff": Difference}
     found = {**of_files(), **{name: struct.json_schema() for name, struct in written.items()}}
+    found["run_details"] = details_schema()
     return {f"{kind.replace('_', '-')}.schema.json": found[kind] for kind in sorted(found)}
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from clawtrace.cli.output.outcome import trees_of
+from clawtrace.cli.output.outcome import Output, details_of, trees_of
 from clawtrace.cli.sources.clickhouse import ClickHouseSource
 from clawtrace.cli.sources.source import Recordings, chosen_runs, load_recordings, source_of
 
@@ -122,7 +122,7 @@ class ExistingRuns(NamedTuple):
 
 
 def judge_runs(
-    there: ExistingRuns, assertions: str, profile: str | None, gate: Gate, *, shows_passes: bool, quiet: bool
+    there: ExistingRuns, assertions: str, profile: str | None, gate: Gate, output: Output, folder: Path | None
 ) -> CampaignReport:
     """Return the report on runs that are there.
 
@@ -131,8 +131,8 @@ def judge_runs(
         assertions: path of the file that says what must be true.
         profile: id or path of the evaluation profile that says what hooks may do.
         gate: what the exit code is computed by.
-        shows_passes: whether the spans of what passed are shown.
-        quiet: whether the spans of what did not pass are left out.
+        output: what is printed, and which reports are written.
+        folder: where every report is written; None where nowhere.
 
     Raises:
         ConfigError: every problem of the files.
@@ -146,7 +146,7 @@ def judge_runs(
     if there.server is not None:
         if profile is not None:
             raise click.UsageError("--evaluation-profile permits hooks, which a service does not run.")
-        return _judged_by_service(there, there.server, assertions, gate, quiet=quiet)
+        return _judged_by_service(there, there.server, assertions, gate, quiet=output.quiet)
     started, began = datetime.now(UTC), time.perf_counter()
     project = load_project(Path.cwd(), os.environ)
     asked = load_assertions_file(assertions, project, os.environ, evaluation_profile=profile)
@@ -158,14 +158,17 @@ def judge_runs(
             asked.assertions.parsed,
             case_dir=asked.assertions.folder,
             hooks=asked.hooks,
-            evidence_of_passes=shows_passes,
+            evidence_of_passes=output.shows_passes or folder is not None,
         )
-        trees = trees_of(session, results, quiet=quiet)
+        trees = trees_of(session, results, quiet=output.quiet)
+        details = details_of(session, results) if output.shows_page(folder) else {}
         if note := session.keep_verdicts(results):
             click.echo(f"note: {note}", err=True)
     spent = (time.perf_counter() - began) * 1000
     source = there.source(assertions, asked.project.root)
-    return CampaignReport.gated(None, started, results, gate, trees=trees, duration_ms=spent, source=source)
+    return CampaignReport.gated(
+        None, started, results, gate, trees=trees, details=details, duration_ms=spent, source=source
+    )
 
 
 def _judged_by_service(there: ExistingRuns, server: str, assertions: str, gate: Gate, *, quiet: bool) -> CampaignReport:

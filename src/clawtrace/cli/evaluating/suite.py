@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from clawtrace.cli.output.outcome import Output, finish, trees_of
+from clawtrace.cli.output.outcome import Output, details_of, finish, trees_of
 
 if TYPE_CHECKING:
     from clawtrace.campaign.planning.expand import Plan
@@ -171,10 +171,11 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
         with progress() as listener:
             done = execute(plan, session, os.environ, listener, decisions=decisions, budget=budget)
         trees = trees_of(session, done.results, quiet=output.quiet)
+        details = details_of(session, done.results)
     for sentence in [*done.blind_spots, *_stale_verdicts(done)]:
         click.echo(f"warning: {sentence}", err=True)
     report = _report_of(plan, done, gate, trees, session.clean)
-    report = report._replace(reuse=grounds_of_reuse(plan, decisions))
+    report = report._replace(reuse=grounds_of_reuse(plan, decisions), details=details)
     code = finish(report, output, folder=plan.folder)
     if done.interrupted:
         click.echo(f"interrupted, exit code {_INTERRUPTED}: the same command runs the rest", err=True)

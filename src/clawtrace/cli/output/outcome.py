@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from clawtrace.verdicts.reading.remote import HeldStore
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
-__all__ = ["Output", "finish", "gate_options", "output_options", "trees_of"]
+__all__ = ["Output", "details_of", "finish", "gate_options", "output_options", "trees_of"]
 
 _MOST_TREES = 100
+_MOST_BYTES = 24_000_000
+"""Packed spans that a page holds at most; more would make it slow to open."""
 
 
 class Output(NamedTuple):
@@ -32,6 +34,10 @@ class Output(NamedTuple):
     reports: Sequence[ReportTarget]
     quiet: bool
     verbose: bool
+
+    def shows_page(self, folder: Path | None) -> bool:
+        """Whether a page is written: among the reports, or in a folder of results."""
+        return folder is not None or any(word == "html" for word, _ in self.reports)
 
     @property
     def shows_passes(self) -> bool:
@@ -113,6 +119,21 @@ def trees_of(session: Session | HeldStore, results: Sequence[RunResult], *, quie
     return {run_id: session.tree(run_id) for run_id in shown[:_MOST_TREES]}
 
 
+def details_of(session: Session, results: Sequence[RunResult]) -> dict[str, bytes]:
+    """Return what the page shows of the runs, packed: first of those with something that did not pass, as many as it may hold."""
+    from clawtrace.report.page import packed_details
+
+    order = sorted((result for result in results if result.spans), key=lambda result: not any(result.not_passed()))
+    found: dict[str, bytes] = {}
+    room = _MOST_BYTES
+    for details in session.details([result.run_id for result in order]):
+        found[details.run_id] = packed_details(details)
+        room -= len(found[details.run_id])
+        if room < 0:
+            break
+    return found
+
+
 def finish(report: CampaignReport, output: Output, *, folder: Path | None = None, to_stderr: bool = False) -> ExitCode:
     """Write the reports, then print the outcome; return the exit code.
 
@@ -130,8 +151,8 @@ def finish(report: CampaignReport, output: Output, *, folder: Path | None = None
 
     targets = [*output.reports, *(in_every_format(folder) if folder else ())]
     unwritten = write_reports(targets, report)
-    written = (Path(path) for word, path in targets if word == "json" and path != "-")
-    report = report._replace(results_file=next((path for path in written if path.is_file()), None))
+    written = {word: Path(path) for word, path in reversed(targets) if path != "-" and Path(path).is_file()}
+    report = report._replace(results_file=written.get("json"), page=written.get("html"))
     stream = sys.stderr if to_stderr or writes_to_stdout(output.reports) else sys.stdout
     shown = report._replace(exit_code=ExitCode.BROKEN) if unwritten else report
     print_campaign(shown, console_for(stream), verbose=output.verbose, quiet=output.quiet)

@@ -1,0 +1,81 @@
+"""`--report html=PATH`: one HTML file that holds the application, the results and the spans, and needs no network.
+
+The application is in `src/page` (TypeScript), built into `assets/page.html`. What stands in the file of a trace is packed
+(zlib, base64), so that it is data whatever it contains; the file's Content-Security-Policy allows its one script alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from importlib.resources import files
+from typing import Any, TextIO
+
+from clawtrace.report.base import CampaignReport, Report
+from clawtrace.report.json_report import results_of
+from clawtrace.report.json_text import json_pieces
+from clawtrace.verdicts.reading.run_details import RunDetails
+
+__all__ = ["PageReport", "details_schema", "packed_details"]
+
+_MARK = "<!-- data -->"
+_PIECE = 3 * 16384
+"""Bytes that are written at a time; a multiple of three, which base64 writes without padding."""
+
+
+class PageReport(Report):
+    """A page for a browser."""
+
+    format = "html"
+    file_name = "report.html"
+
+    def write(self, report: CampaignReport, stream: TextIO) -> None:
+        """Write one HTML document."""
+        before, mark, after = (files("clawtrace.report") / "assets" / "page.html").read_text("utf-8").partition(_MARK)
+        if not mark:
+            raise ValueError("assets/page.html is not the page: build it with `npm run build` in src/page")
+        stream.write(before)
+        stream.write('<script type="text/plain" id="results">')
+        stream.writelines(_base64(_packed(json_pieces(results_of(report)))))
+        stream.write("</script>\n")
+        for run_id, packed in report.details.items():
+            stream.write(f'<script type="text/plain" data-run="{html.escape(run_id)}">')
+            stream.writelines(_base64([packed]))
+            stream.write("</script>\n")
+        stream.write(after)
+
+
+def packed_details(details: RunDetails) -> bytes:
+    """Return the details of a run as the page holds them: JSON, compressed by zlib."""
+    return zlib.compress(
+        json.dumps(details.data(), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    )
+
+
+def details_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a run's details, from which the types of `src/page` are made."""
+    from pydantic import TypeAdapter
+
+    schema = TypeAdapter(RunDetails).json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _packed(pieces: Iterable[str]) -> Iterator[bytes]:
+    packer = zlib.compressobj()
+    for piece in pieces:
+        yield packer.compress(piece.encode("utf-8", "replace"))
+    yield packer.flush()
+
+
+def _base64(pieces: Iterable[bytes]) -> Iterator[str]:
+    rest = b""
+    for piece in pieces:
+        rest += piece
+        whole = len(rest) - len(rest) % _PIECE
+        if whole:
+            yield base64.b64encode(rest[:whole]).decode("ascii")
+            rest = rest[whole:]
+    yield base64.b64encode(rest).decode("ascii")

@@ -1,0 +1,46 @@
+// What the report wrote into this file: the results, and for each run its spans, packed until they are looked at.
+import type { Results } from "./types/results";
+import type { RunDetails } from "./types/run-details";
+
+export type { Results, RunDetails };
+export type Case = Results["cases"][number];
+export type Run = Case["runs"][number];
+export type Verdict = Run["assertions"][number];
+export type Span = RunDetails["spans"][number];
+
+/** A run with the case that it belongs to. */
+export interface RunOfCase {
+  run: Run;
+  case: Case;
+}
+
+async function unpacked(base64: string): Promise<unknown> {
+  const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+/** Return the results. */
+export async function readResults(): Promise<Results> {
+  const element = document.getElementById("results");
+  if (!element?.textContent) throw new Error("There are no results in this file.");
+  return (await unpacked(element.textContent)) as Results;
+}
+
+const read = new Map<string, Promise<RunDetails | null>>();
+
+/** Return what is known of a run; null where its spans are not in this file. */
+export function readRun(id: string): Promise<RunDetails | null> {
+  let found = read.get(id);
+  if (!found) {
+    const element = document.querySelector(`script[data-run="${CSS.escape(id)}"]`);
+    found = element?.textContent ? (unpacked(element.textContent) as Promise<RunDetails>) : Promise.resolve(null);
+    read.set(id, found);
+  }
+  return found;
+}
+
+/** Return every run with its case, in the order of the report. */
+export function runsOf(results: Results): RunOfCase[] {
+  return results.cases.flatMap((one) => one.runs.map((run) => ({ run, case: one })));
+}

@@ -1,0 +1,84 @@
+// Numbers as people read them. Unknown is "?", never 0.
+import type { Run } from "./data";
+
+const whole = new Intl.NumberFormat("en-US");
+
+export function count(value: number | null | undefined): string {
+  return value == null ? "?" : whole.format(value);
+}
+
+export function amount(value: number, thing: string): string {
+  return `${count(value)} ${thing}${value === 1 ? "" : "s"}`;
+}
+
+export function dollars(value: number | null | undefined): string {
+  if (value == null) return "?";
+  if (value === 0 || value >= 1) return `$${value.toFixed(2)}`;
+  if (value >= 0.0001) return `$${value.toFixed(4)}`;
+  return `$${value.toFixed(Math.min(12, 1 - Math.floor(Math.log10(value))))}`;
+}
+
+export function duration(ms: number | null | undefined): string {
+  if (ms == null) return "?";
+  if (ms < 1) return `${(ms * 1000).toFixed(0)} µs`;
+  if (ms < 1000) return `${ms.toFixed(ms < 10 ? 1 : 0)} ms`;
+  if (ms < 120_000) return `${(ms / 1000).toFixed(1)} s`;
+  return `${Math.floor(ms / 60_000)} m ${String(Math.round((ms % 60_000) / 1000)).padStart(2, "0")} s`;
+}
+
+export function percent(share: number | null | undefined): string {
+  return share == null ? "?" : `${Math.round(share * 100)} %`;
+}
+
+function total(run: Run, name: string): number | null {
+  const value = run.totals[name];
+  return typeof value === "number" ? value : null;
+}
+
+/** Input and output tokens together; a lower bound carries ≥. */
+export function tokensOf(run: Run): { value: number | null; text: string } {
+  const input = total(run, "input_tokens");
+  const output = total(run, "output_tokens");
+  if (input != null && output != null) return { value: input + output, text: count(input + output) };
+  const low = (total(run, "input_tokens_low") ?? 0) + (total(run, "output_tokens_low") ?? 0);
+  return { value: null, text: low ? `≥${count(low)}` : "?" };
+}
+
+/** Cost; a bound carries ≥ or ≤. */
+export function costOf(run: Run): { value: number | null; text: string } {
+  const low = total(run, "cost_low");
+  const high = total(run, "cost_high");
+  if (high != null) return { value: high, text: low != null && low < high ? `≤${dollars(high)}` : dollars(high) };
+  return { value: null, text: low && total(run, "priced_calls") ? `≥${dollars(low)}` : "?" };
+}
+
+export function median(values: (number | null)[]): number | null {
+  const known = values.filter((value): value is number => value != null).sort((a, b) => a - b);
+  if (!known.length || known.length < values.length) return null;
+  const middle = Math.floor(known.length / 2);
+  return known.length % 2 ? known[middle]! : (known[middle - 1]! + known[middle]!) / 2;
+}
+
+/** JSON as it is shown: a text as it is, anything else on lines. */
+export function shown(value: unknown): string {
+  if (value == null) return "unknown";
+  return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+}
+
+/** A JSON text with its lines, or the text as it is. */
+export function pretty(text: string | null): string {
+  if (text == null) return "not recorded";
+  if (!/^\s*[[{]/.test(text)) return text;
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g;
+
+/** Text of a trace with what a reader cannot see, or what turns the reading direction, written as its code point. */
+export function plain(text: string): string {
+  return text.replace(HIDDEN, (letter) => `‹U+${letter.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}›`);
+}

@@ -1,0 +1,250 @@
+// Cases and models as a matrix, the failures by cause, and pass rate over cost.
+import { useMemo } from "preact/hooks";
+import { Bubbles } from "./chart";
+import { type Case, type Results, type Run, type RunOfCase, runsOf } from "./data";
+import { amount, costOf, count, dollars, duration, median, percent, tokensOf } from "./format";
+import { Data, Fact, StatusMark } from "./parts";
+import { runLink, setQuery } from "./router";
+
+const EXIT: Record<number, [string, string]> = {
+  0: ["pass", "Passed"],
+  1: ["fail", "Failed"],
+  2: ["error", "Usage or configuration"],
+  3: ["inconclusive", "Undecided"],
+  4: ["error", "Something broke"],
+};
+const WEIGHT = ["error", "fail", "inconclusive", "skip", "warn", "none", "pass"];
+
+const statusOf = (run: Run): string => (run.error ? "error" : (run.status ?? "none"));
+
+/** Return the gravest status of some runs. */
+function gravest(runs: Run[]): string {
+  return WEIGHT.find((word) => runs.some((run) => statusOf(run) === word)) ?? "none";
+}
+
+const SORTS: Record<string, { label: string; key: (cases: Case[]) => number }> = {
+  suite: { label: "order of the suite", key: () => 0 },
+  status: { label: "gravest first", key: (cases) => WEIGHT.indexOf(gravest(cases.flatMap((one) => one.runs))) },
+  rate: { label: "lowest pass rate", key: (cases) => Math.min(...cases.map((one) => one.pass_rate ?? 2)) },
+  cost: { label: "highest cost", key: (cases) => -Math.max(...cases.flatMap((one) => one.runs.map((run) => costOf(run).value ?? 0))) },
+  time: { label: "longest", key: (cases) => -Math.max(...cases.flatMap((one) => one.runs.map((run) => run.trace.duration_ms ?? 0))) },
+};
+
+export function Overview({ results, query }: { results: Results; query: URLSearchParams }) {
+  const all = useMemo(() => runsOf(results), [results]);
+  const text = query.get("q") ?? "";
+  const wanted = query.get("status") ?? "";
+  const sort = query.get("sort") ?? "suite";
+  const fits = ({ run, case: one }: RunOfCase) =>
+    (!wanted || statusOf(run) === wanted) &&
+    `${one.case_id} ${one.title ?? ""} ${one.model_id ?? ""} ${one.tags.join(" ")} ${run.run_id}`
+      .toLowerCase()
+      .includes(text.toLowerCase());
+  const chosen = useMemo(() => new Set(all.filter(fits).map(({ run }) => run.run_id)), [all, text, wanted]);
+  const [sign, word] = EXIT[results.exit_code] ?? ["none", "?"];
+  const totals = results.totals;
+  const counts: [string, number][] = [
+    ["pass", totals.passed], ["fail", totals.failed], ["warn", totals.warned], ["inconclusive", totals.inconclusive],
+    ["skip", totals.skipped], ["error", totals.errored],
+  ];
+  return (
+    <>
+      <section class={`outcome ${sign}`} aria-label="Result">
+        <h1>{word}</h1>
+        <p>
+          {totals.passed} of {amount(totals.runs, "run")} passed. Exit code {results.exit_code}.
+          {results.not_run.length > 0 && ` ${amount(results.not_run.length, "planned run")} had no result.`}
+        </p>
+        <div class="counts">
+          {counts.filter(([, number]) => number > 0).map(([status, number]) => (
+            <button
+              key={status} type="button" class={`count ${status}`} aria-pressed={wanted === status}
+              onClick={() => setQuery({ status: wanted === status ? null : status })}
+            >
+              <strong>{number}</strong> <StatusMark status={status} />
+            </button>
+          ))}
+        </div>
+      </section>
+      <Thresholds results={results} />
+      <Causes all={all} />
+      <section aria-label="Cases">
+        <div class="tools">
+          <h2>Cases</h2>
+          <label>
+            Filter <input
+              type="search" value={text} placeholder="case, model, tag, run" id="filter"
+              onInput={(event) => setQuery({ q: event.currentTarget.value })}
+            />
+          </label>
+          <label>
+            Sort <select value={sort} onChange={(event) => setQuery({ sort: event.currentTarget.value })}>
+              {Object.entries(SORTS).map(([id, one]) => <option key={id} value={id}>{one.label}</option>)}
+            </select>
+          </label>
+          <span class="dim" role="status">{amount(chosen.size, "run")} shown</span>
+        </div>
+        <Matrix results={results} chosen={chosen} sort={sort} />
+      </section>
+      <Bubbles results={results} />
+      <NotRun results={results} />
+    </>
+  );
+}
+
+function Matrix({ results, chosen, sort }: { results: Results; chosen: Set<string>; sort: string }) {
+  const models = [...new Set(results.cases.map((one) => one.model_id))];
+  const rows = new Map<string, Case[]>();
+  for (const one of results.cases) {
+    if (one.runs.some((run) => chosen.has(run.run_id))) rows.set(one.case_id, [...(rows.get(one.case_id) ?? []), one]);
+  }
+  const key = (SORTS[sort] ?? SORTS["suite"]!).key;
+  const sorted = [...rows].sort(([, a], [, b]) => key(a) - key(b));
+  if (!sorted.length) return <p class="dim">No run fits the filter.</p>;
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Cases and models">
+      <table class="matrix">
+        <thead>
+          <tr>
+            <th scope="col">case</th>
+            {models.map((model) => (
+              <th key={model} scope="col">{model == null ? "runs" : (results.suite?.models[model] ?? model)}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {sorted.map(([id, cases]) => (
+            <tr key={id}>
+              <th scope="row">
+                <Data>{cases[0]!.title || id}</Data>
+                {cases[0]!.title && cases[0]!.title !== id && <div class="dim"><Data>{id}</Data></div>}
+                <div>{cases[0]!.tags.map((tag) => <span key={tag} class="tag">{tag}</span>)}</div>
+              </th>
+              {models.map((model) => (
+                <td key={model}><Cell of={cases.find((one) => one.model_id === model)} chosen={chosen} /></td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Cell({ of, chosen }: { of: Case | undefined; chosen: Set<string> }) {
+  if (!of) return <span class="dim">–</span>;
+  const runs = of.runs.filter((run) => chosen.has(run.run_id));
+  const several = of.runs.length > 1;
+  return (
+    <div class="cell">
+      {several && (
+        <div class="rate">
+          <meter min={0} max={1} value={of.pass_rate ?? 0} aria-label="pass rate" />
+          <strong>{percent(of.pass_rate)}</strong>
+          {of.interval && (
+            <span class="dim" title="Wilson interval, confidence 0.95">
+              {percent(of.interval[0] as number)}–{percent(of.interval[1] as number)}
+            </span>
+          )}
+          {of.stability === "flaky" && <span class="tag flaky">flaky</span>}
+        </div>
+      )}
+      <div class="runs">
+        {runs.map((run) => (
+          <a key={run.run_id} class={`run ${statusOf(run)}`} href={runLink(run.run_id)} title={run.run_id}>
+            <StatusMark status={statusOf(run)} short={several} />
+            {several && <span class="unseen">repetition {run.repetition}</span>}
+            {run.quarantined && <span class="tag">quarantined</span>}
+            {run.reused && <span class="tag">reused</span>}
+          </a>
+        ))}
+      </div>
+      <div class="dim numbers">
+        {several ? dollars(median(of.runs.map((run) => costOf(run).value))) : costOf(of.runs[0]!).text}
+        {" · "}
+        {several ? count(median(of.runs.map((run) => tokensOf(run).value))) : tokensOf(of.runs[0]!).text} tokens
+        {" · "}
+        {duration(median(of.runs.map((run) => run.trace.duration_ms)))}
+      </div>
+    </div>
+  );
+}
+
+function Causes({ all }: { all: RunOfCase[] }) {
+  const causes = useMemo(() => {
+    const found = new Map<string, { status: string; type: string; message: string; runs: RunOfCase[]; id: string }>();
+    for (const one of all) {
+      if (one.run.error) {
+        const key = `error ${one.run.error}`;
+        const cause = found.get(key) ?? { status: "error", type: "run", message: one.run.error, runs: [], id: "" };
+        found.set(key, { ...cause, runs: [...cause.runs, one] });
+      }
+      for (const verdict of one.run.assertions) {
+        if (verdict.status === "pass") continue;
+        const key = `${verdict.status} ${verdict.type} ${verdict.message}`;
+        const cause = found.get(key);
+        if (cause) cause.runs.push(one);
+        else found.set(key, { status: verdict.status, type: verdict.type, message: verdict.message, runs: [one], id: verdict.id });
+      }
+    }
+    return [...found.values()].sort(
+      (a, b) => WEIGHT.indexOf(a.status) - WEIGHT.indexOf(b.status) || b.runs.length - a.runs.length,
+    );
+  }, [all]);
+  if (!causes.length) return null;
+  const shown = causes.slice(0, 12);
+  return (
+    <section aria-label="What did not pass">
+      <h2>What did not pass</h2>
+      <ul class="causes">
+        {shown.map((cause) => {
+          const first = cause.runs[0]!;
+          return (
+            <li key={cause.status + cause.type + cause.message}>
+              <StatusMark status={cause.status} />
+              <div>
+                <a href={runLink(first.run.run_id, cause.id ? { verdict: cause.id } : {})}><code>{cause.type}</code></a>
+                {cause.runs.length > 1 && <strong> × {cause.runs.length}</strong>} <Data>{cause.message}</Data>
+                <div class="dim">{[...new Set(cause.runs.map((one) => one.case.case_id))].slice(0, 6).join(", ")}</div>
+              </div>
+            </li>
+          );
+        })}
+      </ul>
+      {causes.length > shown.length && <p class="dim">{causes.length - shown.length} further causes: see the runs.</p>}
+    </section>
+  );
+}
+
+function Thresholds({ results }: { results: Results }) {
+  if (!results.thresholds.length) return null;
+  return (
+    <section aria-label="Thresholds">
+      <h2>Thresholds</h2>
+      <dl class="facts">
+        {results.thresholds.map((one) => (
+          <Fact key={one.model_id} name={one.model_id ?? "all runs"}>
+            <StatusMark status={one.reached ? "pass" : one.reached === false ? "fail" : "inconclusive"} />{" "}
+            {percent(one.pass_rate)} of at least {percent(one.threshold)}
+          </Fact>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+function NotRun({ results }: { results: Results }) {
+  if (!results.not_run.length) return null;
+  return (
+    <section aria-label="Not run">
+      <h2>Not run</h2>
+      <ul>
+        {results.not_run.map((one) => (
+          <li key={one.run_id}>
+            {one.case_id} {one.model_id && `[${one.model_id}]`} repetition {one.repetition}: {one.reason}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,64 @@
+// Small parts that several views use.
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { plain } from "./format";
+
+const SIGN: Record<string, string> = {
+  pass: "✓", fail: "✗", error: "‼", inconclusive: "?", skip: "–", warn: "!", none: "·",
+};
+
+/** The word of a status with its sign, so that colour is never all there is. */
+export function StatusMark({ status, short = false }: { status: string | null; short?: boolean }) {
+  const word = status ?? "none";
+  return (
+    <span class={`status ${word}`}>
+      <span aria-hidden="true">{SIGN[word] ?? "·"}</span>
+      <span class={short ? "unseen" : ""}>{word === "none" ? "nothing asked" : word}</span>
+    </span>
+  );
+}
+
+/** A text from a trace: data, with what cannot be seen made visible; long ones open on demand. */
+export function TraceText({ text, label, most = 1200 }: { text: string; label: string; most?: number }) {
+  const [open, setOpen] = useState(false);
+  const long = text.length > most;
+  return (
+    <div class="text">
+      <pre tabIndex={0} aria-label={label}>{plain(long && !open ? `${text.slice(0, most)} …` : text)}</pre>
+      {long && (
+        <button type="button" class="quiet" onClick={() => setOpen(!open)}>
+          {open ? "show less" : `show all ${text.length.toLocaleString("en-US")} characters`}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** A text with a button that copies it. */
+export function Copyable({ text, label }: { text: string; label: string }) {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setCopied(true);
+  };
+  return (
+    <div class="copy">
+      <pre tabIndex={0} aria-label={label}>{plain(text)}</pre>
+      <button type="button" class="quiet" onClick={copy} aria-label={`Copy ${label}`}>{copied ? "copied" : "copy"}</button>
+    </div>
+  );
+}
+
+export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <div class="fact">
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+/** A text that may come from a trace, in a line. */
+export function Data({ children }: { children: string }) {
+  return <bdi>{plain(children)}</bdi>;
+}

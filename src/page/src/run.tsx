@@ -1,0 +1,132 @@
+// One run: what it did as a waterfall of spans, its verdicts, and what the chosen span holds.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { type Results, type RunDetails, type RunOfCase, readRun, runsOf } from "./data";
+import { amount, costOf, duration, tokensOf } from "./format";
+import { Copyable, Data, Fact, StatusMark, TraceText } from "./parts";
+import { diffLink, overviewLink, runLink, setQuery } from "./router";
+import { SpanPanel } from "./span";
+import { Verdicts } from "./verdicts";
+import { Waterfall } from "./waterfall";
+
+/** Return the spans of a run once they are unpacked; undefined until then, null where they are not in this file. */
+export function useDetails(id: string): RunDetails | null | undefined {
+  const [details, setDetails] = useState<RunDetails | null | undefined>(undefined);
+  useEffect(() => {
+    setDetails(undefined);
+    let left = false;
+    readRun(id).then((found) => !left && setDetails(found), () => !left && setDetails(null));
+    return () => {
+      left = true;
+    };
+  }, [id]);
+  return details;
+}
+
+export function RunPage({ results, id, query }: { results: Results; id: string; query: URLSearchParams }) {
+  const all = useMemo(() => runsOf(results), [results]);
+  const place = all.findIndex((one) => one.run.run_id === id);
+  const details = useDetails(id);
+  const found = all[place];
+  if (!found) {
+    return <p class="wait">There is no run <code>{id}</code> in these results. <a href={overviewLink(new URLSearchParams())}>All runs</a></p>;
+  }
+  const verdict = found.run.assertions.find((one) => one.id === query.get("verdict"));
+  const marked = new Set(verdict?.evidence.flatMap((item) => item.span_id ?? []));
+  const wanted = query.get("span");
+  const span = details?.spans.find((one) => one.span_id === wanted);
+  return (
+    <>
+      <Head found={found} all={all} place={place} />
+      <div class="columns">
+        <section aria-label="Verdicts" class="side">
+          <Verdicts run={found.run} chosen={verdict?.id ?? null} source={results.source} />
+        </section>
+        <section aria-label="Trace" class="trace">
+          {details === undefined && <p class="dim">Reading the spans …</p>}
+          {details === null && <NoSpans found={found} />}
+          {details && (
+            <>
+              <Waterfall
+                details={details} marked={marked} chosen={span?.span_id ?? null}
+                choose={(chosen) => setQuery({ span: chosen })}
+              />
+              {span ? <SpanPanel span={span} details={details} /> : <Answer details={details} />}
+            </>
+          )}
+        </section>
+      </div>
+    </>
+  );
+}
+
+function Head({ found, all, place }: { found: RunOfCase; all: RunOfCase[]; place: number }) {
+  const { run, case: one } = found;
+  const others = all.filter((other) => other.case.case_id === one.case_id && other.run.run_id !== run.run_id);
+  const before = all[place - 1];
+  const after = all[place + 1];
+  return (
+    <section class={`outcome ${run.error ? "error" : (run.status ?? "none")}`} aria-label="Run">
+      <nav aria-label="Runs" class="steps">
+        <a href={overviewLink(new URLSearchParams())}>all runs</a>
+        {before && <a href={runLink(before.run.run_id)}>← previous</a>}
+        {after && <a href={runLink(after.run.run_id)}>next →</a>}
+        {others.length > 0 && (
+          <label>
+            Compare with{" "}
+            <select onChange={(event) => event.currentTarget.value && (location.hash = diffLink(run.run_id, event.currentTarget.value))}>
+              <option value="">…</option>
+              {others.slice(0, 200).map((other) => (
+                <option key={other.run.run_id} value={other.run.run_id}>
+                  {other.case.model_id ?? ""} repetition {other.run.repetition}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+      </nav>
+      <h1>
+        <StatusMark status={run.error ? "error" : run.status} /> <Data>{one.title || one.case_id}</Data>
+        {one.model_id && <small> {one.model_id}</small>} <small>repetition {run.repetition}</small>
+      </h1>
+      {run.error && <p class="fail">{run.error}</p>}
+      <dl class="facts">
+        <Fact name="duration">{duration(run.trace.duration_ms)}</Fact>
+        <Fact name="tokens">{tokensOf(run).text}</Fact>
+        <Fact name="cost">{costOf(run).text}</Fact>
+        {run.final_score != null && <Fact name="judge's score">{run.final_score}</Fact>}
+        <Fact name="trace">
+          {amount(run.trace.spans, "span")}, {run.trace.complete ? "complete" : run.trace.complete === false ? "incomplete" : "no trace"}
+          {run.trace.closed_by && ` (closed by ${run.trace.closed_by})`}
+        </Fact>
+        {run.run_status && <Fact name="process">{run.run_status}</Fact>}
+        <Fact name="run id"><code>{run.run_id}</code></Fact>
+      </dl>
+      {run.trace.incomplete_because.map((reason) => <p key={reason} class="note">Incomplete: <Data>{reason}</Data></p>)}
+      {run.diagnostics.map((note) => <p key={note} class="note"><Data>{note}</Data></p>)}
+    </section>
+  );
+}
+
+function NoSpans({ found }: { found: RunOfCase }) {
+  if (!found.run.trace.spans) return <p>No span of this run was received.</p>;
+  return (
+    <div>
+      <p>The spans of this run are not in this file: it holds those of the first runs only. This shows them:</p>
+      <Copyable label="command" text={`clawtrace inspect --store STORE --run-id ${found.run.run_id}`} />
+    </div>
+  );
+}
+
+function Answer({ details }: { details: RunDetails }) {
+  return (
+    <div class="panel">
+      <h2>Final answer</h2>
+      {details.final_output == null ? (
+        <p class="dim">unknown: no span records it</p>
+      ) : (
+        <TraceText label="final answer" text={details.final_output} />
+      )}
+      <p class="dim">Choose a span to see its messages, arguments and result.</p>
+    </div>
+  );
+}

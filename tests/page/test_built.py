@@ -1,0 +1,47 @@
+"""The asset that the wheel ships is what `src/page` builds, and its types are those of the JSON Schemas."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "page"
+
+pytestmark = [pytest.mark.full, pytest.mark.needs("node")]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the source, built anew from its lock file."""
+    if shutil.which("npm") is None:
+        pytest.skip("this machine lacks npm")
+    root = tmp_path_factory.mktemp("page")
+    copy = root / "src" / "page"
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("node_modules", "types"))
+    shutil.copytree(ROOT / "configs" / "schemas", root / "configs" / "schemas")
+    for words in (["ci", "--no-audit", "--no-fund"], ["run", "types"], ["run", "build"]):
+        done = subprocess.run(["npm", *words], cwd=copy, check=False, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return root
+
+
+def test_the_asset_is_built_from_the_source(built: Path) -> None:
+    """Byte by byte: `npm run build` in src/page writes it."""
+    shipped = ROOT / "src" / "clawtrace" / "report" / "assets" / "page.html"
+
+    assert (built / "src" / "clawtrace" / "report" / "assets" / "page.html").read_bytes() == shipped.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["results.ts", "run-details.ts"])
+def test_the_types_are_those_of_the_schemas(built: Path, name: str) -> None:
+    """`npm run types` writes them."""
+    assert (built / "src/page/src/types" / name).read_text() == (SOURCE / "src/types" / name).read_text()
+
+
+def test_the_lock_file_names_no_registry() -> None:
+    """Whoever installs decides where from."""
+    assert '"resolved"' not in (SOURCE / "package-lock.json").read_text()

@@ -1,0 +1,211 @@
+"""The page in a real browser: what it shows, how it is used, and that what a trace holds stays data."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.full
+
+ROOT = Path(__file__).parents[2]
+HOSTILE = '</script><script>document.title="taken"</script><img src=x onerror="document.title=\'taken\'">'
+STATUSES = """
+assertions:
+  - {id: order, type: tool_sequence, expected: [search, add]}
+  - {id: never, type: tool_not_called, tool: delete}
+  - {id: budget, type: llm_call_count, max: 1}
+"""
+
+Evaluate = Callable[..., str]
+
+
+@pytest.fixture
+def evaluate(tmp_path: Path) -> Evaluate:
+    """Judge recordings by an assertions file; return the address of the page."""
+
+    def run(traces: Path, assertions: str, *flags: str) -> str:
+        (tmp_path / "a.yaml").write_text(assertions)
+        page = tmp_path / "report.html"
+        words = ["--traces", str(traces), *flags, "--assertions", str(tmp_path / "a.yaml"), "--report", f"html={page}"]
+        command = [sys.executable, "-m", "clawtrace", "eval", *words]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+        assert page.exists(), done.stderr
+        return page.as_uri()
+
+    return run
+
+
+def recorded(path: Path, spans: list[dict[str, Any]]) -> Path:
+    """Write a recording of one trace; each span is name, milliseconds from and to, and attributes."""
+    start = 1_764_000_000_000_000_000
+    written = [
+        {
+            "traceId": "1" * 32,
+            "spanId": f"{number:016x}",
+            "parentSpanId": f"{1:016x}" if number > 1 else "",
+            "name": span["name"],
+            "startTimeUnixNano": str(start + int(span["at"] * 1e6)),
+            "endTimeUnixNano": str(start + int(span["to"] * 1e6)),
+            "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in span["attributes"].items()],
+        }
+        for number, span in enumerate(spans, start=1)
+    ]
+    scope = {"scope": {"name": "test"}, "spans": written}
+    path.write_text(json.dumps({"resourceSpans": [{"resource": {"attributes": []}, "scopeSpans": [scope]}]}) + "\n")
+    return path
+
+
+def agent_and_tools(names: list[str], **attributes: str) -> list[dict[str, Any]]:
+    """Return an agent that calls these tools, one after the other."""
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "boss"}
+    tool = {"gen_ai.operation.name": "execute_tool", **attributes}
+    return [
+        {"name": "invoke_agent boss", "at": 0, "to": 10 * len(names) + 1, "attributes": agent},
+        *(
+            {"name": f"tool {n}", "at": 10 * n, "to": 10 * n + 8, "attributes": {**tool, "gen_ai.tool.name": name}}
+            for n, name in enumerate(names)
+        ),
+    ]
+
+
+def test_from_the_failure_to_its_spans(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
+    """The overview names the cause; one click shows the verdict, expected against actual, and marks its spans."""
+    address = evaluate(recorded(tmp_path / "t.jsonl", agent_and_tools(["add", "search"])), STATUSES, "--one-run", "r")
+    page.goto(address)
+
+    assert page.locator(".outcome h1").inner_text() == "Failed"
+    page.locator(".causes a", has_text="tool_sequence").click()
+    page.locator("[role=treeitem].marked").first.wait_for()
+    assert page.locator("[role=treeitem].marked bdi").all_inner_texts() == ["tool 0", "tool 1"]
+    aligned = [row.locator("td").all_inner_texts() for row in page.locator(".aligned tbody tr").all()]
+    assert aligned == [["search", ""], ["add", "add"], ["", "search"]]
+    assert "clawtrace query --verdict 'report.json#r/order'" in page.locator(".reason").inner_text()
+
+    page.locator("[role=treeitem]", has_text="tool 1").click()
+    assert page.locator(".panel h2 bdi").inner_text() == "tool 1"
+    assert re.search(r"#/run/r\?.*verdict=order.*span=", page.url)
+
+
+def test_a_deep_link_opens_the_same_again(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
+    """The address holds run, verdict and span."""
+    address = evaluate(recorded(tmp_path / "t.jsonl", agent_and_tools(["add", "search"])), STATUSES, "--one-run", "r")
+    page.goto(f"{address}#/run/r?verdict=order&span={3:016x}")
+
+    page.locator(".panel h2 bdi", has_text="tool 1").wait_for()
+    assert page.locator(".verdicts > li.chosen code").first.inner_text() == "order"
+
+
+def test_the_waterfall_is_used_by_keyboard(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
+    """Arrows move, left folds an agent and right opens it, Escape leaves the span."""
+    address = evaluate(recorded(tmp_path / "t.jsonl", agent_and_tools(["a", "b", "c"])), STATUSES, "--one-run", "r")
+    page.goto(f"{address}#/run/r")
+    tree = page.locator("[role=tree]")
+    tree.focus()
+    tree.press("ArrowDown")
+    assert page.locator("[role=treeitem][aria-selected=true] bdi").inner_text() == "invoke_agent boss"
+    tree.press("ArrowLeft")
+    assert page.locator("[role=treeitem]").count() == 1
+    tree.press("ArrowRight")
+    assert page.locator("[role=treeitem]").count() == 4
+    tree.press("End")
+    assert page.locator("[role=treeitem][aria-selected=true] bdi").inner_text() == "tool 2"
+    tree.press("Escape")
+    assert page.locator("[role=treeitem][aria-selected=true]").count() == 0
+
+
+def test_what_a_trace_holds_stays_data(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
+    """Script and markup in names, arguments and messages are shown as they are; what cannot be seen is written out."""
+    spans = agent_and_tools([HOSTILE, "x\u202eexe.txt"], **{"gen_ai.tool.call.arguments": HOSTILE})
+    spans[0]["name"] = HOSTILE
+    page.goto(evaluate(recorded(tmp_path / "t.jsonl", spans), STATUSES, "--one-run", "r") + "#/run/r")
+    page.locator("[role=treeitem]").nth(1).click()
+    page.locator(".panel").wait_for()
+
+    assert page.title() == "r · clawtrace"
+    assert page.locator("main img, main script").count() == 0
+    assert HOSTILE in page.locator(".panel").inner_text()
+    assert "\u202e" not in page.content()
+
+
+def test_filter_status_and_sort(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
+    """The matrix shows what is asked for, and the address keeps it."""
+    for name, tools in (("good", ["search", "add"]), ("bad", ["add", "search"])):
+        (tmp_path / "all" / name).mkdir(parents=True)
+        recorded(tmp_path / "all" / name / "t.jsonl", agent_and_tools(tools))
+    only = "assertions:\n  - {type: tool_sequence, expected: [search, add]}\n"
+    address = evaluate(tmp_path / "all", only, "--run-per-dir")
+    page.goto(address)
+    rows = page.locator(".matrix tbody tr")
+
+    assert rows.count() == 2
+    page.locator("#filter").fill("goo")
+    page.locator(".matrix tbody tr", has_text="bad").wait_for(state="detached")
+    assert "q=goo" in page.url
+    page.locator("#filter").fill("")
+    page.locator("button.count.fail").click()
+    page.locator(".matrix tbody tr", has_text="good").wait_for(state="detached")
+    assert rows.count() == 1
+    page.locator("button.count.fail").click()
+    page.locator("select").select_option("status")
+    assert rows.first.inner_text().startswith("bad")
+
+
+def test_ten_thousand_spans_are_in_reach(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
+    """Only the rows in sight are in the document, and the last span is one key away."""
+    address = evaluate(recorded(tmp_path / "t.jsonl", agent_and_tools(["a"] * 10_000)), STATUSES, "--one-run", "r")
+    page.goto(f"{address}#/run/r")
+    tree = page.locator("[role=tree]")
+    tree.press("End")
+    page.locator(".panel h2 bdi", has_text="tool 9999").wait_for()
+
+    assert page.locator("[role=treeitem]").count() < 100
+    assert page.locator("[role=treeitem][aria-selected=true]").get_attribute("aria-posinset") == "10001"
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The accessibility checker, from the page's own lock file."""
+    if shutil.which("npm") is None:
+        pytest.skip("this machine lacks npm, which brings the accessibility checker")
+    folder = tmp_path_factory.mktemp("axe")
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(ROOT / "src" / "page" / name, folder)
+    subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, check=True, capture_output=True, timeout=300)
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 900, 1440])
+def test_everyone_can_use_it(
+    page: Page, evaluate: Evaluate, axe: str, colours: Any, width: int, tmp_path: Path
+) -> None:
+    """The accessibility checker finds nothing on any view, in either colours, on a telephone or a screen."""
+    for name in ("one", "two"):
+        (tmp_path / "all" / name).mkdir(parents=True)
+        shutil.copy(ROOT / "tests/recordings/pydantic-ai/delegation/traces.otlp.jsonl", tmp_path / "all" / name)
+    address = evaluate(tmp_path / "all", STATUSES, "--run-per-dir")
+    page.emulate_media(color_scheme=colours)
+    page.set_viewport_size({"width": width, "height": 900})
+    for place, there in (
+        ("", ".matrix"),
+        ("#/run/one?verdict=order", "[role=treeitem]"),
+        ("#/diff/one/two", ".aligned"),
+    ):
+        page.goto("about:blank")
+        page.goto(address + place)
+        page.locator(there).first.wait_for()
+        page.evaluate(axe)
+        found = page.evaluate("axe.run()")
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width

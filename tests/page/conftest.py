@@ -34,9 +34,9 @@ def chromium() -> Path | None:
     return None
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One headless browser for all tests."""
+    """One headless browser for the tests of a file; while it runs, no other test of this process can start an event loop."""
     from playwright.sync_api import sync_playwright
 
     found = chromium()

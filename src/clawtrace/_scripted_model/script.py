@@ -27,11 +27,11 @@ __all__ = [
 Api = Literal["chat", "responses", "anthropic"]
 
 
-class _Part(BaseModel):
+class _ScriptPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
-class ScriptedToolCall(_Part):
+class ScriptedToolCall(_ScriptPart):
     """A tool call that the model asks for."""
 
     name: str
@@ -42,7 +42,7 @@ class ScriptedToolCall(_Part):
     """Id of the call; by default `call_0001`, `call_0002` …"""
 
 
-class Usage(_Part):
+class Usage(_ScriptPart):
     """Token counts of one reply, in OpenTelemetry's meaning."""
 
     input: int = Field(default=10, ge=0)
@@ -57,7 +57,7 @@ class Usage(_Part):
     """Output tokens that were reasoning."""
 
 
-class ScriptedFailure(_Part):
+class ScriptedFailure(_ScriptPart):
     """An HTTP error in place of a reply."""
 
     status: int = Field(default=500, ge=400, le=599)
@@ -70,7 +70,7 @@ class ScriptedFailure(_Part):
     """Value of the `Retry-After` header, seconds."""
 
 
-class When(_Part):
+class When(_ScriptPart):
     """Conditions on a request; all that are given must hold."""
 
     model: str | None = None
@@ -111,7 +111,7 @@ class When(_Part):
         )
 
 
-class ScriptedStep(_Part):
+class ScriptedStep(_ScriptPart):
     """One thing that the model says."""
 
     when: When = Field(default_factory=When)
@@ -136,7 +136,7 @@ class ScriptedStep(_Part):
     """An HTTP error in place of a reply."""
 
 
-class Script(_Part):
+class Script(_ScriptPart):
     """Everything that a scripted model will say."""
 
     description: str = ""

@@ -35,14 +35,14 @@ def read_repr(text: str) -> Any:
     Raises:
         ValueError: it is no representation of data, or not a whole one.
     """
-    reader = _Reader(text)
+    reader = _ReprReader(text)
     value = reader.value(0)
     if reader.at != len(text.rstrip()):
         raise ValueError("more follows the value")
     return value
 
 
-class _Reader:
+class _ReprReader:
     def __init__(self, text: str) -> None:
         self._text = text
         self.at = 0

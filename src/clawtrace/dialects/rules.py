@@ -12,9 +12,9 @@ __all__ = [
     "COLUMN_TYPES",
     "RECORDABLE",
     "SPAN_TESTS",
-    "WORDS",
     "ColumnRule",
     "Condition",
+    "DialectPart",
     "EmitRule",
     "Errors",
     "KindRule",
@@ -98,15 +98,13 @@ SpanKindWord = Literal[
 ]
 
 
-WORDS = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
-"""Of every part of a dialect file: unknown words are errors."""
+class DialectPart(BaseModel):
+    """Part of a dialect file: an unknown keyword is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
 
 
-class _Words(BaseModel):
-    model_config = WORDS
-
-
-class Condition(_Words):
+class Condition(DialectPart):
     """A test on one span; exactly one of the tests is given."""
 
     always: bool | None = None
@@ -178,7 +176,7 @@ class Condition(_Words):
             yield self.same_as.key
 
 
-class ColumnRule(_Words):
+class ColumnRule(DialectPart):
     """Where a column's text may stand; the first rule of a column that yields text wins."""
 
     key: str | None = None
@@ -239,7 +237,7 @@ class RecordEffect(Enum):
     SPAN = "taken from the span only"
 
 
-class SpanTests(_Words):
+class SpanTests(DialectPart):
     """What is tested on each span, or log record, beside its columns."""
 
     # The only list of them: a new one is a field here, what reads it (each is a column of `fact_rows`), and the dialects.
@@ -271,14 +269,14 @@ SPAN_TESTS: dict[str, RecordEffect] = {
 """The tests of `SpanTests` by name."""
 
 
-class KindRule(_Words):
+class KindRule(DialectPart):
     """Which kind a span is, when the condition holds."""
 
     is_: SpanKindWord = Field(alias="is")
     when: Condition | None = None
 
 
-class RoleRule(_Words):
+class RoleRule(DialectPart):
     """A part that a span plays besides its kind.
 
     `attempt`: a failed request, which is no error where one was made again. `turn`: it stands for model calls that nobody
@@ -297,7 +295,7 @@ class RoleRule(_Words):
     when: Condition
 
 
-class EmitRule(_Words):
+class EmitRule(DialectPart):
     """What a span stands for besides its kind.
 
     `agent`, on a tool span: inside of it the agent named by the column `agent_name` is at work, and has no span of its own.
@@ -312,7 +310,7 @@ class EmitRule(_Words):
     when: Condition
 
 
-class LayerRule(_Words):
+class LayerRule(DialectPart):
     """Spans that tell more of the tool call in whose time they ran: layers of that call, wherever they hang."""
 
     span: str
@@ -321,7 +319,7 @@ class LayerRule(_Words):
     """Names of the tools; none: a tool span's own name. A span that ran in the time of no call of them stays what it is."""
 
 
-class MessageRule(_Words):
+class MessageRule(DialectPart):
     """Where a span's messages stand and in which form; the first rule of a direction that finds any wins."""
 
     direction: Literal["input", "output", "both"]
@@ -344,7 +342,7 @@ class MessageRule(_Words):
     """The rule finds nothing where this does not hold."""
 
 
-class OrphanRule(_Words):
+class OrphanRule(DialectPart):
     """Spans whose parent is never exported."""
 
     span: str
@@ -362,7 +360,7 @@ def _orphan(value: Any) -> Any:
 OrphanOrName = Annotated[OrphanRule, BeforeValidator(_orphan)]
 
 
-class ShellRule(_Words):
+class ShellRule(DialectPart):
     """Tools that run a shell command, and where the command and its outcome stand. Paths are JSON paths like ``$.a.b``."""
 
     tools: list[str]
@@ -379,7 +377,7 @@ class ShellRule(_Words):
     """Whether a command that fails makes its call fail, so that a call that is ok says that the command succeeded."""
 
 
-class Errors(_Words):
+class Errors(DialectPart):
     """When a span failed, and what it says of it."""
 
     when: Condition

@@ -6,13 +6,13 @@ import re
 from enum import Enum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from clawtrace.dialects.rules import (
     COLUMN_TYPES,
     RECORDABLE,
-    WORDS,
     Condition,
+    DialectPart,
     EmitRule,
     Errors,
     KindRule,
@@ -39,11 +39,7 @@ __all__ = [
 ]
 
 
-class _Words(BaseModel):
-    model_config = WORDS
-
-
-class JoinPair(_Words):
+class JoinPair(DialectPart):
     """An attribute of a log record that equals one of a span, or of a record that was joined to the span before."""
 
     log: str
@@ -62,7 +58,7 @@ span above it; ``latest``, of those that are equal otherwise the span is the las
 whether it says that it failed or not; the name of a column that both fill alike; or a pair of attributes."""
 
 
-class EventRule(SpanTests, _Words):
+class EventRule(SpanTests, DialectPart):
     """What a log record tells: a row of a kind, or facts of a span.
 
     Inside of it `key` means the record's attribute, ``log.body`` its body, ``log.event`` its name and body as one JSON
@@ -100,7 +96,7 @@ class EventRule(SpanTests, _Words):
         return self
 
 
-class Detect(_Words):
+class Detect(DialectPart):
     """How the dialect is recognised, span by span; the highest priority wins."""
 
     priority: int
@@ -117,7 +113,7 @@ class Detect(_Words):
         return self
 
 
-class ExecutionsRule(_Words):
+class ExecutionsRule(DialectPart):
     """Whether the instrumentation writes a span for every execution of a tool.
 
     Where it does not (``none``, a model's SDK), a result in a later message says that the tool was executed. Where it does
@@ -130,7 +126,7 @@ class ExecutionsRule(_Words):
     """Globs of instrumentation scopes for which the rule holds."""
 
 
-class Recorded(_Words):
+class Recorded(DialectPart):
     """Whether a fact is recorded, where spans and log events differ: yes, no, or the setting that makes it recorded."""
 
     spans: bool | str
@@ -139,7 +135,7 @@ class Recorded(_Words):
     """By log events alone."""
 
 
-class Verified(_Words):
+class Verified(DialectPart):
     """An instrumentation whose spans were read with this dialect, in recordings whose truth is known, without one wrong fact."""
 
     scope: str
@@ -162,7 +158,7 @@ class Merge(Enum):
     OVER = "merged with the inherited mapping, key by key"
 
 
-class DialectFile(SpanTests, _Words):
+class DialectFile(SpanTests, DialectPart):
     """One dialect file as written; `extends` is resolved by the loader. The words of `SpanTests` belong to it, too."""
 
     # The only declaration of a word: name, type, how it is inherited (`Merge`; `INSTEAD` where nothing is said) and meaning.

@@ -33,7 +33,7 @@ _USERS_OWN = re.compile(r"(^|\.)(metadata|properties|tags?|arguments?|headers)\.
 """Below these a program's own words stand: association properties, metadata, arguments."""
 
 
-class _Read(NamedTuple):
+class _ReadKeys(NamedTuple):
     """What the rules of a dialect read."""
 
     keys: frozenset[str]
@@ -69,11 +69,11 @@ def unread_attributes(dialect: Dialect, keys: Iterable[str]) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def _read(dialect: Dialect) -> _Read:
+def _read(dialect: Dialect) -> _ReadKeys:
     named = _named(dialect.file)
     recorded = frozenset(key for name in (dialect.name, *dialect.extended) for key in _recorded().get(name, ()))
     prefixes = tuple(rule.prefix for rule in dialect.file.messages if rule.prefix is not None)
-    return _Read(named, prefixes, _namespaces(named) - _general(), recorded)
+    return _ReadKeys(named, prefixes, _namespaces(named) - _general(), recorded)
 
 
 @cache

@@ -60,13 +60,13 @@ class Events:
     def __init__(self, reading: LogReading) -> None:
         self._reading = reading
         self._clock = Clock()
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, _RunEvents] = {}
         self._tools = 0
 
     def take(self, line: int, event: Event) -> None:
         """Take the next event."""
         if event.run_id not in self._runs:
-            self._runs[event.run_id] = _Run(self._reading.run(event.run_id))
+            self._runs[event.run_id] = _RunEvents(self._reading.run(event.run_id))
         self._tools += event.tool is not None
         self._runs[event.run_id].take(line, self._clock.at(event.time), event)
 
@@ -75,7 +75,7 @@ class Events:
         self._reading.tells_tools = self._tools > 0
 
 
-class _Run:
+class _RunEvents:
     """The spans of one run."""
 
     def __init__(self, run: LoggedRun) -> None:

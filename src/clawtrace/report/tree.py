@@ -44,7 +44,7 @@ class _Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _SpanLine:
     """One span as it is shown."""
 
     mark: bool
@@ -102,7 +102,7 @@ def _grow(nodes: Sequence[SpanNode], marks: Mapping[str, str]) -> _Branch:
     return root
 
 
-def _rows(root: _Branch, marks: Mapping[str, str], fold: bool) -> Iterator[_Row]:
+def _rows(root: _Branch, marks: Mapping[str, str], fold: bool) -> Iterator[_SpanLine]:
     """Walk the tree depth first, with an explicit stack: 5 000 deep is ordinary."""
     stack: list[tuple[_Branch | int, str, bool, int]] = _children(root, "", 0, fold)
     while stack:
@@ -110,7 +110,7 @@ def _rows(root: _Branch, marks: Mapping[str, str], fold: bool) -> Iterator[_Row]
         lead, below = (prefix + ("└─ " if last else "├─ "), prefix + ("   " if last else "│  ")) if depth else ("", "")
         if isinstance(item, int):
             text = f"{lead}… {count(item)} more span{'s' if item != 1 else ''}"
-            yield _Row(False, text, ("", "", "", ""), "dim", ())
+            yield _SpanLine(False, text, ("", "", "", ""), "dim", ())
             continue
         assert item.node is not None
         closed = fold and not item.marked and bool(item.children)
@@ -144,7 +144,7 @@ def _is_shown(siblings: Sequence[_Branch], position: int, fold: bool) -> bool:
     return branch.failed or position < _HEAD or position >= len(siblings) - _TAIL
 
 
-def _row(branch: _Branch, lead: str, below: str, marks: Mapping[str, str], *, hidden: int) -> _Row:
+def _row(branch: _Branch, lead: str, below: str, marks: Mapping[str, str], *, hidden: int) -> _SpanLine:
     node = branch.node
     assert node is not None
     name = clean(node.name) + (f"  (+{count(hidden)} span{'s' if hidden != 1 else ''})" if hidden else "")
@@ -156,7 +156,7 @@ def _row(branch: _Branch, lead: str, below: str, marks: Mapping[str, str], *, hi
         notes.append((f"{below}✗ {clean(cut(node.error or 'error', 200))}", "red"))
     figures = (_kind(node), _tokens(node), dollars(node.cost_usd) if node.cost_usd is not None else "", _time(node))
     style = "bold" if marked else "red" if node.error is not None else ""
-    return _Row(marked, lead + name, figures, style, tuple(notes))
+    return _SpanLine(marked, lead + name, figures, style, tuple(notes))
 
 
 def _kind(node: SpanNode) -> str:
@@ -177,7 +177,7 @@ def _time(node: SpanNode) -> str:
     return duration(node.duration_ms)
 
 
-def _lines(row: _Row, left_width: int, widths: Sequence[int]) -> Iterator[tuple[Segment, ...]]:
+def _lines(row: _SpanLine, left_width: int, widths: Sequence[int]) -> Iterator[tuple[Segment, ...]]:
     left = cut(row.left, left_width)
     segments: list[Segment] = [("▶ " if row.mark else "  ", "yellow"), (left, row.style)]
     if any(row.figures):

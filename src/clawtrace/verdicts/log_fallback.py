@@ -34,7 +34,7 @@ _SEEN = 5
 _SPANS = "SELECT t.run_id FROM run_totals AS t JOIN wanted_runs AS w ON w.run_id = t.run_id"
 
 
-class _Answer(NamedTuple):
+class _StandIn(NamedTuple):
     """Where the answer for one assertion and run comes from."""
 
     stored: str | None
@@ -67,8 +67,8 @@ class LogFallback:
         self._redaction = redaction
         self._worlds = worlds
         self._readings: dict[Path, LogReading | ClawtraceError] = {}
-        self._stored: dict[tuple[Path, str], _Answer] = {}
-        self._answers: dict[tuple[int, str], _Answer] = {}
+        self._stored: dict[tuple[Path, str], _StandIn] = {}
+        self._answers: dict[tuple[int, str], _StandIn] = {}
         self.stand_ins = stand_ins(store)
         """Runs whose only spans are a log's: they have no trace."""
 
@@ -129,14 +129,14 @@ class LogFallback:
                 said += [text for text in found.diagnostics if text not in said]
         return result._replace(verdicts=tuple(verdicts), status=run_status_of(verdicts), diagnostics=tuple(said))
 
-    def _answer(self, log_path: str, run_id: str, named: str) -> _Answer:
+    def _answer(self, log_path: str, run_id: str, named: str) -> _StandIn:
         there = self._paths(log_path, run_id)
         if not there:
-            return _Answer(None, f"The log `{log_path}` does not exist.")
+            return _StandIn(None, f"The log `{log_path}` does not exist.")
         found = [path for path in there if not self._is_stale(path, run_id)]
         if not found:
             said = "existed before the run and was not changed, and its lines name no run"
-            return _Answer(None, f"The log `{log_path}` {said}: it is the log of an earlier run.")
+            return _StandIn(None, f"The log `{log_path}` {said}: it is the log of an earlier run.")
         for path in found:
             key = (path.resolve(), named)
             if key not in self._stored:
@@ -164,11 +164,11 @@ class LogFallback:
         own = isinstance(reading, LogReading) and not reading.by_run
         return own and world is not None and bool(stale_reason(path, world, None))
 
-    def _store_run(self, path: Path, named: str, others: Sequence[Path]) -> _Answer:
+    def _store_run(self, path: Path, named: str, others: Sequence[Path]) -> _StandIn:
         """Store what a log records of a run, unless it is there."""
         reading = self._reading(path)
         if isinstance(reading, ClawtraceError):
-            return _Answer(None, str(reading), error=True)
+            return _StandIn(None, str(reading), error=True)
         if reading.by_run:
             run = reading.whole(named) if named in reading.runs else LoggedRun(named)
         else:
@@ -178,7 +178,7 @@ class LogFallback:
                     reading.join(further)
             run = reading.all()
         if not run.spans:
-            return _Answer(None, _nothing(reading, path, named))
+            return _StandIn(None, _nothing(reading, path, named))
         stored = self._name(path, named)
         if stored not in self.stand_ins:
             store_logged_run(self._store, stored, reading, run, path, self._redaction)
@@ -186,7 +186,7 @@ class LogFallback:
             self._store.put_record(record._replace(log=str(path)))
             self.stand_ins.add(stored)
         whose = f", run {named!r}" if reading.by_run else ""
-        return _Answer(stored, f"This is from the log `{path.name}` ({reading.title}{whose}): the run sent no spans.")
+        return _StandIn(stored, f"This is from the log `{path.name}` ({reading.title}{whose}): the run sent no spans.")
 
     def _reading(self, path: Path) -> LogReading | ClawtraceError:
         if path not in self._readings:
@@ -226,7 +226,7 @@ def _with_message(verdict: Verdict, said: str) -> Verdict:
     return verdict._replace(message=f"{verdict.message} {said}")
 
 
-def _without(verdict: Verdict, asked: LogSource, answer: _Answer, run_id: str) -> Verdict:
+def _without(verdict: Verdict, asked: LogSource, answer: _StandIn, run_id: str) -> Verdict:
     """Return the sentence for a run that neither spans nor a log record."""
     if answer.error:
         message = f"the assertion could not be evaluated: {answer.said}"

@@ -72,10 +72,10 @@ def rouge_l(reference: str, text: str) -> float:
     """
     from rouge_score_rs.rouge_scorer import RougeScorer
 
-    return float(RougeScorer(["rougeL"], tokenizer=_Words()).score(reference, text)["rougeL"].fmeasure)
+    return float(RougeScorer(["rougeL"], tokenizer=_RougeWords()).score(reference, text)["rougeL"].fmeasure)
 
 
-class _Words:
+class _RougeWords:
     """Splits text into words for ROUGE-L; rouge-score's own tokenizer finds none outside of ASCII."""
 
     def tokenize(self, text: str) -> list[str]:

@@ -32,7 +32,7 @@ _WITHOUT_CALLS = f"(g.calls = 0 AND NOT {has_handoff('g.run_id')})"
 """A run without any call: nothing is left to search, and no handoff could be what was meant."""
 
 
-class _Part(NamedTuple):
+class _UnionPart(NamedTuple):
     """One part of the union that becomes one row a run."""
 
     source: str
@@ -40,12 +40,12 @@ class _Part(NamedTuple):
     columns: Mapping[str, str]
 
 
-_TOTALS = _Part(
+_TOTALS = _UnionPart(
     "run_totals AS t JOIN selected_runs AS q ON q.run_id = t.run_id",
     "t.run_id",
     {"has_trace": "1", "recordable": "CASE WHEN t.tool_calls IS NULL THEN 0 ELSE 1 END"},
 )
-_ATTEMPTS = _Part(
+_ATTEMPTS = _UnionPart(
     "tool_calls AS a JOIN selected_runs AS q ON q.run_id = a.run_id\n"
     "    WHERE a.outcome NOT IN ('requested', 'unexecuted') GROUP BY a.run_id",
     "a.run_id",
@@ -53,7 +53,7 @@ _ATTEMPTS = _Part(
 )
 
 
-def _combined(tables: Sequence[str], parts: Sequence[_Part], answer: str) -> str:
+def _combined(tables: Sequence[str], parts: Sequence[_UnionPart], answer: str) -> str:
     """Combine the parts into one row a run, and add the columns `answer` over the alias ``g``."""
     columns = dict.fromkeys(
         ("has_trace", "recordable", "calls", "met", *(name for part in parts for name in part.columns))
@@ -96,7 +96,7 @@ def ordered_sql(expected: int) -> str:
     For distinct names the running maximum of starts is exact, also where calls overlap (spec: assertions.md §3).
     """
     tables = [_MEETING, *(f"step_{item} AS (\n{_step(item)}\n)" for item in range(expected))]
-    steps = [_Part(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(expected)]
+    steps = [_UnionPart(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(expected)]
     return _combined(tables, [_TOTALS, _ATTEMPTS, *steps], _grown(expected))
 
 
@@ -141,7 +141,7 @@ def strict_sql(expected: int) -> str:
        CASE WHEN g.calls <= {expected} AND g.recordable = 0 THEN 'tool_calls' ELSE NULL END AS missing,
        CASE WHEN (g.recordable = 0 AND g.calls <= {expected}) OR ({same}) THEN TRUE ELSE FALSE END AS settled,
        FALSE AS final"""
-    return _combined([placed], [_Part("placed AS d GROUP BY d.run_id", "d.run_id", columns), _TOTALS], answer)
+    return _combined([placed], [_UnionPart("placed AS d GROUP BY d.run_id", "d.run_id", columns), _TOTALS], answer)
 
 
 def contains_sql(needs: Sequence[int]) -> str:
@@ -155,7 +155,7 @@ def contains_sql(needs: Sequence[int]) -> str:
       WHERE c.outcome NOT IN ('requested', 'unexecuted')
       GROUP BY c.run_id, m.item
     ) AS u WHERE {enough} GROUP BY u.run_id"""
-    return _combined([], [_TOTALS, _ATTEMPTS, _Part(have, "u.run_id", {"met": "count(*)"})], _grown(len(needs)))
+    return _combined([], [_TOTALS, _ATTEMPTS, _UnionPart(have, "u.run_id", {"met": "count(*)"})], _grown(len(needs)))
 
 
 def partial_sql(*, without_calls: bool) -> str:

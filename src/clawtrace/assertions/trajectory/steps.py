@@ -29,25 +29,25 @@ __all__ = ["ForbidBetween", "OneOrMore", "RequireCall", "Step", "Then", "bounded
 _FORMS = ("any_order", "optional", "repeat")
 
 
-class _Part(Documented):
+class _StepPart(Documented):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class AnyOrder(_Part):
+class AnyOrder(_StepPart):
     """Parts that come in any order; a list inside keeps its own order and may be interleaved with the others."""
 
     any_order: tuple[Step, ...] = Field(min_length=2)
     """The parts."""
 
 
-class Optional(_Part):
+class Optional(_StepPart):
     """A part that may be left out; its tools are called nowhere else."""
 
     optional: Step
     """The part."""
 
 
-class RepeatStep(_Part):
+class RepeatStep(_StepPart):
     """A part that comes several times in a row."""
 
     repeat: Step
@@ -73,7 +73,7 @@ class Then(RootModel[tuple["Step", ...]]):
 
 def _check_form(written: Any) -> Any:
     """Refuse a step of no known form, with the nearest word."""
-    if isinstance(written, _Part | Then | Matcher | str | list | tuple):
+    if isinstance(written, _StepPart | Then | Matcher | str | list | tuple):
         return written
     if not isinstance(written, dict):
         problem = f"a step is a tool's name, a list of steps, or a mapping with {_words()}; found {written!r}"
@@ -133,7 +133,7 @@ OneOrMore = _OneOrMore(_listed)
 Names = Annotated[tuple[Matcher, ...], OneOrMore, Field(min_length=1)]
 
 
-class ForbidBetween(_Part):
+class ForbidBetween(_StepPart):
     """Tools that are not called from each call of `after` to the next call of `before`."""
 
     tools: Names
@@ -151,7 +151,7 @@ class ForbidBetween(_Part):
         return self
 
 
-class RequireCall(_Part):
+class RequireCall(_StepPart):
     """A tool that is called before, or after, every call of a step."""
 
     tool: Matcher

@@ -107,7 +107,7 @@ class _State(NamedTuple):
     """Deleted (positive) and inserted (negative) calls that are not yet one move, by meaning."""
 
 
-class _Step(NamedTuple):
+class _ReachedState(NamedTuple):
     """How a state was reached."""
 
     before: _State | None
@@ -224,12 +224,14 @@ class Trajectory:
         parts = self.pattern.parts if isinstance(self.pattern, Sequenced) else (self.pattern,)
         return not self.rules and not self.bounded and all(isinstance(part, int) for part in parts)
 
-    def _cheapest(self, calls: Sequence[Placed], meanings: list[Meaning], *, pairing: bool) -> list[_Step] | None:
+    def _cheapest(
+        self, calls: Sequence[Placed], meanings: list[Meaning], *, pairing: bool
+    ) -> list[_ReachedState] | None:
         """Return the cheapest way, step by step; `pairing` counts a deletion and an insertion of one meaning once."""
         first = _State(0, self.pattern, tuple(rule.first() for rule in self.rules))
         ties = count(0, -1)  # the newest first: of ways of one price the one that is furthest
-        reached: dict[_State, _Step] = {}
-        waiting = [(0, next(ties), first, _Step(None, None, 0))]
+        reached: dict[_State, _ReachedState] = {}
+        waiting = [(0, next(ties), first, _ReachedState(None, None, 0))]
         while waiting:
             price, _, state, step = heappop(waiting)
             if state in reached:
@@ -246,14 +248,14 @@ class Trajectory:
 
     def _edited(
         self, calls: Sequence[Placed], state: _State, last: int, meanings: list[Meaning], pairing: bool
-    ) -> Iterator[tuple[int, _State, _Step]]:
+    ) -> Iterator[tuple[int, _State, _ReachedState]]:
         """Yield what may be done in a state: its price, the state after it, and how it was done."""
         for number, meaning in enumerate(meanings):
             price, balance = _balanced(state.balance, number, -1) if pairing else (1, ())
             for _, left, rules in self._after(state, meaning):
                 if (left, rules) != (state.left, state.rules):  # a call that changes nothing need not be there
                     inserted = Edit("insert", meaning, None, last)
-                    yield price, _State(state.used, left, rules, balance), _Step(state, inserted, last)
+                    yield price, _State(state.used, left, rules, balance), _ReachedState(state, inserted, last)
         for place in _next(calls, state.used):
             call, used = calls[place], state.used | 1 << place
             meaning = call.meanings[0]
@@ -261,12 +263,12 @@ class Trajectory:
             if pairing and meaning:
                 price, balance = _balanced(state.balance, meanings.index(meaning), 1)
             deleted = Edit("delete", meaning, call.number, None)
-            yield price, _State(used, state.left, state.rules, balance), _Step(state, deleted, last)
+            yield price, _State(used, state.left, state.rules, balance), _ReachedState(state, deleted, last)
             for taken, left, rules in self._after(state, meaning):
-                step = _Step(state, None, call.number, 0 if taken else call.number)
+                step = _ReachedState(state, None, call.number, 0 if taken else call.number)
                 yield 0, _State(used, left, rules, state.balance), step
 
-    def _with_moves(self, way: Sequence[_Step], calls: Sequence[Placed]) -> tuple[Edit, ...]:
+    def _with_moves(self, way: Sequence[_ReachedState], calls: Sequence[Placed]) -> tuple[Edit, ...]:
         """Return the edits of a way, a deletion and an insertion of one meaning as one move.
 
         A call that was passed over may be moved as well, where no rule asks for it.
@@ -388,7 +390,7 @@ def _balanced(
     return int(had * change >= 0), tuple(sorted(open_ones.items()))
 
 
-def _way(reached: dict[_State, _Step], state: _State) -> list[_Step]:
+def _way(reached: dict[_State, _ReachedState], state: _State) -> list[_ReachedState]:
     steps = []
     at: _State | None = state
     while at is not None:

@@ -19,11 +19,11 @@ from clawtrace.campaign.results.stored_results import kept_file
 __all__ = ["mark_stale", "mark_what_grew"]
 
 
-class _Session(Protocol):
+class _LateSession(Protocol):
     def has_grown(self, run_id: str) -> bool: ...
 
 
-def mark_what_grew(plan: Plan, session: _Session) -> tuple[str, ...]:
+def mark_what_grew(plan: Plan, session: _LateSession) -> tuple[str, ...]:
     """Mark the verdicts on runs of the campaign that are not of this plan, and of which more arrived now; return the runs."""
     planned = {plan.folder / run.folder for run in plan.runs}
     grown = [run for run in kept_runs(plan.folder, but=planned) if session.has_grown(run.run_id)]

@@ -34,7 +34,7 @@ _UNPACKED = 64
 """So many of the results that were read last are kept unpacked."""
 
 
-class _File:
+class _UnnamedFile:
     """Texts in a file without a name, which goes with the last who can read it, or with the process."""
 
     def __init__(self, folder: Path) -> None:
@@ -66,7 +66,7 @@ class _File:
 class _Packed(NamedTuple):
     """Verdicts and totals of one run, as compressed JSON."""
 
-    file: _File
+    file: _UnnamedFile
     at: int
     """Where they begin in the file."""
     size: int
@@ -76,7 +76,7 @@ class _Packed(NamedTuple):
     """The text itself, where the file had no room."""
 
 
-class _Read(NamedTuple):
+class _RunVerdicts(NamedTuple):
     verdicts: list[dict[str, Any]]
     totals: dict[str, Any]
 
@@ -89,7 +89,7 @@ class Packer:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._file = _File(folder)
+        self._file = _UnnamedFile(folder)
         self._words = b""
         self._standings: dict[tuple[Standing, ...], tuple[Standing, ...]] = {}
 
@@ -155,7 +155,7 @@ class _PackedTotals(Mapping[str, Any]):
 
 
 @lru_cache(_UNPACKED)
-def _read(packed: _Packed) -> _Read:
+def _read(packed: _Packed) -> _RunVerdicts:
     widen = zlib.decompressobj(zdict=packed.words)
     text = packed.text or packed.file.read(packed.at, packed.size)
-    return _Read(*json.loads(widen.decompress(text) + widen.flush()))
+    return _RunVerdicts(*json.loads(widen.decompress(text) + widen.flush()))

@@ -45,7 +45,7 @@ def asked_of_the_end(assertions: Sequence[Assertion], run_status: str | None) ->
     return [*assertions, parse_assertion({**_ENDED_WELL, "min_pass_rate": minimum})]
 
 
-class _Session(Protocol):
+class _EndedSession(Protocol):
     def clean(self, text: str) -> str: ...
 
     def provider_failure(self, run_id: str) -> str | None: ...
@@ -57,7 +57,7 @@ _LAST_LINES = 3
 """An exporter that fails says so in a few lines, of which the last names the cause."""
 
 
-def with_last_words(outcome: RunOutcome, session: _Session) -> RunOutcome:
+def with_last_words(outcome: RunOutcome, session: _EndedSession) -> RunOutcome:
     """Return an outcome with what an agent that failed said at its end, without known secrets; one that ended well as it is."""
     said = "" if outcome.run_status == "success" else _last_words(outcome, session, 1)
     if not said:
@@ -66,7 +66,7 @@ def with_last_words(outcome: RunOutcome, session: _Session) -> RunOutcome:
     return replace(outcome, notes=(*outcome.notes, note))
 
 
-def without_trace(outcome: RunOutcome, session: _Session) -> RunOutcome:
+def without_trace(outcome: RunOutcome, session: _EndedSession) -> RunOutcome:
     """Return the outcome of a run that has no trace with what its agent said, although it ended well: the cause may be there."""
     said = _last_words(outcome, session, _LAST_LINES) if outcome.run_status == "success" else ""
     if not said:
@@ -74,7 +74,7 @@ def without_trace(outcome: RunOutcome, session: _Session) -> RunOutcome:
     return replace(outcome, notes=(*outcome.notes, f"no span arrived; the end of the agent's standard error: {said}"))
 
 
-def _last_words(outcome: RunOutcome, session: _Session, count: int) -> str:
+def _last_words(outcome: RunOutcome, session: _EndedSession, count: int) -> str:
     """Return the last lines of an agent's standard error, without known secrets; empty where it said nothing."""
     if outcome.stderr is None:
         return ""
@@ -82,7 +82,9 @@ def _last_words(outcome: RunOutcome, session: _Session, count: int) -> str:
     return " | ".join(session.clean(line[:300]) for line in lines[-count:])
 
 
-def with_provider_failure(record: RunRecord, outcome: RunOutcome, session: _Session) -> tuple[RunRecord, RunOutcome]:
+def with_provider_failure(
+    record: RunRecord, outcome: RunOutcome, session: _EndedSession
+) -> tuple[RunRecord, RunOutcome]:
     """Return the end of a run as its provider's failure, where its spans say that its last model call failed so.
 
     Such a run says nothing of the agent: it is tried again where retries are left, and is never reused.
@@ -99,7 +101,7 @@ def with_provider_failure(record: RunRecord, outcome: RunOutcome, session: _Sess
 
 
 def as_stored(
-    stored: RunRecord | None, record: RunRecord, outcome: RunOutcome, session: _Session
+    stored: RunRecord | None, record: RunRecord, outcome: RunOutcome, session: _EndedSession
 ) -> tuple[RunRecord, RunOutcome]:
     """Return the end of a run that a stored one is replayed as: how that one ended.
 

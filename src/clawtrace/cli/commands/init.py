@@ -32,7 +32,7 @@ _FIRST = "first"
 _TIMEOUT = 300
 
 
-class _Answers(NamedTuple):
+class _Choices(NamedTuple):
     """What the user said, by flags or at the prompts."""
 
     command: str | None
@@ -91,7 +91,7 @@ def command(
     asks = not yes and sys.stdin.isatty()
     project = load_project(Path.cwd(), os.environ)
     seen = _recorded(source, from_run, with_command=agent is not None) if recorded else None
-    answers = _Answers(
+    answers = _Choices(
         agent if agent is not None or seen else _asked("Command that starts the agent", asks, "--command"),
         message if message is not None or seen else _with_default("The message for the agent", _MESSAGE, asks),
         _case_name(project, asks, case_id),
@@ -166,7 +166,7 @@ def _recorded(source: TraceSource, run_id: str | None, *, with_command: bool) ->
     return _Recorded(chosen, message, found, files)
 
 
-def _write(project: Project, answers: _Answers, seen: _Recorded | None) -> int:
+def _write(project: Project, answers: _Choices, seen: _Recorded | None) -> int:
     """Write the files, run the command where requested, and say what to do next."""
     from clawtrace.cli.projects.new_project import NewFiles, case_text, replace_file
 
@@ -191,7 +191,7 @@ def _write(project: Project, answers: _Answers, seen: _Recorded | None) -> int:
     return _say(draft, seen, trial)
 
 
-def _draft(project: Project, answers: _Answers, seen: _Recorded | None) -> tuple[CaseDraft, Path]:
+def _draft(project: Project, answers: _Choices, seen: _Recorded | None) -> tuple[CaseDraft, Path]:
     from clawtrace.cli.projects.new_project import CaseDraft
 
     for flag, name in (("--case: ", answers.case), ("--suite: ", answers.suite)):
@@ -353,7 +353,7 @@ def _passing(found: Sequence[Observation]) -> str:
     return "1 assertion, which passes" if len(found) == 1 else f"{len(found)} assertions, which pass"
 
 
-def _say_nothing_came(trial: _Trial, answers: _Answers) -> int:
+def _say_nothing_came(trial: _Trial, answers: _Choices) -> int:
     """Print why there may be no trace, and how to try again; return the exit code."""
     import shlex
 

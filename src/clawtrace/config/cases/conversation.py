@@ -65,14 +65,14 @@ def load_conversation(
         problems: where problems are added.
         row: of the case's dataset; the case file holds its values already, the files that it names do not.
     """
-    reader = _Reader(path.parent, document, env, problems, row)
+    reader = _ConversationReader(path.parent, document, env, problems, row)
     messages = reader.messages(asked.messages, ("input", "messages"))
     turns = reader.messages(asked.turns, ("input", "turns"), turns=True)
     return Conversation(messages, turns, reader.attachments(asked.attachments))
 
 
 @dataclass(slots=True)
-class _Reader:
+class _ConversationReader:
     folder: Path
     document: Document
     env: Mapping[str, str]

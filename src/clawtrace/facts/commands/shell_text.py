@@ -61,7 +61,7 @@ class CommandPart(NamedTuple):
     ends: Ends
 
 
-class _Scope(NamedTuple):
+class _CommandScope(NamedTuple):
     """The command at hand."""
 
     stop: int
@@ -228,7 +228,7 @@ class _Splitter:
     def _command(self, node: Node, ends: Ends, end: int | None) -> None:
         """Collect one command, what its arguments carry, and what is in its substitutions."""
         stop = node.end_byte if end is None else end
-        scope = _Scope(stop, list(_substitutions(node)))
+        scope = _CommandScope(stop, list(_substitutions(node)))
         words = self._words(node)
         inner = list(carried(words))
         assigned = node.children[0].type == "variable_assignment"
@@ -245,7 +245,7 @@ class _Splitter:
         self._inside(node)
         self._close(place)
 
-    def _carried(self, inner: Sequence[Carried], words: Sequence[Word], ends: Ends, scope: _Scope) -> None:
+    def _carried(self, inner: Sequence[Carried], words: Sequence[Word], ends: Ends, scope: _CommandScope) -> None:
         """Collect what a command carries in its arguments."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:

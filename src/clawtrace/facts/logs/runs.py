@@ -63,7 +63,7 @@ def load_logs(
         StoreError: the store could not write.
     """
     forms = [ConfiguredForm(settings) for settings in adapters]
-    loader = _Loader(store, redaction, ensure)
+    loader = _LogLoader(store, redaction, ensure)
     groups: dict[tuple[str, str | None], tuple[Path, LogReading]] = {}
     for path in paths:
         try:
@@ -90,7 +90,7 @@ def load_logs(
     return loader.found
 
 
-class _Loader:
+class _LogLoader:
     """Adds what logs record to runs."""
 
     def __init__(

@@ -37,7 +37,7 @@ ORDER BY start_ns, span_id
 """
 
 
-class _Call(NamedTuple):
+class _RecordedCall(NamedTuple):
     """A call that spans record."""
 
     kind: str
@@ -62,7 +62,7 @@ class MatchedSpans(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Step:
+class _ModelStep:
     """A model call, and the tools that were used after it."""
 
     model: Any = None
@@ -72,13 +72,13 @@ class _Step:
 def same_calls(store: FactStore, run_id: str, logged: Sequence[LoggedSpan]) -> MatchedSpans:
     """Return which spans of a run a transcript describes; the run's facts are current."""
     store.select_runs([run_id])
-    received: dict[tuple[str, str | None], list[_Step]] = defaultdict(list)
-    by_id: dict[str, list[_Call]] = defaultdict(list)
-    for call in map(_Call._make, store.ask(Query(_CALLS)).rows):
+    received: dict[tuple[str, str | None], list[_ModelStep]] = defaultdict(list)
+    by_id: dict[str, list[_RecordedCall]] = defaultdict(list)
+    for call in map(_RecordedCall._make, store.ask(Query(_CALLS)).rows):
         _add(received[call.trace_id, call.agent_span_id], call, call.kind)
         if call.kind == "tool" and call.call_id:
             by_id[call.call_id].append(call)
-    steps_of: dict[int, list[_Step]] = defaultdict(list)
+    steps_of: dict[int, list[_ModelStep]] = defaultdict(list)
     agents = {id(span): span for span in logged if span.kind == "agent"}
     for span in sorted(logged, key=lambda span: (span.start_ns, span.line, span.part)):
         if span.kind in ("llm", "tool"):
@@ -97,17 +97,17 @@ def same_calls(store: FactStore, run_id: str, logged: Sequence[LoggedSpan]) -> M
     return MatchedSpans(list(pairs.values()), found, calls - found)
 
 
-def _add(steps: list[_Step], call: Any, kind: str) -> None:
+def _add(steps: list[_ModelStep], call: Any, kind: str) -> None:
     if kind == "llm":
-        steps.append(_Step(call))
+        steps.append(_ModelStep(call))
         return
     if not steps:
-        steps.append(_Step())
+        steps.append(_ModelStep())
     steps[-1].tools.append(call)
 
 
 def _by_id(
-    logged: Sequence[LoggedSpan], received: Mapping[str, Sequence[_Call]]
+    logged: Sequence[LoggedSpan], received: Mapping[str, Sequence[_RecordedCall]]
 ) -> dict[int, tuple[LoggedSpan, str, str]]:
     """Pair tools by call id, where it is one call's on both sides."""
     named: dict[str, list[LoggedSpan]] = defaultdict(list)
@@ -121,12 +121,12 @@ def _by_id(
     }
 
 
-def _same(steps: Sequence[_Step], calls: Sequence[_Step]) -> bool:
+def _same(steps: Sequence[_ModelStep], calls: Sequence[_ModelStep]) -> bool:
     """Return whether a turn of the transcript and one of the spans are the same."""
     return len(steps) == len(calls) and all(map(_same_step, steps, calls))
 
 
-def _same_step(step: _Step, call: _Step) -> bool:
+def _same_step(step: _ModelStep, call: _ModelStep) -> bool:
     span, model = step.model, call.model
     if (span is None) != (model is None):
         return False
@@ -140,7 +140,7 @@ def _same_step(step: _Step, call: _Step) -> bool:
     return names == Counter(tool.name for tool in call.tools)
 
 
-def _at_once(span: LoggedSpan, call: _Call) -> bool:
+def _at_once(span: LoggedSpan, call: _RecordedCall) -> bool:
     """Return whether a model call began, as its line says, while the span ran: clocks record whole milliseconds."""
     end_ns = call.end_ns if call.end_ns is not None else call.start_ns
     return call.start_ns - _MILLISECOND <= span.start_ns <= end_ns + _MILLISECOND
@@ -149,7 +149,9 @@ def _at_once(span: LoggedSpan, call: _Call) -> bool:
 _MILLISECOND = 1_000_000
 
 
-def _pair(steps: Sequence[_Step], calls: Sequence[_Step], pairs: dict[int, tuple[LoggedSpan, str, str]]) -> None:
+def _pair(
+    steps: Sequence[_ModelStep], calls: Sequence[_ModelStep], pairs: dict[int, tuple[LoggedSpan, str, str]]
+) -> None:
     for step, call in zip(steps, calls, strict=True):
         if step.model is not None:
             pairs[id(step.model)] = (step.model, call.model.trace_id, call.model.span_id)

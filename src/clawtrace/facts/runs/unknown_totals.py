@@ -57,7 +57,7 @@ class Unknown(NamedTuple):
     """The first span that lacks it."""
 
 
-class _Run(NamedTuple):
+class _TotalsInput(NamedTuple):
     """What reasons are read from."""
 
     spans: RunSpans
@@ -103,11 +103,11 @@ def unknown_totals(
         uncounted_usage: whether a span states usage of calls that were not recorded.
         findings: contradictions within the trace.
     """
-    run = _Run(spans, models, tools, records, uncounted_usage, findings)
+    run = _TotalsInput(spans, models, tools, records, uncounted_usage, findings)
     return [_reason(run, name) for name, value in row.items() if value is None]
 
 
-def _reason(run: _Run, total: str) -> Unknown:
+def _reason(run: _TotalsInput, total: str) -> Unknown:
     finding = run.findings.totals.get(total)
     if finding is not None:
         return Unknown(total, finding.check.id, at=finding.span)
@@ -124,11 +124,11 @@ def _reason(run: _Run, total: str) -> Unknown:
     return _no_call(run, total) or _of_usage(run, total)
 
 
-def _no_call(run: _Run, total: str) -> Unknown | None:
+def _no_call(run: _TotalsInput, total: str) -> Unknown | None:
     return None if run.models else Unknown(total, "no-call")
 
 
-def _of_usage(run: _Run, total: str) -> Unknown:
+def _of_usage(run: _TotalsInput, total: str) -> Unknown:
     """Return why a sum over model calls, or their number, is unknown."""
     used = [call for call in run.models if call.has_usage]
     if total in _USAGE:
@@ -152,7 +152,7 @@ def _of_usage(run: _Run, total: str) -> Unknown:
     return run.not_recorded(total, ("llm",)) if not used and total in _USAGE else Unknown(total, "too-large")
 
 
-def _errors(run: _Run, total: str) -> Unknown:
+def _errors(run: _TotalsInput, total: str) -> Unknown:
     over = [call for call in run.tools if call.executed]
     unknown = [call for call in over if call.outcome == "unknown"]
     if unknown:

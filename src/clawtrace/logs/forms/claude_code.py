@@ -41,7 +41,7 @@ class ClaudeCode(JsonLines):
 
     def read(self, lines: Iterable[Line], reading: LogReading) -> None:
         """Read the messages; those of sub-agents are runs that the session's started."""
-        sessions: dict[str, _Session] = {}
+        sessions: dict[str, _AgentMessages] = {}
         for number, line in self.objects(lines, reading):
             if line.get("type") not in ("user", "assistant") or not isinstance(line.get("message"), dict):
                 if not isinstance(line.get("type"), str):
@@ -56,7 +56,7 @@ class ClaudeCode(JsonLines):
                 # A side chain that names no agent belongs to an unknown one of the session.
                 key, agent = f"{session}/{line.get('agentId') or 'side chain'}", None
             if key not in sessions:
-                sessions[key] = _Session(reading.run(key), session, agent)
+                sessions[key] = _AgentMessages(reading.run(key), session, agent)
             sessions[key].take(number, line)
         for one in sessions.values():
             one.finish()
@@ -67,7 +67,7 @@ class ClaudeCode(JsonLines):
 
 
 @dataclass(slots=True, eq=False)
-class _Answer:
+class _ModelAnswer:
     """One answer of the model, of which each part is a line."""
 
     line: int
@@ -93,7 +93,7 @@ def _id_of(number: int, line: Mapping[str, Any]) -> str:
     return str(line["message"].get("id") or f"line {number}")
 
 
-class _Session:
+class _AgentMessages:
     """Messages of one agent."""
 
     def __init__(self, run: LoggedRun, session: str, agent: str | None) -> None:
@@ -109,11 +109,11 @@ class _Session:
 
     def finish(self) -> None:
         """Add the spans; results may come between the parts of the answer that requested them."""
-        answers: dict[str, _Answer] = {}
+        answers: dict[str, _ModelAnswer] = {}
         for number, line in self._lines.values():
             if line["message"].get("role") == "assistant":
                 name = _id_of(number, line)
-                answers.setdefault(name, _Answer(number)).take(line)
+                answers.setdefault(name, _ModelAnswer(number)).take(line)
         began = 0
         for number, line in self._lines.values():
             at = self._talk.at(line.get("timestamp"))
@@ -123,7 +123,7 @@ class _Session:
                 self._call(answer, began or at, at)
             began = at
 
-    def _call(self, answer: _Answer, start: int, end: int) -> None:
+    def _call(self, answer: _ModelAnswer, start: int, end: int) -> None:
         model = answer.message.get("model")
         if model == _SYNTHETIC and answer.error is None:
             return

@@ -51,7 +51,7 @@ class Codex(JsonLines):
 
     def read(self, lines: Iterable[Line], reading: LogReading) -> None:
         """Read the items of a session."""
-        session: _Session | None = None
+        session: _CodexSession | None = None
         for number, line in self.objects(lines, reading):
             payload = line.get("payload")
             if not isinstance(line.get("type"), str) or not isinstance(payload, dict):
@@ -60,7 +60,7 @@ class Codex(JsonLines):
             if session is None:
                 meta = payload if line["type"] == "session_meta" else {}
                 name = meta.get("agent_nickname") if meta.get("thread_source") == "subagent" else _MAIN
-                session = _Session(reading.run(str(meta.get("id") or reading.path.stem)), name)
+                session = _CodexSession(reading.run(str(meta.get("id") or reading.path.stem)), name)
             session.take(number, line["type"], line.get("timestamp"), payload)
         if session is not None:
             session.finish()
@@ -71,7 +71,7 @@ class Codex(JsonLines):
         return [found for name in started_names(reading) for found in sorted(folder.glob(f"rollout-*{name}.jsonl"))]
 
 
-class _Session:
+class _CodexSession:
     """Items of one session.
 
     A model call is what was written since the one before when its tokens are recorded: items first, then the record of

@@ -80,7 +80,7 @@ class _Span(_Node):
     status: _Status = field(default_factory=_Status)
 
 
-class _Scope(Struct):
+class _JsonScope(Struct):
     """No field of it that is read has two words, so that unknown ones hide nothing."""
 
     name: str = ""
@@ -88,13 +88,13 @@ class _Scope(Struct):
 
 
 class _ScopeSpans(_Node):
-    scope: _Scope = field(default_factory=_Scope)
+    scope: _JsonScope = field(default_factory=_JsonScope)
     spans: list[_Span] = []
     schema_url: str = ""
 
 
 class _Resource(Struct):
-    """As `_Scope`."""
+    """As `_JsonScope`."""
 
     attributes: list[Raw] = []
 

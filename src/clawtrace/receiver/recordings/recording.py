@@ -89,7 +89,7 @@ class LoadReport:
     """Log records without a trace that no rule gives to a run; they are stored, and belong to none."""
 
 
-class _File(NamedTuple):
+class _RecordingFile(NamedTuple):
     path: Path
     root: Path
     """The folder that was given, or the file itself."""
@@ -130,7 +130,7 @@ def load_recordings(
         StoreError: the sink could not write.
     """
     files = list(_files(paths))
-    loader = _Loader(sink, Redactor(redaction, environ), run_key, stdin, _Bytes(files, progress))
+    loader = _RecordingLoader(sink, Redactor(redaction, environ), run_key, stdin, _Bytes(files, progress))
     if grouping.mode == "attribution":
         for file in files:
             loader.load(file, None)
@@ -156,7 +156,7 @@ def load_requests(
     Raises:
         StoreError: the sink could not write.
     """
-    loader = _Loader(sink, Redactor(redaction, environ), run_key, None, _Bytes((), unseen))
+    loader = _RecordingLoader(sink, Redactor(redaction, environ), run_key, None, _Bytes((), unseen))
     for number, (signal, body) in enumerate(requests, 1):
         loader.add("request", RecordedRequest(signal, body.encode(), None, str(number), is_json=True), None)
     loader.finish()
@@ -164,7 +164,7 @@ def load_requests(
     return loader.report
 
 
-def _load_given(files: Sequence[_File], names: _RunNames, loader: _Loader) -> list[str]:
+def _load_given(files: Sequence[_RecordingFile], names: _RunNames, loader: _RecordingLoader) -> list[str]:
     """Load files whose runs are given, and return those runs."""
     runs: dict[str, None] = {}
     if names.only:
@@ -177,12 +177,12 @@ def _load_given(files: Sequence[_File], names: _RunNames, loader: _Loader) -> li
     return list(runs)
 
 
-def _files(paths: Sequence[Path]) -> Iterator[_File]:
+def _files(paths: Sequence[Path]) -> Iterator[_RecordingFile]:
     """Yield every file once: those of folders sorted by path, in the order the paths were given."""
     seen: set[str] = set()
     for path in paths:
         if path == _STDIN:
-            yield _File(path, path, named=True)
+            yield _RecordingFile(path, path, named=True)
             continue
         if not path.exists():
             raise InputError(f"`{path}` does not exist")
@@ -194,7 +194,7 @@ def _files(paths: Sequence[Path]) -> Iterator[_File]:
             real = os.path.realpath(file)
             if real not in seen:
                 seen.add(real)
-                yield _File(file, path, named=not path.is_dir())
+                yield _RecordingFile(file, path, named=not path.is_dir())
 
 
 class _RunNames:
@@ -208,7 +208,7 @@ class _RunNames:
         if grouping.mode == "one_run":
             self.only = _readable(grouping.run_id or (_own_name(paths[0]) if len(paths) == 1 else "recording"))
 
-    def of(self, file: _File) -> str:
+    def of(self, file: _RecordingFile) -> str:
         """Return the id of the run that a file belongs to; different files or folders never share one."""
         if self.only:
             return self.only
@@ -239,7 +239,7 @@ def _own_name(path: Path) -> str:
 class _Bytes:
     """How many bytes of the recordings were read."""
 
-    def __init__(self, files: Sequence[_File], progress: Progress) -> None:
+    def __init__(self, files: Sequence[_RecordingFile], progress: Progress) -> None:
         self._sizes = {file.path: file.path.stat().st_size for file in files if file.path.is_file()}
         self._total = sum(self._sizes.values()) if len(self._sizes) == len(files) else 0
         self._before = 0
@@ -251,12 +251,12 @@ class _Bytes:
         done = self._before + content.tell() if self._total else 0
         self._progress("reading recordings", min(done, self._total), self._total)
 
-    def whole(self, file: _File) -> None:
+    def whole(self, file: _RecordingFile) -> None:
         """Take note of a file that was read."""
         self._before += self._sizes.get(file.path, 0)
 
 
-class _Loader:
+class _RecordingLoader:
     """Brings recordings into a sink."""
 
     def __init__(
@@ -271,7 +271,7 @@ class _Loader:
         self._numbers: dict[int, None] = {}
         self._bytes = 0
 
-    def load(self, file: _File, run_id: str | None) -> bool:
+    def load(self, file: _RecordingFile, run_id: str | None) -> bool:
         """Read one file; False when it is passed over."""
         name = str(file.path)
         try:
@@ -324,7 +324,7 @@ class _Loader:
         return [names[number] for number in self._numbers if number in names]
 
     @contextmanager
-    def _open(self, file: _File) -> Iterator[IO[bytes]]:
+    def _open(self, file: _RecordingFile) -> Iterator[IO[bytes]]:
         if file.path == _STDIN:
             yield self._stdin or sys.stdin.buffer
         else:

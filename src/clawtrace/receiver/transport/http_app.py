@@ -69,7 +69,7 @@ class _Envelope:
     link: Connection
 
 
-class _Answers:
+class _Acknowledgements:
     """Answers on their way into the event loop: all that one commit gives wake it once."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class HttpApp:
         self._desk = desk
         self._site = site
         self._questions = questions
-        self._answers = _Answers()
+        self._answers = _Acknowledgements()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""

@@ -56,7 +56,7 @@ class ColumnAnswer:
         chunk = 0
         while self._starts[chunk + 1] <= number:
             chunk += 1
-        return _Row(self, chunk, number - self._starts[chunk])
+        return _AnswerRow(self, chunk, number - self._starts[chunk])
 
     def value(self, chunk: int, number: int, name: str) -> Any:
         """Return the value of the column `name` in a row of a chunk.
@@ -72,7 +72,7 @@ class ColumnAnswer:
         return self._readers[name][chunk](number)
 
 
-class _Row(Mapping[str, Any]):
+class _AnswerRow(Mapping[str, Any]):
     """One row of an answer."""
 
     __slots__ = ("_answer", "_chunk", "_number")

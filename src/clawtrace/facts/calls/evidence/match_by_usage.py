@@ -42,7 +42,7 @@ _Messages = Mapping[tuple[int, str], Sequence[Part]]
 
 
 @dataclass(slots=True, eq=False)
-class _Call:
+class _ScopedCall:
     """What one scope recorded of one model call."""
 
     group: int
@@ -93,14 +93,14 @@ class _Calls:
     """The model calls of a run, by scope, while they are joined."""
 
     def __init__(self, spans: Sequence[Span], ledger: Ledger, messages: _Messages) -> None:
-        self.of_scope: dict[str, dict[int, _Call]] = defaultdict(dict)
+        self.of_scope: dict[str, dict[int, _ScopedCall]] = defaultdict(dict)
         """Its calls, in order of start, by their numbers."""
         self.doubtful = False
         self._ledger = ledger
         several = len({span.scope for span in spans if span.kind == "llm"}) > 1
         for span, number in zip(spans, ledger.group, strict=True) if several else ():
             if span.kind == "llm" and number is not None:
-                call = self.of_scope[span.scope].setdefault(number, _Call(number, span.start_ns))
+                call = self.of_scope[span.scope].setdefault(number, _ScopedCall(number, span.start_ns))
                 call.add(span, messages.get((span.sid, "output"), ()))
 
     def join(self, one: str, other: str, match: _Match) -> None:
@@ -113,7 +113,7 @@ class _Calls:
                 self._ledger.merge(first.group, second.group, rule)
             self.doubtful = self.doubtful or bool(doubtful)
 
-    def _left(self, scope: str, other: str) -> list[_Call]:
+    def _left(self, scope: str, other: str) -> list[_ScopedCall]:
         """Return the calls of a scope that the other one is not known to record."""
         found = []
         for number, call in self.of_scope[scope].items():
@@ -123,26 +123,26 @@ class _Calls:
         return sorted(found, key=attrgetter("start_ns"))
 
 
-_Pairs = list[tuple[_Call, _Call, CallRule]]
-_Match = Callable[[Sequence[_Call], Sequence[_Call], bool], tuple[_Pairs, _Pairs]]
+_Pairs = list[tuple[_ScopedCall, _ScopedCall, CallRule]]
+_Match = Callable[[Sequence[_ScopedCall], Sequence[_ScopedCall], bool], tuple[_Pairs, _Pairs]]
 """From what two scopes recorded, and whether they share other calls, to the pairs that are one call, and those that may be."""
 
 
-def _asked_about(calls: Sequence[_Call], others: Sequence[_Call]) -> list[_Call]:
+def _asked_about(calls: Sequence[_ScopedCall], others: Sequence[_ScopedCall]) -> list[_ScopedCall]:
     """Return the calls whose model the other scope may have recorded: one that it names, or any where it names none."""
     models = {model for call in others for model in call.models}
     nameless = any(not call.models for call in others)
     return [call for call in calls if nameless or not call.models or call.models & models]
 
 
-def _sure(mine: Sequence[_Call], theirs: Sequence[_Call], shared: bool) -> tuple[_Pairs, _Pairs]:  # noqa: ARG001
+def _sure(mine: Sequence[_ScopedCall], theirs: Sequence[_ScopedCall], shared: bool) -> tuple[_Pairs, _Pairs]:  # noqa: ARG001
     """Pair the calls that requested the same tool calls, by id, and those with the same answer and the same tokens."""
     sure = _pairs(mine, theirs, attrgetter("asked"), _may_be_one, SAME_REQUESTED_TOOL_CALLS)
     sure += _pairs(*_rest(mine, theirs, sure), _said_and_used, _may_be_one, SAME_ANSWER_AND_USAGE)
     return sure, []
 
 
-def _alike(mine: Sequence[_Call], theirs: Sequence[_Call], shared: bool) -> tuple[_Pairs, _Pairs]:
+def _alike(mine: Sequence[_ScopedCall], theirs: Sequence[_ScopedCall], shared: bool) -> tuple[_Pairs, _Pairs]:
     """Pair the calls with the same tokens or the same answer, and failures: sure where the scopes record the same program."""
     found = _pairs(mine, theirs, _used, _may_be_one, SAME_USAGE)
     found += _pairs(*_rest(mine, theirs, found), attrgetter("answer"), _no_other_tokens, SAME_ANSWER)
@@ -153,7 +153,7 @@ def _alike(mine: Sequence[_Call], theirs: Sequence[_Call], shared: bool) -> tupl
     return certain + failures, doubtful
 
 
-def _in_part(mine: Sequence[_Call], theirs: Sequence[_Call], shared: bool) -> tuple[_Pairs, _Pairs]:
+def _in_part(mine: Sequence[_ScopedCall], theirs: Sequence[_ScopedCall], shared: bool) -> tuple[_Pairs, _Pairs]:
     """Pair the calls of which a scope recorded no usage, by their time.
 
     Sure where all of one side are found, and both have as many or recorded some usage. Of scopes that record the same program, calls at one time whose usage alone differs may be one, too.
@@ -168,14 +168,14 @@ def _in_part(mine: Sequence[_Call], theirs: Sequence[_Call], shared: bool) -> tu
 
 
 def _pairs(
-    mine: Sequence[_Call],
-    theirs: Sequence[_Call],
-    key: Callable[[_Call], object],
-    alike: Callable[[_Call, _Call], bool],
+    mine: Sequence[_ScopedCall],
+    theirs: Sequence[_ScopedCall],
+    key: Callable[[_ScopedCall], object],
+    alike: Callable[[_ScopedCall, _ScopedCall], bool],
     rule: CallRule,
 ) -> _Pairs:
     """Return the pairs with the same key (that says anything) at overlapping times, the nearest in time first."""
-    by_key: dict[object, list[_Call]] = defaultdict(list)
+    by_key: dict[object, list[_ScopedCall]] = defaultdict(list)
     for call in theirs:  # in order of start
         if found := key(call):
             by_key[found].append(call)
@@ -204,36 +204,38 @@ def _by_answer(pairs: _Pairs) -> tuple[_Pairs, _Pairs]:
     return agreeing, [pair for pair, other in zip(pairs, differ, strict=True) if other]
 
 
-def _rest(mine: Sequence[_Call], theirs: Sequence[_Call], pairs: _Pairs) -> tuple[list[_Call], list[_Call]]:
+def _rest(
+    mine: Sequence[_ScopedCall], theirs: Sequence[_ScopedCall], pairs: _Pairs
+) -> tuple[list[_ScopedCall], list[_ScopedCall]]:
     taken = {id(call) for one, other, _ in pairs for call in (one, other)}
     return [call for call in mine if id(call) not in taken], [call for call in theirs if id(call) not in taken]
 
 
-def _all_of_one_side(mine: Sequence[_Call], theirs: Sequence[_Call], pairs: _Pairs) -> bool:
+def _all_of_one_side(mine: Sequence[_ScopedCall], theirs: Sequence[_ScopedCall], pairs: _Pairs) -> bool:
     """Return whether every answered call of one side is in a pair."""
     return any(all(call.failed for call in side) for side in _rest(mine, theirs, pairs))
 
 
-def _any_key(call: _Call) -> bool:  # noqa: ARG001 - compared by time alone
+def _any_key(call: _ScopedCall) -> bool:  # noqa: ARG001 - compared by time alone
     return True
 
 
-def _used(call: _Call) -> tuple[int | None, int | None] | None:
+def _used(call: _ScopedCall) -> tuple[int | None, int | None] | None:
     """Return the tokens of a call where both are recorded."""
     return call.tokens if None not in call.tokens and any(call.tokens) else None
 
 
-def _said_and_used(call: _Call) -> tuple[str, object] | None:
+def _said_and_used(call: _ScopedCall) -> tuple[str, object] | None:
     """Return the answer of a call and its tokens, where all are recorded."""
     used = _used(call)
     return (call.answer, used) if call.answer and used else None
 
 
-def _overlap(one: _Call, other: _Call) -> bool:
+def _overlap(one: _ScopedCall, other: _ScopedCall) -> bool:
     return one.start_ns <= other.last_ns and other.start_ns <= one.last_ns
 
 
-def _may_be_one(one: _Call, other: _Call) -> bool:
+def _may_be_one(one: _ScopedCall, other: _ScopedCall) -> bool:
     """Return whether nothing that both recorded says that these are two calls."""
     if (one.named and other.named) or one.failed != other.failed:
         return False
@@ -242,22 +244,22 @@ def _may_be_one(one: _Call, other: _Call) -> bool:
     return not one.asked.isdisjoint(other.asked) or one.id_kinds.isdisjoint(other.id_kinds)
 
 
-def _no_other_tokens(one: _Call, other: _Call) -> bool:
+def _no_other_tokens(one: _ScopedCall, other: _ScopedCall) -> bool:
     used = _used(one), _used(other)
     return _may_be_one(one, other) and (None in used or used[0] == used[1])
 
 
-def _no_other_answer(one: _Call, other: _Call) -> bool:
+def _no_other_answer(one: _ScopedCall, other: _ScopedCall) -> bool:
     return _may_be_one(one, other) and (not one.answer or not other.answer or one.answer == other.answer)
 
 
-def _say_otherwise(one: _Call, other: _Call) -> bool:
+def _say_otherwise(one: _ScopedCall, other: _ScopedCall) -> bool:
     """Return whether both recorded what was answered, and not the same: no text of one is in the other's, or one requested tools."""
     if not one.answer or not other.answer:
         return bool((one.answer and not one.asked and other.asked) or (other.answer and not other.asked and one.asked))
     return one.answer not in other.answer and other.answer not in one.answer
 
 
-def _without_usage(one: _Call, other: _Call) -> bool:
+def _without_usage(one: _ScopedCall, other: _ScopedCall) -> bool:
     """Return whether both recorded an answer of one model, and one of them at least not its usage."""
     return _may_be_one(one, other) and (one.silent or other.silent) and not one.models.isdisjoint(other.models)

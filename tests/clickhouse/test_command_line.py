@@ -138,6 +138,34 @@ def test_without_its_client_it_says_how_to_install_it(monkeypatch, invoke):
     assert (done.exit_code, "pip install 'clawtrace-eval[clickhouse]'" in done.stderr) == (2, True)
 
 
+def test_the_project_file_names_the_clickhouse(server, filled, checks, tmp_path, invoke):
+    """`store.url` stands for `--store` in every command that reads one, and a flag goes before it."""
+    (tmp_path / "clawtrace.yaml").write_text(f"store: {{url: '{filled}'}}\n")
+    made = invoke("store", "init")
+    listed = json.loads(invoke("runs", "list", "--json").stdout)
+    one = listed[0]["run_id"]
+    judged = invoke("eval", "--assertions", checks, "--report", "json=results.json", "--quiet")
+    chosen = invoke("eval", "--assertions", checks, "--run-id", one, "--report", "json=one.json", "--quiet")
+    none = invoke("eval", "--assertions", checks, "--until", "2001-01-01", "--quiet")
+    elsewhere = invoke("inspect", "--store", "clickhouse://127.0.0.1:1/otel")
+
+    assert made.exit_code == 0
+    assert len(listed) > 1
+    assert [
+        run["run_id"] for case in json.loads((tmp_path / "one.json").read_text())["cases"] for run in case["runs"]
+    ] == [one]
+    assert judged.exit_code in (0, 1)
+    assert chosen.exit_code in (0, 1)
+    assert none.exit_code not in (0, 1), none.output
+    assert server.rows("SELECT uniqExact(evaluation) FROM clawtrace.verdicts") == [(2,)]
+    assert json.loads(invoke("inspect", "--run-id", one, "--json").stdout)["runs"][0]["run_id"] == one
+    assert json.loads(invoke("query", "SELECT count() AS n FROM runs", "--json").stdout)[0]["n"] == len(listed)
+    assert invoke("query", "--verdict", "results.json").exit_code == 0
+    assert invoke("diff", one, listed[1]["run_id"]).exit_code in (0, 1)
+    assert (elsewhere.exit_code, "127.0.0.1:1" in elsewhere.stderr) == (4, True)
+    assert "are adopted and deleted in a DuckDB file" in invoke("runs", "delete", one).stderr
+
+
 def test_a_flag_that_chooses_needs_a_clickhouse(tmp_path, invoke):
     """It is not ignored elsewhere."""
     assert "--since chooses among the traces of a ClickHouse" in invoke("inspect", "--since", "2h").stderr

@@ -42,6 +42,30 @@ def test_without_a_file_everything_has_its_default(files):
     assert project.outputs == files.root / "outputs"
 
 
+@pytest.mark.parametrize(
+    ("url", "store", "clickhouse"),
+    [
+        ("spans.duckdb", "spans.duckdb", None),
+        ("duckdb://spans.duckdb", "spans.duckdb", None),
+        ("clickhouse://reader@h/otel", None, "clickhouse://reader@h/otel"),
+    ],
+)
+def test_the_store_is_a_file_or_a_clickhouse(files, url, store, clickhouse):
+    """The one setting says which of the two it is."""
+    files.write("clawtrace.yaml", f"store: {{url: '{url}'}}\n")
+    project = files.project()
+
+    assert (project.store, project.clickhouse) == (store and files.root / store, clickhouse)
+
+
+def test_the_url_of_a_clickhouse_is_read_with_the_file(files):
+    """What is wrong with it has a place."""
+    files.write("clawtrace.yaml", "store:\n  url: clickhouse://h/db?tracess=x\n")
+
+    (problem,) = problems(files)
+    assert problem.startswith("clawtrace.yaml:2:8: `store.url` the URL of the store has an unknown option 'tracess'")
+
+
 def test_every_key(files):
     """Each key of the file arrives, paths are relative to the file."""
     files.write("clawtrace.yaml", FULL)
@@ -105,7 +129,7 @@ def test_problems_have_their_places(files):
         "clawtrace.yaml",
         """\
         receiver: {host: 0.0.0.0, auth_token: "x y", grpc_port: 99999}
-        store: {url: "clickhouse://h/db"}
+        store: {url: "postgres://h/db"}
         trace_timeout: 3
         gateway: {url: "localhost:18789"}
         redaction: {patterns: {x: "("}}
@@ -117,8 +141,8 @@ def test_problems_have_their_places(files):
         "'0.0.0.0'",
         "clawtrace.yaml:1:39: `receiver.auth_token` must be printable ASCII without spaces: it is sent as a header",
         "clawtrace.yaml:1:57: `receiver.grpc_port` must be less than or equal to 65535, found 99999",
-        "clawtrace.yaml:2:14: `store.url` only DuckDB files are supported yet (a path, or duckdb:///path), found "
-        "'clickhouse://h/db'",
+        "clawtrace.yaml:2:14: `store.url` is a path, duckdb:///PATH or clickhouse://USER@HOST:8123/DATABASE, found "
+        "'postgres://h/db'",
         "clawtrace.yaml:3:1: `trace_timeout` is not a known key; known are `schema_version`, `receiver`, `serve`, `store`, "
         "`model_pricing`, `settle_ms`, `trace_timeout_ms`, `trace`, `telemetry_env`, `gateway`, `redaction`, `run_key`, "
         "`dialects`, `log_adapters`, `outputs`. Did you mean `trace_timeout_ms`?",

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from clawtrace.config.base import ConfigModel, SchemaVersion, Slug
+from clawtrace.errors import UsageError
 
 __all__ = [
     "GatewaySection",
@@ -159,16 +160,24 @@ class ServeSection(ConfigModel):
 
 
 class StoreSection(ConfigModel):
-    """Where `inspect`, `query` and `eval --run-id` look for spans when no flag says so."""
+    """Where commands that judge or read what was stored look for spans when no flag says so."""
 
     url: str | None = None
-    """Path of a DuckDB file, relative to `clawtrace.yaml`."""
+    """Path of a DuckDB file, relative to `clawtrace.yaml`, or `clickhouse://USER@HOST:8123/DATABASE`."""
 
     @field_validator("url")
     @classmethod
     def _known(cls, url: str | None) -> str | None:
-        if url is not None and "://" in url and not url.startswith("duckdb://"):
-            raise ValueError(f"only DuckDB files are supported yet (a path, or duckdb:///path), found {url!r}")
+        if url is None or "://" not in url or url.startswith("duckdb://"):
+            return url
+        from clawtrace.store.clickhouse.address import SCHEME, ClickHouseAddress
+
+        if not url.startswith(SCHEME):
+            raise ValueError(f"is a path, duckdb:///PATH or clickhouse://USER@HOST:8123/DATABASE, found {url!r}")
+        try:
+            ClickHouseAddress.parse(url, {})
+        except UsageError as error:
+            raise ValueError(str(error)) from error
         return url
 
 

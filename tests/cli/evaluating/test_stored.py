@@ -55,3 +55,16 @@ def test_mistakes_judge_nothing(store, invoke, more, said):
     assert ended.exit_code == 2, ended.output
     assert said in ended.output
     assert judged(invoke("eval", "--store", store, "--assertions", "checks.yaml", "--report", "json=-"))
+
+
+def test_the_project_names_the_store(store, invoke, tmp_path):
+    """`store.url` stands for --store, once something is asked of runs; a recording that is named goes before it."""
+    (tmp_path / "clawtrace.yaml").write_text("store: {url: spans.duckdb}\n")
+    args = ("eval", "--assertions", "checks.yaml", "--report", "json=-")
+
+    assert judged(invoke(*args)) == ["one_tool", "delegation"]
+    assert judged(invoke(*args, "--run-id", "delegation")) == ["delegation"]
+    assert len(judged(invoke(*args, "--traces", RECORDINGS / "one_tool"))) == 1
+    assert "Give --suite to run agents" in invoke("eval").stderr
+    store.unlink()
+    assert "of clawtrace.yaml does not exist yet" in invoke(*args).stderr

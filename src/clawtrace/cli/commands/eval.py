@@ -92,7 +92,7 @@ def command(
                 "--suite runs agents; --traces or --store with --assertions judges existing runs; give one of them."
             )
         return eval_suite(suite, suite_flags, out, output, gate)
-    there.check()
+    there = there.located(asked=assertions is not None)
     if assertions == "-" and Path("-") in recordings.paths:
         raise click.UsageError("--traces - and --assertions - both read standard input; give one of them a file.")
     if assertions is None:

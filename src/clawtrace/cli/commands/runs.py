@@ -187,7 +187,13 @@ def _held(store: Path | None) -> Iterator[DuckStore]:
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.store.duckdb import DuckStore
 
-    held = DuckStore(existing_store(store, load_project(Path.cwd(), os.environ)))
+    path = existing_store(store, load_project(Path.cwd(), os.environ))
+    if not isinstance(path, Path):
+        raise click.UsageError(
+            "runs are adopted and deleted in a DuckDB file: name it with --store. Nothing is changed in the ClickHouse of "
+            "clawtrace.yaml."
+        )
+    held = DuckStore(path)
     try:
         yield held
     finally:

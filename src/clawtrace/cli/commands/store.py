@@ -26,19 +26,29 @@ def command() -> None:
     epilog="Example: clawtrace store init --store clickhouse://writer@clickhouse:8123/otel --print > clawtrace.sql",
 )
 @click.option(
-    "--store", type=StoreType(), metavar="URL", required=True, help="clickhouse://USER@HOST:8123/DATABASE[?own=NAME]"
+    "--store",
+    type=StoreType(),
+    metavar="URL",
+    help="clickhouse://USER@HOST:8123/DATABASE[?own=NAME]; by default the project's.",
 )
 @click.option("--print", "prints", is_flag=True, help="Print the statements, and connect to nothing.")
-def init(store: Path | ClickHouseSource, prints: bool) -> None:
+def init(store: Path | ClickHouseSource | None, prints: bool) -> None:
     """Make the database `clawtrace` with the tables of facts and verdicts. What is there already is left alone.
 
     Without these tables runs are judged as well: questions use temporary tables of their session.
     """
+    from clawtrace.config.projects.project_file import load_project
     from clawtrace.store.clickhouse.address import ClickHouseAddress
     from clawtrace.store.clickhouse.own_tables import ddl
 
+    if store is None:
+        url = load_project(Path.cwd(), os.environ).clickhouse
+        store = None if url is None else ClickHouseSource(url)
     if not isinstance(store, ClickHouseSource):
-        raise click.UsageError("a DuckDB file needs no tables made; --store names a ClickHouse here: clickhouse://…")
+        raise click.UsageError(
+            "a DuckDB file needs no tables made: name a ClickHouse with --store clickhouse://…, or with `store: {url: …}` in "
+            "clawtrace.yaml."
+        )
     address = ClickHouseAddress.parse(store.url, os.environ)
     if prints:
         for sql in ddl(address.own):

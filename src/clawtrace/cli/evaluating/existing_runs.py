@@ -14,7 +14,7 @@ import click
 
 from clawtrace.cli.output.outcome import Output, details_of, trees_of
 from clawtrace.cli.sources.clickhouse import ClickHouseSource
-from clawtrace.cli.sources.source import Recordings, chosen_runs, load_recordings, source_of
+from clawtrace.cli.sources.source import Recordings, chosen_runs, existing_store, load_recordings, source_of
 
 if TYPE_CHECKING:
     from clawtrace.config.projects.session_settings import SessionSettings
@@ -58,16 +58,23 @@ class ExistingRuns(NamedTuple):
         """Return whether any of the flags was given."""
         return bool(self.recordings or self.store is not None or self.wanted or self.where is not None)
 
-    def check(self) -> None:
-        """Refuse flags that name no runs.
+    def located(self, *, asked: bool) -> ExistingRuns:
+        """Return these runs, with the project's store where no flag names a source but something is `asked` of runs.
 
         Raises:
-            UsageError: there is no source.
+            UsageError: the project has none, or its file is not there.
         """
-        if not self.recordings and self.store is None and self.server is None:
+        if self.recordings or self.store is not None or self.server is not None:
+            return self
+        from clawtrace.config.projects.project_file import load_project
+
+        project = load_project(Path.cwd(), os.environ)
+        if project.config.store.url is None or not (asked or self.given()):
             raise click.UsageError(
-                "Give --suite to run agents, or --traces, --store or --server with --assertions to judge existing runs."
+                "Give --suite to run agents, or --traces, --store or --server with --assertions to judge existing runs "
+                "(`store: {url: …}` in clawtrace.yaml stands for --store)."
             )
+        return self._replace(store=existing_store(None, project))
 
     @contextmanager
     def opened(self, settings: SessionSettings) -> Iterator[tuple[Session, list[str]]]:

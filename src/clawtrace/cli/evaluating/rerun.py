@@ -68,7 +68,8 @@ def rerun(where: str, source: TraceSource, *, as_json: bool) -> int:
     results = _read(path)
     chosen = _chosen(results, path, wanted)
     today = datetime.fromisoformat(results["started_at"]).astimezone().date()
-    with working() as shown, _opened(results, path.parent, source, shown) as session:
+    run_ids = list(dict.fromkeys(one.run_id for one in chosen))
+    with working() as shown, _opened(results, path.parent, source, shown, run_ids) as session:
         answers = _all_again(session, chosen, today, shown)
     if as_json:
         _print_json(answers)
@@ -135,8 +136,11 @@ def _chosen(results: Mapping[str, Any], path: Path, wanted: str | None) -> list[
 
 
 @contextmanager
-def _opened(results: Mapping[str, Any], folder: Path, source: TraceSource, shown: Progress) -> Iterator[Session]:
-    """Open the store or the recordings that the results name, or those that are given."""
+def _opened(
+    results: Mapping[str, Any], folder: Path, source: TraceSource, shown: Progress, run_ids: Sequence[str]
+) -> Iterator[Session]:
+    """Open the store or the recordings that the results name, or those that are given; of a ClickHouse only the runs."""
+    from clawtrace.config.projects.project_file import load_project
     from clawtrace.session.session import Session
 
     origin = results["source"]
@@ -148,8 +152,10 @@ def _opened(results: Mapping[str, Any], folder: Path, source: TraceSource, shown
             load_recordings(session, recordings)
             yield session
         return
+    if store is None and (url := load_project(Path.cwd(), os.environ).clickhouse) is not None:
+        store = ClickHouseSource(url)
     if isinstance(store, ClickHouseSource):
-        with store.opened(settings, shown) as session:
+        with store.opened(settings, shown, run_ids) as session:
             yield session
         return
     if store is None:

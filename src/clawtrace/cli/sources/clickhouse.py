@@ -119,6 +119,12 @@ _CHOICES = (
 )
 
 
+def _of_project() -> str | None:
+    from clawtrace.config.projects.project_file import load_project
+
+    return load_project(Path.cwd(), os.environ).clickhouse
+
+
 def store_options(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add `--store`, and the flags that choose among the traces of a ClickHouse; the command gets `store`."""
 
@@ -136,7 +142,13 @@ def store_options(help_text: str) -> Callable[[Callable[..., Any]], Callable[...
             if isinstance(store, ClickHouseSource):
                 store = ClickHouseSource(store.url, since, until, spans_where, max_spans)
             elif named := [flag for flag, value in given.items() if value is not None]:
-                raise click.UsageError(f"{named[0]} chooses among the traces of a ClickHouse: --store {_SCHEME}…")
+                url = None if store is not None else _of_project()
+                if url is None:
+                    raise click.UsageError(
+                        f"{named[0]} chooses among the traces of a ClickHouse: --store {_SCHEME}…, or `store: {{url: …}}` in "
+                        "clawtrace.yaml."
+                    )
+                store = ClickHouseSource(url, since, until, spans_where, max_spans)
             return function(store=store, **rest)
 
         for option in reversed(_CHOICES):

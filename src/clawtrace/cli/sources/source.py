@@ -121,13 +121,14 @@ class TraceSource(NamedTuple):
             held = _served(self.server)
             yield held, held.run_ids()
             return
-        if isinstance(self.store, ClickHouseSource):
-            with working() as shown, self.store.opened(settings, shown, wanted) as there:
+        store = existing_store(self.store, project)
+        if isinstance(store, ClickHouseSource):
+            with working() as shown, store.opened(settings, shown, wanted) as there:
                 yield there, there.run_ids()
             return
         with working() as shown:
             shown("waiting for the store", 0, 0)
-            asked = open_or_ask(existing_store(self.store, project), settings)
+            asked = open_or_ask(store, settings)
             if isinstance(asked, Session):
                 asked.progress = shown
             try:
@@ -325,10 +326,18 @@ def _how_many(known: Sequence[str]) -> str:
     return f"There is one run, {known[0]!r}." if len(known) == 1 else f"There are {len(known)} runs."
 
 
-def existing_store(store: Path | None, project: Project) -> Path:
-    """Return the store to read: the flag's, else the project's."""
+def existing_store(store: Path | ClickHouseSource | None, project: Project) -> Path | ClickHouseSource:
+    """Return the store to read: the flag's, else the project's.
+
+    Raises:
+        UsageError: neither names one, or the project's file is not there.
+    """
     from clawtrace.errors import UsageError
 
+    if isinstance(store, ClickHouseSource):
+        return store
+    if store is None and project.clickhouse is not None:
+        return ClickHouseSource(project.clickhouse)
     path = store or project.store
     if path is None:
         raise UsageError(

@@ -48,9 +48,15 @@ class Project(NamedTuple):
 
     @property
     def store(self) -> Path | None:
-        """The DuckDB file of `store.url`; None when none is set."""
+        """The DuckDB file of `store.url`; None when it names none."""
         url = self.config.store.url
-        return None if url is None else self.root / url.removeprefix("duckdb://")
+        return None if url is None or self.clickhouse else self.root / url.removeprefix("duckdb://")
+
+    @property
+    def clickhouse(self) -> str | None:
+        """The URL of a ClickHouse in `store.url`; None when it names none."""
+        url = self.config.store.url
+        return url if url is not None and url.startswith("clickhouse://") else None
 
     @property
     def dialect_folders(self) -> tuple[Path, ...]:

@@ -11,6 +11,7 @@
     │   └── StoreSchemaError       the file was written by another schema version
     ├── QueryError                 SQL that the store refused (a user's own query: exit code 2)
     ├── ReceiverError              the receiver cannot start or has failed
+    ├── ProviderError              a model cannot be asked: a package or a key is missing
     └── RunnerError                an agent could not be started or supervised
         └── PreconditionError      a precondition does not hold; the agent was not started
 
@@ -30,6 +31,7 @@ __all__ = [
     "ExitCode",
     "InputError",
     "PreconditionError",
+    "ProviderError",
     "QueryError",
     "ReceiverError",
     "RunnerError",
@@ -125,6 +127,10 @@ class QueryError(ClawtraceError):
 
 class ReceiverError(ClawtraceError):
     """The embedded OTLP receiver cannot start or has failed."""
+
+
+class ProviderError(ClawtraceError):
+    """A model cannot be asked as it is configured: a package or a key is missing, or there is no such provider."""
 
 
 class RunnerError(ClawtraceError):

@@ -12,7 +12,15 @@ from clawtrace.dialects.load import BUILTIN
 
 SOURCE = Path(clawtrace.__file__).parent
 
-ROOMS = ("dialects/", "logs/", "runners/", "_scripted_model/", "assertions/builtin/openclaw_", "config/openclaw.py")
+ROOMS = (
+    "dialects/",
+    "logs/",
+    "runners/",
+    "_scripted_model/",
+    "providers/",
+    "assertions/builtin/openclaw_",
+    "config/openclaw.py",
+)
 """Where products are named: their spans, their logs, how they are started, the providers' protocols, and for one an assertion
 and the configuration."""
 

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, plain and streamed."""
+"""OpenAI Chat Completions, plain and streamed; as OpenRouter answers where the model's name is one of its names."""
 
 from __future__ import annotations
 
@@ -43,15 +43,24 @@ def _usage(reply: Reply) -> dict[str, Any]:
     return {"usage": counts}
 
 
+def _of_openrouter(reply: Reply) -> bool:
+    """Return whether the model is called as OpenRouter calls models: `maker/model`."""
+    return "/" in str(reply.body.get("model"))
+
+
 def _base(reply: Reply, kind: str) -> dict[str, Any]:
-    return {"id": reply.new_id("chatcmpl-"), "object": kind, "created": reply.created, "model": reply.model}
+    base = {"id": reply.new_id("chatcmpl-"), "object": kind, "created": reply.created, "model": reply.model}
+    return {**base, "provider": "Scripted"} if _of_openrouter(reply) else base
+
+
+def _reasoning(reply: Reply) -> dict[str, Any]:
+    key = "reasoning" if _of_openrouter(reply) else "reasoning_content"
+    return {key: reply.step.reasoning} if reply.step.reasoning else {}
 
 
 def whole(reply: Reply) -> dict[str, Any]:
     """Return the body of a plain reply."""
-    message: dict[str, Any] = {"role": "assistant", "content": reply.step.text, "refusal": None}
-    if reply.step.reasoning:
-        message["reasoning_content"] = reply.step.reasoning
+    message: dict[str, Any] = {"role": "assistant", "content": reply.step.text, "refusal": None, **_reasoning(reply)}
     if reply.calls:
         message["tool_calls"] = [
             {"id": call_id, "type": "function", "function": {"name": name, "arguments": compact(arguments)}}
@@ -64,7 +73,7 @@ def whole(reply: Reply) -> dict[str, Any]:
 def _deltas(reply: Reply) -> Iterator[dict[str, Any]]:
     yield {"role": "assistant", "content": "" if reply.step.text else None}
     if reply.step.reasoning:
-        yield {"reasoning_content": reply.step.reasoning}
+        yield _reasoning(reply)
     for piece in pieces(reply.step.text):
         yield {"content": piece}
     for index, (call_id, name, arguments) in enumerate(reply.calls):

@@ -136,7 +136,7 @@ def _at_the_edge(run: Callable[[], Any]) -> int:
         if isinstance(error, RuntimeError) and str(error) == _INTERRUPTED_QUERY:
             click.echo("interrupted", err=True)
             return 128 + max(_signals, default=_INTERRUPTED - 128)
-        return tell(error)
+        return print_error(error)
 
 
 def _take_interrupts() -> None:
@@ -178,7 +178,7 @@ def _of_the_system(error: OSError) -> str:
     return f"{error.filename!r} cannot be used: {error.strerror or error}. {remedy}".rstrip()
 
 
-def tell(error: Exception) -> int:
+def print_error(error: Exception) -> int:
     """Say on stderr what an error is, one line a problem, and return its exit code."""
     from clawtrace.errors import ClawtraceError, ConfigError, ExitCode
 

@@ -81,7 +81,9 @@ the arguments. `forced_tool` is the name of the tool that a request makes the mo
 `tool_definitions` are the tools that a model was offered, with the schemas of their arguments: a JSON list, or an object of
 attributes whose keys count the tools (``llm.tools.0.tool.json_schema``).
 `prompt_id` is what the spans of one user's prompt share, where a trace is not a
-turn. `exchange_id`, within `exchange_session`, is what both sides of one tool call on a wire know. `attempts` is how many requests one span stands for. `rollup_*` are totals that stand in for model calls that nobody recorded.
+turn. `exchange_id`, within `exchange_session`, identifies one
+tool call on both sides of a connection. `attempts` is the number of requests that one span describes. `rollup_*` are totals
+of model calls that have no spans.
 """
 
 RECORDABLE = (
@@ -132,7 +134,7 @@ class Condition(DialectPart):
     json_object: str | None = None
     """The attribute's text is a JSON object."""
     key: str | None = None
-    """Attribute key (or span.name, span.kind, span.scope, span.scope_version, span.status_message) for the comparison beside it.
+    """Attribute key (or span.name, span.kind, span.scope, span.scope_version, span.status_message) to compare with.
 
     ``parent.`` before a key, also in `present`, `absent` and `prefix`, means the attribute of the parent span
     (``parent.span.name``: its name), whatever dialect reads that one.
@@ -238,7 +240,7 @@ class RecordEffect(Enum):
 
 
 class SpanTests(DialectPart):
-    """What is tested on each span, or log record, beside its columns."""
+    """Tests that are made on each span or log record, in addition to its columns."""
 
     # The only list of them: a new one is a field here, what reads it (each is a column of `fact_rows`), and the dialects.
 
@@ -247,13 +249,13 @@ class SpanTests(DialectPart):
     tool_blocked: Annotated[Condition | None, RecordEffect.ANY] = None
     """A tool call was denied before it ran."""
     tool_refused: Annotated[Condition | None, RecordEffect.ANY] = None
-    """A tool call was answered without running the tool: there is none of that name, or the arguments do not fit."""
+    """A tool call was answered without running the tool: none has that name, or the arguments are invalid."""
     tool_perhaps_refused: Annotated[Condition | None, RecordEffect.ANY] = None
-    """A tool call failed, and its span does not tell whether the tool was run: its arguments may not have fitted."""
+    """A tool call failed, and its span does not show whether the tool was run: its arguments may have been invalid."""
     tool_cancelled: Annotated[Condition | None, RecordEffect.ANY] = None
     """A tool call was given up because something else failed: the tool may have been run, or not."""
     tool_unknown: Annotated[Condition | None, RecordEffect.ALL] = None
-    """What is recorded of a tool call does not tell whether it failed."""
+    """The span of a tool call does not show whether it failed."""
     answer_unread: Annotated[Condition | None, RecordEffect.ANY] = None
     """A model call failed with an error of the program itself, not of the request: the model may have answered before."""
     excludes_cache: Annotated[Condition | None, RecordEffect.SPAN] = None
@@ -277,16 +279,16 @@ class KindRule(DialectPart):
 
 
 class RoleRule(DialectPart):
-    """A part that a span plays besides its kind.
+    """A role that a span has in addition to its kind.
 
-    `attempt`: a failed request, which is no error where one was made again. `turn`: it stands for model calls that nobody
-    else tells of; its roll-up counts beside the calls of others, and the number of calls is unknown. `answer`: on a model
-    call, it repeats the request of another span of its scope beside it, and tells the answer that was streamed. `step`: on an
-    agent, it is a part of that agent's work, to which all belongs that follows below the same parent, until a step of another
-    agent: where no span stands for the whole of it. `caller`: on an agent, it may be the caller's side of one that works under
-    another root. `history`: its output messages are the conversation of an agent, the span's own or the one inside of it, or a
-    part of one: what was asked for and answered there, of which no other span tells. `runner`: on an agent, it is one only
-    where a model or tool call is its own: else it is what runs the agents inside of it.
+    `attempt`: a failed request; it is no error if the request was retried. `turn`: it stands for model calls without spans of
+    their own; its roll-up is added to the calls that have spans, and the number of calls is unknown. `answer`: on a model
+    call, it repeats the request of a sibling span of its scope and has the answer that was streamed. `step`: on an agent, it
+    is one step of the agent's work, for frameworks that write no span for the whole: spans that follow below the same parent
+    belong to it until a step of another agent. `caller`: on an agent, it may be the caller's side of an agent that works under
+    another root. `history`: its output messages are the conversation, or a part of it, of its own agent or of the agent inside
+    of it, which no other span records. `runner`: on an agent, it counts as an agent only if it made a model or tool call
+    itself; else it only runs the agents inside of it.
     """
 
     is_: Literal[
@@ -296,7 +298,7 @@ class RoleRule(DialectPart):
 
 
 class EmitRule(DialectPart):
-    """What a span stands for besides its kind.
+    """What a span describes in addition to its kind.
 
     `agent`, on a tool span: inside of it the agent named by the column `agent_name` is at work, and has no span of its own.
     `session`, on a tool span: it starts the agent named by the column `agent_name`, whose work is a trace of its own.
@@ -311,7 +313,7 @@ class EmitRule(DialectPart):
 
 
 class LayerRule(DialectPart):
-    """Spans that tell more of the tool call in whose time they ran: layers of that call, wherever they hang."""
+    """Spans that describe the tool call during which they ran: they are layers of that call, whatever their parent is."""
 
     span: str
     """Glob of their names."""

@@ -48,7 +48,7 @@ class JoinPair(DialectPart):
     capture: str | None = None
     """Regular expression on the record's text; its first group is compared."""
     ahead: int = 0
-    """Where both are numbers of one sequence: by how much the record's is the larger. An exact order, where times tell less."""
+    """Where both are numbers of one sequence: by how much the record's is the larger. The order is exact where times are not."""
 
 
 JoinPart = Literal["span", "only_in_trace", "parent", "inside", "around", "latest"] | str | JoinPair
@@ -59,7 +59,7 @@ whether it says that it failed or not; the name of a column that both fill alike
 
 
 class EventRule(SpanTests, DialectPart):
-    """What a log record tells: a row of a kind, or facts of a span.
+    """What a log record describes: a row of its own, or facts of a span.
 
     Inside of it `key` means the record's attribute, ``log.body`` its body, ``log.event`` its name and body as one JSON
     object, and ``span.name`` the event's name: its attribute ``event.name``, or ``otel.event.name``, before the record's own.
@@ -69,8 +69,8 @@ class EventRule(SpanTests, DialectPart):
     """Names of events."""
     when: Condition | None = None
     is_: SpanKindWord = Field(alias="is")
-    stands: Literal["beside", "fills", "before"] = "fills"
-    """``beside`` spans: always a row of its own. ``fills``: what its span does not tell. ``before`` what its span tells."""
+    stands: Literal["separate", "fills", "before"] = "fills"
+    """``separate``: always a row of its own. ``fills``: facts that its span lacks. ``before``: overrides the facts of its span."""
     join: list[list[JoinPart]] = []
     """How its span is found: the first list whose parts are all equal. Several that are equal pair in order of time."""
     gather: bool = False
@@ -91,7 +91,7 @@ class EventRule(SpanTests, DialectPart):
         unknown += sorted(parts - {"span", "only_in_trace", "parent", "inside", "around", "latest"} - set(COLUMN_TYPES))
         if unknown:
             raise ValueError(f"unknown columns: {', '.join(unknown)}")
-        if (self.stands == "beside") != (not self.join):
+        if (self.stands == "separate") != (not self.join):
             raise ValueError("`join` belongs to `stands: fills` and `stands: before`")
         return self
 
@@ -104,7 +104,7 @@ class Detect(DialectPart):
     any: list[Condition]
     """One of these holds for each of its spans."""
     logs: list[Condition] = []
-    """Conditions that recognise a log record besides those of `any`."""
+    """Conditions that recognise a log record, in addition to those of `any`."""
 
     @model_validator(mode="after")
     def _own_span(self) -> Detect:
@@ -141,10 +141,10 @@ class Verified(DialectPart):
     scope: str
     """Its instrumentation scope; a glob where a part of the name is the user's own."""
     version: Literal["scope", "service.version"] = "scope"
-    """What tells its version: that of the instrumentation scope, or the resource attribute of an agent that is a program."""
+    """Where its version stands: that of the instrumentation scope, or the resource attribute of an agent that is a program."""
     versions: list[str] = []
-    """Those of the recordings; none where spans tell of none, an empty one where some do not. Versions between two of one major version count as verified, and
-    so do all of the same minor version."""
+    """Those of the recordings; no entry if spans have no version, an empty one if some have none. Versions between two of one
+    major version count as verified, and so do all of the same minor version."""
     recordings: list[str]
     """Folders of the recordings, of ``tests/recordings`` and of those that are shared between the projects."""
 
@@ -181,11 +181,11 @@ class DialectFile(SpanTests, DialectPart):
     kind: Annotated[list[KindRule], Merge.BEFORE] = []
     """What kind a span is: the first rule that holds."""
     roles: Annotated[list[RoleRule], Merge.BEFORE] = []
-    """A part that a span plays besides its kind: the first rule that holds."""
+    """A role that a span has in addition to its kind: the first rule that holds."""
     emit: Annotated[list[EmitRule], Merge.BEFORE] = []
-    """What a span stands for besides itself: the first rule that holds."""
+    """What a span describes in addition to itself: the first rule that holds."""
     layers: Annotated[list[LayerRule], Merge.BEFORE] = []
-    """Spans that are layers of the tool call in whose time they ran."""
+    """Spans that are layers of the tool call during which they ran."""
     columns: Annotated[dict[str, list[RuleOrKey]], Merge.OVER] = {}
     """For each column where its value may stand: the first rule that yields one. An attribute key alone is a rule."""
     errors: Errors | None = None
@@ -197,9 +197,9 @@ class DialectFile(SpanTests, DialectPart):
     """What the framework answers to a call for which it runs no tool (it has none of that name, or the arguments do not fit):
     regular expressions that fit the result's text from its beginning; `{tool}` stands for the name that was called."""
     by_time: list[Literal["handoff", "tool"]] = []
-    """Delegations (`agents.via`) that no span names, so that only times tell them. ``handoff``: it goes to the next activation
-    beside or below its own agent. ``tool``: an agent that was called as a tool hangs below no span of its caller, which is
-    the agent in the time of whose tool span it ran."""
+    """Delegations (`agents.via`) that are known only from times, because no span names the agents. ``handoff``: it goes to the
+    next activation that is a sibling or a child of its own agent's. ``tool``: the span of an agent that was called as a tool
+    has no span of its caller above it; the caller is the agent during whose tool span it ran."""
     answer_forms: Annotated[list[str], Merge.BEFORE] = []
     """Forms in which a framework has models write their answers: regular expressions that fit the text from its beginning,
     whose first group is the answer. Without that group the text is of the form, and which part of it answers is not known."""
@@ -207,7 +207,7 @@ class DialectFile(SpanTests, DialectPart):
     """Names of tools by which a model hands over to another agent: regular expressions of the whole name, whose first group is
     the agent's name, with `_` for what is neither letter nor digit; an argument may name it, too."""
     finish_reasons: Annotated[dict[str, bool], Merge.OVER] = {}
-    """Whether a model call that ended for this reason, in lower case, asked for a tool; any other reason does not tell."""
+    """Whether a model call that ended for this reason, in lower case, asked for a tool; any other reason leaves it open."""
     rollup: Literal["all", "own", "running"] = "all"
     """What roll-up totals (columns `rollup_*`) sum up. ``all``: the agent's model calls and those of agents inside of it, so
     that the topmost are added. ``own``: the agent's only, so that all in a run are added. ``running``: possibly those of
@@ -215,15 +215,15 @@ class DialectFile(SpanTests, DialectPart):
     messages: Annotated[list[MessageRule], Merge.BEFORE] = []
     """Where messages stand: the first rule of a direction that finds any."""
     events: list[EventRule] = []
-    """What its log records tell, in this order."""
+    """What its log records describe, in this order."""
     event_name: Annotated[list[str], Merge.BEFORE] = []
-    """Attributes of a log record that hold the event's name, where neither the record nor ``event.name`` tells it."""
+    """Attributes of a log record that hold the event's name, where neither the record nor ``event.name`` has it."""
     spans_apart: bool = False
     """Its spans are switched on apart from its logs: where none was received, its log events name spans that were never
     exported. Else a span that an event names and that was not received was lost."""
     main_agent: str | None = None
-    """Name of the outermost agent, which no span names; where it has no span at all, a conversation is its work. A model call
-    that names no model used the one that its agent's span names."""
+    """Name of the outermost agent, which no span names; if it has no span at all, a conversation is its work. A model call
+    without a model's name used the model of its agent's span."""
     parent_not_exported: Annotated[list[OrphanOrName], Merge.BEFORE] = []
     """Spans whose parent this instrumentation never exports: a glob of their names, or an `OrphanRule`."""
     settle_ms: int | None = Field(default=None, ge=0)
@@ -231,7 +231,7 @@ class DialectFile(SpanTests, DialectPart):
     shell: Annotated[list[ShellRule], Merge.BEFORE] = []
     """Which tools run shell commands; the first rule whose tool and command fit counts."""
     sdk: bool = False
-    """The model SDK's own spans: of several that tell of one call they come first, wherever they hang."""
+    """The model SDK's own spans: of several spans of one call they come first, whatever their parents are."""
     records: Annotated[dict[str, bool | str | Recorded], Merge.OVER] = {}
     """Per recordable fact: yes, no, or the setting that makes it recorded; or both for `spans` and `logs` (`Recorded`)."""
 

@@ -231,7 +231,7 @@ class RunResult(NamedTuple):
 def run_status_of(verdicts: Iterable[Verdict | Standing]) -> Status | None:
     """Return the heaviest status of `verdicts`: error > fail > inconclusive > skip > warn > pass; None for none.
 
-    A failed, skipped or inconclusive verdict of severity ``warn`` weighs as ``warn``.
+    A failed, skipped or inconclusive verdict of severity ``warn`` counts as ``warn``.
     """
     worst: Status | None = None
     for verdict in verdicts:

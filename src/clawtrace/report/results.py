@@ -1,4 +1,4 @@
-"""`clawtrace.results/1`: what `--report json` tells of an evaluation (spec: cli.md).
+"""`clawtrace.results/1`: what `--report json` writes of an evaluation (spec: cli.md).
 
 The structs are the contract, apart from the engine's own on purpose: keys may be added, never changed.
 """

@@ -31,7 +31,7 @@ _NOT_COUNTED = {"wrapper": "wraps the call", "accounting": "accounts for a call"
 
 @dataclass(slots=True)
 class _Branch:
-    """A span and what hangs below it."""
+    """A span and the spans below it."""
 
     node: SpanNode | None
     children: list[_Branch] = field(default_factory=list)

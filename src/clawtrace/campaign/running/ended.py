@@ -34,7 +34,7 @@ _ENDED_WELL = {
 def asked_of_the_end(assertions: Sequence[Assertion], run_status: str | None) -> list[Assertion]:
     """Return the assertions on a run; one whose agent failed is checked for that too, where none of them asks how it ended.
 
-    So an agent that exits with an error or hangs is red, whether its spans came or not, and good runs are asked nothing more.
+    So an agent that exits with an error or never ends is red, whether its spans came or not, and good runs are asked nothing more.
     """
     asks = any(isinstance(one, RunnerWord) and one.severity == "error" for one in assertions)
     # Where the case lets every one of its assertions fail now and then, an agent may break as often: all its runs are asked.

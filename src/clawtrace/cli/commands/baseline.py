@@ -110,7 +110,7 @@ def check(
     Exit codes as of `clawtrace compare`: 1 for a regression, 3 when one may have gone unseen.
     """
     from clawtrace.campaign.comparing.baselines import find_campaign, is_baseline
-    from clawtrace.cli.output.comparison import tell
+    from clawtrace.cli.output.comparison import print_compared
     from clawtrace.errors import UsageError
 
     outputs = _outputs(out)
@@ -126,7 +126,7 @@ def check(
                 f"{campaign!r} was not run again since it became the baseline `{baseline.name}`: run `clawtrace eval`, or "
                 "name another campaign."
             )
-    return tell(
+    return print_compared(
         baseline.measured, second, (f"baseline {baseline.name}", campaign or ""), alpha, fail_on, as_json, verbose
     )
 

@@ -37,9 +37,9 @@ def command(
     gone or was not decided, or there are too few runs to notice anything.
     """
     from clawtrace.campaign.comparing.baselines import find_campaign
-    from clawtrace.cli.output.comparison import tell
+    from clawtrace.cli.output.comparison import print_compared
     from clawtrace.config.projects.project_file import load_project
 
     outputs = out or load_project(Path.cwd(), os.environ).outputs
     found = find_campaign(first, outputs), find_campaign(second, outputs)
-    return tell(*found, (first, second), alpha, fail_on, as_json, verbose)
+    return print_compared(*found, (first, second), alpha, fail_on, as_json, verbose)

@@ -54,12 +54,12 @@ def watch(root: Path, leave_out: set[Path], evaluate: Callable[[], int]) -> int:
 
 def _once(evaluate: Callable[[], int]) -> int:
     """Evaluate; a mistake in a file is reported, and its next edit awaited."""
-    from clawtrace.cli.main import tell
+    from clawtrace.cli.main import print_error
 
     try:
         return evaluate()
     except ClawtraceError as error:
-        return tell(error)
+        return print_error(error)
 
 
 def _names(root: Path, paths: set[str]) -> str:

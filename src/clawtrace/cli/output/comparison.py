@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from clawtrace.campaign.comparing.measured import Measured
     from clawtrace.errors import ExitCode
 
-__all__ = ["FailOn", "comparison_options", "exit_code_of", "print_comparison", "tell"]
+__all__ = ["FailOn", "comparison_options", "exit_code_of", "print_compared", "print_comparison"]
 
 FailOn = Literal["regression", "pass-rate", "never"]
 
@@ -62,7 +62,7 @@ def comparison_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def tell(
+def print_compared(
     first: Measured,
     second: Measured,
     names: tuple[str, str],

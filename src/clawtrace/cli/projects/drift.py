@@ -27,7 +27,7 @@ class Drift(NamedTuple):
 
     scope: str
     version: str
-    """Empty where its spans tell none."""
+    """Empty if its spans have none."""
     dialect: str
     other_version: bool
     """Recordings of it are of other versions only."""

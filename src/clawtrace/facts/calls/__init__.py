@@ -1,1 +1,1 @@
-"""Which spans are one logical call, and what hangs where."""
+"""Which spans are one logical call, and which parent each call has."""

@@ -1,4 +1,4 @@
-"""Cross-checks of model calls: spans that may tell of none."""
+"""Cross-checks of model calls: spans that may describe none."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
 def check_ends(
     run: RunSpans, models: Sequence[LlmCall], findings: Findings, records: Callable[[Span, str], bool | str]
 ) -> None:
-    """Find agents whose work ends with a call that tells nothing of an answer, although `records` says that it would."""
+    """Find agents whose work ends with a call without a recorded answer, although `records` says that answers are recorded."""
     failed_ns = max((span.last_ns for span in run.spans if span.failed), default=-1)
     worked_ns = {run.agent[index]: run.spans[index].last_ns for index in run.kinds.get("tool", ())}
     for agent, call in {call.agent: call for call in models}.items():

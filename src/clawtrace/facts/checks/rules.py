@@ -90,7 +90,7 @@ USAGE_BELOW_ANSWER = _check(
 
 GIVEN_UP_CALL = _check(
     "given-up-call",
-    "A model span tells nothing of an answer, and the tool call that it belongs to was given up, or its agent failed with no failure "
+    "A model span records no answer, and the tool call that it belongs to was given up, or its agent failed with no failure "
     "inside: its request may never have been sent, or answered.",
     "a task that is cancelled or fails ends its spans wherever it is",
     ("llm_calls", "failed_llm_attempts", "agents"),
@@ -150,7 +150,7 @@ REQUEST_IN_OTHER_SPAN = _check(
 )
 ENDED_WITHOUT_ANSWER = _check(
     "ended-without-answer",
-    "The last model call of an agent tells nothing of an answer, although its instrumentation records answers, and no span failed "
+    "The last model call of an agent records no answer, although its instrumentation records answers, and no span failed "
     "since.",
     "frameworks end a run with a failure on an answer that they cannot use, and some instrumentations record neither",
     ("errors", "unrecovered_errors"),

@@ -53,7 +53,7 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
     failed = {index for index, cause in enumerate(run.cause) if cause}
     tool_spans = run.kinds.get("tool", ())
     failed.update(n for n in tool_spans if (span := run.spans[n]).tool_failed or span.tool_blocked)
-    # What a message says of a failure is not in the span; one that the span tells has its cause in it, or below it.
+    # A failure that only a message records is not in the span; one that the span records has its cause in it, or below it.
     failed.update(
         call.index
         for call in tools

@@ -85,7 +85,7 @@ def totals(
 def _leaves_out_none(
     run: RunSpans, used: Sequence[LlmCall], name: str, records: Callable[[Span, str], bool | str]
 ) -> bool:
-    """Return whether what calls do not tell apart of their usage is none.
+    """Return whether the usage that calls do not record is zero.
 
     It is not, where others tell that theirs is 0, and where the instrumentation does not record it of every call.
     """

@@ -27,7 +27,7 @@ from clawtrace.verdicts.asking.question_text import question_text
 __all__ = ["OWN_VALUES", "Ask", "Asked", "DecisionInputs", "Holding", "Texts", "Values", "ask"]
 
 Holding = tuple[bool | None, bool, str]
-"""What weighs of an outcome: `Outcome.holds`, `final` and `missing`."""
+"""The part of an outcome that sets the status: `Outcome.holds`, `final` and `missing`."""
 
 OWN_VALUES = 64
 """Runs that are asked together at most for a verdict to name the values of its own run only, and not those of all."""
@@ -107,7 +107,7 @@ class Asked:
         return self.assertion.outcome(self.answer.row(row)) if self.settled[row] else self.decided.get(row)
 
     def holdings(self) -> list[Holding | None]:
-        """Return what weighs of each row's outcome; it is read once for each distinct answer, not for each run."""
+        """Return the part of each row's outcome that sets the status, computed once per distinct answer, not per run."""
         if not self.assertion.reads_answer_alone():
             return [_holding(self.outcome(row)) for row in range(len(self.answer))]
         names = [name for name in ("holds", "final", "missing") if name in self.answer.columns]

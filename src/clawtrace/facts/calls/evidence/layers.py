@@ -64,7 +64,7 @@ def _held(spans: Sequence[Span], rules: dict[str, Sequence[LayerRule]], gone: Se
     holding: dict[int, int] = {}
     """Layers by the tools that hold them."""
     free: dict[int, Sequence[str]] = {}
-    """Of what hangs below no tool, the names of the tools that may hold it."""
+    """For spans below no tool: the names of the tools that they may be layers of."""
     for index in sorted(asked.keys() - gone, key=lambda index: (spans[index].last_ns, index)):
         span = spans[index]
         parent = None if span.parent_sid is None else by_sid.get(span.parent_sid)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,28 @@ def test_what_was_acknowledged_outlives_a_kill(serve) -> None:
     ended = again.client.end_run("r1", exit_code=0)
 
     assert (ended["complete"], ended["spans"]) == (True, 2)
+
+
+def test_what_is_kept_is_set_by_flag_and_changed_by_sighup(serve) -> None:
+    """A store with more is made smaller before anything is answered; SIGHUP reads the limits of clawtrace.yaml again."""
+    running = serve()
+    for run_id in "abc":
+        export(f"{running.http}/run/{run_id}", "search")
+        running.client.end_run(run_id, exit_code=0)
+    running.end()
+    again = serve("--keep-runs", "2")
+    assert [run["run_id"] for run in again.client.list_runs()] == ["b", "c"]
+    again.end()
+
+    last = serve()
+    (last.folder / "clawtrace.yaml").write_text("serve: {keep: {runs: 1}}\n")
+    last.process.send_signal(signal.SIGHUP)
+    request = urllib.request.Request(f"{last.http}/clawtrace/v1/events?after=0")
+    request.add_header("authorization", f"Bearer {last.said['token']}")
+    with urllib.request.urlopen(request, timeout=30) as events:
+        event = json.loads(events.readline())
+    assert (event["event"], event["run_id"], event["why"]) == ("run.deleted", "b", "count")
+    assert [run["run_id"] for run in last.client.list_runs()] == ["c"]
 
 
 def test_ctrl_c_stops_it_as_sigterm_does(serve) -> None:

@@ -13,6 +13,7 @@ from clawtrace.errors import UsageError
 
 __all__ = [
     "GatewaySection",
+    "KeepSection",
     "LimitsSection",
     "MetricsSection",
     "OtlpSection",
@@ -144,6 +145,17 @@ class TlsSection(ConfigModel):
     """PEM file with the authorities of client certificates; with it a connection without one is refused (mutual TLS)."""
 
 
+class KeepSection(ConfigModel):
+    """How much `clawtrace serve` keeps: beyond it, the oldest runs that are over are deleted. Read again on SIGHUP."""
+
+    hours: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Since anything came of a run; null keeps all."""
+    runs: int | None = Field(default=None, ge=1)
+    """Most runs; null keeps all."""
+    size_bytes: int | None = Field(default=None, ge=1 << 20)
+    """Size of what the store holds, in bytes; null keeps all."""
+
+
 class ServeSection(ConfigModel):
     """What holds for `clawtrace serve` alone."""
 
@@ -153,6 +165,8 @@ class ServeSection(ConfigModel):
     """Files of TLS; null serves without."""
     allowed_hosts: list[str] = Field(default_factory=list)
     """Public DNS names by which requests without TLS may name the service."""
+    keep: KeepSection = KeepSection.model_construct()
+    """How much it keeps."""
     verdicts: OtlpSection = OtlpSection.model_construct()
     """Where each verdict is sent, as an event `gen_ai.evaluation.result` on the trace that was judged."""
     metrics: MetricsSection = MetricsSection.model_construct()

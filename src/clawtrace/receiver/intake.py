@@ -157,14 +157,18 @@ class Intake:
         rejected = [
             (self._run_of(claim, request, given), reason, items) for (claim, reason), items in decoded.rejected.items()
         ]
+        late = self._of_deleted(runs)
         # From here on nothing can fail.
         number = next(self._request_numbers)
         _fill(batch, request, number, runs, rules)
         dropped = self._parts.setdefault(batch, set())
         repeated = self._repeated(request, batch, start, runs, traces)
-        dropped.update([start + row for row in repeated])
+        dropped.update([start + row for row in (*repeated, *late)])
         counts = _Counts()
         counts.count(runs, rules, repeated)
+        for row, reason in late.items():
+            counts.reject_late(runs[row], reason, repeated=row in repeated)
+            decoded.rejected[decoded.claims[row], reason] += 1
         for run, sent in points:
             counts.count_points(run, sent)
         for run, reason, items in rejected:
@@ -182,10 +186,18 @@ class Intake:
             _fill(batch, request, 0, [NO_RUN] * count, [""] * count)
         self._parts.setdefault(batch, set()).update(range(start, start + count))
 
+    def _of_deleted(self, runs: list[int]) -> dict[int, str]:
+        """Return the rows whose run was deleted, each with the reason; they belong to no run from here on."""
+        deleted = self._attribution.deleted
+        late = {row: deleted.run_id(run) for row, run in enumerate(runs) if run in deleted} if deleted else {}
+        for row in late:
+            runs[row] = NO_RUN
+        return {row: f"its run {run_id!r} was deleted from the store" for row, run_id in late.items()}
+
     def _run_of(self, claim: Claim, request: Request, given: int | None) -> int:
-        if given is not None:
-            return given
-        return self._attribution.run_of(claim, request.header_run, request.path_run)
+        if given is None:
+            given = self._attribution.run_of(claim, request.header_run, request.path_run)
+        return NO_RUN if given in self._attribution.deleted else given
 
     def _repeated(
         self, request: Request, batch: SpanBatch | LogBatch, start: int, runs: list[int], traces: list[str]
@@ -245,6 +257,14 @@ class _Counts:
         """Count rejected items."""
         reasons = self.rejected.setdefault(run, {})
         reasons[reason] = reasons.get(reason, 0) + items
+
+    def reject_late(self, run: int, reason: str, *, repeated: bool) -> None:
+        """Count an item that was counted as one of `run` as rejected."""
+        counted = self.duplicates if repeated else self.accepted
+        counted[run] -= 1
+        if not counted[run]:
+            del counted[run]
+        self.reject(run, reason, 1)
 
     def notes(self, request: Request, number: int) -> list[Note]:
         """Return a note for each run that the request did anything for."""

@@ -48,6 +48,7 @@ class Receiver:
         runs: Iterable[tuple[str, int]] = (),
         traces: Iterable[tuple[str, int, str]] = (),
         sessions: Iterable[tuple[str, int]] = (),
+        deleted: Iterable[tuple[str, int]] = (),
         questions: Questions | None = None,
         idle: Callable[[], None] | None = None,
     ) -> None:
@@ -60,6 +61,7 @@ class Receiver:
             runs: (run id, number) that the store holds.
             traces: (trace id, run number, rule) that the store holds.
             sessions: (session id, run number) that runs announced earlier.
+            deleted: (run id, number) of runs that the store held.
             questions: what answers other processes on the ports; None answers none.
             idle: called, in the thread that commits, when nothing came for a while after something did.
 
@@ -74,7 +76,12 @@ class Receiver:
         self._connections = Connections(self._changes)
         self._counters = Counters()
         self._attribution = Attribution(
-            sink.run_no, runs=runs, traces=traces, sessions=sessions, trace_limit=self.settings.trace_window
+            sink.run_no,
+            runs=runs,
+            traces=traces,
+            sessions=sessions,
+            deleted=deleted,
+            trace_limit=self.settings.trace_window,
         )
         self._writer = self._make_writer(sink, Redactor(self.settings.redaction, environ))
         self._attribution.joined = self._connections.joined
@@ -201,6 +208,18 @@ class Receiver:
     def close_run(self, run_id: str) -> None:
         """Say that nothing more is expected of a run; what comes nevertheless is stored."""
         self._desk.run_closed(self._attribution.number(run_id))
+
+    def forget(self, runs: Mapping[str, int]) -> None:
+        """Store nothing more of these runs, by id, and return when what came before is committed: they are about to be deleted."""
+        self._attribution.forget(runs)
+        self.flush()
+
+    def forgotten(self, runs: Mapping[str, int], *, deleted: bool) -> None:
+        """Say whether the runs that were to be deleted are."""
+        if deleted:
+            self._counters.forget(runs.values())
+        else:
+            self._attribution.restore(runs)
 
     def run_no(self, run_id: str) -> int:
         """Return the number of a run, registering it when it is new."""

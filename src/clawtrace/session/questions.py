@@ -53,6 +53,10 @@ class SessionQuestions:
         """Return every run of the store, in the order of first sight."""
         return self._store.run_ids()
 
+    def why_gone(self, run_id: str) -> str:
+        """Return a sentence on a run that was deleted; empty where none of that id was, or it has come again."""
+        return self._store.why_gone(run_id)
+
     def prepare(self) -> None:
         """Load what the first question needs, while nothing is asked yet: half of what it takes.
 

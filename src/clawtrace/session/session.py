@@ -14,6 +14,7 @@ One session owns one store. Everything on it may be called from any thread; ques
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from clawtrace.receiver.recordings.recording import Grouping, LoadReport
     from clawtrace.receiver.transport.questions import Questions
     from clawtrace.receiver.transport.tee import TeeTally
+    from clawtrace.store.retention import Keep, Surplus
 
 __all__ = ["Session"]
 
@@ -126,12 +128,15 @@ class Session(SessionQuestions):
         )
         runs, traces = self._store.known_runs()
         sessions, announced = self._store.announced()
+        deleted = self._store.deleted()
+        gone = [(trace_id, run.run_no, RunRule.TRACE.value) for run in deleted for trace_id in run.trace_ids]
         return Receiver(
             self._store,
             settings,
             runs=runs,
-            traces=[*((trace_id, number, RunRule.TRACE.value) for trace_id, number in announced), *traces],
+            traces=[*gone, *((trace_id, number, RunRule.TRACE.value) for trace_id, number in announced), *traces],
             sessions=sessions,
+            deleted=[(run.run_id, run.run_no) for run in deleted],
             questions=self._questions(),
             idle=self._store.checkpoint,
         )
@@ -389,8 +394,47 @@ class Session(SessionQuestions):
             except InputError:
                 return None
 
+    def delete_runs(self, run_ids: Collection[str], why: str, *, strays_before_ns: int = 0) -> None:
+        """Take runs out of the store, which may receive meanwhile: what comes of them later is rejected.
+
+        Args:
+            run_ids: which ones; those that it does not have are passed over.
+            why: what is said of them when they are asked for.
+            strays_before_ns: what belongs to no run and came before this Unix time goes, too.
+
+        Raises:
+            StoreError: they could not be taken out; they are still there.
+        """
+        from clawtrace.store.whole_runs import forget_runs
+
+        known = set(self.run_ids())
+        gone = {run_id: self._store.run_no(run_id) for run_id in run_ids if run_id in known}
+        receiver = self._receiver
+        with self._store.lock:
+            if receiver is not None:
+                receiver.forget(gone)
+            deleted = False
+            try:
+                forget_runs(self._store, gone, why, strays_before_ns=strays_before_ns)
+                deleted = True
+            finally:
+                if receiver is not None:
+                    receiver.forgotten(gone, deleted=deleted)
+            self._store.checkpoint(whole=True)
+
+    def surplus(self, keep: Keep) -> list[Surplus]:
+        """Return the runs that are more than the store may hold, the oldest first."""
+        from clawtrace.store.retention import surplus
+
+        with self._store.lock:
+            return surplus(self._store, keep, time.time_ns())
+
+    def file_bytes(self) -> int:
+        """Return the size of the store's files."""
+        return sum(path.stat().st_size for path in map(Path, self._store.files()) if path.exists())
+
     def forget_runs(self, run_ids: Collection[str]) -> None:
-        """Take runs out of the store; meant for while nothing is received.
+        """Take runs out of the store as if they had never been; meant for while nothing is received.
 
         Raises:
             StoreError: they could not be taken out.

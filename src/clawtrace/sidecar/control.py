@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from clawtrace.session.session import Session
     from clawtrace.store.api import Answer
 
-__all__ = ["Begun", "Control", "NoSuchRunError", "RunExistsError"]
+__all__ = ["Begun", "Control", "NoSuchRunError", "RunDeletedError", "RunExistsError"]
 
 _AT_ONCE = 50
 """Runs that are asked about together where verdicts are sent as they are known."""
@@ -33,6 +33,10 @@ _AT_ONCE = 50
 
 class NoSuchRunError(UsageError):
     """The service has no run of that id."""
+
+
+class RunDeletedError(NoSuchRunError):
+    """There was a run of that id."""
 
 
 class RunExistsError(UsageError):
@@ -92,6 +96,8 @@ class Control:
         with self._changed:
             if run_id in self._open or self._session.record(run_id) is not None:
                 raise RunExistsError(f"there is a run {run_id!r} already; run ids must be unique")
+            if gone := self._session.why_gone(run_id):
+                raise RunExistsError(f"{gone}; run ids must be unique: spans of it may still come")
             self._session.open_run(record)
             self._open.add(run_id)
         self._feed.put("run.begun", run_id=run_id, case_id=record.case_id, model_id=record.model_id)
@@ -203,7 +209,10 @@ class Control:
         chosen = self._chosen(gating)
         step = at_once or len(chosen)
         for start in range(0, len(chosen), step):
-            yield from self._told(self._session.evaluate(chosen[start : start + step], asked))
+            part = chosen[start : start + step]
+            for run_id in part if start else ():
+                self._record(run_id)  # it may have been deleted since the first were judged
+            yield from self._told(self._session.evaluate(part, asked))
 
     def _told(self, results: Sequence[RunResult]) -> Iterator[RunResult]:
         spans = self._spans([result.run_id for result in results]) if self._telemetry.sends_verdicts else {}
@@ -259,6 +268,8 @@ class Control:
             return record
         if run_id in self._session.run_ids():
             return RunRecord(run_id, run_id)
+        if gone := self._session.why_gone(run_id):
+            raise RunDeletedError(gone)
         raise NoSuchRunError(f"there is no run {run_id!r}")
 
 

@@ -15,7 +15,7 @@ from clawtrace.errors import ClawtraceError, ConfigError, QueryError, UsageError
 from clawtrace.receiver.transport.questions import QUESTIONS_PATH, HttpQuestion, QuestionReply, refusal
 from clawtrace.report.json_report import results_of
 from clawtrace.report.json_text import json_pieces
-from clawtrace.sidecar.control import Begun, Control, NoSuchRunError, RunExistsError
+from clawtrace.sidecar.control import Begun, Control, NoSuchRunError, RunDeletedError, RunExistsError
 from clawtrace.sidecar.requests import BeginRun, EndRun, Gating, WaitComplete, problems, read
 
 __all__ = ["ControlHttp"]
@@ -60,6 +60,8 @@ class ControlHttp:
             return refusal(405, f"`{asked.path[:100]}` takes {' or '.join(one.method for one in routes)}")
         try:
             return route.answer()
+        except RunDeletedError as error:
+            return refusal(410, str(error), "RunDeletedError")
         except NoSuchRunError as error:
             return refusal(404, str(error), "NoSuchRunError")
         except RunExistsError as error:

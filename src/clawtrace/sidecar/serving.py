@@ -23,7 +23,9 @@ from clawtrace.sidecar.control import Control
 from clawtrace.sidecar.feed import Feed
 from clawtrace.sidecar.grpc_service import ControlGrpc
 from clawtrace.sidecar.http import ControlHttp
+from clawtrace.sidecar.retention import Retention
 from clawtrace.sidecar.telemetry import OwnTelemetry, prometheus_text
+from clawtrace.store.retention import Keep
 from clawtrace.support.whole_file import whole_text_file
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ class Service:
         switches: `telemetry_env` of the project.
         token: what requests to the control service carry; made when None.
         sends: where verdicts and metrics are sent.
+        keep: how much the store may hold.
     """
 
     def __init__(
@@ -64,11 +67,13 @@ class Service:
         switches: Mapping[str, bool | str] | None = None,
         token: str | None = None,
         sends: Sends | None = None,
+        keep: Keep = Keep(),  # noqa: B008 # a tuple
     ) -> None:
         self._session = session
         self.token = token or secrets.token_urlsafe(32)
         self._feed = Feed()
-        self._telemetry = OwnTelemetry(session, *(sends or Sends()))
+        self.retention = Retention(session, self._feed, keep)
+        self._telemetry = OwnTelemetry(session, *(sends or Sends()), self.retention)
         control = Control(session, self._telemetry, self._feed, switches)
         self._http = ControlHttp(control, partial(answer_question, session))
         self._grpc = ControlGrpc(control)
@@ -88,11 +93,13 @@ class Service:
             self._answer, self.token, threads=_THREADS, waiting=_WAITING, events=self._events, calls=self._call
         )
         endpoints = self._session.serve(questions, self.token)
+        self.retention.start()
         self._telemetry.start([urlsplit(address).port or 0 for address in (endpoints.grpc, endpoints.http)])
         return endpoints
 
     def drain(self) -> None:
         """Answer what is under way, store what was received, send what was given, and take nothing more."""
+        self.retention.stop()
         self._feed.close()
         self._session.stop_receiving()
         self._telemetry.stop()

@@ -6,15 +6,17 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from clawtrace.model.verdict import RunResult, Status, Verdict
 from clawtrace.receiver.attribution.claims import RUN_ID
+from clawtrace.store.retention import Limit
 
 if TYPE_CHECKING:
     from clawtrace.receiver.tee_settings import TeeSettings
     from clawtrace.receiver.transport.tee import Tee
     from clawtrace.session.session import Session
+    from clawtrace.sidecar.retention import Retention
 
 __all__ = ["OwnMetric", "OwnTelemetry", "SpanOfRun", "prometheus_text"]
 
@@ -47,12 +49,19 @@ class OwnTelemetry:
         verdicts: where each verdict is sent as an event; None sends none.
         metrics: where metrics are sent; None sends none.
         interval_s: time between two exports of metrics, in seconds.
+        retention: deletes runs.
     """
 
     def __init__(
-        self, session: Session, verdicts: TeeSettings | None, metrics: TeeSettings | None, interval_s: float
+        self,
+        session: Session,
+        verdicts: TeeSettings | None,
+        metrics: TeeSettings | None,
+        interval_s: float,
+        retention: Retention,
     ) -> None:
         self._session = session
+        self._retention = retention
         self._given: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -119,6 +128,13 @@ class OwnTelemetry:
                 [({"status": status.value}, given.get(status.value, 0)) for status in Status],
             ),
             OwnMetric("clawtrace.runs", "Runs in the store.", False, [({}, len(self._session.run_ids()))]),
+            OwnMetric(
+                "clawtrace.deleted.runs",
+                "Runs that retention deleted, by the limit that they were beyond.",
+                True,
+                [({"limit": limit}, self._retention.deleted[limit]) for limit in get_args(Limit)],
+            ),
+            OwnMetric("clawtrace.store.bytes", "Size of the store's files.", False, [({}, self._session.file_bytes())]),
             OwnMetric("clawtrace.queue.bytes", "Bytes of requests that wait to be stored.", False, [({}, waiting)]),
             OwnMetric(
                 "clawtrace.start_time.seconds", "Start of the process, Unix time.", False, [({}, _STARTED_NS / 1e9)]

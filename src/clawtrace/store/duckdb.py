@@ -22,10 +22,11 @@ from clawtrace.model.run import RunRecord
 from clawtrace.store.files.cached_blocks import CachedBlocks, move_log
 from clawtrace.store.files.loading import load_duckdb
 from clawtrace.store.files.owner import PATIENCE_SECONDS, connect, patiently
-from clawtrace.store.files.schema import create_tables, holds_store, renew_logs, renew_relations
+from clawtrace.store.files.schema import create_tables, holds_store, renew
 from clawtrace.store.files.transaction import Transaction
 from clawtrace.store.questions.question_side import QuestionSide
 from clawtrace.store.raw.adoption import RETIRED, adopt
+from clawtrace.store.raw.deleted_runs import DeletedRun
 from clawtrace.store.raw.journal import Group, Journal, MemoryJournal
 from clawtrace.store.raw.raw_inserts import write_numbers
 from clawtrace.store.raw.raw_rows import RawRows
@@ -77,8 +78,7 @@ class DuckStore(QuestionSide):
         try:
             stored = self.path != MEMORY and holds_store(self._db, self.path)
             if stored:
-                renew_relations(self._db, self.path)
-                renew_logs(self._db, self.path)
+                renew(self._db, self.path)
             else:
                 create_tables(self._db, self.path)
             # Nothing outside of the store is read or written from here on, by any SQL.
@@ -172,6 +172,20 @@ class DuckStore(QuestionSide):
             rows = self._db.execute("SELECT record FROM run_records WHERE run_id = ?", [run_id]).fetchall()
         return read_record(rows[0][0]) if rows else None
 
+    def deleted(self, run_id: str | None = None) -> list[DeletedRun]:
+        """Return the runs that were taken out and have not come again, the oldest first; or the one of that id."""
+        with self._writer_lock:
+            rows = self._db.execute(
+                "SELECT * FROM deleted_runs WHERE $id IS NULL OR run_id = $id ORDER BY deleted_ns, run_no",
+                {"id": run_id},
+            ).fetchall()
+            return [found for row in rows if (found := DeletedRun(*row)).run_id not in self._numbers]
+
+    def why_gone(self, run_id: str) -> str:
+        """Return a sentence on a run that was deleted; empty where none of that id was, or it has come again."""
+        deleted = self.deleted(run_id)
+        return deleted[-1].sentence() if deleted else ""
+
     def commit(
         self,
         spans: SpanBatch,
@@ -253,11 +267,14 @@ class DuckStore(QuestionSide):
                 self._more_sides.append(QuestionSide(self._db.cursor(), self.path, self._settle))
             return [self, *self._more_sides]
 
-    def checkpoint(self) -> None:
+    def checkpoint(self, *, whole: bool = False) -> None:
         """Move what waits into the tables and, when it is worth it, the write-ahead log into the file.
 
         Meant for when nothing arrives. A log that cannot be moved now, because facts are being written, is left for the
         next time.
+
+        Args:
+            whole: move the log in any case; the place of what was deleted is free only then.
 
         Raises:
             StoreError: what waits could not be moved; it is as durable as before.
@@ -265,7 +282,11 @@ class DuckStore(QuestionSide):
         self._settle()
         if self.path != MEMORY:
             with self._writer_lock:
-                move_log(self._writer, self.path, _CHECKPOINT_BYTES)
+                move_log(self._writer, self.path, 0 if whole else _CHECKPOINT_BYTES)
+
+    def files(self) -> list[str]:
+        """Return the paths of the store's files, which need not be there; of one in memory none."""
+        return [] if self.path == MEMORY else [self.path, f"{self.path}.wal", f"{self.path}.journal"]
 
     def compress(self) -> None:
         """Compress what a store in memory holds, as a file's checkpoint does; what is being written now waits for the next time."""

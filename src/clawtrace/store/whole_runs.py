@@ -12,6 +12,7 @@ from clawtrace.errors import InputError, StoreError
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.run import RunRecord
 from clawtrace.store.raw.adoption import RETIRED
+from clawtrace.store.raw.deleted_runs import remember
 from clawtrace.store.records import write_record
 
 if TYPE_CHECKING:
@@ -100,20 +101,28 @@ def copy_run(source: DuckStore, target: DuckStore, run_id: str, renamed: RunReco
             writing.execute("INSERT INTO run_records VALUES (?, ?, ?)", [named, write_record(record), time.time_ns()])
 
 
-def forget_runs(store: DuckStore, run_ids: Collection[str]) -> None:
+def forget_runs(store: DuckStore, run_ids: Collection[str], why: str = "", *, strays_before_ns: int = 0) -> None:
     """Take runs out of a store with everything that it holds of them.
 
-    Meant for when no receiver is at work: what arrives for such a run later is a new run.
+    Args:
+        store: its lock is the caller's; a receiver at work has been told (`Receiver.forget`).
+        run_ids: which ones; those that it does not have are passed over.
+        why: with it they are remembered as deleted, so that a late span does not make a run again.
+        strays_before_ns: what belongs to no run and came before this Unix time goes, too.
 
     Raises:
         StoreError: they could not be taken out; all of them are then still there.
     """
     known = set(store.run_ids())
     gone = [run_id for run_id in run_ids if run_id in known]
-    if not gone:
+    if not (gone or strays_before_ns):
         return
     numbers = [store.run_no(run_id) for run_id in gone]
     with store.transaction() as writing:
+        for table in ("otel_logs", "receipts"):
+            writing.execute(f"DELETE FROM {table} WHERE run_no = 0 AND arrival_ns < ?", [strays_before_ns])
+        if gone and why:
+            remember(writing, list(zip(numbers, gone, strict=True)), why, time.time_ns())
         for table in _BY_NUMBER:
             writing.execute(f"DELETE FROM {table} WHERE run_no IN (SELECT unnest(?))", [numbers])
         views = {

@@ -91,6 +91,8 @@ def _run(name: str, store: Path | None, server: str | None, one_run: bool) -> tu
         if not recorded and name not in known:
             from difflib import get_close_matches
 
+            if gone := asked.why_gone(name):
+                raise UsageError(gone)
             near = get_close_matches(name, known, 1)
             hint = f"Did you mean {near[0]!r}?" if near else f"The store contains {len(known)} runs."
             raise UsageError(f"{name!r} is neither a file nor the id of a run. {hint}")

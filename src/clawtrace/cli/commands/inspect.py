@@ -45,7 +45,7 @@ def command(source: TraceSource, wanted: tuple[str, ...], explain: bool, as_json
 
     trees: Mapping[str, Sequence[SpanNode]] = {}
     with source.opened(wanted) as (asked, known):
-        run_ids = chosen_runs(wanted, known)
+        run_ids = chosen_runs(wanted, known, asked)
         if as_json:
             facts = asked.inspect(run_ids)
         else:

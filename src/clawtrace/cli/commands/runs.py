@@ -11,7 +11,7 @@ import click
 
 from clawtrace.cli.output.data import json_option
 from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
-from clawtrace.cli.sources.source import Recordings, server_option, source_of
+from clawtrace.cli.sources.source import Recordings, chosen_runs, server_option, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -99,9 +99,9 @@ def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None) -> None:
 
     with _held(store) as held:
         runs, traces = held.known_runs()
-        _check("run", [run_id], [known for known, _ in runs])
+        chosen_runs([run_id], [known for known, _ in runs], held)
         wanted = list(dict.fromkeys(trace_ids))
-        _check("unattributed trace", wanted, [trace for trace, _, rule in traces if rule == RunRule.NONE])
+        _check_strays(wanted, [trace for trace, _, rule in traces if rule == RunRule.NONE])
         number = held.run_no(run_id)
         held.commit(SpanBatch(), LogBatch(), [], [(trace, number, RunRule.GIVEN.value) for trace in wanted])
         campaign = Path(held.path).parent
@@ -124,7 +124,7 @@ def show(run_id: str, store: Path | ClickHouseSource | None, server: str | None,
     from clawtrace.cli.output.data import print_json, stdout_console
 
     with source_of(Recordings((), "rules"), store, server).opened([run_id]) as (asked, known):
-        _check("run", [run_id], known)
+        chosen_runs([run_id], known, asked)
         facts, trees = asked.inspect_with_trees([run_id])
     if as_json:
         print_json(facts)
@@ -148,7 +148,7 @@ def export(run_id: str, store: Path | ClickHouseSource | None, server: str | Non
     `--one-run RUN_ID` makes it one run again.
     """
     with source_of(Recordings((), "rules"), store, server).opened([run_id]) as (asked, known):
-        _check("run", [run_id], known)
+        chosen_runs([run_id], known, asked)
         lines = (f"{line}\n" for line in asked.exported(run_id))
         if out is None:
             for line in lines:
@@ -171,11 +171,11 @@ def delete(run_ids: tuple[str, ...], store: Path | None) -> None:
     from clawtrace.store.whole_runs import forget_runs
 
     with _held(store) as held:
-        _check("run", run_ids, held.run_ids())
+        chosen_runs(run_ids, held.run_ids(), held)
         for kept in kept_runs(Path(held.path).parent):
             if kept.run_id in run_ids:
                 (kept.folder / "run.json").unlink(missing_ok=True)  # first: a run without its spans is never reused
-        forget_runs(held, run_ids)
+        forget_runs(held, run_ids, "`clawtrace runs delete`")
     gone = len(set(run_ids))
     click.echo(f"{gone} run{'s' if gone != 1 else ''} deleted.", err=True)
 
@@ -200,8 +200,8 @@ def _held(store: Path | None) -> Iterator[DuckStore]:
         held.close()
 
 
-def _check(what: str, wanted: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse what the store does not hold, with the nearest that it does."""
+def _check_strays(wanted: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse traces that are not unattributed, with the nearest that is."""
     held = set(known)
     for name in wanted:
         if name not in held:
@@ -209,4 +209,4 @@ def _check(what: str, wanted: Sequence[str], known: Sequence[str]) -> None:
 
             near = get_close_matches(name, known, 1)
             hint = f"Did you mean {near[0]!r}?" if near else f"The store holds {len(held)} of them."
-            raise click.UsageError(f"There is no {what} {name!r}. {hint}")
+            raise click.UsageError(f"There is no unattributed trace {name!r}. {hint}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.session.session import Session
     from clawtrace.sidecar.serving import Sends, Service
+    from clawtrace.store.retention import Keep
 
 __all__ = ["command"]
 
@@ -57,6 +58,24 @@ _GRPC_PORT, _HTTP_PORT = 4317, 4318
     metavar="SECONDS",
     help="Stop when nothing was received or asked for so long.",
 )
+@click.option(
+    "--keep-hours",
+    type=click.FloatRange(0, min_open=True),
+    metavar="HOURS",
+    help="Delete runs of which nothing came for so long.  [default: the project's, else keep all]",
+)
+@click.option(
+    "--keep-runs",
+    type=click.IntRange(1),
+    metavar="NUMBER",
+    help="Delete the oldest runs beyond so many.  [default: the project's, else keep all]",
+)
+@click.option(
+    "--keep-bytes",
+    type=click.IntRange(1 << 20),
+    metavar="BYTES",
+    help="Delete the oldest runs when the store holds more.  [default: the project's, else keep all]",
+)
 def command(
     host: str | None,
     grpc_port: int | None,
@@ -65,6 +84,9 @@ def command(
     insecure: bool,
     ready_file: Path | None,
     stop_after_idle: float | None,
+    keep_hours: float | None,
+    keep_runs: int | None,
+    keep_bytes: int | None,
 ) -> int:
     """Receive OTLP on the standard ports, keep it in a span store, and answer about the runs over HTTP.
 
@@ -73,7 +95,8 @@ def command(
     the ready file, or CLAWTRACE_SERVER_TOKEN where that variable is set.
 
     SIGTERM and Ctrl-C stop it: what was received is stored before it ends, with exit code 0. SIGHUP has it read
-    clawtrace.yaml again, of which the producers' tokens are taken over.
+    clawtrace.yaml again, of which the producers' tokens and what is kept are taken over. Only runs that are over are
+    deleted, whole.
     """
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.config.projects.session_settings import network_of, session_settings
@@ -92,20 +115,28 @@ def command(
     return _serve(
         path,
         settings,
-        switches=project.config.telemetry_env,
-        sends=_sends(project),
+        project,
+        keep=partial(_keep, {"hours": keep_hours, "runs": keep_runs, "size_bytes": keep_bytes}),
         token=os.environ.get("CLAWTRACE_SERVER_TOKEN") or None,
         ready_file=ready_file,
         idle_seconds=stop_after_idle,
     )
 
 
+def _keep(flags: Mapping[str, Any], project: Project) -> Keep:
+    """Return how much is kept: what a flag says, else the project."""
+    from clawtrace.store.retention import Keep
+
+    said = project.config.serve.keep.model_dump()
+    return Keep(**said | {name: value for name, value in flags.items() if value is not None})
+
+
 def _serve(
     store: Path,
     settings: SessionSettings,
+    project: Project,
     *,
-    switches: Mapping[str, bool | str],
-    sends: Sends,
+    keep: Callable[[Project], Keep],
     token: str | None,
     ready_file: Path | None,
     idle_seconds: float | None,
@@ -126,7 +157,13 @@ def _serve(
     except OSError as error:
         raise StoreError(f"cannot create the folder of the store {str(store)!r}: {error.strerror or error}") from error
     with Session.open(store, settings=settings) as session:
-        service = Service(session, switches=switches, token=token, sends=sends)
+        service = Service(
+            session,
+            switches=project.config.telemetry_env,
+            token=token,
+            sends=_sends(project),
+            keep=keep(project),
+        )
         with _signals(service):
             endpoints = service.start()
             ready = ReadyFile(ready_file) if ready_file is not None else None
@@ -134,7 +171,7 @@ def _serve(
                 ready.write(endpoints, service.token, store=str(store.absolute()))
             click.echo(f"listening on {endpoints.http} and {endpoints.grpc}; spans go to {store}", err=True)
             try:
-                idle = service.wait(idle_seconds=idle_seconds, reload=partial(_reload, session))
+                idle = service.wait(idle_seconds=idle_seconds, reload=partial(_reload, session, service, keep))
             finally:
                 if ready is not None:
                     ready.remove()
@@ -153,17 +190,18 @@ def _sends(project: Project) -> Sends:
     return Sends(endpoint_of(said.verdicts), endpoint_of(said.metrics), said.metrics.interval_seconds)
 
 
-def _reload(session: Session) -> None:
+def _reload(session: Session, service: Service, keep: Callable[[Project], Keep]) -> None:
     """Take over what clawtrace.yaml says now; where it is wrong, all stays as it is."""
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.errors import ConfigError
 
     try:
-        serve = load_project(Path.cwd(), os.environ).config.serve
+        project = load_project(Path.cwd(), os.environ)
     except ConfigError as error:
         click.echo("\n".join(("clawtrace.yaml is not taken over:", *map(str, error.problems))), err=True)
         return
-    session.admit(serve.producers)
+    session.admit(project.config.serve.producers)
+    service.retention.change(keep(project))
     click.echo("clawtrace.yaml is taken over", err=True)
 
 

@@ -90,13 +90,13 @@ class ExistingRuns(NamedTuple):
 
         if isinstance(self.store, ClickHouseSource):
             with working() as shown, self.store.opened(settings, shown, self.wanted) as there:
-                yield there, self._chosen(there, chosen_runs(self.wanted, there.run_ids()))
+                yield there, self._chosen(there, chosen_runs(self.wanted, there.run_ids(), there))
             return
         source = () if self.store is None else (self.store,)
         with working() as shown, Session.open(*source, settings=settings) as session:
             session.progress = shown
             known = session.run_ids() if self.store is not None else load_recordings(session, self.recordings)
-            yield session, self._chosen(session, chosen_runs(self.wanted, known))
+            yield session, self._chosen(session, chosen_runs(self.wanted, known, session))
 
     def source(self, assertions: str, project: Path) -> RunsSource | None:
         """Return where the runs are, for the results; None where they came through a pipe or from a server."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from clawtrace.logs.model import LogReading
     from clawtrace.receiver.recordings.recording import Grouping
     from clawtrace.session.session import Session
+    from clawtrace.store.duckdb import DuckStore
     from clawtrace.verdicts.reading.remote import HeldStore
 
 __all__ = [
@@ -306,8 +307,13 @@ def _recordings(
     return Recordings(traces, "file" if per_file else "dir" if per_dir else "rules", logs=logs)
 
 
-def chosen_runs(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
+def chosen_runs(wanted: Sequence[str], known: Sequence[str], asked: Session | HeldStore | DuckStore) -> list[str]:
     """Return the runs that `--run-id` names, all of them where it was not given.
+
+    Args:
+        wanted: those that were named.
+        known: those that there are.
+        asked: knows which were deleted.
 
     Raises:
         UsageError: there is no such run.
@@ -316,6 +322,8 @@ def chosen_runs(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
         if run_id not in known:
             from difflib import get_close_matches
 
+            if gone := asked.why_gone(run_id):
+                raise click.UsageError(f"{gone[0].upper()}{gone[1:]}.")
             near = get_close_matches(run_id, known, 1)
             hint = f"Did you mean {near[0]!r}?" if near else _how_many(known)
             raise click.UsageError(f"There is no run {run_id!r}. {hint}")

@@ -8,11 +8,12 @@ equality only, never a time window. What arrives before the evidence does is ado
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from clawtrace.model.run import RunRule
 from clawtrace.receiver.attribution.claims import Claim
+from clawtrace.receiver.attribution.deleted_runs import DeletedRuns
 
 __all__ = ["NO_RUN", "Attribution", "Conflict"]
 
@@ -61,6 +62,7 @@ class Attribution:
         runs: Iterable[tuple[str, int]] = (),
         traces: Iterable[tuple[str, int, str]] = (),
         sessions: Iterable[tuple[str, int]] = (),
+        deleted: Iterable[tuple[str, int]] = (),
         trace_limit: int = 250_000,
     ) -> None:
         """Start from what a store knows already.
@@ -70,11 +72,14 @@ class Attribution:
             runs: (run id, number) of known runs.
             traces: (trace id, run number, rule) of stored traces; the rule ``none`` marks unattributed ones.
             sessions: (session id, run number) that runs announced.
+            deleted: (run id, number) of runs that were deleted; `traces` may name theirs.
             trace_limit: traces remembered, attributed and unattributed each; announced ones are always.
         """
         self.joined: Callable[[int, int], None] = lambda _alone, _run_no: None
         """Called when a trace that stood for itself under the first number turns out to be of the run of the second, with the
         lock held: it must not call back."""
+        self.deleted = DeletedRuns(deleted)
+        """Runs that items may still name, or belong to by their trace: they are not stored any more."""
         self._lock = threading.RLock()
         self._register = run_no
         self._limit = trace_limit
@@ -100,7 +105,7 @@ class Attribution:
     def number(self, run_id: str) -> int:
         """Return the number of the run `run_id`, registering it when it is new."""
         with self._lock:
-            number = self._run_nos.get(run_id)
+            number = self._run_nos.get(run_id) or self.deleted.number(run_id)
             if number is None:
                 number = self._register(run_id)
                 if len(self._run_nos) >= self._limit:
@@ -125,6 +130,7 @@ class Attribution:
         Unattributed traces that fit are adopted at once (`take_adopted`).
         """
         with self._lock:
+            self.deleted.revive(run_id)
             number = self.number(run_id)
             if trace_id:
                 self._announced[trace_id] = number
@@ -134,6 +140,30 @@ class Attribution:
                 for loose in sorted(self._by_session.get(session, ())):
                     self._settle(loose, number, RunRule.SESSION)
             return number
+
+    def forget(self, runs: Mapping[str, int]) -> None:
+        """Have what comes of these runs, by id, recognised as late; sessions that they announced are free again."""
+        with self._lock:
+            dropped = self.deleted.add(runs)
+            numbers = set(runs.values())
+            for run_id, number in runs.items():
+                self._run_nos.pop(run_id, None)
+                self._run_ids.pop(number, None)
+            for trace_id in [trace for trace, loose in self._loose.items() if loose.run_no in numbers]:
+                self._traces[trace_id] = self._loose[trace_id].run_no
+                self._forget(trace_id)
+            for trace_id in [trace for trace, number in self._announced.items() if number in numbers]:
+                self._traces[trace_id] = self._announced.pop(trace_id)
+            self._sessions = {one: number for one, number in self._sessions.items() if number not in numbers}
+            if dropped:
+                self._traces = {trace: number for trace, number in self._traces.items() if number not in dropped}
+
+    def restore(self, runs: Mapping[str, int]) -> None:
+        """Take back that runs were deleted: the store could not do it."""
+        with self._lock:
+            self.deleted.remove(runs)
+            self._run_nos.update(runs)
+            self._run_ids.update((number, run_id) for run_id, number in runs.items())
 
     def take_adopted(self) -> list[tuple[str, int, str]]:
         """Return (trace id, run number, rule) of traces that were stored unattributed and are not any more."""
@@ -202,7 +232,7 @@ class Attribution:
         found += sent
         if trace_id in self._announced:
             found.append((RunRule.TRACE.value, self._announced[trace_id]))
-        found += [(RunRule.LINK.value, number) for target in claim.links if (number := self._run_of_trace(target))]
+        found += [(RunRule.LINK.value, number) for target in claim.links if (number := self._run_linked(target))]
         found += [(RunRule.SESSION.value, self._sessions[one]) for one in claim.sessions if one in self._sessions]
         if claim.key:
             found.append((RunRule.RUN_KEY.value, self.number(claim.key)))
@@ -213,6 +243,11 @@ class Attribution:
 
     def _run_of_trace(self, trace_id: str) -> int | None:
         return self._announced.get(trace_id) or self._traces.get(trace_id)
+
+    def _run_linked(self, trace_id: str) -> int | None:
+        """Return the run of a trace that a link names: a trace that only links to a deleted run is a run by itself."""
+        number = self._run_of_trace(trace_id)
+        return None if number in self.deleted else number
 
     def _learn(self, own: dict[_Item, _Said]) -> None:
         """Remember the run of each trace of the request; the strongest evidence in it decides, not the order."""
@@ -227,9 +262,9 @@ class Attribution:
                 for target in claim.links:
                     waiting.setdefault(target, []).append(trace_id)
         for trace_id, decision in strongest.items():
-            if self._run_of_trace(trace_id) is None:
+            if self._run_of_trace(trace_id) is None and decision[1] not in self.deleted:
                 self._settle(trace_id, decision[1], RunRule.TRACE)
-        known_targets = [target for target in waiting if self._run_of_trace(target) is not None]
+        known_targets = [target for target in waiting if self._run_linked(target) is not None]
         while known_targets:  # links among the traces of this very request, in any order
             target = known_targets.pop()
             number = self._run_of_trace(target)

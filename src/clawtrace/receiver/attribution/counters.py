@@ -6,6 +6,7 @@ import copy
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from clawtrace.model.raw import Receipt
@@ -108,6 +109,12 @@ class Counters:
             strays, self._strays = self._strays, Tally()
         now = time.time_ns()
         return [Receipt(NO_RUN, 0, now, "", "", refused=count, reason=why) for why, count in strays.reasons.items()]
+
+    def forget(self, run_nos: Iterable[int]) -> None:
+        """Drop the counts of runs that are no more; the total keeps them."""
+        with self._lock:
+            for run_no in run_nos:
+                self._runs.pop(run_no, None)
 
     def of_run(self, run_no: int) -> Tally:
         """Return a copy of the counts of a run."""

@@ -93,5 +93,5 @@ class Desk:
         if not runs:
             with self._lock:
                 runs = set(self._open_runs)
-        for run_no in runs or {NO_RUN}:
+        for run_no in {run for run in runs if run not in self._attribution.deleted} or {NO_RUN}:
             self.writer.refused(receipt._replace(run_no=run_no), port)

@@ -13,7 +13,7 @@ from clawtrace.model.relations import RELATIONS
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["SCHEMA_VERSION", "create_tables", "holds_store", "journal_state", "renew_logs", "renew_relations"]
+__all__ = ["SCHEMA_VERSION", "create_tables", "holds_store", "journal_state", "renew"]
 
 SCHEMA_VERSION = 1
 """Raised when an old file cannot be read: 1 is the first."""
@@ -64,7 +64,23 @@ def create_tables(db: DuckDBPyConnection, path: str) -> None:
         raise StoreError(f"cannot set up the store {path!r}: {error}") from error
 
 
-def renew_relations(db: DuckDBPyConnection, path: str) -> None:
+def renew(db: DuckDBPyConnection, path: str) -> None:
+    """Give a file of an earlier version the tables of this one.
+
+    Raises:
+        StoreError: they cannot be created; the file is as it was.
+    """
+    import duckdb
+
+    _renew_relations(db, path)
+    _renew_logs(db, path)
+    try:
+        db.execute(_sql("deleted_runs"))
+    except duckdb.Error as error:
+        raise StoreError(f"cannot migrate the store {path!r} to this version: {error}") from error
+
+
+def _renew_relations(db: DuckDBPyConnection, path: str) -> None:
     """Give a file whose relations have other columns than this version's, empty ones; facts are computed anew from raw rows.
 
     Raises:
@@ -93,7 +109,7 @@ def renew_relations(db: DuckDBPyConnection, path: str) -> None:
         raise StoreError(f"cannot migrate the store {path!r} to this version: {error}") from error
 
 
-def renew_logs(db: DuckDBPyConnection, path: str) -> None:
+def _renew_logs(db: DuckDBPyConnection, path: str) -> None:
     """Give a file whose log records lack columns of the exporter (those of clawtrace before 1.0), all of them; its rows stay.
 
     Raises:
@@ -105,7 +121,7 @@ def renew_logs(db: DuckDBPyConnection, path: str) -> None:
         found = db.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = 'otel_logs'").fetchall()
         if ("ScopeAttributes",) in found:
             return
-        table = (resources.files("clawtrace.store") / "sql" / "otel_logs.sql").read_text(encoding="utf-8")
+        table = _sql("otel_logs")
         db.execute(
             f"BEGIN; ALTER TABLE otel_logs RENAME TO otel_logs_before; {table}"
             "INSERT INTO otel_logs BY NAME "
@@ -125,10 +141,13 @@ def journal_state() -> str:
 
 
 def _definitions() -> list[str]:
-    folder = resources.files("clawtrace.store") / "sql"
-    names = (folder / "_order").read_text(encoding="utf-8").split()
-    files = [(folder / f"{name}.sql").read_text(encoding="utf-8").rstrip().rstrip(";") for name in names]
+    names = (resources.files("clawtrace.store") / "sql" / "_order").read_text(encoding="utf-8").split()
+    files = [_sql(name).rstrip().rstrip(";") for name in names]
     return files + [_relation(name) for name in RELATIONS if name not in names]
+
+
+def _sql(name: str) -> str:
+    return (resources.files("clawtrace.store") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def _relation(name: str) -> str:

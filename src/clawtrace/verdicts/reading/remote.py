@@ -32,6 +32,7 @@ _REACH_SECONDS, _CLIENT_SECONDS = 30.0, 120.0
 
 _FIELDS: dict[str, dict[str, type]] = {
     "runs": {},
+    "gone": {"run_id": str},
     "query": {"sql": str},
     "inspect": {"run_ids": list, "trees": bool},
     "explain": {"run_id": str},
@@ -51,6 +52,10 @@ class AskableStore(Protocol):
 
     def run_ids(self) -> list[str]:
         """Return every run, in the order of first sight."""
+        ...
+
+    def why_gone(self, run_id: str) -> str:
+        """Return a sentence on a run that was deleted; empty where none of that id was, or it has come again."""
         ...
 
     def inspect(self, run_ids: Sequence[str] | None = None) -> dict[str, Any]:
@@ -94,6 +99,8 @@ def _answer(store: AskableStore, body: bytes) -> dict[str, Any]:
     match question["ask"]:
         case "runs":
             return {"run_ids": store.run_ids()}
+        case "gone":
+            return {"why": store.why_gone(question["run_id"])}
         case "query":
             return _rows(store, question["sql"])
         case "explain":
@@ -185,6 +192,10 @@ class HeldStore:
     def run_ids(self) -> list[str]:
         """Return every run, in the order of first sight."""
         return list(self._ask({"ask": "runs"})["run_ids"])
+
+    def why_gone(self, run_id: str) -> str:
+        """Return a sentence on a run that was deleted; see `AskableStore`."""
+        return str(self._ask({"ask": "gone", "run_id": run_id})["why"])
 
     def inspect(self, run_ids: Sequence[str]) -> dict[str, Any]:
         """Return the facts of runs as ``clawtrace.inspect/1``."""

@@ -22,6 +22,7 @@ KINDS = {
     "agents/*/agent.yaml": "agent",
     "cases/**/test.yaml": "case",
     "assertions/*.yaml": "assertions",
+    "cases/**/script.yaml": "model-script",
 }
 EXAMPLES = [(path, kind) for pattern, kind in KINDS.items() for path in sorted(CONFIGS.glob(pattern))]
 CASES = Path(__file__).parents[1] / "assertions" / "cases"
@@ -79,7 +80,7 @@ def test_examples_name_their_schema_and_fit_it(path, kind):
 
 def test_every_kind_has_an_example():
     """No kind of file is without an example, but the project's, which an example project would override."""
-    assert {kind.replace("-", "_") for _, kind in EXAMPLES} == FILE_KINDS.keys() - {"project"}
+    assert {kind.replace("-", "_") for _, kind in EXAMPLES} == {*FILE_KINDS, "model_script"} - {"project"}
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,9 @@
-"""The scripted model server, spoken to by real HTTP clients and by the openai SDK."""
+"""The scripted model server, spoken to by real HTTP clients and by the official clients."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -14,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clawtrace.errors import ConfigError
-from clawtrace.testing import load_script, main, scripted_model
+from clawtrace.testing import load_script, scripted_model
 
 WEATHER = {"name": "get_weather", "arguments": {"city": "Paris"}}
 STEPS = [
@@ -159,6 +156,72 @@ def test_anthropic_stream_holds_the_whole_reply():
     assert events[-1]["type"] == "message_stop"
 
 
+def test_the_anthropic_sdk_reads_plain_and_streamed_replies_alike():
+    """The official client gets the same text, tool call and usage from a plain and from a streamed reply."""
+    from anthropic import Anthropic
+
+    step = {**STEPS[0], "text": "Let me look that up for you."}
+    asked = {"model": "claude", "max_tokens": 100, "messages": [{"role": "user", "content": "weather?"}]}
+    with scripted_model([step] * 2) as model, Anthropic(base_url=model.url, api_key="any") as client:
+        plain = client.messages.create(**asked)
+        with client.messages.stream(**asked) as stream:
+            streamed = stream.get_final_message()
+
+    for message in (plain, streamed):
+        text, call = message.content
+        assert (text.text, call.name, call.input) == (step["text"], "get_weather", {"city": "Paris"})
+        assert (message.usage.input_tokens, message.usage.cache_read_input_tokens) == (712, 100)
+        assert message.usage.output_tokens == 19
+
+
+def test_official_clients_know_scripted_errors_for_what_they_are():
+    """Each client has the scripted statuses as its own errors, with the Retry-After header."""
+    import anthropic
+    import openai
+
+    steps = [{"error": {"status": status, "retry_after": 3}} for status in (429, 401, 429, 401, 529)]
+    with scripted_model(steps) as model:
+        one = openai.OpenAI(base_url=model.url + "/v1", api_key="any", max_retries=0)
+        two = anthropic.Anthropic(base_url=model.url, api_key="any", max_retries=0)
+        asked = {"model": "m", "messages": [{"role": "user", "content": "?"}]}
+        with one, two:
+            with pytest.raises(openai.RateLimitError) as limited:
+                one.chat.completions.create(**asked)
+            with pytest.raises(openai.AuthenticationError):
+                one.responses.create(model="m", input="?")
+            with pytest.raises(anthropic.RateLimitError) as limited_too:
+                two.messages.create(max_tokens=5, **asked)
+            with pytest.raises(anthropic.AuthenticationError):
+                two.messages.create(max_tokens=5, **asked)
+            with pytest.raises(anthropic.APIStatusError) as overloaded:
+                two.messages.create(max_tokens=5, **asked)
+
+    assert [error.value.response.headers["retry-after"] for error in (limited, limited_too)] == ["3", "3"]
+    assert [limited.value.type, limited_too.value.body["error"]["type"]] == ["rate_limit_error"] * 2
+    assert overloaded.value.body["error"]["type"] == "overloaded_error"
+
+
+def test_a_delayed_answer_takes_its_time():
+    """An answer comes no earlier than its delay is over."""
+    with scripted_model([{"text": "late", "delay_ms": 200}]) as model:
+        started = time.monotonic()
+        post(model.url + "/v1/messages", {})
+
+    assert time.monotonic() - started >= 0.2
+
+
+def test_an_answer_may_be_unreadable_or_no_answer_at_all():
+    """`body` is sent as it is with 200, and `disconnect` closes the connection; both are in the log."""
+    with scripted_model([{"body": "<html>"}, {"disconnect": True}]) as model:
+        with urllib.request.urlopen(model.url + "/v1/messages", b"{}", timeout=10) as answer:
+            text = answer.read()
+        with pytest.raises(ConnectionError):
+            urllib.request.urlopen(model.url + "/v1/messages", b"{}", timeout=10)
+
+    assert text == b"<html>"
+    assert [(exchange.status, exchange.text) for exchange in model.log] == [(200, None), (0, None)]
+
+
 @pytest.mark.parametrize("body", [b"[1]", b"not json", b""])
 def test_a_body_that_is_no_object_is_a_client_error(body):
     """A broken request is answered with 400 and does not use a step up."""
@@ -169,60 +232,13 @@ def test_a_body_that_is_no_object_is_a_client_error(body):
         assert model.log == []
 
 
-def test_command_line_runs_a_command_against_the_script(tmp_path: Path):
-    """`python -m clawtrace.testing --script F -- CMD` gives CMD the server's address and returns CMD's exit code."""
-    script = tmp_path / "script.yaml"
-    script.write_text("steps:\n- text: hello\n")
-    program = (
-        "import json, os, sys, urllib.request as u\n"
-        "r = u.Request(os.environ['OPENAI_BASE_URL'] + '/chat/completions', b'{}')\n"
-        "print(json.load(u.urlopen(r))['choices'][0]['message']['content']); sys.exit(7)\n"
-    )
-    log = tmp_path / "log.jsonl"
-    command = [sys.executable, "-m", "clawtrace.testing", "--script", str(script), "--log", str(log), "--"]
-    done = subprocess.run([*command, sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-
-    assert (done.returncode, done.stdout) == (7, "hello\n")
-    assert json.loads(log.read_text())["text"] == "hello"
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="POSIX signals")
-def test_command_line_tells_a_killed_command(tmp_path: Path):
-    """A command that a signal ended exits with 128 + the signal's number, as a shell says it."""
-    script = tmp_path / "script.yaml"
-    script.write_text("steps: []\n")
-    command = [sys.executable, "-m", "clawtrace.testing", "--script", str(script), "--"]
-    done = subprocess.run([*command, "sh", "-c", "kill -9 $$"], timeout=60)
-
-    assert done.returncode == 128 + signal.SIGKILL
-
-
-def test_command_line_serves_until_it_is_told_to_stop(tmp_path: Path):
-    """As a server it writes its URL to standard output and to the ready file, answers, and ends on SIGTERM with 0."""
-    script, ready = tmp_path / "script.yaml", tmp_path / "ready"
-    script.write_text("steps:\n- text: hello\n")
-    command = [sys.executable, "-m", "clawtrace.testing", "--script", str(script), "--ready-file", str(ready)]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
-        assert server.stdout is not None
-        url = server.stdout.readline().strip()
-        reply = post(url + "/v1/chat/completions", {})
-        server.terminate()
-        code = server.wait(timeout=30)
-
-    assert reply["choices"][0]["message"]["content"] == "hello"
-    assert (code, ready.read_text().strip()) == (0, url)
-
-
-def test_a_wrong_script_is_an_error_that_names_the_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """A misspelt key is a configuration error with its path, and exit code 2 on the command line."""
+def test_a_wrong_script_is_an_error_that_names_the_key(tmp_path: Path):
+    """A misspelt key is a configuration error with its path."""
     script = tmp_path / "script.yaml"
     script.write_text("steps:\n- txt: hello\n")
 
     with pytest.raises(ConfigError, match=r"script\.yaml:2:3: `steps\.0\.txt` .*Did you mean `text`\?"):
         load_script(script)
-    assert main(["--script", str(script), "--", "true"]) == 2
-    assert "steps.0.txt" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from clawtrace._scripted_model.script import ModelRequest, ScriptedFailure, Usage
-from clawtrace._scripted_model.wire import Event, Reply, compact, pieces, text_of
+from clawtrace._scripted_model.wire import Event, Reply, compact, error_type, pieces, text_of
 
 __all__ = ["error", "read", "stream", "whole"]
 
@@ -15,7 +15,7 @@ _STOP = {"tool_calls": "tool_use", "stop": "end_turn", "length": "max_tokens"}
 
 def error(failure: ScriptedFailure) -> dict[str, Any]:
     """Return the body of an HTTP error."""
-    return {"type": "error", "error": {"type": failure.type, "message": failure.message}}
+    return {"type": "error", "error": {"type": error_type(failure, "api_error"), "message": failure.message}}
 
 
 def read(path: str, body: dict[str, Any]) -> ModelRequest:

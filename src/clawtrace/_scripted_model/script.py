@@ -24,7 +24,7 @@ __all__ = [
     "load_script",
 ]
 
-Api = Literal["chat", "responses", "anthropic"]
+Api = Literal["chat", "responses", "anthropic", "gemini"]
 
 
 class _ScriptPart(BaseModel):
@@ -62,8 +62,8 @@ class ScriptedFailure(_ScriptPart):
 
     status: int = Field(default=500, ge=400, le=599)
     """HTTP status."""
-    type: str = "server_error"
-    """Error type in the body."""
+    type: str | None = None
+    """Error type in the body, in the provider's words; by default the one of that status."""
     message: str = "scripted failure"
     """Error message in the body."""
     retry_after: float | None = None
@@ -134,6 +134,10 @@ class ScriptedStep(_ScriptPart):
     """Whether this step answers again and again."""
     error: ScriptedFailure | None = None
     """An HTTP error in place of a reply."""
+    body: str | None = None
+    """A body in place of a reply, sent as it is with HTTP 200: an answer that no client can read."""
+    disconnect: bool = False
+    """Whether the connection is closed in place of a reply."""
 
 
 class Script(_ScriptPart):
@@ -180,7 +184,7 @@ class ModelRequest:
     @property
     def stream(self) -> bool:
         """Whether the client wants server-sent events."""
-        return bool(self.body.get("stream"))
+        return bool(self.body.get("stream")) or self.path.endswith(":streamGenerateContent")
 
 
 @dataclass(slots=True)

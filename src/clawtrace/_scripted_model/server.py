@@ -1,4 +1,4 @@
-"""The HTTP server that plays a script over three protocols, and its log of what was truly said."""
+"""The HTTP server that plays a script over four protocols, and its log of what was truly said."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 from urllib.parse import urlsplit
 
-from clawtrace._scripted_model import anthropic, chat, responses
+from clawtrace._scripted_model import anthropic, chat, gemini, responses
 from clawtrace._scripted_model.script import ModelRequest, Play, Script, ScriptedStep
 from clawtrace._scripted_model.wire import Event, Reply, Wire
 
@@ -23,6 +23,8 @@ _ROUTES: tuple[tuple[str, Wire], ...] = (
     ("/chat/completions", cast(Wire, chat)),
     ("/responses", cast(Wire, responses)),
     ("/messages", cast(Wire, anthropic)),
+    (":generateContent", cast(Wire, gemini)),
+    (":streamGenerateContent", cast(Wire, gemini)),
 )
 _LOGGED_HEADERS = ("traceparent", "tracestate", "baggage", "user-agent")
 _MAX_BODY = 64 * 1024 * 1024
@@ -44,7 +46,7 @@ class Exchange:
     reply_model: str
     """Model that the reply named."""
     status: int
-    """HTTP status."""
+    """HTTP status; 0 where the connection was closed in place of an answer."""
     step: int | None
     """0-based number of the step that answered; None for the default."""
     usage: dict[str, int] | None
@@ -119,7 +121,7 @@ class ScriptedModel:
                 stream=asked.stream,
                 model=asked.model,
                 reply_model=step.model or asked.model,
-                status=step.error.status if step.error else 200,
+                status=0 if step.disconnect else step.error.status if step.error else 200,
                 step=number,
                 usage=reply.usage.model_dump() if reply and reply.usage else None,
                 tool_calls=[{"id": i, "name": n, "arguments": a} for i, n, a in reply.calls] if reply else [],
@@ -169,8 +171,15 @@ class _Handler(BaseHTTPRequestHandler):
         if step.delay_ms:
             time.sleep(step.delay_ms / 1000)
         headers = {name: value for name in _LOGGED_HEADERS if (value := self.headers.get(name))}
-        if step.error:
+        if step.error or step.disconnect or step.body is not None:
             self.model.record(asked, number, step, None, headers)
+        if step.disconnect:
+            self.close_connection = True
+            return
+        if step.body is not None:
+            self._send(200, step.body.encode())
+            return
+        if step.error:
             extra = {} if step.error.retry_after is None else {"retry-after": f"{step.error.retry_after:g}"}
             self._json(step.error.status, wire.error(step.error), extra)
             return
@@ -179,7 +188,9 @@ class _Handler(BaseHTTPRequestHandler):
         model = step.model or asked.model
         reply = Reply(step, calls, model, int(time.time()), body, self.script.new_id)
         self.model.record(asked, number, step, reply, headers)
-        if asked.stream:
+        if asked.stream and asked.api == "gemini" and "alt=sse" not in self.path:
+            self._json(200, [data for _, data in wire.stream(reply)])
+        elif asked.stream:
             self._events(wire.stream(reply))
         else:
             self._json(200, wire.whole(reply))
@@ -192,8 +203,10 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         return body if isinstance(body, dict) else None
 
-    def _json(self, status: int, value: dict[str, Any], headers: dict[str, str] | None = None) -> None:
-        data = json.dumps(value).encode()
+    def _json(self, status: int, value: Any, headers: dict[str, str] | None = None) -> None:
+        self._send(status, json.dumps(value).encode(), headers)
+
+    def _send(self, status: int, data: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
         for name, text in {
             "content-type": "application/json",

@@ -1,4 +1,4 @@
-"""What the three protocols share: the reply to render, text inside message contents, pieces of a stream."""
+"""What the protocols share: the reply to render, text inside message contents, pieces of a stream."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from typing import Any, Protocol
 
 from clawtrace._scripted_model.script import ModelRequest, ScriptedFailure, ScriptedStep, Usage
 
-__all__ = ["Event", "Reply", "Wire", "openai_error", "pieces", "text_of"]
+__all__ = ["Event", "Reply", "Wire", "error_type", "openai_error", "pieces", "text_of"]
+
+_ERROR_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+"""What OpenAI and Anthropic call an error of a status."""
 
 Event = tuple[str | None, dict[str, Any] | str]
 """One server-sent event: its name, if any, and its data."""
@@ -82,6 +92,12 @@ def compact(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def error_type(failure: ScriptedFailure, otherwise: str) -> str:
+    """Return the type of an error: the script's own, or that of its status."""
+    return failure.type or _ERROR_TYPES.get(failure.status, otherwise)
+
+
 def openai_error(failure: ScriptedFailure) -> dict[str, Any]:
     """Return an error body in OpenAI's form."""
-    return {"error": {"message": failure.message, "type": failure.type, "code": failure.type, "param": None}}
+    kind = error_type(failure, "server_error")
+    return {"error": {"message": failure.message, "type": kind, "code": kind, "param": None}}

@@ -44,6 +44,7 @@ COMMANDS = {
     "validate": "Check every configuration file; run nothing.",
     "doctor": "Test the receiver over each protocol, and look for conflicts.",
     "env": "Show the environment that makes an agent export to clawtrace.",
+    "model-server": "Play a scripted model over HTTP, for tests without a provider.",
     "schema": "Export the JSON Schemas of files and results.",
 }
 
@@ -76,7 +77,7 @@ class LazyGroup(click.Group):
             return None
         from importlib import import_module
 
-        command: click.Command = import_module(f"clawtrace.cli.commands.{cmd_name}").command
+        command: click.Command = import_module(f"clawtrace.cli.commands.{cmd_name.replace('-', '_')}").command
         return command
 
     def resolve_command(

@@ -16,7 +16,7 @@ from clawtrace.config.suites.evaluation_profile import EvaluationProfile
 from clawtrace.config.suites.suite import RunProfile, SuiteConfig
 from clawtrace.runners.base import runner_types
 
-__all__ = ["FILE_KINDS", "schemas"]
+__all__ = ["FILE_KINDS", "file_schema", "schemas"]
 
 FILE_KINDS: dict[str, type[BaseModel]] = {
     "project": ProjectConfig,
@@ -33,10 +33,17 @@ FILE_KINDS: dict[str, type[BaseModel]] = {
 def schemas() -> dict[str, dict[str, Any]]:
     """Return the JSON Schema of each kind of file, by its name in `FILE_KINDS`."""
     entries = assertions_schema()
-    return {kind: _schema(kind, model, entries) for kind, model in FILE_KINDS.items()}
+    return {kind: file_schema(kind, model, entries) for kind, model in FILE_KINDS.items()}
 
 
-def _schema(kind: str, model: type[BaseModel], entries: dict[str, Any]) -> dict[str, Any]:
+def file_schema(kind: str, model: type[BaseModel], entries: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON Schema of one kind of file.
+
+    Args:
+        kind: what it is called.
+        model: what reads it.
+        entries: the schemas of assertions, for a file that holds some.
+    """
     schema = model.model_json_schema()
     definitions: dict[str, Any] = schema.pop("$defs", {})
     if "assertions" in schema["properties"]:

@@ -13,7 +13,9 @@ __all__ = ["command", "schemas"]
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Return every JSON Schema by the name of its file, in alphabetical order."""
+    from clawtrace._scripted_model.script import Script
     from clawtrace.campaign.comparing.comparison import Comparison
+    from clawtrace.config.schemas import file_schema
     from clawtrace.config.schemas import schemas as of_files
     from clawtrace.report.difference import Difference
     from clawtrace.report.page import details_schema
@@ -23,6 +25,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     written: dict[str, type[Struct]] = {"results": Results, "compare": Comparison, "diff": Difference}
     found = {**of_files(), **{name: struct.json_schema() for name, struct in written.items()}}
     found["run_details"] = details_schema()
+    found["model_script"] = file_schema("model_script", Script, {})
     return {f"{kind.replace('_', '-')}.schema.json": found[kind] for kind in sorted(found)}
 
 

@@ -26,6 +26,7 @@ VALUES = {
     "BACKEND_ENDPOINT": "http://127.0.0.1:1",
     "CLICKHOUSE_ENDPOINT": "http://127.0.0.1:1",
     "TRACES_FILE": "traces.jsonl",
+    "QUEUE_FOLDER": "queue",
 }
 SHORT = "  telemetry: http/protobuf\n  settle_ms: 3000\n"
 

@@ -269,7 +269,6 @@ class _Counts:
     def notes(self, request: Request, number: int) -> list[Note]:
         """Return a note for each run that the request did anything for."""
         notes = []
-        unnamed = not (request.header_run or request.path_run or request.given_run or request.by_sdk)
         for run in {**self.accepted, **self.duplicates, **self.rejected}:
             reasons = self.rejected.get(run, {})
             receipt = Receipt(
@@ -283,7 +282,7 @@ class _Counts:
                 rejected=sum(reasons.values()),
                 reason="; ".join(reasons),
             )
-            notes.append(Note(receipt, request.port, run in self.unattributed, run in self.foreign, unnamed))
+            notes.append(Note(receipt, request.port, run in self.unattributed, run in self.foreign, request.passed_on))
         return notes
 
 

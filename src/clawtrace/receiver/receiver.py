@@ -87,6 +87,7 @@ class Receiver:
         self._attribution.joined = self._connections.joined
         self._desk = Desk(self.settings, self._writer, self._attribution, self._connections, self._counters)
         self._writer.lost = self._desk.rejected
+        self._writer.lost_before = self._desk.lost_before
         self._grpc = GrpcServer(self._desk, questions)
         self._questions = questions
         self._ports = Ports(self._desk, lambda: self._grpc.address, questions)
@@ -312,6 +313,10 @@ class Receiver:
     def is_carried(self, run_id: str) -> bool:
         """Say whether a connection is open that carried spans or log records of a run."""
         return self._connections.carry(self.run_no(run_id))
+
+    def forwarder_ended(self, run_id: str) -> bool:
+        """Say whether the Collectors that passed spans on have closed their connections since a run was announced."""
+        return self._connections.forwarder_ended(self.run_no(run_id))
 
     def is_forwarded(self, run_id: str) -> bool:
         """Say whether spans or log records of a run came over a connection that its own processes cannot hold."""

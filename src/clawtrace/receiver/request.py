@@ -78,3 +78,8 @@ class Request:
     """Run id of everything in it, where the caller says so; no rule of attribution is asked then."""
     document: Any = None
     """The parsed body, where the caller has it."""
+
+    @property
+    def passed_on(self) -> bool:
+        """Whether it names no run in header or path and no SDK's own exporter sent it: a Collector or a proxy did, as a rule."""
+        return not (self.header_run or self.path_run or self.given_run or self.by_sdk)

@@ -15,6 +15,7 @@ from clawtrace.model.raw import RawSink, Receipt
 from clawtrace.receiver.attribution.attribute import NO_RUN
 from clawtrace.receiver.attribution.connections import Changes, Connections
 from clawtrace.receiver.attribution.counters import Counters
+from clawtrace.receiver.decode.collector_losses import CollectorLosses
 from clawtrace.receiver.inbox import ByteBudget, Inbox
 from clawtrace.receiver.intake import Intake, Note, Taken
 from clawtrace.receiver.payload import BadPayloadError
@@ -57,6 +58,9 @@ class Writer:
         self._inbox = Inbox()
         self.lost: Callable[[Request, str], None] = lambda _, reason: counters.turned_away(reason)
         """Called with a request that will never be accepted, and why; what it records is in the next commit."""
+        self.lost_before: Callable[[int, str], None] = lambda *_: None
+        """Called with how many spans or log records a Collector says it has lost, and where."""
+        self._losses = CollectorLosses()
         self.forward: Callable[[Request], None] = lambda _: None
         """Called with a request that was answered for good; must return at once."""
         self.idle: Callable[[], None] = lambda: None
@@ -141,7 +145,11 @@ class Writer:
         self.budget.give(sum(len(request.body) for request in requests))
         for request, answer in answers:
             if answer.outcome is RequestOutcome.ACCEPTED and request.connection is not None:
-                self._connections.carried(request.connection, request.runs)
+                self._connections.carried(
+                    request.connection, request.runs, passed_on=request.passed_on and bool(request.runs)
+                )
+                for items, reason in self._losses.told_by(request):
+                    self.lost_before(items, reason)
             given = (
                 RequestAnswer(RequestOutcome.REFUSED, 0, failure)
                 if failure and answer.outcome is RequestOutcome.ACCEPTED

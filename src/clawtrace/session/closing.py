@@ -13,11 +13,16 @@ from clawtrace.receiver.close import Outlook
 if TYPE_CHECKING:
     from clawtrace.facts.runs.completeness import ClosingSigns
 
-__all__ = ["FORWARDED", "Expected"]
+__all__ = ["FORWARDED", "FORWARDER_ENDED", "Expected"]
 
 FORWARDED = (
     "spans of the run seem to have come through a Collector, a proxy or another service: how long it holds spans, or whether it drops "
     "some, is not known. Silence closed the run; `settle_ms` sets how long."
+)
+
+FORWARDER_ENDED = (
+    "the Collector or proxy that passes spans on closed its connection before the run was closed: what it held may be lost. Let it run "
+    "until the run is closed."
 )
 
 STARTED_MS, RUNNING_MS = 2_000, 12_000

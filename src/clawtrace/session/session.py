@@ -283,7 +283,7 @@ class Session(SessionQuestions):
             The record with `closed_by`; what the agent printed is in it without the secrets that redaction knows.
         """
         from clawtrace.receiver.close import wait_closed
-        from clawtrace.session.closing import FORWARDED, Expected
+        from clawtrace.session.closing import FORWARDED, FORWARDER_ENDED, Expected
 
         receiver = self._taking() if end_run else self._receiving()
         expected = Expected(
@@ -311,8 +311,10 @@ class Session(SessionQuestions):
                 for one in conflicts
             ],
         )
+        cut = expected.forwarded and receiver.forwarder_ended(record.run_id)
         closed = record._replace(
             closed_by=closed_by,
+            lacking=record.lacking or (FORWARDER_ENDED if cut else None),
             closed_at=receiver.last_request_no(record.run_id),
             final_output=record.final_output and self.clean(record.final_output),
             runner_error=record.runner_error and self.clean(record.runner_error),

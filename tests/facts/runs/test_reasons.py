@@ -89,7 +89,7 @@ def test_what_the_receiver_turned_away_is_added_up_with_its_causes(lab: Lab) -> 
     lab.store.commit(SpanBatch(), LogBatch(), receipts, [])
 
     assert {code: reason["message"] for code, reason in reasons(lab).items()} == {
-        "rejected": "the receiver rejected 3 of its items (span id of 3 bytes)."
+        "rejected": "3 of its items were rejected: span id of 3 bytes."
     }
 
 

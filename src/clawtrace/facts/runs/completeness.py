@@ -105,7 +105,7 @@ class Completeness:
         for run_id, rejected, refused, why in store.script(_COUNTERS):
             for code, count in (("rejected", rejected), ("refused", refused)):
                 if count:
-                    reason = IncompleteReason(code, f"the receiver {code} {count} of its items ({why}).")
+                    reason = IncompleteReason(code, f"{count} of its items were {code}: {why}.")
                     self._counters.setdefault(run_id, []).append(reason)
         self._late: dict[str, int] = dict(store.script(_LATE))
         self._conflicts: dict[str, list[str]] = {}

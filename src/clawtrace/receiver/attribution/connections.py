@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 __all__ = ["Changes", "Connection", "Connections"]
 
 _JOINED_LIMIT = 100_000
+_IDLE_SECONDS = 60.0
+"""A connection over which nothing came for so long may have been closed for that (Go's HTTP client: after 90 s)."""
 
 
 class Changes:
@@ -47,6 +51,10 @@ class Connection:
     """Runs that it carried spans or log records of."""
     order: int = 0
     """Its place among the connections that were opened and the runs that were announced."""
+    passes_on: bool = False
+    """Whether a Collector or a proxy holds it, as a rule (`Request.passed_on`)."""
+    last: float = -math.inf
+    """When it last carried something, in seconds of the monotonic clock."""
 
 
 class Connections:
@@ -63,6 +71,8 @@ class Connections:
         self._announced: dict[int, int] = {}
         """Place of the announcement of a run among the connections."""
         self._forwarded: set[int] = set()
+        self._forwarder_ended = -1
+        """Place at which the last connection of a Collector ended that had just been in use."""
         self._joined: dict[int, int] = {}
         """Run of a trace that stood for itself → the run that it has turned out to be of."""
 
@@ -77,6 +87,9 @@ class Connections:
         """Note that a connection has ended and that everything it sent was read."""
         with self._lock:
             self._open.discard(connection)
+            in_use = time.monotonic() - connection.last < _IDLE_SECONDS
+            if connection.passes_on and in_use and not any(one.passes_on for one in self._open):
+                self._forwarder_ended = next(self._order)
         self._changes.tell()
 
     def relayed(self, connection: Connection, port: int) -> None:
@@ -100,9 +113,11 @@ class Connections:
         with self._lock:
             self._announced.setdefault(run_no, next(self._order))
 
-    def carried(self, connection: Connection, runs: Iterable[int]) -> None:
-        """Note that a connection carried something of `runs`."""
+    def carried(self, connection: Connection, runs: Iterable[int], *, passed_on: bool = False) -> None:
+        """Note that a connection carried something of `runs`, and whether a Collector or a proxy had it."""
         with self._lock:
+            connection.passes_on |= passed_on
+            connection.last = time.monotonic()
             for run_no in runs:
                 connection.runs.add(run_no)
                 if run_no in self._joined:
@@ -127,6 +142,11 @@ class Connections:
         """
         with self._lock:
             return run_no in self._forwarded
+
+    def forwarder_ended(self, run_no: int) -> bool:
+        """Say whether, since a run was announced, every Collector that had just passed something on has closed its connections."""
+        with self._lock:
+            return self._announced.get(run_no, math.inf) < self._forwarder_ended
 
     def _note_forwarded(self, connection: Connection) -> None:
         """Note the announced runs of a connection that are not the only one, or began later; the lock is held."""

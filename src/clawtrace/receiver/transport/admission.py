@@ -80,6 +80,13 @@ class Desk:
         receipt = Receipt(NO_RUN, 0, request.arrival_ns, request.protocol, request.signal, rejected=1, reason=reason)
         self._lost(receipt, named, request.connection, request.port)
 
+    def lost_before(self, items: int, reason: str) -> None:
+        """Record that a Collector lost items: they may be of any open run, and none may claim to be complete."""
+        with self._lock:
+            runs = set(self._open_runs)
+        for run_no in runs:
+            self.writer.refused(Receipt(run_no, 0, time.time_ns(), "", "", refused=items, reason=reason), 0)
+
     def _lost(self, receipt: Receipt, named_run: str, connection: Connection | None, port: int) -> None:
         if receipt.signal == "metrics":
             self.counters.turned_away(receipt.reason)

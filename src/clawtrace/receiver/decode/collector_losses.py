@@ -1,0 +1,81 @@
+"""What an OpenTelemetry Collector says of its losses, where it exports its own metrics here (`service.telemetry.metrics`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from clawtrace.receiver.request import Request
+
+__all__ = ["CollectorLosses"]
+
+_MARK = b"otelcol_"
+_LOST = {
+    f"otelcol_{counter}_{items}": meaning
+    for items in ("spans", "log_records")
+    for counter, meaning in (
+        ("exporter_send_failed", "could not send them"),
+        ("exporter_enqueue_failed", "had no room for them in its queue"),
+        ("receiver_refused", "refused them"),
+        ("receiver_failed", "could not process them"),
+    )
+}
+"""Counters of what did not get through (Collector, "Internal telemetry"), and what they mean."""
+_OURS = "clawtrace"
+"""Where an exporter of a Collector has this in its name, the others send elsewhere."""
+_SERIES_LIMIT = 10_000
+
+
+class CollectorLosses:
+    """Reads counters that only grow, and tells by how much; used by one thread."""
+
+    def __init__(self) -> None:
+        self._since_ns = time.time_ns()
+        self._known: dict[tuple[str, ...], float] = {}
+        """Last value by Collector, counter and its attributes."""
+        self._collectors: set[str] = set()
+
+    def told_by(self, request: Request) -> Iterator[tuple[int, str]]:
+        """Yield how many items were lost since the last request of the same Collector, and how."""
+        if request.signal != "metrics" or request.json or _MARK not in request.body:
+            return
+        from google.protobuf.message import DecodeError
+        from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
+
+        try:
+            groups = MetricsData.FromString(request.body).resource_metrics
+        except DecodeError:  # no Collector sends it
+            return
+        for group in groups:
+            points = list(_points(group))
+            ours = any(_OURS in told["exporter"] for _, told, _ in points)
+            for name, told, point in points:
+                more = self._more((str(group.resource), name, *told.values()), point)
+                if more and (_OURS in told["exporter"] or not ours or not told["exporter"]):
+                    whose = told["exporter"] or told["receiver"]
+                    yield more, f"a Collector {_LOST[name]} (`{name}` of `{whose}`)"
+            self._collectors.add(str(group.resource))
+
+    def _more(self, series: tuple[str, ...], point: Any) -> int:
+        """Return by how much a counter has grown; what a Collector lost before we listened is nothing to us."""
+        value = point.as_double if point.HasField("as_double") else point.as_int
+        ours = series[0] in self._collectors or point.start_time_unix_nano >= self._since_ns
+        before = self._known.get(series, 0 if ours else value)
+        if len(self._known) < _SERIES_LIMIT or series in self._known:
+            self._known[series] = value
+        return int(max(value - before, 0))
+
+
+def _points(group: Any) -> Iterator[tuple[str, dict[str, str], Any]]:
+    """Yield the data points of such counters: name, attributes, point."""
+    for scope in group.scope_metrics:
+        for metric in scope.metrics:
+            if metric.name in _LOST and metric.HasField("sum"):
+                for point in metric.sum.data_points:
+                    said = {one.key: one.value.string_value for one in point.attributes}
+                    yield (
+                        metric.name,
+                        {"exporter": said.get("exporter", ""), "receiver": said.get("receiver", "")} | said,
+                        point,
+                    )

@@ -1,6 +1,6 @@
 """The official OpenTelemetry Collector, built with ``collector-config/builder.yaml``; run with a configuration of that folder.
 
-python tests/otelcol.py      # builds it once, where Go is there; exit code 0: it is there
+python tests/otelcol.py      # builds it once, into the environment's folder, where Go is; exit code 0: it is there
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from free_port import free_port
 
 __all__ = ["CONFIGS", "PROGRAM", "Collector", "build"]
 
-PROGRAM = Path(os.environ.get("CLAWTRACE_OTELCOL", "~/.cache/clawtrace/otelcol-0.161.0")).expanduser()
+PROGRAM = Path(os.environ.get("CLAWTRACE_OTELCOL") or Path(sys.prefix) / "otelcol-0.161.0")
 CONFIGS = Path(__file__).parent.parent / "collector-config"
 
 _START_SECONDS = 20

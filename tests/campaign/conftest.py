@@ -45,6 +45,10 @@ class RecordingSession:
         """Nothing is secret here."""
         return text
 
+    def put_judgements(self, run_id, asked_by, rows):
+        """No judge is asked here."""
+        raise AssertionError((run_id, asked_by, rows))
+
     def provider_failure(self, run_id):
         """No provider failed."""
         del run_id

@@ -126,8 +126,7 @@ class TestProfile:
         [
             (
                 "judge_runs: [{judge_run_id: r, judge_id: j}]\n",
-                "e.yaml:4:42: `judge_runs.0.judge_id` names the judge 'j', which `judges` does not list; judges are not "
-                "supported yet, and `judge_runs: []` is a deterministic profile",
+                "e.yaml:4:42: `judge_runs.0.judge_id` names the judge 'j'; `judges` lists none",
             ),
             (
                 "aggregation: {pass_threshold: 7}\n",
@@ -137,6 +136,19 @@ class TestProfile:
             (
                 "aggregation: {method: majority_vote}\n",
                 "counts the scores that reach `pass_threshold`, which is missing",
+            ),
+            (
+                "judges: [{judge_id: main, type: llm_probe}]\njudge_runs: [{judge_run_id: r, judge_id: mian}]\n",
+                "names the judge 'mian'; `judges` lists `main`",
+            ),
+            (
+                "judges: [{judge_id: j, type: llm_probe}, {judge_id: j, type: llm_probe}]\n",
+                "the id 'j' is used twice",
+            ),
+            ("judges: [{judge_id: j, type: llm}]\n", "`judges.0.type` found 'llm', valid is 'llm_probe'"),
+            (
+                "judges: [{judge_id: j, type: llm_probe, api_key: x}]\n",
+                "name the variable that holds it with `api_key_env`",
             ),
             ("aggregation: {method: meen}\n", "valid is 'median', 'mean', 'majority_vote' or 'all_pass'"),
             ("judge_runs: [{judge_run_id: r, judge_id: j, sample_size: 2}]\n", "`sample_size` (2) is greater than"),
@@ -155,11 +167,21 @@ class TestProfile:
         assert sentence in problem
 
     def test_a_prompt_file_is_found(self, profile):
-        """The path is relative to the profile."""
+        """The path is relative to the profile; its words become part of what verdicts depend on."""
         files = profile("judge_system_prompt_path: prompts/p.md\n")
         files.write("configs/evaluation_profiles/prompts/p.md", "Be fair.")
 
-        assert files.load(evaluation_profile="e").evaluation_profile.judge_system_prompt_path == "prompts/p.md"
+        loaded = files.load(evaluation_profile="e").evaluation_profile
+        assert (loaded.judge_system_prompt_path, loaded.judge_system_prompt) == ("prompts/p.md", "Be fair.")
+
+    def test_other_keys_of_a_judge_are_options_of_its_requests(self, profile):
+        """They go with `request_options`, which win."""
+        files = profile(
+            "judges: [{judge_id: j, type: llm_probe, temperature: 0, request_options: {reasoning: {effort: none}}}]\n"
+        )
+        (judge,) = files.load(evaluation_profile="e").evaluation_profile.judges
+
+        assert judge.options == {"temperature": 0, "reasoning": {"effort": "none"}}
 
     def test_recordings_warn_as_well(self, profile):
         """The warning of idle keys also comes where a profile judges recordings."""

@@ -354,16 +354,15 @@ class TestCaseProblems:
             "`llm_probe`, which is planned for a later version"
         ]
 
-    def test_a_judge_is_not_supported_yet(self, files):
-        """An evaluation profile with a judge is refused; an empty list of judges is a deterministic profile."""
+    def test_a_judge_says_how_it_is_asked(self, files):
+        """A judge without its type is refused with its place; an empty list of judges is a deterministic profile."""
         files.suite()
         files.case("a")
         profile = "schema_version: 1\nevaluation_profile_id: e\ntitle: E\njudges: {}\n"
         files.write("configs/evaluation_profiles/e.yaml", profile.format("[{judge_id: j}]"))
 
         assert files.problems(evaluation_profile="e") == [
-            "configs/evaluation_profiles/e.yaml:4:9: `judges` judges are not supported yet; `judges: []` is a "
-            "deterministic profile"
+            "configs/evaluation_profiles/e.yaml:4:10: `judges.0.type` is required"
         ]
         files.write("configs/evaluation_profiles/e.yaml", profile.format("[]"))
         assert files.load(evaluation_profile="e").evaluation_profile.evaluation_profile_id == "e"

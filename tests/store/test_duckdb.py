@@ -358,3 +358,19 @@ def test_a_loaded_relation_can_grow_and_shrink(store: DuckStore) -> None:
         store.load("numbers", {"n": ("bigint", list(range(count)))})
 
         assert store.script("SELECT count(*), max(n) FROM numbers") == [(count, count - 1 if count else None)]
+
+
+def test_a_file_from_before_there_were_judges_gets_a_place_for_their_scores(tmp_path):
+    """Its relations stay as they are; scores are replaced by those that the same asked for again, and go with their run."""
+    path = tmp_path / "old.duckdb"
+    DuckStore(path).close()
+    with duckdb.connect(str(path)) as db:
+        db.execute("DROP VIEW judgements; DROP TABLE judge_scores")
+    store = DuckStore(path)
+    row = {"run_id": "r", "asked_by": "judge", "part": "overall", "score": 7.0, "status": "ok"}
+    rows = [tuple(row.get(name) for name in RELATIONS["judgements"].column_names)]
+    for _ in range(2):
+        store.put_judgements("r", "judge", rows)
+
+    assert store.ask_user("SELECT score FROM judgements").dicts() == [{"score": 7.0}]
+    store.close()

@@ -294,6 +294,31 @@ value t Value as text; arrays and maps as JSON.
 type t string, int, double, bool, array, map, bytes.
 """,
     ),
+    (
+        "judgements",
+        "One row for each score that a judge gave, and one for each that they amount to; no fact of the trace.",
+        """
+run_id t The run that was judged.
+asked_by t judge for the evaluation profile, else the assertion's id.
+judge_run_id t The profile's judge run; for an assertion the judge's id; NULL for a final score.
+judge_id t The judge; NULL for a final score.
+repetition i 1-based repetition; NULL for a final score.
+part t overall, a dimension, or hard_expectations.1 and so on; hard_expectations alone is their weighted mean.
+score d Score from 0 to 10; NULL where the judge knows none, or gave no answer.
+raw_score d The score on the rubric's scale.
+met b Whether the judge finds the hard expectation met; NULL for other parts.
+evidence t The judge's evidence for the score.
+counted b Whether the answer is in the sample that counts.
+status t ok, or why there is no answer: unavailable, budget, outage, rate_limit, quota, wrong_key, unknown_model, rejected, malformed.
+error t The provider's message.
+scale_min d Worst score of the rubric's scale.
+scale_max d Best score of the rubric's scale.
+input_tokens i Input tokens of asking, on the row of the part overall.
+output_tokens i Output tokens of asking, likewise.
+cost_usd d Cost of asking in US dollars, likewise; NULL when unknown.
+answered_ns i When it was stored.
+""",
+    ),
 )
 
 _LIKE: tuple[tuple[str, str, str], ...] = (

@@ -203,6 +203,9 @@ class RunResult(NamedTuple):
     facts_state: tuple[int | str, ...] = ()
     """What its facts were computed from, as the store knows it: another one when more of the run arrived since."""
 
+    judgement: Mapping[str, Any] = MappingProxyType({})
+    """What the judges of the evaluation profile said: final score, dimensions, spread, what it took; empty where none was asked."""
+
     @property
     def standings(self) -> tuple[Standing, ...]:
         """What decides about the run and the exit code, verdict by verdict."""

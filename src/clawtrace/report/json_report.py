@@ -15,6 +15,7 @@ from clawtrace.report.results import (
     Case,
     DecidedBy,
     EvidenceSpan,
+    JudgingTotals,
     NotRun,
     ReceivedTrace,
     RepeatedAssertion,
@@ -56,6 +57,7 @@ def results_of(report: CampaignReport) -> Results:
         source=ResultsSource(**report.source.relative_to(report.folder)) if report.source else None,
         exit_code=int(report.exit_code),  # type: ignore[arg-type]
         totals=_totals(report.results),
+        judging=_judging(report.results),
         cases=_Cases(report),
         thresholds=[_threshold(rate, report.gate) for rate in report.thresholds],
         not_run=[NotRun(**one._asdict()) for one in report.left_out],
@@ -87,6 +89,19 @@ def _totals(results: Sequence[RunResult]) -> Totals:
         skipped=words.count(Status.SKIP),
         inconclusive=words.count(Status.INCONCLUSIVE),
         errored=words.count(Status.ERROR),
+    )
+
+
+def _judging(results: Sequence[RunResult]) -> JudgingTotals | None:
+    said = [result.judgement for result in results if result.judgement]
+    if not said:
+        return None
+    costs = [one["cost_usd"] for one in said]
+    return JudgingTotals(
+        answers=sum(one.get("answers", 0) for one in said),
+        input_tokens=sum(one["input_tokens"] for one in said),
+        output_tokens=sum(one["output_tokens"] for one in said),
+        cost_usd=None if None in costs else sum(costs),
     )
 
 
@@ -128,7 +143,8 @@ def _run(result: RunResult) -> Run:
             traces=result.traces,
             duration_ms=result.duration_ms,
         ),
-        final_score=None,
+        final_score=result.judgement.get("final_score"),
+        judgement=result.judgement,
         scores=result.scores,
         totals=dict(result.totals),
         diagnostics=list(result.diagnostics),

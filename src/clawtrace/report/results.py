@@ -170,7 +170,9 @@ class Run(Struct):
     trace: ReceivedTrace
     """What was received."""
     final_score: float | None
-    """A judge's score from 0 to 10; null where no judge was asked (this version asks none)."""
+    """The judges' score from 0 to 10; null where none was asked, or none answered."""
+    judgement: Mapping[str, Any]
+    """What the judges said: dimensions, spread, each judge run, and what asking took; empty where none was asked."""
     scores: dict[str, float]
     """By dimension 10 × passed / decided over the assertions that have it; one without a decided assertion is left out."""
     totals: dict[str, Any]
@@ -253,6 +255,20 @@ class Case(Struct):
     """Each assertion over the repetitions; empty when fewer than two runs were judged."""
     runs: list[Run]
     """The repetitions, in order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgingTotals(Struct):
+    """What the judges of the evaluation profile took, apart from what the runs took."""
+
+    answers: int
+    """Answers that came and count."""
+    input_tokens: int
+    """Their input tokens, with those of answers that were not valid."""
+    output_tokens: int
+    """Their output tokens."""
+    cost_usd: float | None
+    """Their cost in US dollars; null when the price of a model is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -379,6 +395,8 @@ class Results(Struct):
     """0 passed, 1 failed, 2 usage, 3 undecided, 4 broken."""
     totals: Totals
     """Numbers of runs."""
+    judging: JudgingTotals | None
+    """What judging took; null where no judge was asked."""
     cases: Iterable[Case]
     """One entry for each case and model, in the order of the suite."""
     thresholds: list[SuiteThreshold]

@@ -90,7 +90,21 @@ def _run_figures(result: RunResult) -> list[str]:
 
 
 def print_scores(results: Sequence[RunResult], console: ConsoleOutput) -> None:
-    """Print the scores of the runs that have any, from 0 to 10 by dimension."""
+    """Print the scores of the runs that have any, from 0 to 10 by dimension: of the checks, then of the judges."""
+    _print_scores_of_checks(results, console)
+    judged = [result for result in results if result.judgement.get("final_score") is not None]
+    if judged:
+        console.line()
+    for result in judged:
+        said = result.judgement
+        dimensions = said["dimensions"].items()
+        listed = ", ".join(f"{name} {one['score']:.1f}" for name, one in dimensions if one["score"] is not None)
+        spread = f" (spread {said['spread']:.1f} over {said['answers']} answers)" if said["answers"] > 1 else ""
+        text = f"{title_of(result)}: {said['final_score']:.1f} of 10{spread}; {listed}"
+        console.paragraph(text, first="judges  ", indent="        ")
+
+
+def _print_scores_of_checks(results: Sequence[RunResult], console: ConsoleOutput) -> None:
     scored = [(result, scores) for result in results if (scores := result.scores)]
     if scored:
         console.line()

@@ -173,6 +173,10 @@ class SessionQuestions:
             self._current([run_id])
             return provider_failure(self._store, run_id)
 
+    def put_judgements(self, run_id: str, asked_by: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Store the scores that judges gave a run, in place of those that the same asked for before."""
+        self._store.put_judgements(run_id, asked_by, rows)
+
     def clean(self, text: str) -> str:
         """Return `text` without the secrets that redaction knows."""
         if self._redactor is None:

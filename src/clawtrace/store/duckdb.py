@@ -14,7 +14,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clawtrace.errors import StoreError
 from clawtrace.model.raw import LogBatch, Receipt, SpanBatch
@@ -256,6 +256,13 @@ class DuckStore(QuestionSide):
             db.execute("DELETE FROM run_conflicts WHERE run_no = ?", [run_no])
             for message in messages:
                 db.execute("INSERT INTO run_conflicts VALUES (?, ?)", [run_no, message])
+
+    def put_judgements(self, run_id: str, asked_by: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Store the scores that judges gave a run, in place of those that the same asked for before."""
+        with self.transaction() as db:
+            db.execute("DELETE FROM judge_scores WHERE run_id = ? AND asked_by = ?", [run_id, asked_by])
+            if rows:
+                db.executemany(f"INSERT INTO judge_scores VALUES ({', '.join('?' * len(rows[0]))})", rows)
 
     def sides(self) -> Sequence[QuestionSide]:
         """Return what can be asked at the same time, each by one thread; the store itself is the first.

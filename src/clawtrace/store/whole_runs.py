@@ -128,7 +128,7 @@ def forget_runs(store: DuckStore, run_ids: Collection[str], why: str = "", *, st
         views = {
             row[0] for row in writing.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
         }
-        for table in ("run_records", "fact_state", *(name for name in RELATIONS if name not in views)):
+        for table in ("run_records", "fact_state", "judge_scores", *(name for name in RELATIONS if name not in views)):
             writing.execute(f"DELETE FROM {table} WHERE run_id IN (SELECT unnest(?))", [gone])
         writing.execute(f"UPDATE run_numbers SET run_id = '{RETIRED}' WHERE run_no IN (SELECT unnest(?))", [numbers])
     store.forget_numbers(gone)

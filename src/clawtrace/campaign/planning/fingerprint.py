@@ -17,6 +17,7 @@ from typing import Any
 from clawtrace import __version__
 from clawtrace.campaign.planning.expand import PlannedRun
 from clawtrace.config.suites.agent_file import LoadedAgent
+from clawtrace.judge.prompt import PROMPT_VERSION
 from clawtrace.runners.base import Message
 from clawtrace.runners.inputs.content import Tree, tree
 from clawtrace.runners.starting.templates import names_in, render_tree
@@ -118,6 +119,7 @@ def evaluation_fingerprint(
     project: Mapping[str, Any],
     judging: Mapping[str, str],
     env: Mapping[str, str],
+    doubts: Mapping[str, str] | None = None,
 ) -> str:
     """Return the fingerprint of what judges a run, as 64 hex digits.
 
@@ -128,6 +130,7 @@ def evaluation_fingerprint(
         project: what the project says about closing, normalising, prices and redaction.
         judging: digests of the files next to the case that judge (golden files, word lists, hooks), by path.
         env: the caller's environment: a variable that an assertion's template reads counts with its value.
+        doubts: why judges are not relied on, by judge.
     """
     case = planned.case
     return canonical_digest(
@@ -144,6 +147,7 @@ def evaluation_fingerprint(
             "rubric": None if case.config.rubric is None else case.config.rubric.model_dump(mode="json"),
             "day": date.today().isoformat() if any(one.until is not None for one in case.assertions.parsed) else None,
             "profile": profile,
+            "judges": None if not (profile or {}).get("judges") else [PROMPT_VERSION, doubts],
             "project": project,
             "judging": judging,
         }

@@ -30,7 +30,7 @@ def write_result(path: Path, fingerprint: str, result: RunResult) -> None:
 def read_result(path: Path, fingerprint: str) -> RunResult | None:
     """Return the judgement that was kept under exactly this fingerprint; None where none was, or it cannot be read.
 
-    A judgement that an error is part of is none to keep: what broke may work now.
+    A judgement that an error is part of is none to keep: what broke may work now. So is one with a judge that did not answer.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -39,4 +39,5 @@ def read_result(path: Path, fingerprint: str) -> RunResult | None:
         result = result_of(data["result"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return None if any(verdict.status is Status.ERROR for verdict in result.verdicts) else result
+    broke = result.judgement.get("failed_answers") or any(verdict.status is Status.ERROR for verdict in result.verdicts)
+    return None if broke else result

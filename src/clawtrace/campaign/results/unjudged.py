@@ -9,9 +9,10 @@ __all__ = ["with_unjudged"]
 
 
 def with_unjudged(plan: Plan, planned: PlannedRun, result: RunResult) -> RunResult:
-    """Return a result with one inconclusive verdict where its case has hard expectations; no version of clawtrace judges them yet."""
+    """Return a result with one inconclusive verdict where its case has hard expectations and its profile no judge."""
     hard = planned.case.config.expectations.hard_expectations
-    if not hard or plan.allows_unjudged or result.error:
+    profile = plan.suite.evaluation_profile
+    if not hard or plan.allows_unjudged or result.error or (profile is not None and profile.has_judge):
         return result
     count = f"{len(hard)} hard expectation{'s' if len(hard) > 1 else ''}"
     verdict = Verdict(
@@ -22,7 +23,7 @@ def with_unjudged(plan: Plan, planned: PlannedRun, result: RunResult) -> RunResu
         final=False,
         message=f"The case has {count}, such as {hard[0].text!r}, and no judge.",
         expected=[one.text for one in hard],
-        hint="Write assertions for what they can check. `--allow-unjudged` accepts the rest.",
+        hint="Write assertions for what they can check, or add a judge to the evaluation profile. `--allow-unjudged` accepts the rest.",
         missing="expectations",
     )
     verdicts = (*result.verdicts, verdict)

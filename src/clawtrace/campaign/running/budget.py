@@ -27,6 +27,9 @@ class Budget:
         self._without_cost = 0
         self._without_tokens = 0
         self._runs = 0
+        self._judging_cost = 0.0
+        self._judging_tokens = 0
+        self._judging_without_cost = 0
         self._lock = threading.Lock()
 
     @property
@@ -48,13 +51,23 @@ class Budget:
             self._without_cost += cost_high is None
             self._without_tokens += any(totals.get(f"{side}_tokens") is None for side in ("input", "output"))
 
-    def spent(self) -> str:
-        """Return why nothing new may be started, in one sentence; empty while something is left."""
+    def add_judging(self, cost: float | None, tokens: int) -> None:
+        """Count what asking a judge once took; `cost` is None where the judge's model has no price."""
         with self._lock:
-            if self._max_cost is not None and self._cost >= self._max_cost:
-                return f"{self._cost:.4f} USD have been spent, and `--max-cost` is {self._max_cost:g}{self._unknown_cost()}"
-            if self._max_tokens is not None and self._tokens >= self._max_tokens:
-                return f"{self._tokens} tokens have been used, and `--max-tokens` is {self._max_tokens}{self._unknown_tokens()}"
+            self._judging_cost += cost or 0.0
+            self._judging_tokens += tokens
+            self._judging_without_cost += cost is None
+
+    def spent(self) -> str:
+        """Return why nothing new may be started or asked, in one sentence; empty while something is left."""
+        with self._lock:
+            cost, tokens = self._cost + self._judging_cost, self._tokens + self._judging_tokens
+            if self._max_cost is not None and cost >= self._max_cost:
+                by_judges = f", {self._judging_cost:.4f} of it by judges" if self._judging_cost else ""
+                return f"{cost:.4f} USD have been spent{by_judges}, and `--max-cost` is {self._max_cost:g}{self._unknown_cost()}"
+            if self._max_tokens is not None and tokens >= self._max_tokens:
+                by_judges = f", {self._judging_tokens} of them by judges" if self._judging_tokens else ""
+                return f"{tokens} tokens have been used{by_judges}, and `--max-tokens` is {self._max_tokens}{self._unknown_tokens()}"
             return ""
 
     def blind_spots(self) -> list[str]:
@@ -62,12 +75,19 @@ class Budget:
         with self._lock:
             found = []
             if self._max_cost is not None and self._without_cost:
+                cost = self._cost + self._judging_cost
                 found.append(
-                    f"`--max-cost`: {self._cost:.4f} USD is a lower bound{self._unknown_cost()}; `model_pricing` gives "
+                    f"`--max-cost`: {cost:.4f} USD is a lower bound{self._unknown_cost()}; `model_pricing` gives "
                     "models a price, `--max-tokens` limits tokens"
                 )
+            if self._max_cost is not None and self._judging_without_cost:
+                found.append(
+                    f"`--max-cost`: a judge's model has no price, so {self._judging_without_cost} of its answers were not "
+                    "counted; `model_pricing` gives it one"
+                )
             if self._max_tokens is not None and self._without_tokens:
-                found.append(f"`--max-tokens`: {self._tokens} tokens is a lower bound{self._unknown_tokens()}")
+                tokens = self._tokens + self._judging_tokens
+                found.append(f"`--max-tokens`: {tokens} tokens is a lower bound{self._unknown_tokens()}")
             return found
 
     def _unknown_cost(self) -> str:

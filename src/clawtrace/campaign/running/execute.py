@@ -33,6 +33,7 @@ from clawtrace.campaign.running.events import (
     RunWaiting,
 )
 from clawtrace.campaign.running.interrupts import interrupts
+from clawtrace.campaign.running.judged_run import judging_of, unavailable_judge
 from clawtrace.campaign.running.manifest import note_finished, write_manifest
 from clawtrace.campaign.running.one_run import (
     CampaignSession,
@@ -45,6 +46,7 @@ from clawtrace.campaign.running.one_run import (
 from clawtrace.campaign.running.preparing import preparing
 from clawtrace.campaign.running.reused_run import at_home, judge_stored
 from clawtrace.campaign.running.slots import Place
+from clawtrace.config.loading.judges import panel_of
 from clawtrace.config.loading.permissions import hook_policy
 from clawtrace.errors import ClawtraceError, ConfigError, InputError, PreconditionError, RunnerError
 from clawtrace.model.verdict import RunResult
@@ -103,6 +105,9 @@ def missing_runtimes(runs: Iterable[PlannedRun], env: Mapping[str, str]) -> dict
 
 def refusals(plan: Plan, decisions: Mapping[str, Decision], env: Mapping[str, str]) -> dict[str, str]:
     """Return, by case id, why a campaign starts nothing; empty when it starts. Cases in quarantine stop nothing."""
+    no_judge = unavailable_judge(plan, env)
+    if no_judge is not None:
+        return {run.case.config.case_id: no_judge for run in plan.runs}
     to_start = [run for run in plan.runs if decisions[run.run_id].stored is None]
     return missing_runtimes([run for run in to_start if not plan.suite.in_quarantine(run.case)], env)
 
@@ -169,8 +174,11 @@ class _Execution:
         project = plan.suite.project.config
         gateway = Gateway(project.gateway.url, project.gateway.token)
         world = World("", gateway=gateway, hooks=hook_policy(plan.suite.evaluation_profile))
+        stop = StopSignal()
+        panel = panel_of(plan.suite.evaluation_profile)
+        judging = None if panel is None else judging_of(panel, plan, session, env, budget, stop)
         self._context = RunContext(
-            session, runners, StopSignal(), env, project.telemetry_env, plan.folder, plan.execution, world
+            session, runners, stop, env, project.telemetry_env, plan.folder, plan.execution, world, judging
         )
 
     def run(self) -> CampaignResult:

@@ -23,6 +23,7 @@ from clawtrace.campaign.running.ended import (
     with_provider_failure,
     without_trace,
 )
+from clawtrace.campaign.running.judged_run import with_judgement
 from clawtrace.campaign.running.run_files import clean_streams, keep_run, without_secrets
 from clawtrace.campaign.running.surroundings import after, with_preconditions
 from clawtrace.config.cases.case import ContextSection
@@ -35,6 +36,7 @@ from clawtrace.runners.starting.templates import RunValues, render, render_tree,
 
 if TYPE_CHECKING:
     from clawtrace.facts.logs.runs import LoadedLogs, RunOf
+    from clawtrace.judge.judging import Judging
     from clawtrace.receiver.close import Waiting
     from clawtrace.receiver.recordings.recording import Grouping
 
@@ -131,6 +133,14 @@ class CampaignSession(Protocol):
         """Store what more is known of a run that is closed."""
         ...
 
+    def inspect(self, run_ids: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return the facts of runs."""
+        ...
+
+    def put_judgements(self, run_id: str, asked_by: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Store the scores that judges gave a run."""
+        ...
+
     def facts_states(self, run_ids: Sequence[str]) -> Mapping[str, tuple[int | str, ...]]:
         """Return what the facts of runs are computed from now."""
         ...
@@ -170,6 +180,8 @@ class RunContext:
     """Which carrying out of the campaign this is."""
     world: World
     """What is common to the worlds of all runs: the project's gateway, and what hooks may do."""
+    judging: Judging | None = None
+    """Asks the judges of the evaluation profile; None where it has none."""
 
 
 def run_one(
@@ -245,6 +257,7 @@ def run_one(
     (found,) = context.session.evaluate([planned.run_id], assertions, worlds={planned.run_id: world}, looked=looked)
     if not found.has_trace:
         outcome = without_trace(outcome, context.session)
+    found = with_judgement(planned, found, world, values, context.judging, context.session)
     result = found._replace(
         case_id=record.case_id,
         model_id=record.model_id,

@@ -17,6 +17,7 @@ from clawtrace.campaign.results.layout import fresh_folder, write_json
 from clawtrace.campaign.results.stored import StoredRun
 from clawtrace.campaign.results.stored_results import read_result
 from clawtrace.campaign.running.ended import asked_of_the_end
+from clawtrace.campaign.running.judged_run import with_judgement
 from clawtrace.campaign.running.one_run import CampaignSession, RunContext, run_values
 from clawtrace.errors import RunnerError
 from clawtrace.model.verdict import RunResult
@@ -77,6 +78,7 @@ def judge_stored(
     if found is not None and found.run_id == stored.run_id:
         return found._replace(reused=True), False
     (result,) = context.session.evaluate([stored.run_id], assertions, worlds={stored.run_id: world})
+    result = with_judgement(planned, result, world, values, context.judging, context.session)
     return (
         result._replace(
             case_id=planned.case.config.case_id,

@@ -267,6 +267,7 @@ def _report_of(
     from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut, RunsSource, SuiteLabels
 
     labels = {}
+    judged = plan.suite.evaluation_profile is not None and plan.suite.evaluation_profile.has_judge
     for case in plan.suite.cases:
         said, agent = case.config, case.agent
         case_labels = CaseLabels(
@@ -275,7 +276,7 @@ def _report_of(
             said.tags,
             said.metadata,
             agent.config.agent_id if agent else None,
-            said.for_judges(),
+            {} if judged else said.for_judges(),
             case.file_id if case.dataset is not None else None,
         )
         labels[said.case_id] = CaseLabels(*cleaned(case_labels, clean))

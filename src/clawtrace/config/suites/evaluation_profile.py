@@ -1,20 +1,22 @@
-"""How runs are judged: what checks may do, and what judges will be sent (spec: config.md §4)."""
+"""How runs are judged: what checks may do, which models judge, and how their scores become one (spec: config.md §4)."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from clawtrace.config.base import ConfigModel, SchemaVersion, Slug
 from clawtrace.config.files.document import Document, display
 from clawtrace.errors import ConfigProblem
+from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = [
     "AggregationConfig",
     "AnchorReference",
     "AnchorsConfig",
     "EvaluationProfile",
+    "JudgeConfig",
     "JudgeRunConfig",
     "SecurityPolicy",
     "judge_problems",
@@ -33,6 +35,42 @@ class SecurityPolicy(ConfigModel):
     """Whether known secrets are taken out of what checks of files, commands and hooks report."""
     pass_env: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)
     """Names or globs of the variables that hooks get in addition to `PATH`, `HOME`, language, certificates, proxies and the like."""
+
+
+class JudgeConfig(ConfigModel):
+    """One model that judges; every other key is a parameter of its requests."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    judge_id: Slug
+    """Name in `judge_runs`, in assertions and in reports."""
+    type: Literal["llm_probe"]
+    """How it is asked: as a model of a provider."""
+    model: str | None = Field(default=None, min_length=1)
+    """The model, such as `openai/gpt-5.4` at OpenRouter or `anthropic:claude-sonnet-5`; the judge_id where it is left out."""
+    provider: str | None = Field(default=None, min_length=1)
+    """The provider, such as `openai`; null: OpenRouter, or with `base_url` a server that speaks OpenAI's protocol."""
+    base_url: str | None = Field(default=None, min_length=1)
+    """Where the provider's API is, instead of its own address."""
+    api_key_env: str | None = Field(default=None, min_length=1)
+    """The variable that holds the key, instead of the provider's own."""
+    request_options: dict[str, Any] = Field(default_factory=dict)
+    """Parameters of each request, such as `temperature` and `reasoning`."""
+    retries: int = Field(default=5, ge=0)
+    """How often a request is tried again after an outage or a rate limit."""
+    timeout_seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False, strict=False)
+    """Time for one request."""
+
+    @model_validator(mode="after")
+    def _no_key(self) -> JudgeConfig:
+        if any("api_key" in named for named in (self.model_extra or {}, self.request_options)):
+            raise ValueError("`api_key` does not belong in a file: name the variable that holds it with `api_key_env`")
+        return self
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Parameters of each request, wherever they are written."""
+        return {**(self.model_extra or {}), **self.request_options}
 
 
 class JudgeRunConfig(ConfigModel):
@@ -99,7 +137,7 @@ class AnchorsConfig(ConfigModel):
 
 
 class EvaluationProfile(ConfigModel):
-    """The file `configs/evaluation_profiles/<evaluation_profile_id>.yaml`: deterministic only in this version."""
+    """The file `configs/evaluation_profiles/<evaluation_profile_id>.yaml`."""
 
     schema_version: SchemaVersion
     """Version of this file's format."""
@@ -107,10 +145,10 @@ class EvaluationProfile(ConfigModel):
     """The same as the file's name."""
     title: str
     """A label for people."""
-    judges: list[dict[str, Any]] = Field(default_factory=list)
-    """Empty: only assertions decide."""
+    judges: list[JudgeConfig] = Field(default_factory=list)
+    """Models that judge; empty: only deterministic assertions decide."""
     judge_runs: list[JudgeRunConfig] = Field(default_factory=list)
-    """How often each judge is asked."""
+    """Which judges are asked about every run, and how often; empty: only assertions such as `llm_judge` ask."""
     aggregation: AggregationConfig | None = None
     """How the scores of several repetitions become one."""
     anchors: AnchorsConfig | None = None
@@ -122,12 +160,14 @@ class EvaluationProfile(ConfigModel):
     security_policy: SecurityPolicy = SecurityPolicy.model_construct()
     """What the checks of a case may do on this machine."""
 
-    @field_validator("judges")
+    @field_validator("judges", "judge_runs")
     @classmethod
-    def _none_yet(cls, judges: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        if judges:
-            raise ValueError("judges are not supported yet; `judges: []` is a deterministic profile")
-        return judges
+    def _distinct(cls, listed: list[Any]) -> list[Any]:
+        ids = [getattr(one, "judge_run_id", None) or one.judge_id for one in listed]
+        twice = next((name for name in ids if ids.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"the id {twice!r} is used twice")
+        return listed
 
     @model_validator(mode="after")
     def _one_prompt(self) -> EvaluationProfile:
@@ -139,18 +179,19 @@ class EvaluationProfile(ConfigModel):
 
     @property
     def has_judge(self) -> bool:
-        """Whether anything but assertions judges."""
-        return bool(self.judges)
+        """Whether models judge every run, in addition to assertions."""
+        return bool(self.judge_runs)
 
 
 def judge_problems(document: Document, profile: EvaluationProfile) -> list[ConfigProblem]:
     """Return what a profile asks of judges that it does not have, and the prompt file that is not there."""
-    declared = [judge.get("judge_id") for judge in profile.judges]
+    declared = [judge.judge_id for judge in profile.judges]
+    listed = f"`judges` lists {', '.join(f'`{name}`' for name in declared)}" if declared else "`judges` lists none"
     found = [
         document.problem(
             ("judge_runs", index, "judge_id"),
-            f"names the judge {run.judge_id!r}, which `judges` does not list; judges are not supported yet, and "
-            "`judge_runs: []` is a deterministic profile",
+            f"names the judge {run.judge_id!r}; {listed}",
+            did_you_mean(run.judge_id, declared),
         )
         for index, run in enumerate(profile.judge_runs)
         if run.judge_id not in declared

@@ -92,4 +92,13 @@ def load_evaluation_profile(
     problems += judge_problems(*read)
     warnings += judge_warnings(*read)
     warnings += unset_of_hooks(*read, env)
-    return read[1]
+    return _with_prompt(*read)
+
+
+def _with_prompt(document: Document, profile: EvaluationProfile) -> EvaluationProfile:
+    """Return the profile with the words of its prompt file in place: they are part of what its verdicts depend on."""
+    named = profile.judge_system_prompt_path
+    if named is None or document.path is None or not (document.path.parent / named).is_file():
+        return profile
+    text = (document.path.parent / named).read_text(encoding="utf-8", errors="replace")
+    return profile.model_copy(update={"judge_system_prompt": text})

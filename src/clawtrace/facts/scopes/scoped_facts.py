@@ -23,7 +23,7 @@ __all__ = ["RunScope", "ScopedFacts"]
 _NAMED = 3
 """Activations that evidence names, and spans in doubt."""
 
-_FROM_PARTS = tuple(name for name in RELATIONS if name not in ("runs", "spans", "attributes", "messages"))
+_FROM_PARTS = tuple(name for name in RELATIONS if name not in ("runs", "spans", "attributes", "messages", "judgements"))
 
 _KEPT = {
     "spans": "SELECT r.* FROM spans AS r JOIN scoped_spans AS k ON k.run_id = r.run_id AND k.trace_id = r.trace_id "

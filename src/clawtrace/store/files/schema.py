@@ -72,12 +72,13 @@ def renew(db: DuckDBPyConnection, path: str) -> None:
     """
     import duckdb
 
-    _renew_relations(db, path)
-    _renew_logs(db, path)
     try:
         db.execute(_sql("deleted_runs"))
+        db.execute(_sql("judgements"))  # a view in place of the relation, so before the relations
     except duckdb.Error as error:
         raise StoreError(f"cannot migrate the store {path!r} to this version: {error}") from error
+    _renew_relations(db, path)
+    _renew_logs(db, path)
 
 
 def _renew_relations(db: DuckDBPyConnection, path: str) -> None:

@@ -15,6 +15,7 @@ def result_data(result: RunResult) -> dict[str, Any]:
     return result._asdict() | {
         "verdicts": [verdict_data(verdict) for verdict in result.verdicts],
         "totals": dict(result.totals),
+        "judgement": dict(result.judgement),
     }
 
 

@@ -1,0 +1,143 @@
+"""The judges' part in the verdicts of a run (spec: config.md §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from clawtrace.assertions.world import World
+from clawtrace.campaign.planning.expand import Plan, PlannedRun
+from clawtrace.campaign.running.budget import Budget
+from clawtrace.config.loading.judges import panel_of
+from clawtrace.judge.answers import profile_answer
+from clawtrace.judge.judging import Judging, Question
+from clawtrace.judge.material import Subject, expectations_of, material, scale_of
+from clawtrace.judge.outcome import judged
+from clawtrace.judge.panel import Panel
+from clawtrace.judge.prompt import written
+from clawtrace.model.verdict import RunResult, Status, Verdict, run_status_of
+from clawtrace.pricing.price import Pricing
+from clawtrace.providers.asking import Wording
+from clawtrace.runners.base import StopSignal
+from clawtrace.runners.starting.templates import RunValues, render
+
+__all__ = ["JudgedStore", "judging_of", "unavailable_judge", "with_judgement"]
+
+
+class JudgedStore(Protocol):
+    """What judging needs of a session."""
+
+    def inspect(self, run_ids: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return the facts of runs."""
+        ...
+
+    def put_judgements(self, run_id: str, asked_by: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Store the scores that judges gave a run."""
+        ...
+
+    def clean(self, text: str) -> str:
+        """Take known secrets out of a text."""
+        ...
+
+
+_NOT_THE_AGENTS = {"provider_error": "its provider failed", "invalid": "its agent could not be run"}
+
+
+def judging_of(
+    panel: Panel, plan: Plan, session: JudgedStore, env: Mapping[str, str], budget: Budget, stop: StopSignal
+) -> Judging:
+    """Return what asks the judges of a campaign: within its budget, by its prices, into its store."""
+    pricing = plan.suite.project.pricing or Pricing()
+    return Judging(panel, env, pricing, session.put_judgements, budget.spent, budget.add_judging, lambda: stop.is_set)
+
+
+def unavailable_judge(plan: Plan, env: Mapping[str, str]) -> str | None:
+    """Return what must be installed or set before the judges of a campaign can be asked; None when nothing must."""
+    from clawtrace.providers.models import why_unavailable
+
+    panel = panel_of(plan.suite.evaluation_profile)
+    for one in panel.judges if panel is not None else ():
+        why = why_unavailable(one.model.choice, env, one.model.options)
+        if why is not None:
+            return f"the judge `{one.judge_id}` cannot be asked: {why}"
+    return None
+
+
+def with_judgement(
+    planned: PlannedRun,
+    result: RunResult,
+    world: World,
+    values: RunValues,
+    judging: Judging | None,
+    session: JudgedStore,
+) -> RunResult:
+    """Return a result with what the judges of the profile say of the run; unchanged where none is asked about runs."""
+    if judging is None or not judging.panel.runs:
+        return result
+    unseen = _why_not(result, world)
+    if unseen is not None:
+        status, why = unseen
+        verdict = Verdict(
+            result.run_id, "judge", "judge", status, False, f"The judges were not asked: {why}.", missing="judge"
+        )
+        return _with(result, (verdict,))
+    target = planned.case.config.for_judges()
+    scale = scale_of(target)
+    wording = written(material(_subject(planned, result, world, values, session)), scale, judging.panel)
+    answer = profile_answer(scale, *(len(expectations_of(target, group)) for group in ("hard", "soft")))
+    question = Question(result.run_id, "judge", Wording(*wording, answer), scale, world.folder)
+    answers = judging.answers(question, judging.panel.runs)
+    found = judged(result.run_id, judging.panel, scale, target, answers, result.scores)
+    judging.store(question, answers, found.parts)
+    return _with(result, found.verdicts)._replace(judgement=found.summary)
+
+
+def _with(result: RunResult, more: tuple[Verdict, ...]) -> RunResult:
+    verdicts = (*result.verdicts, *more)
+    return result._replace(verdicts=verdicts, status=run_status_of(verdicts))
+
+
+def _why_not(result: RunResult, world: World) -> tuple[Status, str] | None:
+    """Return why judging a run would say nothing of its agent, and what its verdict is; None where it would."""
+    if world.run_status in _NOT_THE_AGENTS:
+        return Status.INCONCLUSIVE, f"the run says nothing of the agent, because {_NOT_THE_AGENTS[world.run_status]}"
+    if not result.has_trace:
+        return Status.SKIP, "the run has no trace"
+    if not result.complete:
+        because = "; ".join(one.rstrip(".") for one in result.incomplete_because) or "the run is not closed"
+        return Status.INCONCLUSIVE, f"the trace is not complete, and what is missing could change the score ({because})"
+    return None
+
+
+def _subject(planned: PlannedRun, result: RunResult, world: World, values: RunValues, session: JudgedStore) -> Subject:
+    (facts,) = session.inspect([result.run_id])["runs"]
+    said = planned.case.conversation
+    messages = [(one.role, render(one.content, values.value)) for one in (*said.messages, *said.turns)]
+    return Subject(
+        run_id=result.run_id,
+        messages=[*(("attachment", f"{one.name}\n{one.text}") for one in said.attachments), *messages],
+        target=planned.case.config.for_judges(),
+        facts=facts,
+        verdicts=result.verdicts,
+        scores=result.scores,
+        answer=world.final_output,
+        workspace=world.workspace,
+        changes=world.changes,
+        hidden=_hidden(planned, result.run_id, world, facts),
+        clean=session.clean,
+    )
+
+
+def _hidden(planned: PlannedRun, run_id: str, world: World, facts: Mapping[str, object]) -> dict[str, str]:
+    """Return the names that a judge must not know, with the words in their place: they would tell it whose work it judges."""
+    models = {planned.model_id, planned.model.requested_model if planned.model else None}
+    calls = facts.get("llm_calls")
+    for call in calls if isinstance(calls, list) else ():
+        models |= {call["request_model"], call["response_model"]}
+    # A plain word, such as the id `local`, tells nothing and would be taken out of ordinary sentences.
+    found = {name: "[model]" for name in models if name and not name.isalpha()}
+    if world.folder is not None:
+        found[str(world.folder)] = "[run folder]"
+    if world.workspace is not None:
+        found[str(world.workspace)] = "[workspace]"
+    return {**found, run_id: "[run]"}

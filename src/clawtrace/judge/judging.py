@@ -1,0 +1,211 @@
+"""Ask judges about runs: as often as the profile says, within what may be spent, and keep every question with its answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from clawtrace.judge.aggregation import sample
+from clawtrace.judge.panel import Judge, JudgeRun, Panel, Scale
+from clawtrace.model.relations import RELATIONS
+from clawtrace.pricing.price import Pricing
+from clawtrace.providers.asking import ModelAnswer, Wording, ask
+from clawtrace.providers.failures import ProviderFailure
+from clawtrace.support.whole_file import whole_text_file
+
+__all__ = ["Answered", "Judging", "Question"]
+
+KEPT_SCHEMA = "clawtrace.judge-answer/1"
+
+Keep = Callable[[str, str, Sequence[tuple[Any, ...]]], None]
+"""Stores rows of `judgements`: of which run, what asked, the rows, in place of those that it asked before."""
+Took = Callable[[float | None, int], None]
+"""Counts what judging took: US dollars (None: unknown) and tokens."""
+
+
+class Question(NamedTuple):
+    """What judges are asked about one run."""
+
+    run_id: str
+    asked_by: str
+    """``judge`` for the profile, else the assertion's id."""
+    wording: Wording
+    scale: Scale
+    folder: Path | None
+    """Of the run's results: the question and its answers are kept below it."""
+
+
+class Answered(NamedTuple):
+    """One answer, or why there is none."""
+
+    judge_run_id: str
+    judge_id: str
+    repetition: int
+    asked: ModelAnswer
+    cost_usd: float | None
+    counted: bool = False
+    """Whether it is in the sample that counts."""
+
+
+class Judging:
+    """Asks the judges of one profile; several threads use it.
+
+    Args:
+        panel: the judges.
+        env: where their keys are.
+        pricing: prices of models.
+        keep: stores rows of `judgements`.
+        spent: says why nothing more may be spent; empty while something is left.
+        took: counts what was spent.
+        stopped: whether the user ended the evaluation.
+    """
+
+    def __init__(
+        self,
+        panel: Panel,
+        env: Mapping[str, str],
+        pricing: Pricing,
+        keep: Keep = lambda *_: None,
+        spent: Callable[[], str] = lambda: "",
+        took: Took = lambda *_: None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.panel = panel
+        self._env = env
+        self._pricing = pricing
+        self._keep = keep
+        self._spent = spent
+        self._took = took
+        self._stopped = stopped
+
+    def answers(self, question: Question, runs: Sequence[JudgeRun]) -> list[list[Answered]]:
+        """Ask a question as often as each judge run says; return the answers of each."""
+        return [self._of_run(question, run) for run in runs]
+
+    def store(
+        self, question: Question, answers: Iterable[Sequence[Answered]], final: Iterable[tuple[str, float]] = ()
+    ) -> None:
+        """Store the answers to a question, and the scores that they amount to: part and score on the rubric's scale."""
+        now = time.time_ns()
+        rows = [row for of_run in answers for one in of_run for row in _rows(question, one, now)]
+        for part, raw in final:
+            rows.append(_row(question, {"part": part, "raw_score": raw, "counted": True, "status": "ok"}, now))
+        self._keep(question.run_id, question.asked_by, rows)
+
+    def _of_run(self, question: Question, run: JudgeRun) -> list[Answered]:
+        answers: list[Answered] = []
+        for repetition in range(1, run.repetitions + 1):
+            known = answers[-1].asked.failure if answers else None
+            if known is not None and known.kind != "malformed":  # the provider will not answer the next one either
+                asked, cost = ModelAnswer(None, known, [], 0, 0, 0), None
+            else:
+                asked, cost = self._once(question, run, repetition)
+            answers.append(Answered(run.judge_run_id, run.judge.judge_id, repetition, asked, cost))
+        usable = [one for one in answers if one.asked.answer is not None]
+        seed = f"{run.judge_run_id}\0{question.wording.prompt}"
+        chosen = {one.repetition for one in sample(usable, run.sample_size, seed)}
+        return [one._replace(counted=one.repetition in chosen) for one in answers]
+
+    def _once(self, question: Question, run: JudgeRun, repetition: int) -> tuple[ModelAnswer, float | None]:
+        key = _key(run.judge, question.wording)
+        file = None
+        if question.folder is not None:
+            name = f"{run.judge_run_id}-{repetition}.json"
+            file = question.folder / "judgements" / question.asked_by / name
+            kept = _read(file, key)
+            if kept is not None:
+                return kept
+        if why := self._spent():
+            return ModelAnswer(None, ProviderFailure("budget", why, passes=False), [], 0, 0, 0), None
+        asked = ask(run.judge.model, question.wording, self._env, self._stopped)
+        choice = run.judge.model.choice
+        tokens = asked.input_tokens + asked.output_tokens
+        price = self._pricing.price_call(choice.provider, choice.name, asked.input_tokens, asked.output_tokens)
+        cost = price.usd if tokens else 0.0
+        self._took(cost, tokens)
+        if file is not None:
+            _write(file, key, run.judge, question.wording, asked, cost)
+        return asked, cost
+
+
+def _key(judge: Judge, wording: Wording) -> str:
+    """Return what an answer is an answer to: the judge, the words, the form. Another repetition is another file."""
+    parts = [judge.identity(), wording.system, wording.prompt, wording.answer.model_json_schema()]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode("utf-8", "replace")).hexdigest()
+
+
+def _read(file: Path, key: str) -> tuple[ModelAnswer, float | None] | None:
+    """Return the answer that was kept to exactly this question; a failure is none."""
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        if data["schema"] != KEPT_SCHEMA or data["key"] != key or data["answer"] is None:
+            return None
+        tokens = data["input_tokens"], data["output_tokens"]
+        return ModelAnswer(data["answer"], None, data["exchange"], data["attempts"], *tokens), data["cost_usd"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(file: Path, key: str, judge: Judge, wording: Wording, asked: ModelAnswer, cost: float | None) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    data = {
+        "schema": KEPT_SCHEMA,
+        "key": key,
+        "judge": {"judge_id": judge.judge_id, **judge.identity()},
+        "system_prompt": wording.system,
+        "prompt": wording.prompt,
+        "answer": asked.answer,
+        "failure": None if asked.failure is None else asked.failure._asdict(),
+        "attempts": asked.attempts,
+        "input_tokens": asked.input_tokens,
+        "output_tokens": asked.output_tokens,
+        "cost_usd": cost,
+        "exchange": asked.exchange,
+    }
+    with whole_text_file(file, errors="backslashreplace") as stream:
+        json.dump(data, stream, indent=1, ensure_ascii=False, default=str)
+
+
+def _rows(question: Question, one: Answered, now: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of one answer: its overall score first, which carries what asking took, then each part."""
+    asked = one.asked
+    common = {
+        "judge_run_id": one.judge_run_id,
+        "judge_id": one.judge_id,
+        "repetition": one.repetition,
+        "counted": one.counted,
+        "status": "ok" if asked.failure is None else asked.failure.kind,
+    }
+    took = {"input_tokens": asked.input_tokens, "output_tokens": asked.output_tokens, "cost_usd": one.cost_usd}
+    if asked.answer is None:
+        why = None if asked.failure is None else asked.failure.message
+        yield _row(question, {**common, **took, "part": "overall", "error": why}, now)
+        return
+    for number, (part, said) in enumerate(_parts(asked.answer)):
+        row = {"part": part, "raw_score": said["score"], "met": said.get("met"), "evidence": said["evidence"]}
+        yield _row(question, {**common, **({} if number else took), **row}, now)
+
+
+def _parts(answer: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    yield "overall", answer.get("overall", answer)
+    yield from answer.get("dimensions", {}).items()
+    for group in ("hard_expectations", "soft_expectations"):
+        yield from ((f"{group}.{number}", one) for number, one in enumerate(answer.get(group, ()), 1))
+
+
+def _row(question: Question, values: Mapping[str, Any], now: int) -> tuple[Any, ...]:
+    raw = values.get("raw_score")
+    row = {
+        "run_id": question.run_id,
+        "asked_by": question.asked_by,
+        "score": None if raw is None else question.scale.to_ten(raw),
+        "scale_min": question.scale.min,
+        "scale_max": question.scale.max,
+        "answered_ns": now,
+        **values,
+    }
+    return tuple(row.get(name) for name in RELATIONS["judgements"].column_names)

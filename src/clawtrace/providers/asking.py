@@ -1,0 +1,115 @@
+"""Ask a model for one structured answer: with retries, the raw exchange, and what it took."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from clawtrace.errors import ProviderError
+from clawtrace.providers.failures import ProviderFailure, failure_of, pause_before
+from clawtrace.providers.models import ModelChoice, open_model, request_settings
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic_ai.messages import ModelMessage
+
+__all__ = ["FIRST_PAUSE_SECONDS", "AskedModel", "ModelAnswer", "Wording", "ask"]
+
+FIRST_PAUSE_SECONDS = 1.0
+"""Before the first retry; each further pause is twice as long."""
+_INVALID_ANSWERS = 2
+"""How often a model may correct an answer that is not valid; it is told what is wrong."""
+
+
+class Wording(NamedTuple):
+    """A question in full: what a model is told, and what it may answer."""
+
+    system: str
+    prompt: str
+    answer: type[BaseModel]
+
+
+class ModelAnswer(NamedTuple):
+    """What came of asking once."""
+
+    answer: Mapping[str, Any] | None
+    """Valid by the question's model; None where there was none."""
+    failure: ProviderFailure | None
+    """Why there is none."""
+    exchange: list[Any]
+    """Every message of every attempt, as JSON."""
+    attempts: int
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskedModel:
+    """A model, and how it is asked."""
+
+    choice: ModelChoice
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters of each request."""
+    retries: int = 5
+    """How often a request is tried again that the provider failed to answer."""
+    timeout_seconds: float = 60.0
+    """Time for one request."""
+
+
+def ask(
+    of: AskedModel, wording: Wording, env: Mapping[str, str], stopped: Callable[[], bool] = lambda: False
+) -> ModelAnswer:
+    """Ask a model once.
+
+    What may pass (an outage, a rate limit) is tried again with growing pauses, until `stopped` says that it is enough; an answer
+    that is not valid goes back to the model with the validator's message.
+    """
+    return asyncio.run(_ask(of, wording, env, stopped))
+
+
+async def _ask(of: AskedModel, wording: Wording, env: Mapping[str, str], stopped: Callable[[], bool]) -> ModelAnswer:
+    from pydantic_ai import Agent, capture_run_messages
+    from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+    try:
+        model = open_model(of.choice, env)
+        # The provider's client tries nothing again: this does, and counts it.
+        options = {"timeout": of.timeout_seconds, "max_retries": 0, **of.options}
+        settings = request_settings(model, of.choice, options)
+    except ProviderError as error:
+        return ModelAnswer(None, ProviderFailure("unavailable", str(error), passes=False), [], 0, 0, 0)
+    agent: Agent[None, BaseModel] = Agent(
+        model,
+        output_type=wording.answer,
+        instructions=wording.system,
+        retries=_INVALID_ANSWERS,
+        model_settings=settings,
+    )
+    exchange: list[Any] = []
+    tokens = [0, 0]
+    attempt = 0
+    async with agent:
+        while True:
+            attempt += 1
+            answer, failure = None, None
+            with capture_run_messages() as messages:
+                try:
+                    answer = (await agent.run(wording.prompt)).output.model_dump(mode="json")
+                except Exception as error:
+                    failure = failure_of(error)
+                    if failure is None:
+                        raise
+            exchange += json.loads(ModelMessagesTypeAdapter.dump_json(messages))
+            tokens = [known + new for known, new in zip(tokens, _tokens(messages), strict=True)]
+            if failure is None or not failure.passes or attempt > of.retries or stopped():
+                return ModelAnswer(answer, failure, exchange, attempt, *tokens)
+            await asyncio.sleep(pause_before(attempt + 1, failure, FIRST_PAUSE_SECONDS))
+
+
+def _tokens(messages: list[ModelMessage]) -> tuple[int, int]:
+    """Return the input and output tokens of every answer, the invalid ones too."""
+    usages = [message.usage for message in messages if message.kind == "response"]
+    return sum(one.input_tokens for one in usages), sum(one.output_tokens for one in usages)

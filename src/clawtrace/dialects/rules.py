@@ -288,11 +288,22 @@ class RoleRule(DialectPart):
     belong to it until a step of another agent. `caller`: on an agent, it may be the caller's side of an agent that works under
     another root. `history`: its output messages are the conversation, or a part of it, of its own agent or of the agent inside
     of it, which no other span records. `runner`: on an agent, it counts as an agent only if it made a model or tool call
-    itself; else it only runs the agents inside of it.
+    itself; else it only runs the agents inside of it. `request`: on a step, it contains what a model is asked next; if no
+    span starts after it, that model call was made and has no span.
     """
 
     is_: Literal[
-        "wrapper", "accounting", "handoff", "attempt", "turn", "answer", "step", "caller", "history", "runner"
+        "wrapper",
+        "accounting",
+        "handoff",
+        "attempt",
+        "turn",
+        "answer",
+        "step",
+        "caller",
+        "history",
+        "runner",
+        "request",
     ] = Field(alias="is")
     when: Condition
 

@@ -52,6 +52,13 @@ def unread(id: str, exception: str) -> S:
     return span
 
 
+def asked_next(id: str, at: int) -> S:
+    """A step of a workflow that ends with what a model is asked next."""
+    said = '{"input": [{"role": "user"}], "current_agent_name": "clerk"}'
+    attributes = {"traceloop.span.kind": "task", "traceloop.entity.output": said}
+    return S(id, "", at, at + 5, "AgentWorkflow.task", attributes, scope="opentelemetry.instrumentation.llamaindex")
+
+
 def smolagents(parent: str) -> tuple[S, ...]:
     """An agent at work, and a step of another one below `parent`."""
     scope, kind = "openinference.instrumentation.smolagents", "openinference.span.kind"
@@ -103,6 +110,10 @@ SMALLEST = {
     "ended-without-answer": Smallest(
         (agent("a"), S("m", "a", 1, 5, "chat", {"gen_ai.operation.name": "chat"})),
         (agent("a"), S("m", "a", 1, 5, "chat", {"gen_ai.operation.name": "chat", "gen_ai.response.id": "r"})),
+    ),
+    "ended-on-request": Smallest(
+        (chat("m"), asked_next("s", 10)),
+        (asked_next("s", 0), chat("m", at=10)),
     ),
     "ended-on-misfit": Smallest(
         (agent("a"), chat("m", "a", **{OUTPUT: ASKED, "gen_ai.tool.definitions": '[{"name": "other"}]'})),

@@ -8,10 +8,16 @@ from fnmatch import fnmatchcase
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.checks.findings import Findings
-from clawtrace.facts.checks.rules import AGENT_NOT_RECEIVED, ENDED_WITHOUT_ANSWER, GIVEN_UP_CALL, UNREAD_ANSWER
+from clawtrace.facts.checks.rules import (
+    AGENT_NOT_RECEIVED,
+    ENDED_ON_REQUEST,
+    ENDED_WITHOUT_ANSWER,
+    GIVEN_UP_CALL,
+    UNREAD_ANSWER,
+)
 from clawtrace.facts.spans.span import Span
 
-__all__ = ["check_ends", "check_models"]
+__all__ = ["check_ends", "check_models", "unmade_request"]
 
 
 def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -> None:
@@ -38,7 +44,10 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
 def check_ends(
     run: RunSpans, models: Sequence[LlmCall], findings: Findings, records: Callable[[Span, str], bool | str]
 ) -> None:
-    """Find agents whose work ends with a call without a recorded answer, although `records` says that answers are recorded."""
+    """Find agents whose work ends with a call without a recorded answer, although `records` says that answers are recorded.
+
+    And runs that end with a step after which a model is asked.
+    """
     failed_ns = max((span.last_ns for span in run.spans if span.failed), default=-1)
     worked_ns = {run.agent[index]: run.spans[index].last_ns for index in run.kinds.get("tool", ())}
     for agent, call in {call.agent: call for call in models}.items():
@@ -46,6 +55,15 @@ def check_ends(
         ends = max(failed_ns, worked_ns.get(agent, -1)) < call.start_ns
         if silent and ends and records(run.spans[call.index], "tokens") is True:
             findings.add(ENDED_WITHOUT_ANSWER, call.index)
+    last = unmade_request(run)
+    if last is not None:
+        findings.add(ENDED_ON_REQUEST, last)
+
+
+def unmade_request(run: RunSpans) -> int | None:
+    """Return the step that a run ends with, where a model is asked after it: that call is in no span."""
+    at_work = [index for index, span in enumerate(run.spans) if span.kind != "infra"]  # in order of start
+    return at_work[-1] if at_work and run.role[at_work[-1]] == "request" else None
 
 
 def _failed_by_itself(run: RunSpans, call: LlmCall) -> bool:

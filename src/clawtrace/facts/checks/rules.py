@@ -157,6 +157,17 @@ ENDED_WITHOUT_ANSWER = _check(
     "Look at the exit code or the output of the program.",
     always=True,
 )
+ENDED_ON_REQUEST = _check(
+    "ended-on-request",
+    "A step writes down what a model is asked next, and nothing of the run started after it.",
+    "some instrumentations never export the spans of a step or a model call that failed, and the failure ends the run",
+    (
+        "llm_calls", "failed_llm_attempts", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
+        "reasoning_tokens", "cost_high", "errors", "unrecovered_errors",
+    ),
+    "Look at the exit code or the output of the program, or add an instrumentation of the model's SDK.",
+    always=True,
+)  # fmt: skip
 ENDED_ON_MISFIT = _check(
     "ended-on-misfit",
     "The last answer of an agent asks for a tool that it was not offered, or without an argument that the tool needs, and nothing "

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from clawtrace.dialects import Dialect
 from clawtrace.facts.calls.run_spans import RunSpans
+from clawtrace.facts.checks.models import unmade_request
 from clawtrace.facts.runs.final_output import final_output
 from clawtrace.facts.runs.missing_answers import missing_answers
 from clawtrace.facts.runs.run_facts import RunFacts
@@ -225,6 +226,11 @@ class Completeness:
                 "missing_model_call",
                 "a request repeats a tool call that no recorded answer asked for: model calls are missing ({names}).",
                 [spans[index] for index in missing_answers(run, facts.models)],
+            ),
+            _reason(
+                "missing_model_call",
+                "a model is asked after the last step, and nothing that started later was received ({names}).",
+                [] if (last := unmade_request(run)) is None else [spans[last]],
             ),
         ]
         turns = SentTurns(run, record).reasons() if already_runs(run, record) else []

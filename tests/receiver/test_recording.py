@@ -20,6 +20,7 @@ from clawtrace.errors import InputError
 from clawtrace.receiver.decode.foreign_traces import foreign_form
 from clawtrace.receiver.recordings import recording_files
 from clawtrace.receiver.recordings.recording import Grouping, LoadReport, load_recordings
+from clawtrace.receiver.recordings.recording_files import read_recording
 from clawtrace.store.duckdb import DuckStore
 
 DATA = Path(__file__).parent / "data" / "pydantic-ai"
@@ -484,3 +485,25 @@ def test_a_sink_of_its_own(tmp_path):
     load_recordings([tmp_path], Grouping(), sink)
 
     assert len(sink.receipts) == 2
+
+
+def test_no_length_hides_a_span() -> None:
+    """The length before a message may read as a field of one; whatever it is, every span of the message is read."""
+    from google.protobuf.proto import serialize_length_prefixed
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    for padding in range(200):
+        sent = ExportTraceServiceRequest()
+        for number, name in enumerate(("x" * padding, "second"), 1):
+            sent.resource_spans.add().scope_spans.add().spans.add(
+                trace_id=bytes([number]) * 16,
+                span_id=bytes([number]) * 8,
+                name=name,
+                start_time_unix_nano=1,
+                end_time_unix_nano=2,
+            )
+        stream = io.BytesIO()
+        serialize_length_prefixed(sent, stream)
+        (read,) = read_recording("x.pb", io.BytesIO(stream.getvalue()))
+
+        assert ExportTraceServiceRequest.FromString(read.body) == sent, padding

@@ -184,6 +184,45 @@ def test_health_needs_no_token(channel, served: Served) -> None:
     assert refused.value.code() is grpc.StatusCode.NOT_FOUND
 
 
+def test_health_is_watched_until_the_end(channel, served: Served) -> None:
+    """A load balancer is told at once that the service serves, and then that it stops; an unknown service is no error."""
+    asked = message("grpc.health.v1.HealthCheckRequest")
+    answer = message("grpc.health.v1.HealthCheckResponse")
+    watch = channel.unary_stream("/grpc.health.v1.Health/Watch", response_deserializer=answer.FromString)
+    gone = watch(asked().SerializeToString(), timeout=30)
+    assert next(gone).status == 1
+    gone.cancel()
+    watching = watch(asked(service="clawtrace.v1.ControlService").SerializeToString(), timeout=30)
+    unknown = watch(asked(service="nothing").SerializeToString(), timeout=30)
+    assert (next(watching).status, next(unknown).status) == (1, 3)
+    served.service.drain()
+
+    assert [one.status for one in watching] == [2]
+    assert watching.code() is grpc.StatusCode.OK
+
+
+def test_not_everybody_may_watch(channel, served: Served, monkeypatch) -> None:
+    """Watching needs no token, so its number is bounded; who goes makes room."""
+    monkeypatch.setattr("clawtrace.sidecar.grpc_health._WATCHERS", 1)
+    asked = message("grpc.health.v1.HealthCheckRequest")().SerializeToString()
+    answer = message("grpc.health.v1.HealthCheckResponse")
+    watch = channel.unary_stream("/grpc.health.v1.Health/Watch", response_deserializer=answer.FromString)
+    first = watch(asked, timeout=30)
+    assert next(first).status == 1
+    with pytest.raises(grpc.RpcError) as refused:
+        next(watch(asked, timeout=30))
+    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    first.cancel()
+
+    def served_again() -> bool:
+        try:
+            return bool(next(watch(asked, timeout=30)).status == 1)
+        except grpc.RpcError:
+            return False
+
+    assert any(served_again() for _ in range(10_000))  # the server learns of it a moment later
+
+
 @pytest.mark.parametrize("version", ["v1", "v1alpha"])
 def test_a_client_without_the_protos_finds_them(stub: Stub, version: str) -> None:
     """As grpcurl does: the services, then the file of one of them."""

@@ -352,10 +352,11 @@ class Session(SessionQuestions):
             InputError: a file cannot be read as OTLP; the message names file and line.
         """
         from clawtrace.receiver.recordings.recording import load_recordings
+        from clawtrace.store.parquet import read_parquet
 
         report = load_recordings(
             paths, grouping, self._store, redaction=self.settings.redaction, run_key=self.settings.run_key,
-            progress=self.progress,
+            parquet=read_parquet, progress=self.progress,
         )  # fmt: skip
         if report.spans > _MANY_SPANS:
             give_back()

@@ -11,6 +11,7 @@ from clawtrace.errors import ClawtraceError, ConfigError, QueryError, UsageError
 from clawtrace.receiver.transport.answers import Code
 from clawtrace.receiver.transport.grpc_calls import Call, RefusedError, Talk
 from clawtrace.sidecar.control import Control, NoSuchRunError, RunExistsError
+from clawtrace.sidecar.grpc_health import HEALTH, HealthService
 
 if TYPE_CHECKING:
     from clawtrace.receiver.transport.questions import Questions
@@ -20,10 +21,8 @@ __all__ = ["ControlGrpc"]
 _LOG = logging.getLogger("clawtrace.sidecar")
 
 _CONTROL = "clawtrace.v1.ControlService"
-_HEALTH = "grpc.health.v1.Health"
 _REFLECTION = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
 """Both versions have the same messages."""
-_SERVING, _NOT_SERVING = 1, 2
 _REQUEST_BYTES = 1 << 20
 _NO_TOKEN = "the token of the sidecar's ready file is required: send the metadata `authorization: Bearer TOKEN`"
 _ONE = "a call needs exactly one message"
@@ -43,6 +42,11 @@ class ControlGrpc:
         from clawtrace.sidecar.grpc_operations import Operations
 
         self._operations = Operations(control)
+        self._health = HealthService(_CONTROL)
+
+    def stop(self) -> None:
+        """Tell who watches the health of the service that it ends."""
+        self._health.stop()
 
     def talk(self, call: Call, questions: Questions, busy: Busy) -> Talk | None:
         """Return what takes the messages of a call; None where there is no such method.
@@ -51,8 +55,8 @@ class ControlGrpc:
             RefusedError: it lacks the token. Health needs none.
         """
         service, _, method = call.method.strip("/").rpartition("/")
-        if service == _HEALTH:
-            return _Health(questions) if method == "Check" else None
+        if service == HEALTH:
+            return self._health.talk(method)
         if service != _CONTROL and service not in _REFLECTION:
             return None
         if not questions.allowed(call.metadata):
@@ -126,29 +130,6 @@ def _refusal(error: Exception) -> tuple[int, str]:
     return Code.INTERNAL, f"the service failed on this call: {error}"
 
 
-class _Health:
-    """``grpc.health.v1``: serving until the service stops. Who watches learns of it by the end of the connection."""
-
-    def __init__(self, questions: Questions) -> None:
-        self._questions = questions
-
-    def heard(self, call: Call, message: bytes, then: Callable[[], None]) -> None:
-        """Say how it stands."""
-        del then
-        from clawtrace._pb import message as pb
-
-        service = pb("grpc.health.v1.HealthCheckRequest").FromString(message).service
-        if service not in ("", _CONTROL):
-            call.refuse(Code.NOT_FOUND, f"there is no service {service[:100]!r}")
-            return
-        status = _NOT_SERVING if self._questions.stopping else _SERVING
-        call.answer(pb("grpc.health.v1.HealthCheckResponse")(status=status).SerializeToString())
-
-    def over(self, call: Call) -> None:
-        """Refuse a call without a message."""
-        call.refuse(Code.INVALID_ARGUMENT, _ONE)
-
-
 class _Reflection:
     """``grpc.reflection``: clients such as grpcurl find the methods by it."""
 
@@ -171,7 +152,7 @@ def _described(request: Any) -> Mapping[str, Any]:
 
     kind = request.WhichOneof("message_request")
     if kind == "list_services":
-        names = (_CONTROL, _HEALTH, _REFLECTION[0])
+        names = (_CONTROL, HEALTH, _REFLECTION[0])
         return {"list_services_response": {"service": [{"name": name} for name in names]}}
     try:
         if kind == "file_by_filename":

@@ -101,6 +101,7 @@ class Service:
         """Answer what is under way, store what was received, send what was given, and take nothing more."""
         self.retention.stop()
         self._feed.close()
+        self._grpc.stop()
         self._session.stop_receiving()
         self._telemetry.stop()
 

@@ -10,18 +10,24 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from clawtrace.store.duckdb import DuckStore
 
-__all__ = ["export_run", "otlp_request"]
+__all__ = ["LOG_COLUMNS", "SPAN_COLUMNS", "export_run", "otlp_request"]
 
-_SPANS = """
-SELECT "TraceId", "SpanId", "ParentSpanId", "TraceState", "SpanName", "SpanKind", "SpanAttributes", attribute_types,
-       start_ns, end_ns, "StatusCode", "StatusMessage", list_transform("Events.Timestamp", lambda t: epoch_ns(t)), "Events.Name",
-       "Events.Attributes", "Links.TraceId", "Links.SpanId", "Links.TraceState", "Links.Attributes", flags,
-       dropped_attributes, dropped_events, dropped_links, "ResourceAttributes", resource_types, "ScopeName", "ScopeVersion"
+SPAN_COLUMNS = """
+"TraceId", "SpanId", "ParentSpanId", "TraceState", "SpanName", "SpanKind", "SpanAttributes", attribute_types,
+start_ns, end_ns, "StatusCode", "StatusMessage", list_transform("Events.Timestamp", lambda t: epoch_ns(t)), "Events.Name",
+"Events.Attributes", "Links.TraceId", "Links.SpanId", "Links.TraceState", "Links.Attributes", flags,
+dropped_attributes, dropped_events, dropped_links, "ResourceAttributes", resource_types, "ScopeName", "ScopeVersion"
+"""
+LOG_COLUMNS = """
+"TraceId", "SpanId", "TraceFlags", "SeverityText", "SeverityNumber", "Body", "EventName", "LogAttributes",
+attribute_types, time_ns, observed_ns, dropped_attributes, "ResourceAttributes", '', "ScopeName", "ScopeVersion"
+"""
+_SPANS = f"""
+SELECT {SPAN_COLUMNS}
 FROM otel_traces WHERE run_no = $run_no ORDER BY arrival_ns, request_no, start_ns, "SpanId" LIMIT $at_most OFFSET $from
 """
-_LOGS = """
-SELECT "TraceId", "SpanId", "TraceFlags", "SeverityText", "SeverityNumber", "Body", "EventName", "LogAttributes",
-       attribute_types, time_ns, observed_ns, dropped_attributes, "ResourceAttributes", '', "ScopeName", "ScopeVersion"
+_LOGS = f"""
+SELECT {LOG_COLUMNS}
 FROM otel_logs WHERE run_no = $run_no ORDER BY arrival_ns, request_no, time_ns, "SpanId" LIMIT $at_most OFFSET $from
 """
 _SIGNALS: tuple[tuple[str, Literal["Spans", "Logs"]], ...] = ((_SPANS, "Spans"), (_LOGS, "Logs"))
@@ -47,7 +53,7 @@ def otlp_request(rows: Sequence[Sequence[Any]], kind: Literal["Spans", "Logs"]) 
     """Return one request of OTLP JSON, its items under their resource and scope.
 
     Args:
-        rows: with the columns of `_SPANS` or `_LOGS`, in their order.
+        rows: with the columns `SPAN_COLUMNS` or `LOG_COLUMNS`, in their order.
         kind: which of the two.
     """
     items, read = ("spans", _span) if kind == "Spans" else ("logRecords", _log)

@@ -98,3 +98,16 @@ def test_what_cannot_be_adopted(invoke, store, arguments, words) -> None:
     assert result.exit_code == 2
     assert words in result.stderr
     assert listed(invoke, store) == before
+
+
+def test_export_and_read_again(invoke, store, tmp_path) -> None:
+    """Each form is read again as the same run; Parquet has one file for each signal that there is."""
+    for number, options in enumerate((["--format", "protobuf"], ["--format", "parquet"], [])):
+        out = tmp_path / str(number)
+        assert invoke("runs", "export", "mine", "--store", store, "--out", out, *options).exit_code == 0
+        read = invoke("inspect", "--traces", out, "--one-run", "mine", "--json")
+        assert json.loads(read.stdout)["runs"][0]["spans"] == 2
+    assert [path.name for path in (tmp_path / "1").iterdir()] == ["traces.parquet"]
+
+    without = invoke("runs", "export", "mine", "--store", store, "--format", "parquet")
+    assert (without.exit_code, "--out FOLDER" in without.stderr) == (2, True)

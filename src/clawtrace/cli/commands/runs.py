@@ -134,28 +134,50 @@ def show(run_id: str, store: Path | ClickHouseSource | None, server: str | None,
 
 @command.command(
     "export",
-    short_help="Write one run as lines of OTLP JSON.",
+    short_help="Write one run as OTLP (JSON or protobuf) or as Parquet.",
     epilog="Example: clawtrace runs export my-run --out my-run.otlp.jsonl",
 )
 @click.argument("run_id")
 @_store_or_server
 @server_option
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Output file.  [default: stdout]")
-def export(run_id: str, store: Path | ClickHouseSource | None, server: str | None, out: Path | None) -> None:
-    """Write the spans and log records of RUN_ID as lines of OTLP JSON, which `--traces` reads again.
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "protobuf", "parquet"]),
+    default="json",
+    show_default=True,
+    help="Lines of OTLP JSON; messages of OTLP protobuf, each after its length; or Parquet, for which --out is a folder.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Output file, or folder.  [default: stdout]")
+def export(run_id: str, store: Path | ClickHouseSource | None, server: str | None, form: str, out: Path | None) -> None:
+    """Write the spans and log records of RUN_ID in a form that `--traces` reads again.
 
     They are as they were stored: secrets stay redacted. Where a run is known by something that is not in its spans,
-    `--one-run RUN_ID` makes it one run again.
+    `--one-run RUN_ID` makes it one run again. Parquet has the columns of the OpenTelemetry Collector's ClickHouse exporter:
+    `traces.parquet`, and `logs.parquet` where there are log records.
     """
+    from clawtrace.errors import InputError
+    from clawtrace.session.exporting import write_parquet_of, write_protobuf
+
+    if form == "parquet" and out is None:
+        raise click.UsageError(
+            "--format parquet needs --out FOLDER: it is one file for spans, and one for log records."
+        )
     with source_of(Recordings((), "rules"), store, server).opened([run_id]) as (asked, known):
         chosen_runs([run_id], known, asked)
-        lines = (f"{line}\n" for line in asked.exported(run_id))
-        if out is None:
-            for line in lines:
-                click.echo(line, nl=False)
-        else:
-            with out.open("w", encoding="utf-8") as stream:
-                stream.writelines(lines)
+        lines = asked.exported(run_id)
+        if form == "parquet" and out is not None:
+            for path in write_parquet_of(run_id, lines, out):
+                click.echo(f"wrote {path}", err=True)
+            return
+        try:
+            with click.open_file(str(out or "-"), "wb") as stream:
+                if form == "protobuf":
+                    write_protobuf(lines, stream)
+                else:
+                    stream.writelines(f"{line}\n".encode() for line in lines)
+        except OSError as error:
+            raise InputError(f"{str(out)!r} cannot be written: {error.strerror or error}") from error
 
 
 @command.command(

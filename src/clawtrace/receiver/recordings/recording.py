@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +32,10 @@ from clawtrace.receiver.request import Request
 
 __all__ = ["Grouping", "LoadReport", "load_recordings", "load_requests"]
 
+Parquet = Callable[[Path], Iterable[tuple[Signal, str]]]
+
 _STDIN = Path("-")
+_PARQUET = b"PAR1"
 _CHUNK_ROWS = 20_000
 _CHUNK_BYTES = 32 << 20
 _NO_LIMIT = 1 << 60
@@ -110,6 +113,7 @@ def load_recordings(
     run_key: str | None = None,
     environ: Mapping[str, str] | None = None,
     stdin: IO[bytes] | None = None,
+    parquet: Parquet | None = None,
     progress: Progress = unseen,
 ) -> LoadReport:
     """Read recordings into a sink; the report holds the run ids in order.
@@ -122,6 +126,7 @@ def load_recordings(
         run_key: attribute that carries the run id (rule 8).
         environ: where secret values are looked up; the process environment when None.
         stdin: what ``-`` reads; standard input when None.
+        parquet: yields what a Parquet file holds, as requests of OTLP JSON, each with its signal.
         progress: called with the bytes that were read.
 
     Raises:
@@ -130,7 +135,7 @@ def load_recordings(
         StoreError: the sink could not write.
     """
     files = list(_files(paths))
-    loader = _RecordingLoader(sink, Redactor(redaction, environ), run_key, stdin, _Bytes(files, progress))
+    loader = _RecordingLoader(sink, Redactor(redaction, environ), run_key, stdin, _Bytes(files, progress), parquet)
     if grouping.mode == "attribution":
         for file in files:
             loader.load(file, None)
@@ -236,6 +241,13 @@ def _own_name(path: Path) -> str:
     return path.resolve().name or "root"
 
 
+def _head(content: IO[bytes]) -> bytes:
+    """Return the first four bytes of a file, and leave it at its beginning."""
+    head = content.read(4)
+    content.seek(0)
+    return head
+
+
 class _Bytes:
     """How many bytes of the recordings were read."""
 
@@ -260,12 +272,19 @@ class _RecordingLoader:
     """Brings recordings into a sink."""
 
     def __init__(
-        self, sink: RawSink, redactor: Redactor, run_key: str | None, stdin: IO[bytes] | None, read: _Bytes
+        self,
+        sink: RawSink,
+        redactor: Redactor,
+        run_key: str | None,
+        stdin: IO[bytes] | None,
+        read: _Bytes,
+        parquet: Parquet | None = None,
     ) -> None:
         self.report = LoadReport()
         self._read = read
         self._sink = sink
         self._stdin = stdin
+        self._parquet = parquet
         self._attribution = Attribution(sink.run_no, trace_limit=_NO_LIMIT)
         self._intake = Intake(self._attribution, redactor, run_key=run_key, span_window=_WINDOW)
         self._numbers: dict[int, None] = {}
@@ -276,7 +295,7 @@ class _RecordingLoader:
         name = str(file.path)
         try:
             with self._open(file) as content:
-                for recorded in read_recording(name, content):
+                for recorded in self._recorded(file, content):
                     self.add(name, recorded, run_id)
                     self._read.so_far(content)
         except NotOtlpError as reason:
@@ -322,6 +341,15 @@ class _RecordingLoader:
         """Return the ids of runs that spans or log records were given to; adopted traces are no runs any more."""
         names = self._attribution.names()
         return [names[number] for number in self._numbers if number in names]
+
+    def _recorded(self, file: _RecordingFile, content: IO[bytes]) -> Iterator[RecordedRequest]:
+        """Return the requests of a file."""
+        if self._parquet is None or not file.path.is_file() or _head(content) != _PARQUET:
+            return read_recording(str(file.path), content)
+        return (
+            RecordedRequest(signal, body.encode(), None, f"part {number}", is_json=True)
+            for number, (signal, body) in enumerate(self._parquet(file.path), 1)
+        )
 
     @contextmanager
     def _open(self, file: _RecordingFile) -> Iterator[IO[bytes]]:

@@ -200,7 +200,8 @@ def _is_spans(line: bytes) -> bool:
 
 
 def _protobuf_requests(name: str, data: bytes) -> Iterator[RecordedRequest]:
-    signal = protobuf_signal(data)
+    # A request has one field, so it begins with its tag. A length before it may read as another field, and hide what follows.
+    signal = protobuf_signal(data) if data.startswith(b"\n") else None
     if signal is not None:
         yield RecordedRequest(signal, data, None, "message 1", is_json=False)
         return

@@ -60,6 +60,8 @@ class Call:
         self._ended = ended
         self._begun = False
         """Whether a message was sent."""
+        self._watched = False
+        """Whether the end of the call was asked for already."""
         self.method: str = event.call_details.method.decode("utf-8", "replace")
         self.metadata: dict[str, str] = {
             key: value for key, value in event.invocation_metadata or () if isinstance(value, str)
@@ -99,6 +101,13 @@ class Call:
         except Empty:
             return False
 
+    def when_gone(self, then: Callable[[Any], None]) -> None:
+        """Have `then` called with the event of the call's end, whoever ends it."""
+        from grpc._cython import cygrpc
+
+        self._watched = True
+        self._call.start_server_batch((cygrpc.ReceiveCloseOnServerOperation(_NO_FLAGS),), then)
+
     def finish(self) -> None:
         """Say that nothing more will be sent."""
         self._end(_OK, b"", ())
@@ -112,11 +121,12 @@ class Call:
 
         try:
             first = () if self._begun else (cygrpc.SendInitialMetadataOperation(None, _NO_FLAGS),)
+            close = () if self._watched else (cygrpc.ReceiveCloseOnServerOperation(_NO_FLAGS),)
             self._call.start_server_batch(
                 (
                     *first,
                     *body,
-                    cygrpc.ReceiveCloseOnServerOperation(_NO_FLAGS),
+                    *close,
                     cygrpc.SendStatusFromServerOperation(trailers, code, message, _NO_FLAGS),
                 ),
                 _nothing,

@@ -34,6 +34,8 @@ COMMANDS = {
     "inspect": "Show what recorded or stored runs did: calls, tools, agents, tokens, cost.",
     "runs": "List, show, export and delete stored runs, and assign unattributed traces to a run.",
     "store": "Make clawtrace's own tables in a ClickHouse.",
+    "report": "Write stored results in another format.",
+    "view": "Open results as a page in the browser.",
     "diff": "Compare two runs: tools, calls, tokens, cost, time, tree.",
     "compare": "Compare two campaigns statistically, and list what got worse.",
     "baseline": "Keep a campaign as a baseline, and compare later ones with it.",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = [
+    "AssertionLines",
     "CampaignReport",
     "CaseLabels",
     "LeftOut",
@@ -59,6 +60,14 @@ class CaseLabels(NamedTuple):
     """Its `expectations` and its `rubric`, where no judge looked at them."""
     row_of: str | None = None
     """The `case_id` of the case file where it is a row of that file's dataset."""
+
+
+class AssertionLines(NamedTuple):
+    """Where the assertions of a case are written."""
+
+    file: Path
+    lines: Mapping[str, int]
+    """By id of the assertion, counted from 1."""
 
 
 class SuiteLabels(NamedTuple):
@@ -125,6 +134,8 @@ class CampaignReport(NamedTuple):
     """The suite's pass rate of each model that has a threshold."""
     labels: Mapping[str, CaseLabels] = MappingProxyType({})
     """By case id; empty for recorded input and for a single command."""
+    assertion_lines: Mapping[str | None, AssertionLines] = MappingProxyType({})
+    """By case id; None: of every case that is not listed."""
     suite: SuiteLabels | None = None
     """None for recorded input and for a single command."""
     reuse: str = ""
@@ -151,6 +162,12 @@ class CampaignReport(NamedTuple):
             codes.add(ExitCode.UNDECIDED)
         return cls(suite_id, started_at, results, most_severe(codes), gate, **more)
 
+    def line_of(self, case_id: str, assertion_id: str) -> tuple[Path, int] | None:
+        """Return the file and line where an assertion is written; None where that is unknown."""
+        of_case = self.assertion_lines.get(case_id, self.assertion_lines.get(None))
+        line = of_case.lines.get(assertion_id) if of_case else None
+        return None if of_case is None or line is None else (of_case.file, line)
+
 
 class Report(ABC):
     """One format of `--report FORMAT=PATH`."""
@@ -158,8 +175,8 @@ class Report(ABC):
     abstract: ClassVar[bool] = True
     format: ClassVar[str]
     """The word before the equals sign."""
-    file_name: ClassVar[str]
-    """Name of the report in a campaign's folder."""
+    file_name: ClassVar[str] = ""
+    """Name of the report in a folder of results; empty for a format that is written only where it is asked for."""
 
     @abstractmethod
     def write(self, report: CampaignReport, stream: TextIO) -> None:

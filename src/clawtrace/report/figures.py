@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,12 +22,13 @@ def amount(number: int, thing: str) -> str:
 
 
 def dollars(amount: float | None) -> str:
-    """Return US dollars: two decimals from one dollar on, four below, two significant digits for the smallest."""
+    """Return US dollars as a decimal: two places from one dollar on, four below, two significant digits for the smallest."""
     if amount is None:
         return UNKNOWN
     if amount >= 1 or amount == 0:
         return f"${amount:,.2f}"
-    return f"${amount:.4f}" if amount >= 0.0001 else f"${amount:.1e}"
+    places = 4 if amount >= 0.0001 else 1 - math.floor(math.log10(amount))
+    return f"${amount:.{places}f}"
 
 
 def duration(milliseconds: float | None) -> str:

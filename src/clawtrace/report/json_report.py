@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TextIO
@@ -16,6 +17,7 @@ from clawtrace.report.results import (
     DecidedBy,
     EvidenceSpan,
     JudgingTotals,
+    GateFlags,
     NotRun,
     ReceivedTrace,
     RepeatedAssertion,
@@ -54,7 +56,9 @@ def results_of(report: CampaignReport) -> Results:
         suite_id=report.suite_id,
         suite=Suite(**report.suite._asdict()) if report.suite else None,
         started_at=_utc(report.started_at),
+        duration_ms=report.duration_ms,
         source=ResultsSource(**report.source.relative_to(report.folder)) if report.source else None,
+        gate=GateFlags(**report.gate._asdict()),
         exit_code=int(report.exit_code),  # type: ignore[arg-type]
         totals=_totals(report.results),
         judging=_judging(report.results),
@@ -119,11 +123,11 @@ def _case(case_id: str, model_id: str | None, runs: Sequence[RunResult], report:
         row_of=labels.row_of if labels else None,
         **_shares(rate_of_runs(runs)),
         assertions=_repeated_assertions(runs, report.gate),
-        runs=[_run(run) for run in runs],
+        runs=[_run(run, report) for run in runs],
     )
 
 
-def _run(result: RunResult) -> Run:
+def _run(result: RunResult, report: CampaignReport) -> Run:
     status = status_of(result)
     return Run(
         run_id=result.run_id,
@@ -148,12 +152,20 @@ def _run(result: RunResult) -> Run:
         scores=result.scores,
         totals=dict(result.totals),
         diagnostics=list(result.diagnostics),
-        assertions=[assertion_of(verdict) for verdict in result.verdicts],
+        assertions=[
+            assertion_of(verdict, *_written(report, result.case_id, verdict.id)) for verdict in result.verdicts
+        ],
     )
 
 
-def assertion_of(verdict: Verdict) -> AssertionResult:
-    """Return one verdict as the struct of `clawtrace.results/1`."""
+def _written(report: CampaignReport, case_id: str, assertion_id: str) -> tuple[str | None, int | None]:
+    """Return the file of an assertion, relative to the report's folder, and its line."""
+    found = report.line_of(case_id, assertion_id)
+    return (None, None) if found is None else (os.path.relpath(found[0], report.folder), found[1])
+
+
+def assertion_of(verdict: Verdict, file: str | None = None, line: int | None = None) -> AssertionResult:
+    """Return one verdict as the struct of `clawtrace.results/1`, with the file and the line of its assertion where known."""
     return AssertionResult(
         verdict_id=f"{verdict.run_id}/{verdict.id}",
         id=verdict.id,
@@ -177,6 +189,10 @@ def assertion_of(verdict: Verdict) -> AssertionResult:
         decided_by=DecidedBy(**verdict.decided_by) if verdict.decided_by else None,
         definition=verdict.definition,
         asked_run=verdict.asked_run or None,
+        missing_data=verdict.missing_data,
+        min_pass_rate=verdict.min_pass_rate,
+        file=file,
+        line=line,
         duration_ms=round(verdict.duration_ms, 3),
     )
 

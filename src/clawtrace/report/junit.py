@@ -26,6 +26,7 @@ from typing import Any, TextIO
 
 from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status, Verdict
+from clawtrace.report._failures import NOTHING_ASKED
 from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut, Report, cases_of, without_reasons
 from clawtrace.report.figures import amount
 from clawtrace.verdicts.gating.gate import Gate, Rated
@@ -110,7 +111,7 @@ def _add_run(
         ET.SubElement(case, "system-out").text = _xml(_account(run, verdict))
     if run.error or not run.verdicts:
         case = ET.SubElement(suite, "testcase", classname=_xml(classname), name=_xml(f"(run){suffix}"), time="0.000")
-        message = run.error or "Nothing was evaluated: the run has no assertion."
+        message = run.error or NOTHING_ASKED
         tag, kind = ("skipped", "quarantined") if run.quarantined else ("error", "error" if run.error else "nothing")
         _outcome(case, tag, kind, message, "\n".join(run.diagnostics))
 

@@ -17,6 +17,7 @@ __all__ = [
     "Case",
     "DecidedBy",
     "EvidenceSpan",
+    "GateFlags",
     "NotRun",
     "ReceivedTrace",
     "RepeatedAssertion",
@@ -123,6 +124,14 @@ class AssertionResult(Struct):
     """The assertion in the long notation, as far as it was written."""
     asked_run: str | None
     """The run whose spans answered where it is another one, which holds a log; else null."""
+    missing_data: bool
+    """Whether its status is `warn` because data are missing."""
+    min_pass_rate: float
+    """Least share of the repetitions in which it must pass."""
+    file: str | None
+    """The file in which the assertion is written, relative to the folder of this file; null when unknown."""
+    line: int | None
+    """Its line there, counted from 1; null when unknown."""
     duration_ms: float
     """Time of the query divided by the number of runs that it answered for."""
 
@@ -376,6 +385,22 @@ class ResultsSource(Struct):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GateFlags(Struct):
+    """The flags by which the exit code was computed."""
+
+    strict: bool
+    """`--strict`"""
+    allow_missing_trace: bool
+    """`--allow-missing-trace`"""
+    allow_missing_data: bool
+    """`--allow-missing-data`"""
+    gate_incomplete: Literal["error", "warn"]
+    """`--gate-incomplete`"""
+    gate_on: Literal["rate", "lower-bound"]
+    """`--gate-on`"""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Results(Struct):
     """The results of one `clawtrace eval` or `clawtrace run`."""
 
@@ -391,6 +416,10 @@ class Results(Struct):
     """When the evaluation began, ISO 8601 in UTC."""
     source: ResultsSource | None
     """Where the runs are; null where they were not kept."""
+    duration_ms: float | None
+    """From the start to the last verdict; null when it was not measured."""
+    gate: GateFlags
+    """By what the exit code was computed."""
     exit_code: Literal[0, 1, 2, 3, 4]
     """0 passed, 1 failed, 2 usage, 3 undecided, 4 broken."""
     totals: Totals

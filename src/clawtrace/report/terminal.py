@@ -15,9 +15,9 @@ from clawtrace.report.base import CampaignReport, LeftOut, status_of
 from clawtrace.report.console import ConsoleOutput, Segment, TableColumn
 from clawtrace.report.figures import UNKNOWN, cost_of, count, duration, tokens_of
 
-__all__ = ["print_campaign", "print_runs", "print_scores", "print_summary", "print_verdicts"]
+__all__ = ["MEANING", "print_campaign", "print_runs", "print_scores", "print_summary", "print_verdicts"]
 
-_MEANING = {
+MEANING = {
     ExitCode.PASSED: "all assertions passed",
     ExitCode.FAILED: "something failed",
     ExitCode.USAGE: "nothing was judged",
@@ -198,4 +198,4 @@ def _meaning(report: CampaignReport) -> str:
         standing.status is not Status.PASS for result in report.results for standing in result.standings
     ):
         return "no failure counts: what did not pass is a warning, or a flag or `min_pass_rate` lets it pass"
-    return _MEANING[report.exit_code]
+    return MEANING[report.exit_code]

@@ -286,7 +286,7 @@ def test_a_terminal_gets_live_progress(project) -> None:
     _, status = os.waitpid(pid, 0)
 
     assert os.waitstatus_to_exitcode(status) == 1
-    assert "s/-/first/1-" in seen
+    assert "first #1" in seen
     assert "spans and verdicts" in seen
     assert "2/2" in seen
     assert "\x1b[31mfail" in seen

@@ -6,16 +6,19 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 from click.testing import Result
 from tests.cli.conftest import PROGRAM, clean_environment
 
+from clawtrace.campaign.running.events import PlanReady, RunFinished, RunNotRun, RunStarted
 from clawtrace.cli.output import progress as _progress
+from clawtrace.model.verdict import RunResult, Status
 from clawtrace.session.session import Session
 
 CHECKS = "assertions: [{type: tool_was_called, tool: get_weather}, {type: no_span_errors}]"
@@ -97,6 +100,73 @@ def test_a_log_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert capsys.readouterr().err.splitlines() == ["reading recordings 50 %", "reading the facts"]
     Held.waiting.pop().over()  # it had begun when the block ended
     assert capsys.readouterr().err == ""
+
+
+class TestLines:
+    """A log of a campaign, where nobody watches."""
+
+    @staticmethod
+    def campaign(statuses: Sequence[Status | None], *, quiet: bool = False) -> None:
+        """Let the runs of a campaign end; None is one that was not run."""
+        runs = [planned(f"case_{number}") for number in range(len(statuses))]
+        with _progress.progress(quiet=quiet) as listener:
+            listener(PlanReady(SimpleNamespace(runs=runs)))
+            for run, status in zip(runs, statuses, strict=True):
+                listener(RunStarted(run))
+                listener(RunNotRun(run, "interrupted") if status is None else RunFinished(run, ended(run, status)))
+
+    def test_a_small_campaign_has_a_line_for_each_run(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.campaign([Status.PASS, Status.FAIL, None])
+
+        assert capsys.readouterr().err.splitlines() == [
+            "[1/3] pass case_0 [small] #1 in 1.5 s",
+            "[2/3] fail case_1 [small] #1 in 1.5 s",
+        ]
+
+    def test_with_quiet_it_has_none(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.campaign([Status.FAIL], quiet=True)
+
+        assert capsys.readouterr().err == ""
+
+    def test_a_large_one_has_those_of_failed_runs_and_one_at_the_end(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.campaign([Status.PASS] * 30 + [Status.INCONCLUSIVE] + [Status.PASS] * 30)
+
+        assert capsys.readouterr().err.splitlines() == [
+            "[31/61] inconclusive case_30 [small] #1 in 1.5 s",
+            "[61/61] 1 undecided, 244 spans, $0.6100",
+        ]
+
+    def test_one_of_which_all_fails_has_no_more_lines_than_a_reader_wants(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.campaign([Status.FAIL] * 200)
+
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == _progress.MOST_LINES + 1
+        assert lines[-1] == "[200/200] 200 failed, 800 spans, $2.00"
+
+    def test_a_long_campaign_says_now_and_then_how_far_it_is(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        seconds = iter(range(1_000))
+        monkeypatch.setattr(_progress, "monotonic", lambda: next(seconds))
+        self.campaign([Status.PASS] * 60)
+
+        lines = capsys.readouterr().err.splitlines()
+        assert 3 <= len(lines) <= 7
+        assert lines[-1] == "[60/60] 240 spans, $0.6000"
+
+
+def planned(case_id: str) -> Any:
+    """A planned run, as far as progress reads it."""
+    case = SimpleNamespace(config=SimpleNamespace(case_id=case_id))
+    return SimpleNamespace(run_id=f"suite/small/{case_id}/1-aa", case=case, model_id="small", repetition=1)
+
+
+def ended(run: Any, status: Status) -> RunResult:
+    """Return what came of a run."""
+    more = {"spans": 4, "duration_ms": 1_500.0, "totals": {"cost_low": 0.01}}
+    return RunResult(run.run_id, run.case.config.case_id, "small", 1, status, (), **more)
 
 
 class Held:

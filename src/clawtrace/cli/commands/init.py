@@ -298,7 +298,7 @@ def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
     from clawtrace.errors import RunnerError
 
     with open_campaign(plan) as session:
-        with progress() as listener:
+        with progress(quiet=True) as listener:
             done = execute(plan, session, os.environ, listener, decisions=decisions)
         if done.interrupted or not done.results:
             raise KeyboardInterrupt if done.interrupted else RunnerError(done.not_run[0].reason)

@@ -148,7 +148,7 @@ def judge_runs(
     from clawtrace.config.loading.assertions_file import load_assertions_file
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.config.projects.session_settings import session_settings
-    from clawtrace.report.base import CampaignReport
+    from clawtrace.report.base import AssertionLines, CampaignReport
 
     if there.server is not None:
         if profile is not None:
@@ -172,9 +172,21 @@ def judge_runs(
         if note := session.keep_verdicts(results):
             click.echo(f"note: {note}", err=True)
     spent = (time.perf_counter() - began) * 1000
-    source = there.source(assertions, asked.project.root)
+    lines = (
+        {}
+        if asked.assertions.document.path is None
+        else {None: AssertionLines(asked.assertions.document.path, asked.assertions.lines)}
+    )
     return CampaignReport.gated(
-        None, started, results, gate, trees=trees, details=details, duration_ms=spent, source=source
+        None,
+        started,
+        results,
+        gate,
+        trees=trees,
+        details=details,
+        duration_ms=spent,
+        assertion_lines=lines,
+        source=there.source(assertions, asked.project.root),
     )
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,12 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from clawtrace.cli.output.progress import working
-from clawtrace.cli.sources.clickhouse import ClickHouseSource
-from clawtrace.cli.sources.source import Recordings, TraceSource, load_recordings
+from clawtrace.cli.sources.source import TraceSource
+from clawtrace.cli.sources.stored_results import is_given, opened_source, read_results, source_of_results
 from clawtrace.errors import ClawtraceError, ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.model.progress import Progress
     from clawtrace.report.console import ConsoleOutput
     from clawtrace.session.session import Session
@@ -65,11 +62,11 @@ def rerun(where: str, source: TraceSource, *, as_json: bool) -> int:
         UsageError: there is no such file or verdict, or nothing says where the runs are.
     """
     path, wanted = _split(where)
-    results = _read(path)
+    results = read_results(path)
     chosen = _chosen(results, path, wanted)
     today = datetime.fromisoformat(results["started_at"]).astimezone().date()
     run_ids = list(dict.fromkeys(one.run_id for one in chosen))
-    with working() as shown, _opened(results, path.parent, source, shown, run_ids) as session:
+    with working() as shown, opened_source(results, path.parent, source, shown, run_ids) as session:
         answers = _all_again(session, chosen, today, shown)
     if as_json:
         _print_json(answers)
@@ -88,27 +85,6 @@ def _split(where: str) -> tuple[Path, str | None]:
         return Path(where), None
     path, _, wanted = where.partition(".json#")
     return (Path(f"{path}.json"), wanted) if wanted else (Path(where.partition("#")[0]), where.partition("#")[2])
-
-
-def _read(path: Path) -> dict[str, Any]:
-    if path.is_dir():
-        raise UsageError(
-            f"{str(path)!r} is a folder: name a file of results in it, as in {str(path / 'report.json')!r}."
-        )
-    try:
-        results = json.loads(path.read_text(encoding="utf-8"))
-        known = results["schema"] == "clawtrace.results/1"
-    except OSError as error:
-        raise UsageError(f"the results {str(path)!r} cannot be read: {error.strerror}.") from error
-    except (ValueError, KeyError, TypeError):
-        known = False
-    if not known:
-        raise UsageError(
-            f"{str(path)!r} is not `clawtrace.results/1`, which `clawtrace eval --report json=FILE` writes."
-        )
-    if "source" not in results:
-        raise UsageError(f"{str(path)!r} was written by an older version of clawtrace, without what a rerun needs.")
-    return dict(results)
 
 
 def _chosen(results: Mapping[str, Any], path: Path, wanted: str | None) -> list[_Stored]:
@@ -130,72 +106,6 @@ def _chosen(results: Mapping[str, Any], path: Path, wanted: str | None) -> list[
 
     hint = did_you_mean(wanted, [one.name for one in stored]) or f"It has {len(stored)} verdicts."
     raise UsageError(f"{str(path)!r} has no verdict, run, case or assertion {wanted!r}. {hint}")
-
-
-# -- where the runs are ------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _opened(
-    results: Mapping[str, Any], folder: Path, source: TraceSource, shown: Progress, run_ids: Sequence[str]
-) -> Iterator[Session]:
-    """Open the store or the recordings that the results name, or those that are given; of a ClickHouse only the runs."""
-    from clawtrace.config.projects.project_file import load_project
-    from clawtrace.session.session import Session
-
-    origin = results["source"]
-    settings = _settings(origin, folder)
-    recordings, store, _ = _place(origin, folder) if origin and not _given(source) else source
-    if recordings:
-        with Session.open(settings=settings) as session:
-            session.progress = shown
-            load_recordings(session, recordings)
-            yield session
-        return
-    if store is None and (url := load_project(Path.cwd(), os.environ).clickhouse) is not None:
-        store = ClickHouseSource(url)
-    if isinstance(store, ClickHouseSource):
-        with store.opened(settings, shown, run_ids) as session:
-            yield session
-        return
-    if store is None:
-        raise UsageError("the runs of these results were not kept: give them with --traces or --store.")
-    if not store.is_file():
-        raise UsageError(f"the store {str(store)!r} of these results does not exist: give its new path with --store.")
-    with Session.open(store, settings=settings) as session:
-        session.progress = shown
-        yield session
-
-
-def _given(source: TraceSource) -> bool:
-    return bool(source.recordings) or source.store is not None
-
-
-def _place(origin: Mapping[str, Any], folder: Path) -> TraceSource:
-    def here(paths: Sequence[str]) -> tuple[Path, ...]:
-        return tuple(Path(os.path.normpath(folder / path)) for path in paths)
-
-    for path in here([*origin["traces"], *origin["logs"]]):
-        if not path.exists():
-            raise UsageError(
-                f"the recording {str(path)!r} of these results does not exist: give its new path with --traces."
-            )
-    recordings = Recordings(here(origin["traces"]), origin["runs_by"], origin["one_run"], here(origin["logs"]))
-    return TraceSource(recordings, None if origin["store"] is None else here([origin["store"]])[0])
-
-
-def _settings(origin: Mapping[str, Any] | None, folder: Path) -> SessionSettings:
-    """Return the settings of the project, with the prices of the assertions file."""
-    from clawtrace.config.loading.assertions_file import load_assertions_file
-    from clawtrace.config.projects.project_file import load_project
-    from clawtrace.config.projects.session_settings import session_settings
-
-    root = Path.cwd() if origin is None else folder / origin["project"]
-    project = load_project(root if root.is_dir() else Path.cwd(), os.environ)
-    asked = None if origin is None or origin["assertions"] is None else folder / origin["assertions"]
-    if asked is not None and asked.is_file():
-        project = load_assertions_file(str(asked), project, os.environ).project
-    return session_settings(project)
 
 
 # -- asking again ------------------------------------------------------------------------------------------------------
@@ -296,7 +206,9 @@ def _table(title: str, answer: Answer, console: ConsoleOutput) -> None:
 
 def _command(results: Mapping[str, Any], folder: Path, source: TraceSource) -> str:
     """Return the command that takes the SQL."""
-    recordings, store, _ = _place(results["source"], folder) if results["source"] and not _given(source) else source
+    recordings, store, _ = (
+        source_of_results(results["source"], folder) if results["source"] and not is_given(source) else source
+    )
     if store is not None:
         return f"clawtrace query --store {store}"
     how = {"one": " --one-run" + (f" {recordings.run_id}" if recordings.run_id else ""), "file": " --run-per-file"}

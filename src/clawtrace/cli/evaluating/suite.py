@@ -168,7 +168,7 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
         plan, decisions = _as_flagged(plan, against_the_store(plan, decisions, session), flags, gate)
         if not plan.runs:
             return _nothing_to_run(decisions)
-        with progress() as listener:
+        with progress(quiet=output.quiet) as listener:
             done = execute(plan, session, os.environ, listener, decisions=decisions, budget=budget)
         trees = trees_of(session, done.results, quiet=output.quiet)
         details = details_of(session, done.results)
@@ -264,10 +264,11 @@ def _report_of(
     """Return what the reports are written from; what authors say is cleaned of known secrets, as in the manifest."""
     from clawtrace.campaign.results.suite_rates import rates_of_suite
     from clawtrace.campaign.running.run_files import cleaned
-    from clawtrace.report.base import CampaignReport, CaseLabels, LeftOut, RunsSource, SuiteLabels
+    from clawtrace.report.base import AssertionLines, CampaignReport, CaseLabels, LeftOut, RunsSource, SuiteLabels
 
     labels = {}
     judged = plan.suite.evaluation_profile is not None and plan.suite.evaluation_profile.has_judge
+    lines: dict[str | None, AssertionLines] = {}
     for case in plan.suite.cases:
         said, agent = case.config, case.agent
         case_labels = CaseLabels(
@@ -280,6 +281,7 @@ def _report_of(
             case.file_id if case.dataset is not None else None,
         )
         labels[said.case_id] = CaseLabels(*cleaned(case_labels, clean))
+        lines[said.case_id] = AssertionLines(case.path, case.assertions.lines)
     left_out = [
         LeftOut(
             left.run.run_id,
@@ -301,6 +303,7 @@ def _report_of(
         duration_ms=(done.ended_at - done.started_at) * 1000,
         thresholds=rates_of_suite(plan, done.results, gate),
         labels=labels,
+        assertion_lines=lines,
         suite=SuiteLabels(*cleaned(_suite_labels(plan.suite), clean)),
         source=RunsSource(plan.store, project=plan.suite.project.root),
     )

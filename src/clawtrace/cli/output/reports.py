@@ -15,7 +15,7 @@ from clawtrace.support.whole_file import whole_text_file
 if TYPE_CHECKING:
     from clawtrace.report.base import CampaignReport
 
-__all__ = ["ReportTarget", "in_every_format", "report_option", "write_reports", "writes_to_stdout"]
+__all__ = ["ReportTarget", "in_every_format", "report_option", "report_target", "write_reports", "writes_to_stdout"]
 
 ReportTarget = tuple[str, str]
 """Format and path; the path `-` is standard output."""
@@ -24,7 +24,7 @@ ReportTarget = tuple[str, str]
 def _targets(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[ReportTarget]:
     """Read `--report` options; a mistake is reported before anything runs."""
     del ctx, param
-    targets = [_target(value) for value in values]
+    targets = [report_target(value) for value in values]
     places = [path if path == "-" else os.path.realpath(path) for _, path in targets]
     for place, (_, path) in zip(places, targets, strict=True):
         if places.count(place) > 1 and not Path(place).is_char_device():
@@ -32,7 +32,12 @@ def _targets(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
     return targets
 
 
-def _target(value: str) -> ReportTarget:
+def report_target(value: str) -> ReportTarget:
+    """Return `FORMAT=PATH` as a target.
+
+    Raises:
+        BadParameter: it is none, or its file cannot be written.
+    """
     from clawtrace.report.base import formats
 
     word, separator, path = value.partition("=")
@@ -103,4 +108,4 @@ def in_every_format(folder: Path) -> list[ReportTarget]:
     """Return the report of every format in a folder of results."""
     from clawtrace.report.base import formats
 
-    return [(name, str(folder / cls.file_name)) for name, cls in formats().items()]
+    return [(name, str(folder / cls.file_name)) for name, cls in formats().items() if cls.file_name]

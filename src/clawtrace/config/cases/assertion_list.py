@@ -47,6 +47,11 @@ class AssertionList(NamedTuple):
         written = [entry.fields for entry in self.entries]
         return any(not name.startswith("env.") for _, text in texts(written) for name in names_in(text))
 
+    @property
+    def lines(self) -> dict[str, int]:
+        """The line of each assertion in the file, by its id; counted from 1."""
+        return {entry.fields["id"]: self.document.locate(entry.path)[0] for entry in self.entries}
+
     def for_run(self, values: RunValues) -> list[Assertion]:
         """Return the assertions with the templates of one run filled in.
 

@@ -57,6 +57,30 @@ export type Assertions = string | null;
  */
 export type Project = string;
 /**
+ * From the start to the last verdict; null when it was not measured.
+ */
+export type DurationMs = number | null;
+/**
+ * `--strict`
+ */
+export type Strict = boolean;
+/**
+ * `--allow-missing-trace`
+ */
+export type AllowMissingTrace = boolean;
+/**
+ * `--allow-missing-data`
+ */
+export type AllowMissingData = boolean;
+/**
+ * `--gate-incomplete`
+ */
+export type GateIncomplete = "error" | "warn";
+/**
+ * `--gate-on`
+ */
+export type GateOn = "rate" | "lower-bound";
+/**
  * 0 passed, 1 failed, 2 usage, 3 undecided, 4 broken.
  */
 export type ExitCode = 0 | 1 | 2 | 3 | 4;
@@ -243,7 +267,7 @@ export type Traces1 = number;
 /**
  * From the first start to the last end; null when unknown.
  */
-export type DurationMs = number | null;
+export type DurationMs1 = number | null;
 /**
  * A judge's score from 0 to 10; null where no judge was asked (this version asks none).
  */
@@ -370,9 +394,25 @@ export type WorldRows = {
  */
 export type AskedRun = string | null;
 /**
+ * Whether its status is `warn` because data are missing.
+ */
+export type MissingData = boolean;
+/**
+ * Least share of the repetitions in which it must pass.
+ */
+export type MinPassRate1 = number;
+/**
+ * The file in which the assertion is written, relative to the folder of this file; null when unknown.
+ */
+export type File = string | null;
+/**
+ * Its line there, counted from 1; null when unknown.
+ */
+export type Line = number | null;
+/**
  * Time of the query divided by the number of runs that it answered for.
  */
-export type DurationMs1 = number;
+export type DurationMs2 = number;
 /**
  * Every assertion's answer, in the order of the file.
  */
@@ -420,7 +460,7 @@ export type Tolerance = number;
 /**
  * What was held against it: the rate, or the lower end of its interval.
  */
-export type GateOn = "rate" | "lower-bound";
+export type GateOn1 = "rate" | "lower-bound";
 /**
  * Whether it was reached; null when undecided runs decide, or none ran.
  */
@@ -478,6 +518,8 @@ export interface Results {
    * Where the runs are; null where they were not kept.
    */
   source: ResultsSource | null;
+  duration_ms: DurationMs;
+  gate: GateFlags;
   exit_code: ExitCode;
   totals: Totals;
   cases: Cases;
@@ -524,6 +566,16 @@ export interface ResultsSource {
   logs: Logs;
   assertions: Assertions;
   project: Project;
+}
+/**
+ * By what the exit code was computed.
+ */
+export interface GateFlags {
+  strict: Strict;
+  allow_missing_trace: AllowMissingTrace;
+  allow_missing_data: AllowMissingData;
+  gate_incomplete: GateIncomplete;
+  gate_on: GateOn;
 }
 /**
  * Numbers of runs.
@@ -643,7 +695,7 @@ export interface ReceivedTrace {
   closed_by: ClosedBy;
   spans: Spans;
   traces: Traces1;
-  duration_ms: DurationMs;
+  duration_ms: DurationMs1;
 }
 /**
  * By dimension 10 × passed / decided over the assertions that have it; one without a decided assertion is left out.
@@ -689,7 +741,11 @@ export interface AssertionResult {
   decided_by: DecidedBy | null;
   definition: Definition;
   asked_run: AskedRun;
-  duration_ms: DurationMs1;
+  missing_data: MissingData;
+  min_pass_rate: MinPassRate1;
+  file: File;
+  line: Line;
+  duration_ms: DurationMs2;
 }
 /**
  * The part of a run that a question was narrowed down to.
@@ -754,7 +810,7 @@ export interface SuiteThreshold {
   interval: Interval2;
   threshold: Threshold;
   tolerance: Tolerance;
-  gate_on: GateOn;
+  gate_on: GateOn1;
   reached: Reached1;
   behavior: Behavior;
 }

@@ -1,0 +1,175 @@
+"""Stored results (`clawtrace.results/1`): their file, and the store or the recordings with their runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clawtrace.cli.sources.clickhouse import ClickHouseSource
+from clawtrace.cli.sources.source import Recordings, TraceSource, load_recordings
+from clawtrace.errors import UsageError
+
+if TYPE_CHECKING:
+    from clawtrace.config.projects.session_settings import SessionSettings
+    from clawtrace.model.progress import Progress
+    from clawtrace.report.base import CampaignReport
+    from clawtrace.session.session import Session
+
+__all__ = ["is_given", "opened_source", "read_results", "results_file", "source_of_results", "stored_report"]
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """Return the results in a file.
+
+    Raises:
+        UsageError: they cannot be read, are none, or are those of an older version.
+    """
+    if path.is_dir():
+        raise UsageError(
+            f"{str(path)!r} is a folder: name a file of results in it, as in {str(path / 'report.json')!r}."
+        )
+    try:
+        results = json.loads(path.read_text(encoding="utf-8"))
+        known = results["schema"] == "clawtrace.results/1"
+    except OSError as error:
+        raise UsageError(f"the results {str(path)!r} cannot be read: {error.strerror}.") from error
+    except (ValueError, KeyError, TypeError):
+        known = False
+    if not known:
+        raise UsageError(
+            f"{str(path)!r} is not `clawtrace.results/1`, which `clawtrace eval --report json=FILE` writes."
+        )
+    if "gate" not in results or "source" not in results:
+        raise UsageError(
+            f"{str(path)!r} was written by an older version of clawtrace, which recorded less: run `eval` again."
+        )
+    return dict(results)
+
+
+def results_file(value: str | None) -> Path:
+    """Return the file of the results that a command names; the newest campaign's where it names none.
+
+    Raises:
+        UsageError: there is none.
+    """
+    from clawtrace.campaign.comparing.measured import REPORT, find_results
+    from clawtrace.config.projects.project_file import load_project
+
+    outputs = load_project(Path.cwd(), os.environ).outputs
+    if value is not None:
+        return find_results(value, outputs)
+    found = max((outputs / "campaigns").glob(f"*/*/{REPORT}"), key=lambda path: path.stat().st_mtime, default=None)
+    if found is None:
+        raise UsageError(
+            f"There are no results in {str(outputs)!r} yet: `clawtrace eval --suite ID` writes them. "
+            "Name a file that `--report json=FILE` wrote otherwise."
+        )
+    return found
+
+
+def stored_report(value: str | None, *, with_spans: bool) -> CampaignReport:
+    """Return the report of stored results.
+
+    Args:
+        value: as for `results_file`.
+        with_spans: whether the page's details are read, too, from the store or the recordings of the results.
+
+    Raises:
+        UsageError: there are no such results.
+    """
+    from clawtrace.cli.output.outcome import details_of
+    from clawtrace.cli.output.progress import working
+    from clawtrace.report.stored_report import report_of
+
+    file = results_file(value)
+    results = read_results(file)
+    report = report_of(results, file.parent)
+    if not with_spans:
+        return report
+    run_ids = [result.run_id for result in report.results]
+    nothing_given = TraceSource(Recordings((), "rules"), None)
+    try:
+        with (
+            working() as shown,
+            opened_source(results, file.parent, nothing_given, shown, run_ids) as session,
+        ):
+            return report._replace(details=details_of(session, report.results))
+    except UsageError as error:
+        click.echo(f"note: the page has no spans: {error}", err=True)
+        return report
+
+
+@contextmanager
+def opened_source(
+    results: Mapping[str, Any], folder: Path, source: TraceSource, shown: Progress, run_ids: Sequence[str]
+) -> Iterator[Session]:
+    """Open the store or the recordings that the results name, or those that are given; of a ClickHouse only the runs."""
+    from clawtrace.config.projects.project_file import load_project
+    from clawtrace.session.session import Session
+
+    origin = results["source"]
+    settings = _settings(origin, folder)
+    recordings, store, _ = source_of_results(origin, folder) if origin and not is_given(source) else source
+    if recordings:
+        with Session.open(settings=settings) as session:
+            session.progress = shown
+            load_recordings(session, recordings)
+            yield session
+        return
+    if store is None and (url := load_project(Path.cwd(), os.environ).clickhouse) is not None:
+        store = ClickHouseSource(url)
+    if isinstance(store, ClickHouseSource):
+        with store.opened(settings, shown, run_ids) as session:
+            yield session
+        return
+    if store is None:
+        raise UsageError("the runs of these results were not kept: give them with --traces or --store.")
+    if not store.is_file():
+        raise UsageError(f"the store {str(store)!r} of these results does not exist: give its new path with --store.")
+    with Session.open(store, settings=settings) as session:
+        session.progress = shown
+        yield session
+
+
+def is_given(source: TraceSource) -> bool:
+    """Return whether flags name recordings or a store."""
+    return bool(source.recordings) or source.store is not None
+
+
+def source_of_results(origin: Mapping[str, Any], folder: Path) -> TraceSource:
+    """Return the recordings or the store that results name.
+
+    Raises:
+        UsageError: a recording does not exist.
+    """
+
+    def here(paths: Sequence[str]) -> tuple[Path, ...]:
+        return tuple(Path(os.path.normpath(folder / path)) for path in paths)
+
+    for path in here([*origin["traces"], *origin["logs"]]):
+        if not path.exists():
+            raise UsageError(
+                f"the recording {str(path)!r} of these results does not exist: give its new path with --traces."
+            )
+    recordings = Recordings(here(origin["traces"]), origin["runs_by"], origin["one_run"], here(origin["logs"]))
+    return TraceSource(recordings, None if origin["store"] is None else here([origin["store"]])[0])
+
+
+def _settings(origin: Mapping[str, Any] | None, folder: Path) -> SessionSettings:
+    """Return the settings of the project, with the prices of the assertions file."""
+    from clawtrace.config.loading.assertions_file import load_assertions_file
+    from clawtrace.config.projects.project_file import load_project
+    from clawtrace.config.projects.session_settings import session_settings
+
+    root = Path.cwd() if origin is None else folder / origin["project"]
+    project = load_project(root if root.is_dir() else Path.cwd(), os.environ)
+    asked = None if origin is None or origin["assertions"] is None else folder / origin["assertions"]
+    if asked is not None and asked.is_file():
+        project = load_assertions_file(str(asked), project, os.environ).project
+    return session_settings(project)

@@ -1,0 +1,125 @@
+"""`--report markdown=PATH`: for comments on pull requests and for `$GITHUB_STEP_SUMMARY`."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TextIO
+
+from clawtrace.errors import ExitCode
+from clawtrace.model.verdict import RunResult
+from clawtrace.report._failures import NotPassed, not_passed, shown_value
+from clawtrace.report.base import CampaignReport, Report, cases_of
+from clawtrace.report.console import clean
+from clawtrace.report.figures import UNKNOWN, amount, cost_of, duration, tokens_of
+from clawtrace.report.terminal import MEANING
+from clawtrace.verdicts.gating.pass_rate import rate_of_runs
+
+__all__ = ["MarkdownReport"]
+
+_MOST_CASES = 100
+_MOST_FAILURES = 30
+"""A step's summary on GitHub holds one megabyte, a comment 65 536 characters."""
+_MOST_TITLES = 10
+_LONGEST = 500
+_MARK = {ExitCode.PASSED: "✅", ExitCode.FAILED: "❌", ExitCode.UNDECIDED: "⚠️"}
+_MARKUP = re.compile(r"[\\`*_{}\[\]#.|~<>@:/&]")
+
+
+class MarkdownReport(Report):
+    """Cases in a table, then what did not pass; equal failures are one entry."""
+
+    format = "markdown"
+    file_name = "report.md"
+
+    def write(self, report: CampaignReport, stream: TextIO) -> None:
+        """Write GitHub's Markdown; what comes from a trace is text in it, never markup."""
+        passed = sum(rate_of_runs(runs).passed for runs in cases_of(report.results).values())
+        name = f"{escaped(report.suite_id)}: " if report.suite_id else ""
+        mark = _MARK.get(report.exit_code, "💥")
+        stream.write(f"### {mark} {name}{passed} of {amount(len(report.results), 'run')} passed\n\n")
+        took = f" in {duration(report.duration_ms)}" if report.duration_ms is not None else ""
+        stream.write(f"Exit code {int(report.exit_code)}: {MEANING[report.exit_code]}{took}.\n")
+        cases = list(cases_of(report.results).items())
+        if cases:
+            stream.write(
+                "\n| | case | model | passed | spans | tokens | cost | time |\n|---|---|---|--:|--:|--:|--:|--:|\n"
+            )
+        for (case_id, model_id), runs in cases[:_MOST_CASES]:
+            stream.write(_row(case_id, model_id, runs))
+        if len(cases) > _MOST_CASES:
+            stream.write(f"\n{len(cases) - _MOST_CASES} more cases are in the other reports.\n")
+        _write_failures(report, stream)
+        for rate in report.thresholds:
+            stream.write(f"\n{_MARK.get(rate.code(report.gate), '💥')} {sentence(rate.sentence)}\n")
+
+
+def _row(case_id: str, model_id: str | None, runs: Sequence[RunResult]) -> str:
+    rate = rate_of_runs(runs)
+    broken = any(run.error for run in runs)
+    mark = "💥" if broken else "❌" if rate.failed else "⚠️" if rate.undecided or not rate.ran else "✅"
+    figures: list[str]
+    if len(runs) == 1:
+        (run,) = runs
+        figures = [f"{run.spans}", tokens_of(run.totals), cost_of(run.totals), duration(run.duration_ms)]
+    else:
+        times = [run.duration_ms for run in runs if run.duration_ms is not None]
+        mean = f"⌀ {duration(sum(times) / len(times))}" if times else UNKNOWN
+        figures = [f"{sum(run.spans for run in runs)}", "", "", mean]
+    cells = [mark, escaped(case_id), escaped(model_id or ""), f"{rate.passed}/{len(runs)}", *figures]
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _write_failures(report: CampaignReport, stream: TextIO) -> None:
+    alike: dict[tuple[str, str, str], list[NotPassed]] = defaultdict(list)
+    for one in not_passed(report):
+        alike[one.assertion_id, one.word, one.message].append(one)
+    if alike:
+        stream.write("\n#### What did not pass\n")
+    for entry in list(alike.values())[:_MOST_FAILURES]:
+        _write_failure(entry, stream)
+    if len(alike) > _MOST_FAILURES:
+        stream.write(f"\n{len(alike) - _MOST_FAILURES} more are in the other reports.\n")
+
+
+def _write_failure(alike: Sequence[NotPassed], stream: TextIO) -> None:
+    first = alike[0]
+    whose = escaped(first.title) if len(alike) == 1 else amount(len(alike), "run")
+    mark = "⚪" if first.level is ExitCode.PASSED else _MARK.get(first.level, "💥")
+    what = f"<code>{escaped(first.assertion_id)}</code> " if first.assertion_id else ""
+    stream.write(
+        f"\n<details><summary>{mark} {whose}: {what}{escaped(first.word)}: {sentence(first.message)}</summary>\n\n"
+    )
+    if len(alike) > 1:
+        titles = [escaped(one.title) for one in alike[:_MOST_TITLES]]
+        more = f" and {len(alike) - _MOST_TITLES} more" if len(alike) > _MOST_TITLES else ""
+        stream.write(f"{', '.join(titles)}{more}\n\n")
+    if first.file is not None:
+        stream.write(f"- written in <code>{escaped(first.file)}</code>, line {first.line}\n")
+    if first.verdict is not None:
+        verdict = first.verdict
+        stream.write(f"- expected: <code>{escaped(_cut(shown_value(verdict.expected)))}</code>\n")
+        stream.write(f"- actual: <code>{escaped(_cut(shown_value(verdict.actual)))}</code>\n")
+        for item in verdict.evidence[:3]:
+            span = f" <code>{item.span_id}</code>" if item.span_id else ""
+            stream.write(f"- span <code>{escaped(_cut(item.name))}</code>{span}: {sentence(_cut(item.why))}\n")
+        if verdict.hint:
+            stream.write(f"- {sentence(verdict.hint)}\n")
+    stream.write("\n</details>\n")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def sentence(text: str) -> str:
+    """Return a sentence with what stands between backticks as code, and no other markup."""
+    parts = re.split(r"`([^`\n]+)`", _cut(text))
+    return "".join(f"<code>{escaped(part)}</code>" if place % 2 else escaped(part) for place, part in enumerate(parts))
+
+
+def escaped(text: str) -> str:
+    """Return text in one line that Markdown and HTML show as it is: no markup, link, mention or reference to an issue."""
+    shown = _MARKUP.sub(lambda match: f"&#{ord(match.group())};", clean(re.sub(r"\s+", " ", text)))
+    return re.sub(r"&#(64|35);", r"&#\1;<!-- -->", shown)

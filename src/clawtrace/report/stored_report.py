@@ -1,0 +1,126 @@
+"""A report from stored results: what `--report json` wrote becomes a `CampaignReport` again, for any other format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from clawtrace.errors import ExitCode
+from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
+from clawtrace.report.base import AssertionLines, CampaignReport, CaseLabels, LeftOut, RunsSource, SuiteLabels
+from clawtrace.verdicts.gating.gate import Gate
+from clawtrace.verdicts.gating.pass_rate import rate_of_runs
+from clawtrace.verdicts.gating.thresholds import SuiteRate
+
+__all__ = ["report_of"]
+
+
+def report_of(results: Mapping[str, Any], folder: Path) -> CampaignReport:
+    """Return the report that was written as JSON.
+
+    Args:
+        results: `clawtrace.results/1`.
+        folder: where its file is; paths in it are relative to that.
+
+    Raises:
+        KeyError: it is not `clawtrace.results/1`, or was written by a version that recorded less.
+    """
+    cases = results["cases"]
+    runs = [_run(run, case) for case in cases for run in case["runs"]]
+    gate = Gate(**results["gate"])
+    return CampaignReport(
+        results["suite_id"],
+        datetime.fromisoformat(results["started_at"]),
+        runs,
+        ExitCode(results["exit_code"]),
+        gate,
+        left_out=[LeftOut(**one) for one in results["not_run"]],
+        duration_ms=results["duration_ms"],
+        thresholds=[_threshold(one, runs) for one in results["thresholds"]],
+        labels={case["case_id"]: _labels(case) for case in cases if case["title"] is not None},
+        assertion_lines={case["case_id"]: lines for case in cases if (lines := _lines(case, folder)) is not None},
+        suite=SuiteLabels(**results["suite"]) if results["suite"] else None,
+        source=_source(results["source"], folder) if results["source"] else None,
+        folder=folder,
+    )
+
+
+def _run(run: Mapping[str, Any], case: Mapping[str, Any]) -> RunResult:
+    trace = run["trace"]
+    return RunResult(
+        run["run_id"],
+        case["case_id"],
+        case["model_id"],
+        run["repetition"],
+        None if run["status"] is None else Status(run["status"]),
+        [_verdict(one, run["run_id"]) for one in run["assertions"]],
+        run_status=run["run_status"],
+        has_trace=trace["spans"] > 0,
+        complete=trace["complete"],
+        incomplete_because=tuple(trace["incomplete_because"]),
+        closed_by=trace["closed_by"],
+        spans=trace["spans"],
+        traces=trace["traces"],
+        duration_ms=trace["duration_ms"],
+        error=run["error"],
+        diagnostics=tuple(run["diagnostics"]),
+        totals=run["totals"],
+        reused=run["reused"],
+        retried=tuple(run["retried"]),
+        quarantined=run["quarantined"],
+    )
+
+
+def _verdict(one: Mapping[str, Any], run_id: str) -> Verdict:
+    as_written = {name: one[name] for name in Verdict._fields if name in one}
+    scope = one["scope"] or {}
+    return Verdict(
+        **as_written
+        | {
+            "run_id": run_id,
+            "status": Status(one["status"]),
+            "evidence": tuple(Evidence(**item) for item in one["evidence"]),
+            "decided_by": one["decided_by"] or {},
+            "asked_run": one["asked_run"] or "",
+            "dimensions": tuple(one["dimensions"]),
+            "scope": {name: value for name, value in scope.items() if value is not None},
+        }
+    )
+
+
+def _labels(case: Mapping[str, Any]) -> CaseLabels:
+    return CaseLabels(**{name: case[name] for name in CaseLabels._fields})
+
+
+def _lines(case: Mapping[str, Any], folder: Path) -> AssertionLines | None:
+    written = [one for run in case["runs"] for one in run["assertions"] if one["line"] is not None]
+    return AssertionLines(folder / written[0]["file"], {one["id"]: one["line"] for one in written}) if written else None
+
+
+def _threshold(one: Mapping[str, Any], runs: list[RunResult]) -> SuiteRate:
+    model_id = one["model_id"]
+    return SuiteRate(
+        model_id,
+        rate_of_runs([run for run in runs if run.model_id == model_id]),
+        one["threshold"],
+        one["tolerance"],
+        one["behavior"] == "informational",
+        one["reached"],
+    )
+
+
+def _source(source: Mapping[str, Any], folder: Path) -> RunsSource:
+    def path(written: str | None) -> Path | None:
+        return None if written is None else folder / written
+
+    return RunsSource(
+        store=path(source["store"]),
+        traces=[folder / one for one in source["traces"]],
+        runs_by=source["runs_by"],
+        one_run=source["one_run"],
+        logs=[folder / one for one in source["logs"]],
+        assertions=path(source["assertions"]),
+        project=folder / source["project"],
+    )

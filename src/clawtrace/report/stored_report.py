@@ -70,6 +70,7 @@ def _run(run: Mapping[str, Any], case: Mapping[str, Any]) -> RunResult:
         reused=run["reused"],
         retried=tuple(run["retried"]),
         quarantined=run["quarantined"],
+        judgement=run["judgement"],
     )
 
 

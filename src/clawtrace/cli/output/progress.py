@@ -127,7 +127,7 @@ def _share(done: int, total: int) -> str:
     return f"{100 * done // total} %" if total else ""
 
 
-class _Counts:
+class _CampaignCounts:
     """How far a campaign is: runs that ended, how they ended, and what they took."""
 
     def __init__(self) -> None:
@@ -168,7 +168,7 @@ class _Lines:
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._waits = False
-        self._counts = _Counts()
+        self._counts = _CampaignCounts()
         self._lines = 0
         self._said_at = monotonic()
 
@@ -227,7 +227,7 @@ class _Bars:
         self._bars = bars
         self._whole: TaskID | None = None
         self._runs: dict[str, TaskID] = {}
-        self._counts = _Counts()
+        self._counts = _CampaignCounts()
 
     def __call__(self, event: CampaignEvent) -> None:
         from clawtrace.campaign.running.events import (

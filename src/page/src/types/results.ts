@@ -113,6 +113,22 @@ export type Inconclusive = number;
  */
 export type Errored = number;
 /**
+ * Answers that came and count.
+ */
+export type Answers = number;
+/**
+ * Their input tokens, with those of answers that were not valid.
+ */
+export type InputTokens = number;
+/**
+ * Their output tokens.
+ */
+export type OutputTokens = number;
+/**
+ * Their cost in US dollars; null when the price of a model is not known.
+ */
+export type CostUsd = number | null;
+/**
  * The case; for recorded input the run's id.
  */
 export type CaseId = string;
@@ -269,7 +285,7 @@ export type Traces1 = number;
  */
 export type DurationMs1 = number | null;
 /**
- * A judge's score from 0 to 10; null where no judge was asked (this version asks none).
+ * The judges' score from 0 to 10; null where none was asked, or none answered.
  */
 export type FinalScore = number | null;
 /**
@@ -522,6 +538,10 @@ export interface Results {
   gate: GateFlags;
   exit_code: ExitCode;
   totals: Totals;
+  /**
+   * What judging took; null where no judge was asked.
+   */
+  judging: JudgingTotals | null;
   cases: Cases;
   thresholds: Thresholds;
   not_run: NotRun;
@@ -588,6 +608,15 @@ export interface Totals {
   skipped: Skipped;
   inconclusive: Inconclusive;
   errored: Errored;
+}
+/**
+ * What the judges of the evaluation profile took, apart from what the runs took.
+ */
+export interface JudgingTotals {
+  answers: Answers;
+  input_tokens: InputTokens;
+  output_tokens: OutputTokens;
+  cost_usd: CostUsd;
 }
 /**
  * All repetitions of one case with one model.
@@ -681,6 +710,7 @@ export interface Run {
   error: Error;
   trace: ReceivedTrace;
   final_score: FinalScore;
+  judgement: Judgement;
   scores: Scores;
   totals: Totals1;
   diagnostics: Diagnostics;
@@ -696,6 +726,12 @@ export interface ReceivedTrace {
   spans: Spans;
   traces: Traces1;
   duration_ms: DurationMs1;
+}
+/**
+ * What the judges said: dimensions, spread, each judge run, and what asking took; empty where none was asked.
+ */
+export interface Judgement {
+  [k: string]: unknown;
 }
 /**
  * By dimension 10 × passed / decided over the assertions that have it; one without a decided assertion is left out.

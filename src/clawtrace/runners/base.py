@@ -27,6 +27,7 @@ __all__ = [
     "AgentInputs",
     "InputsRequest",
     "Message",
+    "ModelRequested",
     "Protocol",
     "RunOutcome",
     "RunRequest",
@@ -84,6 +85,17 @@ class AgentFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelRequested:
+    """The suite's model of a run, and the tools that the case gives it."""
+
+    model_id: str | None = None
+    requested_model: str | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of the suite's model entry that clawtrace does not know."""
+    tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunRequest:
     """One run, ready to be started."""
 
@@ -107,6 +119,8 @@ class RunRequest:
     """User messages that follow each other in one session, `messages` before the first; empty for a single turn."""
     context: Mapping[str, Any] = field(default_factory=dict)
     """Anything else that the agent is given: free keys."""
+    tools: tuple[str, ...] = ()
+    """Names of the tools that the case gives the model, where the runner has tools."""
     expected_artifact: str | None = None
     """A file that the run should leave, relative to the workspace; not shown to the agent."""
     agent: AgentFiles | None = None
@@ -308,9 +322,22 @@ class Runner(ABC):
         del settings, case_dir, env
         return ()
 
-    def missing(self, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]) -> str | None:
-        """Return what must be installed or set before this run can start; None when nothing is known to be."""
-        del settings, case_dir, env
+    def missing(
+        self,
+        settings: RunnerSettings,
+        case_dir: Path,
+        env: Mapping[str, str],
+        asked: ModelRequested | None = None,
+    ) -> str | None:
+        """Return what must be installed or set before this run can start; None when nothing is known to be.
+
+        Args:
+            settings: of this run.
+            case_dir: absolute folder of the case.
+            env: the caller's environment.
+            asked: the model and the tools of this run; None where a case is looked at without a suite.
+        """
+        del settings, case_dir, env, asked
         return None
 
     def inputs(self, request: InputsRequest) -> AgentInputs:

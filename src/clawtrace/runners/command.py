@@ -15,6 +15,7 @@ from clawtrace.runners.base import (
     AgentInputs,
     InputsRequest,
     Message,
+    ModelRequested,
     Runner,
     RunnerSettings,
     RunOutcome,
@@ -67,9 +68,15 @@ class CommandRunner(Runner):
         for entry in unmatched_inputs(settings, case_dir, env):
             yield ("inputs", entry.position), entry.message
 
-    def missing(self, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]) -> str | None:
+    def missing(
+        self,
+        settings: RunnerSettings,
+        case_dir: Path,
+        env: Mapping[str, str],
+        asked: ModelRequested | None = None,
+    ) -> str | None:
         """Return what must be there before this run can start: the program of a plain list."""
-        del case_dir
+        del case_dir, asked
         assert isinstance(settings, CommandSettings)
         if isinstance(settings.command, str) or settings.setup or names_in(settings.command[0]):
             return None

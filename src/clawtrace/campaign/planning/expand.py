@@ -15,7 +15,7 @@ from clawtrace.config.loading.suite_file import LoadedSuite
 from clawtrace.config.suites.suite import ModelConfig, RunProfile
 from clawtrace.errors import UsageError
 from clawtrace.report.figures import amount
-from clawtrace.runners.base import RunnerSettings
+from clawtrace.runners.base import ModelRequested, RunnerSettings
 from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["MOST_RUNS", "Plan", "PlannedRun", "expand", "profile_fingerprint"]
@@ -44,6 +44,11 @@ class PlannedRun:
     def model_id(self) -> str | None:
         """Id of the model; None when the suite lists none."""
         return self.model.model_id if self.model else None
+
+    @property
+    def asked(self) -> ModelRequested:
+        """What the runner is told of the model."""
+        return self.case.asked(self.model)
 
 
 @dataclass(frozen=True, slots=True)

@@ -355,13 +355,13 @@ def run_values(
 
 
 def _request(planned: PlannedRun, context: RunContext, folder: Path, values: RunValues) -> RunRequest:
-    case, model = planned.case, planned.model
+    case, asked = planned.case, planned.asked
     more = case.config.input.context
     return RunRequest(
         run_id=planned.run_id,
         case_id=case.config.case_id,
         model_id=planned.model_id,
-        requested_model=model.requested_model if model else None,
+        requested_model=asked.requested_model,
         repetition=planned.repetition,
         messages=_messages(case.conversation, values),
         turns=tuple(_rendered(turn, values) for turn in case.conversation.turns),
@@ -372,7 +372,8 @@ def _request(planned: PlannedRun, context: RunContext, folder: Path, values: Run
         folder=folder,
         case_dir=case.path.parent,
         started_at=values.started_at,
-        model_settings=(model.model_extra or {}) if model else {},
+        model_settings=asked.more,
+        tools=asked.tools,
         base_env=context.env,
     )
 

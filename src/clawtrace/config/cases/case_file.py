@@ -22,14 +22,10 @@ from clawtrace.config.openclaw import PLANNED_RUNNER
 from clawtrace.config.suites.agent_file import LoadedAgent
 from clawtrace.config.suites.suite import ModelConfig, RunProfile
 from clawtrace.errors import ConfigError, ConfigProblem
-from clawtrace.runners.base import Runner, RunnerSettings, runner_types
+from clawtrace.runners.base import ModelRequested, Runner, RunnerSettings, runner_types
 from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["LoadedCase", "load_cases", "profile_problems"]
-
-
-_OF_LLM_PROBE = ("temperature", "top_p", "max_tokens", "seed", "retries", "max_turns")
-"""Settings of the documented format whose runner does not exist yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +46,14 @@ class LoadedCase:
     """Whose workspace it starts from; None where the suite and its profile give it no agent."""
     dataset: Path | None = None
     """The file that it is a row of; None where it is no row."""
+
+    def asked(self, model: ModelConfig | None) -> ModelRequested:
+        """Return what the runner is told of a model and of the tools that the case gives it."""
+        probe = self.config.input.context.llm_probe
+        tools = tuple(probe.tools) if probe is not None else ()
+        if model is None:
+            return ModelRequested(tools=tools)
+        return ModelRequested(model.model_id, model.requested_model, model.model_extra or {}, tools)
 
     @property
     def file_id(self) -> str:
@@ -171,15 +175,12 @@ def _no_preconditions(found: AssertionList) -> list[ConfigProblem]:
 def profile_problems(document: Document, profile: RunProfile) -> list[ConfigProblem]:
     """Return the settings of a run profile that no runner type has."""
     known = {name for runner in runner_types().values() for name in runner.Settings.model_fields}
-    later = dict.fromkeys(_OF_LLM_PROBE, "it belongs to the runner `llm_probe`, which is planned for a later version")
     layers: list[tuple[KeyPath, Mapping[str, Any]]] = [(("runner_defaults",), profile.runner_defaults)]
     layers += [(("model_overrides", model), settings) for model, settings in profile.model_overrides.items()]
     problems = []
     for prefix, settings in layers:
         for key in settings:
-            if key in later and key not in known:
-                problems.append(document.problem((*prefix, key), f"is not supported yet: {later[key]}", key=True))
-            elif key not in known:
+            if key not in known:
                 message = "is not a setting of any runner; known are " + ", ".join(
                     f"`{name}`" for name in sorted(known)
                 )
@@ -193,7 +194,7 @@ def _runner(config: CaseConfig, document: Document, problems: list[ConfigProblem
     if found is None:
         valid = " or ".join(f"`{name}`" for name in known)
         message = f"found {config.runner.type!r}, valid is {valid}"
-        if config.runner.type in ("llm_probe", PLANNED_RUNNER):
+        if config.runner.type == PLANNED_RUNNER:
             message = f"the runner {config.runner.type!r} is not supported yet, valid is {valid}"
         problems.append(document.problem(("runner", "type"), message, did_you_mean(config.runner.type, known)))
     return found

@@ -1,0 +1,279 @@
+"""The `llm_probe` runner: a model with a few tools, and nothing else of an agent (spec: config.md §3)."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, ConfigDict, Field, StrictStr
+
+from clawtrace.errors import RunnerError
+from clawtrace.providers.models import ModelChoice, choose_model, why_unavailable
+from clawtrace.runners.base import (
+    AgentInputs,
+    InputsRequest,
+    ModelRequested,
+    Protocol,
+    Runner,
+    RunnerSettings,
+    RunOutcome,
+    RunRequest,
+    StopSignal,
+    TelemetryTarget,
+)
+from clawtrace.runners.command import CommandRunner
+from clawtrace.runners.command_settings import CommandSettings
+from clawtrace.runners.inputs.content import tree
+from clawtrace.runners.probing import _confined
+from clawtrace.runners.probing.order import PROVIDER_FAILED, ProbeOrder, write_order
+from clawtrace.runners.starting.templates import escaped
+from clawtrace.support.attribute_docs import Documented
+
+__all__ = ["LlmProbeRunner", "LlmProbeSettings", "WebSearch", "model_of", "options_of"]
+
+_NAMES_A_MODEL = frozenset({"openrouter_model", "provider", "model_name", "base_url", "api_key_env", "primary_params"})
+"""Keys of a suite's model that say which model it is; all others are parameters of its requests."""
+_PACKAGES = ("clawtrace-eval", "pydantic-ai-slim", "openai", "anthropic", "google-genai")
+"""What a probe is made of."""
+
+
+def _search_address(url: str) -> str:
+    if not url.startswith(("http://", "https://")) or "{query}" not in url:
+        raise ValueError("must be an http(s) address that contains `{query}`")
+    return url
+
+
+class WebSearch(Documented):
+    """Where the tool `web_search` looks."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    url: Annotated[StrictStr, AfterValidator(_search_address)]
+    """Address that is read for a search; `{query}` in it stands for the encoded words. The model is shown the response."""
+    api_key_env: StrictStr | None = None
+    """Variable that holds a key, sent as `Authorization: Bearer …`."""
+
+
+class LlmProbeSettings(RunnerSettings):
+    """Settings of `runner: {type: llm_probe}`."""
+
+    timeout_seconds: float = Field(default=30.0, gt=0, le=86400)
+    """Time limit of one request to the model, in seconds; a request that takes longer is tried again."""
+    run_timeout_seconds: float = Field(default=1800.0, gt=0, le=86400)
+    """Time limit of the whole run, in seconds; then its processes are ended."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    """Sampling temperature; by default the provider's, as with the next three."""
+    top_p: float | None = Field(default=None, ge=0, le=1)
+    """Nucleus sampling."""
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Most tokens of one response."""
+    seed: int | None = None
+    """Seed of the sampling, where the provider has one."""
+    request_options: dict[str, Any] = Field(default_factory=dict)
+    """Other parameters of each request, by pydantic-ai's name or else as keys of the request's body:
+    `{reasoning: {effort: low}}`. Keys of the suite's model that are no setting of its own are such parameters, too, and win."""
+    retries: int = Field(default=5, ge=0, le=100)
+    """How often a request is tried again after a rate limit, an outage, a time-out or a response that cannot be read."""
+    retry_wait_seconds: float = Field(default=1.0, ge=0, le=60)
+    """Wait before the second attempt; twice as long before each further one, up to 60 s, shortened at random by up to a half.
+    Where the provider says how long, so long."""
+    max_turns: int = Field(default=8, ge=1, le=10_000)
+    """Responses with tool calls, after which the model must give its final answer without tools; counted for each user turn."""
+    provider: StrictStr | None = None
+    """Who serves the model: a provider of pydantic-ai, as `openrouter`, `openai`, `anthropic` or `google`; by default OpenRouter,
+    or an OpenAI-compatible server where there is a `base_url`. The suite's model goes before."""
+    base_url: StrictStr | None = None
+    """Where the provider is, instead of its usual address. The suite's model goes before."""
+    api_key_env: StrictStr | None = None
+    """Variable that holds the provider's key, instead of the usual one. The suite's model goes before."""
+    web_search: WebSearch | None = None
+    """Where the tool `web_search` looks."""
+    tool_timeout_seconds: float = Field(default=60.0, gt=0, le=86400)
+    """Time limit of one tool call, in seconds."""
+    confined: bool = True
+    """Whether commands of `exec_shell` can use only the workspace and installed programs (Linux, by Landlock); false lets them
+    do whatever the user may."""
+    read_paths: list[StrictStr] = Field(default_factory=list)
+    """Files and folders outside of the workspace that confined commands may read, relative to the case file."""
+    pass_env: list[StrictStr] = Field(default_factory=list)
+    """Names or globs of the caller's variables that the provider's client needs in addition to those of its own. Tools do not
+    see them."""
+    scaffold: StrictStr | None = None
+    """Folder that is copied into the fresh workspace, relative to the case file."""
+    artifacts: list[StrictStr] | None = None
+    """Globs, relative to the workspace, of the created and changed files that are kept as artifacts; by default all are."""
+    telemetry: Protocol = "http/protobuf"
+    """The OTLP protocol that the spans are exported with."""
+
+
+def model_of(settings: LlmProbeSettings, asked: ModelRequested) -> ModelChoice:
+    """Return which model a run asks: `requested_model`, `openrouter_model`, `provider` with `model_name`, or the `model_id`.
+
+    Raises:
+        RunnerError: the suite names none.
+    """
+    more = asked.more
+    given: dict[str, Any] = {
+        key: more.get(key) or getattr(settings, key) for key in ("provider", "base_url", "api_key_env")
+    }
+    if asked.requested_model:
+        return choose_model(asked.requested_model, **given)
+    if more.get("openrouter_model"):
+        return choose_model(str(more["openrouter_model"]), **given | {"provider": "openrouter"})
+    if given["provider"] and more.get("model_name"):
+        return choose_model(str(more["model_name"]), **given)
+    if asked.model_id is None:
+        raise RunnerError("the runner `llm_probe` needs a model: list it under `models` of the suite")
+    return choose_model(asked.model_id, **given)
+
+
+def options_of(settings: LlmProbeSettings, asked: ModelRequested) -> dict[str, Any]:
+    """Return the parameters of each request: the settings, then what the suite's model adds."""
+    own = {key: getattr(settings, key) for key in ("temperature", "top_p", "max_tokens", "seed")}
+    own = {key: value for key, value in own.items() if value is not None}
+    added = {key: value for key, value in asked.more.items() if key not in _NAMES_A_MODEL}
+    return own | settings.request_options | added | dict(asked.more.get("primary_params") or {})
+
+
+class LlmProbeRunner(Runner):
+    """Gives a model the messages and the tools of the case, in a process of its own, until it answers."""
+
+    type_name = "llm_probe"
+    Settings = LlmProbeSettings
+    without_templates = frozenset({"pass_env", "scaffold", "read_paths", "web_search", "request_options"})
+
+    @classmethod
+    def needs_user_message(cls, settings: RunnerSettings) -> bool:
+        """Whether a case without a user message is a mistake: it always is."""
+        del settings
+        return True
+
+    @classmethod
+    def absent(
+        cls, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]
+    ) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Yield a scaffold that is no folder, and paths for reading that are not there."""
+        del env
+        assert isinstance(settings, LlmProbeSettings)
+        if settings.scaffold is not None and not (case_dir / settings.scaffold).is_dir():
+            yield ("scaffold",), f"the folder {settings.scaffold!r} does not exist next to the case file"
+        for index, path in enumerate(settings.read_paths):
+            if not (case_dir / path).exists():
+                yield ("read_paths", index), f"{path!r} does not exist next to the case file"
+
+    def missing(
+        self,
+        settings: RunnerSettings,
+        case_dir: Path,
+        env: Mapping[str, str],
+        asked: ModelRequested | None = None,
+    ) -> str | None:
+        """Return what must be installed or set: a package, a key, a model's name, a search, a kernel that confines."""
+        del case_dir
+        assert isinstance(settings, LlmProbeSettings)
+        if asked is None:
+            return None
+        if "web_search" in asked.tools:
+            if settings.web_search is None:
+                return "the tool `web_search` needs an address: set `web_search: {url: …}` in the runner's settings"
+            name = settings.web_search.api_key_env
+            if name and not env.get(name):
+                return f"the key of `web_search` is missing: set the environment variable {name}"
+        if "exec_shell" in asked.tools and settings.confined and not _confined.available():
+            return (
+                "the tool `exec_shell` cannot be kept inside of the workspace here, for the kernel has no Landlock: run clawtrace "
+                "in a container of its own and set `confined: false`, or leave the tool out"
+            )
+        try:
+            return why_unavailable(model_of(settings, asked), env, options_of(settings, asked))
+        except RunnerError as error:
+            return str(error)
+
+    def inputs(self, request: InputsRequest) -> AgentInputs:
+        """Return what a probe is made of: packages by version, the scaffold, the variables that its provider reads."""
+        settings = request.settings
+        assert isinstance(settings, LlmProbeSettings)
+        globs = [*settings.pass_env, "*_BASE_URL"]
+        read = {name: text for name, text in request.env.items() if any(fnmatchcase(name, glob) for glob in globs)}
+        digests: dict[str, Any] = {
+            "installed Python packages": _versions(),
+            "variables of the provider": {
+                name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(read.items())
+            },
+        }
+        files: dict[str, Mapping[str, str]] = {}
+        if settings.scaffold is not None:
+            root = request.case_dir / settings.scaffold
+            found = tree(root, (file for file in root.rglob("*") if file.is_symlink() or not file.is_dir()))
+            digests["the scaffold"], files["the scaffold"] = found.digest, found.files
+        return AgentInputs(digests, files=files)
+
+    def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
+        """Run the loop as a command: its process, workspace, telemetry and ends are those of any agent."""
+        settings = request.settings
+        assert isinstance(settings, LlmProbeSettings)
+        order = _order(request, settings)
+        file, history = request.folder / "probe.json", Path(order.history)
+        write_order(order, file)
+        search_key = [order.search_key_env] if order.search_key_env else []
+        # Not `-m` alone: the workspace, where a model may write modules, would be looked into first.
+        command = [sys.executable, "-P", "-m", "clawtrace.runners.probing.agent", str(file)]
+        as_command = CommandSettings(
+            command=[escaped(word) for word in command],
+            pass_env=[*order.model.variables, *settings.pass_env, *search_key],
+            input="json",
+            scaffold=settings.scaffold,
+            artifacts=settings.artifacts,
+            telemetry=settings.telemetry,
+            timeout_seconds=settings.run_timeout_seconds,
+            agent="started",
+        )
+        try:
+            outcome = CommandRunner().run(replace(request, settings=as_command, context={}), target, stop)
+        finally:  # they may hold secrets, and what is in them is kept elsewhere
+            file.unlink(missing_ok=True)
+            history.unlink(missing_ok=True)
+        if outcome.run_status == "failed" and outcome.exit_code == PROVIDER_FAILED:
+            return replace(outcome, run_status="provider_error")
+        return outcome
+
+
+def _order(request: RunRequest, settings: LlmProbeSettings) -> ProbeOrder:
+    asked = ModelRequested(request.model_id, request.requested_model, request.model_settings, request.tools)
+    search = settings.web_search
+    return ProbeOrder(
+        model=model_of(settings, asked),
+        options=options_of(settings, asked),
+        tools=list(request.tools),
+        workspace=str(request.folder / "workspace"),
+        history=str(request.folder / "history.json"),
+        max_turns=settings.max_turns,
+        retries=settings.retries,
+        retry_wait_seconds=settings.retry_wait_seconds,
+        timeout_seconds=settings.timeout_seconds,
+        tool_timeout_seconds=settings.tool_timeout_seconds,
+        confined=settings.confined,
+        read_paths=[str((request.case_dir / path).resolve()) for path in settings.read_paths],
+        search_url=search.url if search else None,
+        search_key_env=search.api_key_env if search else None,
+    )
+
+
+@cache
+def _versions() -> dict[str, str | None]:
+    """Return the versions of the packages that a probe is made of; None for one that is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found: dict[str, str | None] = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return found

@@ -1,0 +1,1 @@
+"""The agent of the runner `llm_probe`: a tool-calling loop in a process of its own (spec: config.md §3)."""

@@ -1,0 +1,134 @@
+"""The process of a probe: ``python -P -m clawtrace.runners.probing.agent ORDER.json``, the messages on standard input.
+
+One process is one turn. Its spans are pydantic-ai's own, sent by the standard exporter to where the ``OTEL_*`` variables say,
+as any agent's. The final answer is standard output; the exit code says whose failure it was, if any.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clawtrace.providers.models import open_model, request_settings
+from clawtrace.runners.probing.order import PROVIDER_FAILED, ProbeOrder, read_order
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from pydantic_ai import Agent
+    from pydantic_ai.messages import ModelMessage
+    from pydantic_ai.tools import RunContext
+
+    from clawtrace.runners.probing.loop import ProbeLoop
+
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Run one turn; return the exit code."""
+    order = read_order(Path(sys.argv[1]))
+    given = json.load(sys.stdin)
+    messages = given if isinstance(given, list) else given["messages"]
+    tracers = _tracers()
+    try:
+        return _turn(order, messages, tracers)
+    finally:
+        tracers.shutdown()
+
+
+def _tracers() -> TracerProvider:
+    """Return what exports the spans, by the standard variables."""
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    protocol = "grpc" if os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") == "grpc" else "http"
+    exporter = import_module(f"opentelemetry.exporter.otlp.proto.{protocol}.trace_exporter").OTLPSpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    return provider
+
+
+def _turn(order: ProbeOrder, messages: list[dict[str, str]], tracers: TracerProvider) -> int:
+    from opentelemetry import context
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+    from pydantic_ai.exceptions import AgentRunError
+
+    from clawtrace.runners.probing.conversation import as_history, load_history, save_history
+    from clawtrace.runners.probing.loop import ProbeLoop
+
+    loop = ProbeLoop(order.retries, order.retry_wait_seconds, order.max_turns)
+    history = load_history(Path(order.history)) + as_history(messages)
+    carrier = {name: os.environ[name.upper()] for name in ("traceparent", "tracestate") if name.upper() in os.environ}
+    context.attach(TraceContextTextMapPropagator().extract(carrier))
+    try:
+        answer, history = asyncio.run(_ask(_agent(order, loop, tracers), history))
+    except Exception as error:
+        failed = loop.provider_failure is not None
+        if not failed and not isinstance(error, AgentRunError):
+            raise
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        return PROVIDER_FAILED if failed else 1
+    save_history(history, Path(order.history))
+    sys.stdout.write(answer + "\n")
+    return 0
+
+
+def _agent(order: ProbeOrder, loop: ProbeLoop, tracers: TracerProvider) -> Agent[object, str]:
+    from pydantic_ai import Agent, Tool
+    from pydantic_ai.capabilities import Instrumentation
+    from pydantic_ai.models.instrumented import InstrumentationSettings
+
+    model = open_model(order.model)
+    settings = request_settings(model, order.model, order.options)
+    settings["request_timeout"] = order.timeout_seconds
+    settings["max_retries"] = 0  # attempts are the loop's, each with a span of its own
+
+    def of_step(ctx: RunContext[object]) -> Any:
+        last = bool(order.tools) and ctx.run_step > order.max_turns
+        return {**settings, "tool_choice": "none"} if last else settings
+
+    return Agent(
+        model,
+        name="llm_probe",
+        tools=[Tool(tool, takes_ctx=False) for tool in _tools(order)],
+        model_settings=of_step,
+        retries={"tools": order.max_turns, "output": 1},
+        capabilities=[Instrumentation(settings=InstrumentationSettings(tracer_provider=tracers)), loop],
+    )
+
+
+def _tools(order: ProbeOrder) -> list[Any]:
+    """Return the tools; what goes wrong in one is told to the model."""
+    from functools import wraps
+
+    from pydantic_ai.exceptions import ToolFailed
+
+    from clawtrace.runners.probing.tools import ProbeTools, ToolError
+
+    def told(tool: Any) -> Any:
+        @wraps(tool)
+        def call(**arguments: str) -> str:
+            try:
+                return str(tool(**arguments))
+            except ToolError as error:
+                raise ToolFailed(str(error)) from error
+
+        return call
+
+    return [told(tool) for tool in ProbeTools(order).chosen()]
+
+
+async def _ask(agent: Agent[object, str], history: list[ModelMessage]) -> tuple[str, list[ModelMessage]]:
+    from pydantic_ai.usage import UsageLimits
+
+    async with agent:
+        result = await agent.run(message_history=history, usage_limits=UsageLimits(request_limit=None))
+    return result.output, result.all_messages()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +21,12 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import RunContext, ToolDefinition
 
+from clawtrace.providers.failures import ProviderFailure, failure_of, pause_before
+
 __all__ = ["ProbeLoop", "is_providers"]
 
 _FINAL = (ModelQuotaExceededError, ModelRequestRejectedError)
 """Another attempt would fail in the same way."""
-LONGEST_WAIT = 60.0
-"""Seconds between two attempts, whatever the doubling or the provider says."""
 
 
 def is_providers(error: BaseException) -> bool:
@@ -59,16 +58,11 @@ class ProbeLoop(AbstractCapability[Any]):
         attempt = request_context.attempt
         if is_providers(error):
             if attempt <= self.retries and not isinstance(error, _FINAL):
-                await asyncio.sleep(self.wait(attempt, getattr(error, "retry_after", None)))
+                failure = failure_of(error) or ProviderFailure("malformed", str(error), passes=True)
+                await asyncio.sleep(pause_before(attempt + 1, failure, self.wait_seconds))
                 raise RetryModelRequest
             self.provider_failure = error
         raise error
-
-    def wait(self, attempt: int, asked: float | None) -> float:
-        """Return the seconds before the next attempt: what the provider asks for, or twice as many each time, at random."""
-        if asked is not None:
-            return min(asked, LONGEST_WAIT) * random.uniform(1.0, 1.1)
-        return float(min(self.wait_seconds * 2 ** (attempt - 1), LONGEST_WAIT) * random.uniform(0.5, 1.0))
 
     async def before_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any]

@@ -40,13 +40,15 @@ help: ## Show this list
 
 setup: $(DEV) ## Set up .venv with everything for running and for developing
 
-eval: $(RUNTIME) ## Run a bundled suite (SUITE, RUN_PROFILE, EVALUATION_PROFILE=name; FAULT=wrong_tool, lost_spans or no_delegation plants a fault)
+eval: $(RUNTIME) ## Run a bundled suite, and by default one case with a scripted judge (SUITE, RUN_PROFILE, EVALUATION_PROFILE=name; FAULT=wrong_tool, lost_spans or no_delegation plants a fault)
 	@$(BIN)/python -m compileall -q src
 	@mkdir -p outputs
 	@$(IN_VENV) CLAWTRACE_DEMO_FAULT="$(FAULT)" clawtrace eval --suite $(SUITE) \
 		$(if $(RUN_PROFILE),--run-profile $(RUN_PROFILE)) \
 		$(if $(EVALUATION_PROFILE),--evaluation-profile $(EVALUATION_PROFILE)) \
 		--report json=outputs/$(SUITE).json --report junit=outputs/$(SUITE).xml
+	@$(if $(filter quickstart,$(SUITE)),$(IN_VENV) clawtrace model-server configs/cases/judged/letter/judge.yaml -- \
+		clawtrace eval --suite judged --evaluation-profile judged --report json=outputs/judged.json)
 
 test: lint types imports pytest ## Check style, types and layers, and run the tests of the first tier (at most 4 minutes)
 

@@ -252,6 +252,35 @@ def of_endpoint() -> Failure:
     return Failure("the endpoint answers with another status", of, shown, message.replace(here, SHOWN))
 
 
+def of_judge(asked: dict[str, Any], score: float, evidence: str) -> Failure:
+    """Return how a judge's low score fails an assertion about a letter."""
+    from clawtrace.assertions.world import JudgeOpinion, World
+
+    letter, soul = "Pay at once, or else.\n", "You are Nell: warm, plain and brief.\n"
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in (("letter.md", letter), ("SOUL.md", soul)):
+            Path(root, name).write_text(text, encoding="utf-8")
+        opinion = JudgeOpinion(score, evidence)
+        message = probed(
+            asked, World("r1", workspace=Path(root), case_dir=Path(root), judge=lambda _world, _task: (opinion,))
+        )
+    of = {"files": {"letter.md": letter}, **({"case_files": {"SOUL.md": soul}} if "soul_path" in asked else {})}
+    return Failure("the judge's score is too low", yaml.safe_dump(of), asked, message)
+
+
+def of_llm_judge() -> Failure:
+    """Return how a text that is not kind fails."""
+    return of_judge(
+        {"type": "llm_judge", "path": "letter.md", "rubric": "Score 1-5: Is it kind?"}, 1, "'or else' is a threat"
+    )
+
+
+def of_identity() -> Failure:
+    """Return how a text in another voice fails."""
+    asked = {"type": "agent_identity_consistent", "output_path": "letter.md", "soul_path": "SOUL.md"}
+    return of_judge(asked, 2, "a threat is not warm")
+
+
 SHOWN = "127.0.0.1:18789"
 """Stands in the pages for the address that a server was given."""
 
@@ -275,7 +304,13 @@ def answering(status: int) -> Iterator[str]:
         thread.join()
 
 
-ELSEWHERE = {"python_hook": of_hook, "gateway_healthy": of_gateway, "gateway_response": of_endpoint}
+ELSEWHERE = {
+    "python_hook": of_hook,
+    "gateway_healthy": of_gateway,
+    "gateway_response": of_endpoint,
+    "llm_judge": of_llm_judge,
+    "agent_identity_consistent": of_identity,
+}
 """Types whose failures need more than a folder or rows."""
 
 

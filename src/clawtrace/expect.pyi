@@ -19,6 +19,10 @@ class _List(Protocol[_T]):
     def __iter__(self) -> Iterator[_T]: ...
     def __len__(self) -> int: ...
 
+class _Consistency(TypedDict):
+    runs: NotRequired[int]
+    min_passes: NotRequired[int | None]
+
 class _Matching(TypedDict):
     matching: str
     """Regular expression, found anywhere in the text of a command or of a simple command in it."""
@@ -166,6 +170,30 @@ def agent_exit_code(
 
     Args:
         value: The exit code that is right.
+    """
+
+def agent_identity_consistent(
+    output_path: str,
+    *,
+    soul_path: str,
+    judge: str | None = ...,
+    scale: _List[object] = ...,
+    pass_threshold: float = ...,
+    consistency: bool | _Consistency = ...,
+    **common: Unpack[_Fields],
+) -> Assertion:
+    """The file that the run left is consistent with the persona in SOUL.md, in a judge's eyes.
+
+    Agents that run for long drift from who they are meant to be. The judge is one of the evaluation profile's; it
+    is given the persona and, quoted as data, the agent's text. A file that does not exist fails without asking it.
+
+    Args:
+        output_path: The agent's file, relative to the run's workspace.
+        soul_path: The persona, relative to the case file.
+        judge: Id of the judge in the evaluation profile; by default its first.
+        scale: Worst and best score.
+        pass_threshold: Least score to pass, on the scale.
+        consistency: `true`: three answers must all reach the threshold; or `{runs: 5, min_passes: 4}`.
     """
 
 def artifact_absent_words(
@@ -543,6 +571,36 @@ def llm_call_count(
         min: Smallest number of calls.
         max: Largest number of calls.
         include_failed: Whether attempts that got no answer count too.
+    """
+
+def llm_judge(
+    rubric: str,
+    *,
+    judge: str | None = ...,
+    scale: _List[object] = ...,
+    pass_threshold: float = ...,
+    consistency: bool | _Consistency = ...,
+    target: Literal["path", "final_response", "conversation"] = ...,
+    path: str | None = ...,
+    section: str | None = ...,
+    **common: Unpack[_Fields],
+) -> Assertion:
+    """A judge's score of what the run left reaches the threshold.
+
+    Use it for what no rule can check, such as whether a text is persuasive. The judge is one of the evaluation
+    profile's; it states its evidence, then a score. What it scores is quoted to it as data. A file or section that
+    does not exist fails without asking it. `consistency` asks several times: a judge that is not sure of itself
+    does not pass.
+
+    Args:
+        rubric: What the judge is asked, and what scores mean.
+        judge: Id of the judge in the evaluation profile; by default its first.
+        scale: Worst and best score.
+        pass_threshold: Least score to pass, on the scale.
+        consistency: `true`: three answers must all reach the threshold; or `{runs: 5, min_passes: 4}`.
+        target: What is judged: the file `path`, the final answer, or everything that was said.
+        path: The file, relative to the run's workspace.
+        section: Judge only the part below this heading of the file.
     """
 
 def log_entry(

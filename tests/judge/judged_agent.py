@@ -1,4 +1,4 @@
-"""An agent whose work is judged: one model call, one tool call, one file. Arguments: `answer=…`, `result=…`, `file=…`, `model=…`, `exit=N`."""
+"""An agent whose work is judged: one model call, one tool call, one file. Arguments: `answer=…`, `result=…`, `file=…`, `model=…`, `input=…`, `exit=N`."""
 
 import json
 import os
@@ -26,6 +26,9 @@ def main(words: dict[str, str]) -> int:
             parts = [{"type": "text", "content": said}]
             messages = [{"role": "assistant", "parts": parts, "finish_reason": "stop"}]
             call.set_attribute("gen_ai.output.messages", json.dumps(messages))
+            if "input" in words:
+                parts = [{"type": "text", "content": words["input"]}]
+                call.set_attribute("gen_ai.input.messages", json.dumps([{"role": "user", "parts": parts}]))
         with tracer.start_as_current_span("execute_tool write_file") as tool:
             tool.set_attributes({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "write_file"})
             tool.set_attribute("gen_ai.tool.call.arguments", '{"path": "report.md"}')

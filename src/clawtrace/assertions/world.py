@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-__all__ = ["Gateway", "HookPolicy", "World"]
+__all__ = ["Gateway", "HookPolicy", "JudgeOpinion", "JudgeTask", "World"]
 
 
 class Gateway(NamedTuple):
@@ -27,6 +27,37 @@ class HookPolicy(NamedTuple):
     """Whether known secrets are taken out of what probes report."""
     env: tuple[str, ...] = ("PATH",)
     """Names or globs of the caller's variables that a hook gets."""
+
+
+class JudgeTask(NamedTuple):
+    """What an assertion asks a judge."""
+
+    asked_by: str
+    """The assertion's id."""
+    judge: str | None
+    """Id of the judge; None: the profile's first."""
+    question: str
+    """What is asked, and what scores mean."""
+    text: str
+    """What is judged."""
+    scale: tuple[float, float]
+    """Worst and best score."""
+    times: int
+    """How often the judge is asked."""
+
+
+class JudgeOpinion(NamedTuple):
+    """What a judge answered once."""
+
+    score: float | None
+    """On the task's scale; None when there is no answer."""
+    evidence: str = ""
+    failure: str = ""
+    """Why there is none, in one word."""
+    message: str = ""
+    """Why there is none, in one sentence."""
+    doubt: str = ""
+    """Why the judge's agreement with people does not suffice; empty where nothing is demanded, or it does."""
 
 
 class World(NamedTuple):
@@ -58,3 +89,7 @@ class World(NamedTuple):
     """Puts a mark in the place of each secret that redaction knows."""
     facts: Callable[[], Mapping[str, Any]] | None = None
     """What `clawtrace inspect --json` says of the run, computed on first use; None before the agent starts."""
+    conversation: Callable[[], str | None] | None = None
+    """Everything that was said, as text, from the spans; None within: not recorded."""
+    judge: Callable[[World, JudgeTask], tuple[JudgeOpinion, ...]] | None = None
+    """Asks a judge of the evaluation profile; None where it has none."""

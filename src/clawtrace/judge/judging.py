@@ -8,16 +8,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
+from clawtrace.assertions.world import JudgeOpinion, JudgeTask, World
 from clawtrace.judge.aggregation import sample
+from clawtrace.judge.answers import assertion_answer
+from clawtrace.judge.material import hidden_names
 from clawtrace.judge.panel import Judge, JudgeRun, Panel, Scale
+from clawtrace.judge.prompt import hide_names, task_prompt
 from clawtrace.model.relations import RELATIONS
 from clawtrace.pricing.price import Pricing
 from clawtrace.providers.asking import ModelAnswer, Wording, ask
 from clawtrace.providers.failures import ProviderFailure
 from clawtrace.support.whole_file import whole_text_file
 
-__all__ = ["Answered", "Judging", "Question"]
+__all__ = ["Answered", "Judging", "Question", "why_no_answer"]
 
 KEPT_SCHEMA = "clawtrace.judge-answer/1"
 
@@ -86,6 +91,24 @@ class Judging:
         """Ask a question as often as each judge run says; return the answers of each."""
         return [self._of_run(question, run) for run in runs]
 
+    def opinions(self, world: World, task: JudgeTask) -> tuple[JudgeOpinion, ...]:
+        """Return what a judge says of the text of an assertion, as often as it is asked."""
+        judge = self.panel.judge(task.judge)
+        scale = Scale(*task.scale)
+        text = world.clean(hide_names(task.text, hidden_names(world, world.facts() if world.facts else {})))
+        wording = Wording(*task_prompt(task.question, text, scale, self.panel), assertion_answer(scale))
+        question = Question(world.run_id, task.asked_by, wording, scale, world.folder)
+        (answers,) = found = self.answers(question, [JudgeRun(judge.judge_id, judge, task.times)])
+        self.store(question, found)
+        return tuple(self._opinion(one) for one in answers)
+
+    def _opinion(self, one: Answered) -> JudgeOpinion:
+        doubt = self.panel.doubts.get(one.judge_id, "")
+        if one.asked.failure is not None:
+            return JudgeOpinion(None, "", one.asked.failure.kind, why_no_answer(one.asked.failure), doubt)
+        assert one.asked.answer is not None
+        return JudgeOpinion(one.asked.answer["score"], one.asked.answer["evidence"], doubt=doubt)
+
     def store(
         self, question: Question, answers: Iterable[Sequence[Answered]], final: Iterable[tuple[str, float]] = ()
     ) -> None:
@@ -115,7 +138,7 @@ class Judging:
         file = None
         if question.folder is not None:
             name = f"{run.judge_run_id}-{repetition}.json"
-            file = question.folder / "judgements" / question.asked_by / name
+            file = question.folder / "judgements" / quote(question.asked_by, safe=" ") / name
             kept = _read(file, key)
             if kept is not None:
                 return kept
@@ -130,6 +153,13 @@ class Judging:
         if file is not None:
             _write(file, key, run.judge, question.wording, asked, cost)
         return asked, cost
+
+
+def why_no_answer(failure: ProviderFailure) -> str:
+    """Return one sentence on why a judge gave no answer."""
+    if failure.kind == "budget":
+        return f"The judge was not asked: {failure.message}."
+    return f"The judge gave no answer ({failure.kind.replace('_', ' ')}): {failure.message}"
 
 
 def _key(judge: Judge, wording: Wording) -> str:

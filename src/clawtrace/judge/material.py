@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from clawtrace.assertions.world import World
 from clawtrace.judge.panel import Scale
 from clawtrace.judge.prompt import Material, as_text, hide_names
 from clawtrace.model.verdict import Verdict
 
-__all__ = ["Subject", "conversation_text", "expectations_of", "material", "process_text", "scale_of"]
+__all__ = ["Subject", "conversation_text", "expectations_of", "hidden_names", "material", "process_text", "scale_of"]
 
 _FILE_CHARACTERS = 4_000
 _FILES = 20
@@ -154,3 +155,23 @@ def _files(of: Subject) -> Iterator[str]:
 
 def _short(text: str) -> str:
     return text if len(text) <= _VALUE_CHARACTERS else f"{text[:_VALUE_CHARACTERS]} [… cut …]"
+
+
+def hidden_names(world: World, facts: Mapping[str, Any], models: Iterable[str | None] = ()) -> dict[str, str]:
+    """Return the names that a judge must not know, with the words in their place: they would tell it whose work it judges.
+
+    Args:
+        world: of the run.
+        facts: what `inspect` says of it.
+        models: names of its model besides those of its calls.
+    """
+    names = set(models)
+    for call in facts.get("llm_calls") or ():
+        names |= {call["request_model"], call["response_model"]}
+    # A plain word, such as the id `local`, tells nothing and would be taken out of ordinary sentences.
+    found = {name: "[model]" for name in names if name and not name.isalpha()}
+    if world.folder is not None:
+        found[str(world.folder)] = "[run folder]"
+    if world.workspace is not None:
+        found[str(world.workspace)] = "[workspace]"
+    return {**found, world.run_id: "[run]"}

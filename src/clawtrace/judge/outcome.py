@@ -8,13 +8,13 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from clawtrace.judge.aggregation import bounds, combine, spread
-from clawtrace.judge.judging import Answered
+from clawtrace.judge.judging import Answered, why_no_answer
 from clawtrace.judge.material import expectations_of
 from clawtrace.judge.panel import DIMENSIONS, JudgeRun, Panel, Scale
 from clawtrace.model.verdict import Status, Verdict
 from clawtrace.providers.failures import ProviderFailure
 
-__all__ = ["Judged", "failure_status", "judged", "why_no_answer"]
+__all__ = ["Judged", "judged"]
 
 HINTS = {
     "unavailable": "Install or set what is missing.",
@@ -74,7 +74,7 @@ def judged(
     raw = _combined(panel, runs, _overall)
     if raw is None:
         assert failure is not None  # each judge run asks at least once
-        verdict = _verdict(run_id, "judge", failure_status(failure), why_no_answer(failure), failure=failure)
+        verdict = _verdict(run_id, "judge", _failure_status(failure), why_no_answer(failure), failure=failure)
         return Judged((verdict,), {**took, "final_score": None, "failure": failure.kind})
     parts = _parts(panel, runs, target)
     threshold = panel.pass_threshold
@@ -105,16 +105,9 @@ def judged(
     return Judged(tuple(one for one in verdicts if one is not None), summary, (("overall", raw), *parts.items()))
 
 
-def failure_status(failure: ProviderFailure) -> Status:
+def _failure_status(failure: ProviderFailure) -> Status:
     """Return what an assertion is whose judge gave no answer: an error, or undecided where it was not to be paid for."""
     return Status.INCONCLUSIVE if failure.kind == "budget" else Status.ERROR
-
-
-def why_no_answer(failure: ProviderFailure) -> str:
-    """Return one sentence on why a judge gave no answer."""
-    if failure.kind == "budget":
-        return f"The judge was not asked: {failure.message}."
-    return f"The judge gave no answer ({failure.kind.replace('_', ' ')}): {failure.message}"
 
 
 def _of(run: JudgeRun, answers: Sequence[Answered]) -> _Run:
@@ -210,7 +203,7 @@ def _of_score(
         return _verdict(run_id, "judge", status, said, expected, actual)
     failure = next(one.failure for one in runs if one.failure is not None)
     lacks = f"{said} {summary['lacking']} more answers could decide otherwise. {why_no_answer(failure)}"
-    return _verdict(run_id, "judge", failure_status(failure), lacks, expected, actual, failure=failure)
+    return _verdict(run_id, "judge", _failure_status(failure), lacks, expected, actual, failure=failure)
 
 
 def _of_expectations(run_id: str, panel: Panel, runs: Sequence[_Run], target: Mapping[str, Any]) -> Verdict | None:
@@ -242,7 +235,7 @@ def _of_expectations(run_id: str, panel: Panel, runs: Sequence[_Run], target: Ma
         failure = next(one.failure for one in runs if one.failure is not None)
         message = f"More answers could decide whether {open_[0]!r} is met. {why_no_answer(failure)}"
         return _verdict(
-            run_id, "hard_expectations", failure_status(failure), message, expected, actual, failure=failure
+            run_id, "hard_expectations", _failure_status(failure), message, expected, actual, failure=failure
         )
     message = f"The judges find all of {len(hard)} hard expectations met."
     return _verdict(run_id, "hard_expectations", Status.PASS, message, expected, actual)

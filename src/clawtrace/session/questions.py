@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from clawtrace.assertions.base import Assertion
-    from clawtrace.assertions.world import HookPolicy, World
+    from clawtrace.assertions.world import HookPolicy, JudgeOpinion, JudgeTask, World
     from clawtrace.dialects import Dialect
     from clawtrace.facts.runs.completeness import ClosingSigns
     from clawtrace.facts.scopes.scoped_facts import ScopedFacts
@@ -75,6 +75,7 @@ class SessionQuestions:
         worlds: Mapping[str, World] | None = None,
         case_dir: Path | None = None,
         hooks: HookPolicy | None = None,
+        judge: Callable[[World, JudgeTask], tuple[JudgeOpinion, ...]] | None = None,
         evidence_of_passes: bool = True,
         looked: Callable[[], None] = lambda: None,
     ) -> list[RunResult]:
@@ -89,6 +90,7 @@ class SessionQuestions:
             worlds: what is known of runs apart from their spans, by run id; by default what their records say.
             case_dir: folder of the file that holds the assertions, for runs that are not in `worlds`.
             hooks: what Python hooks may do in such runs; by default nothing.
+            judge: asks a judge of the evaluation profile in such runs.
             evidence_of_passes: off, only verdicts that did not pass carry their spans (and half of the time is saved).
             looked: called once nothing but the store is to be asked any more; not at all where that is never so.
         """
@@ -99,9 +101,11 @@ class SessionQuestions:
         from clawtrace.verdicts.judging.redacted_verdicts import without_secrets
 
         self.settings.check(assertions)
-        knowledge = Knowledge(self._store.record, self._facts_of, self.clean, self.settings.gateway)
+        knowledge = Knowledge(
+            self._store.record, self._facts_of, self._conversation_of, self.clean, self.settings.gateway
+        )
         looks = look_at_the_world(assertions)
-        seen = Worlds(run_ids if looks else (), worlds or {}, knowledge, case_dir, hooks)
+        seen = Worlds(run_ids if looks else (), worlds or {}, knowledge, case_dir, hooks, judge)
         probed = ask_probes(assertions, seen, self.clean, self.progress) if seen else {}
         logs = names_a_log(assertions)
         if not logs and not any(one.reads_world() for one in assertions):
@@ -150,6 +154,13 @@ class SessionQuestions:
     def _facts_of(self, run_id: str) -> dict[str, Any]:
         (run,) = self.inspect([run_id])["runs"]
         return dict(run)
+
+    def _conversation_of(self, run_id: str) -> str | None:
+        from clawtrace.verdicts.reading.conversation import conversation
+
+        with self._store.lock:
+            self._current([run_id])
+            return conversation(self._store, run_id)
 
     def facts_states(self, run_ids: Sequence[str]) -> dict[str, tuple[int | str, ...]]:
         """Return what the facts of runs are computed from now: not `RunResult.facts_state` when a verdict is out of date."""

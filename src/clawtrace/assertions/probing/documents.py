@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-__all__ = ["FoundValue", "fields_of", "headings", "lookup", "same", "yaml_value"]
+__all__ = ["FoundValue", "fields_of", "headings", "lookup", "same", "section_of", "yaml_value"]
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 
@@ -28,6 +28,25 @@ def headings(text: str) -> list[str]:
         if before.type == "heading_open" and token.type == "inline":
             found.append("".join(part.content for part in token.children or () if part.content).strip())
     return found
+
+
+def section_of(text: str, heading: str) -> str | None:
+    """Return the part of a Markdown document below a heading, up to the next one of its level; None without the heading."""
+    from markdown_it import MarkdownIt
+
+    body = _FRONT_MATTER.sub("", text)
+    tokens = MarkdownIt("commonmark").parse(body)
+    lines = body.splitlines(keepends=True)
+    begin, level = None, ""
+    for before, token in pairwise(tokens):
+        if before.type != "heading_open" or token.type != "inline" or before.map is None:
+            continue
+        if begin is not None and before.tag <= level:
+            return "".join(lines[begin : before.map[0]]).strip()
+        name = "".join(part.content for part in token.children or () if part.content)
+        if begin is None and " ".join(name.split()).casefold() == " ".join(heading.split()).casefold():
+            begin, level = before.map[1], before.tag
+    return None if begin is None else "".join(lines[begin:]).strip()
 
 
 def yaml_value(text: str) -> Any:

@@ -177,6 +177,7 @@ class _Execution:
         stop = StopSignal()
         panel = panel_of(plan.suite.evaluation_profile)
         judging = None if panel is None else judging_of(panel, plan, session, env, budget, stop)
+        world = world if judging is None else world._replace(judge=judging.opinions)
         self._context = RunContext(
             session, runners, stop, env, project.telemetry_env, plan.folder, plan.execution, world, judging
         )

@@ -11,7 +11,7 @@ from clawtrace.campaign.running.budget import Budget
 from clawtrace.config.loading.judges import panel_of
 from clawtrace.judge.answers import profile_answer
 from clawtrace.judge.judging import Judging, Question
-from clawtrace.judge.material import Subject, expectations_of, material, scale_of
+from clawtrace.judge.material import Subject, expectations_of, hidden_names, material, scale_of
 from clawtrace.judge.outcome import judged
 from clawtrace.judge.panel import Panel
 from clawtrace.judge.prompt import written
@@ -112,6 +112,7 @@ def _why_not(result: RunResult, world: World) -> tuple[Status, str] | None:
 def _subject(planned: PlannedRun, result: RunResult, world: World, values: RunValues, session: JudgedStore) -> Subject:
     (facts,) = session.inspect([result.run_id])["runs"]
     said = planned.case.conversation
+    models = (planned.model_id, planned.model.requested_model if planned.model else None)
     messages = [(one.role, render(one.content, values.value)) for one in (*said.messages, *said.turns)]
     return Subject(
         run_id=result.run_id,
@@ -123,21 +124,6 @@ def _subject(planned: PlannedRun, result: RunResult, world: World, values: RunVa
         answer=world.final_output,
         workspace=world.workspace,
         changes=world.changes,
-        hidden=_hidden(planned, result.run_id, world, facts),
+        hidden=hidden_names(world, facts, models),
         clean=session.clean,
     )
-
-
-def _hidden(planned: PlannedRun, run_id: str, world: World, facts: Mapping[str, object]) -> dict[str, str]:
-    """Return the names that a judge must not know, with the words in their place: they would tell it whose work it judges."""
-    models = {planned.model_id, planned.model.requested_model if planned.model else None}
-    calls = facts.get("llm_calls")
-    for call in calls if isinstance(calls, list) else ():
-        models |= {call["request_model"], call["response_model"]}
-    # A plain word, such as the id `local`, tells nothing and would be taken out of ordinary sentences.
-    found = {name: "[model]" for name in models if name and not name.isalpha()}
-    if world.folder is not None:
-        found[str(world.folder)] = "[run folder]"
-    if world.workspace is not None:
-        found[str(world.workspace)] = "[workspace]"
-    return {**found, run_id: "[run]"}

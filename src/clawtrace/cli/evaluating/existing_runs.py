@@ -17,7 +17,10 @@ from clawtrace.cli.sources.clickhouse import ClickHouseSource
 from clawtrace.cli.sources.source import Recordings, chosen_runs, existing_store, load_recordings, source_of
 
 if TYPE_CHECKING:
+    from clawtrace.config.projects.project_file import Project
     from clawtrace.config.projects.session_settings import SessionSettings
+    from clawtrace.judge.judging import Judging
+    from clawtrace.judge.panel import Panel
     from clawtrace.report.base import CampaignReport, RunsSource
     from clawtrace.session.session import Session
     from clawtrace.verdicts.gating.gate import Gate
@@ -160,11 +163,13 @@ def judge_runs(
     for warning in asked.warnings:
         click.echo(f"warning: {warning}", err=True)
     with there.opened(session_settings(asked.project)) as (session, run_ids):
+        judging = None if asked.panel is None else _judging(asked.panel, asked.project, session)
         results = session.evaluate(
             run_ids,
             asked.assertions.parsed,
             case_dir=asked.assertions.folder,
             hooks=asked.hooks,
+            judge=None if judging is None else judging.opinions,
             evidence_of_passes=output.shows_passes or folder is not None,
         )
         trees = trees_of(session, results, quiet=output.quiet)
@@ -188,6 +193,13 @@ def judge_runs(
         assertion_lines=lines,
         source=there.source(assertions, asked.project.root),
     )
+
+
+def _judging(panel: Panel, project: Project, session: Session) -> Judging:
+    from clawtrace.judge.judging import Judging
+    from clawtrace.pricing import Pricing
+
+    return Judging(panel, os.environ, project.pricing or Pricing(), session.put_judgements)
 
 
 def _judged_by_service(there: ExistingRuns, server: str, assertions: str, gate: Gate, *, quiet: bool) -> CampaignReport:

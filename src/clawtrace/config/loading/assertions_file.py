@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -18,9 +18,14 @@ from clawtrace.config.cases.assertion_list import AssertionList, load_assertions
 from clawtrace.config.cases.notations import NOTATIONS, PRECONDITIONS
 from clawtrace.config.files.document import Document, parse_document, read_document
 from clawtrace.config.files.problems import in_document, in_reading_order, validated
+from clawtrace.config.loading.judges import judge_refusals, panel_of
 from clawtrace.config.loading.permissions import hook_policy, hook_problems
 from clawtrace.config.projects.project_file import Project, pricing_of
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
+
+if TYPE_CHECKING:
+    from clawtrace.config.suites.evaluation_profile import EvaluationProfile
+    from clawtrace.judge.panel import Panel
 
 __all__ = ["AssertionsFile", "LoadedAssertions", "load_assertions_file", "load_assertions_text"]
 
@@ -59,6 +64,8 @@ class LoadedAssertions(NamedTuple):
     """The project, with the file's own `model_pricing` where it states one."""
     hooks: HookPolicy
     """What the evaluation profile lets Python hooks do."""
+    panel: Panel | None
+    """Its judges; None where it has none."""
     warnings: tuple[str, ...]
     """What is odd and yet valid, one sentence each."""
 
@@ -83,8 +90,10 @@ def load_assertions_file(
     config = validated(AssertionsFile, document.data, in_document(document), problems)
     assertions = load_assertions(document, tuple(NOTATIONS), env, problems, recorded=True)
     warnings: list[str] = []
-    policy = _policy(evaluation_profile, project, env, problems, warnings)
+    profile = _profile(evaluation_profile, project, env, problems, warnings)
+    policy = hook_policy(profile)
     problems += hook_problems(assertions, policy)
+    problems += judge_refusals(assertions, profile)
     if config is None:
         raise ConfigError(in_reading_order(problems))
     pricing = pricing_of(_merged_pricing(project, config), document, problems) or project.pricing
@@ -92,7 +101,7 @@ def load_assertions_file(
         raise ConfigError(in_reading_order(problems))
     project = Project(project.config, project.root, project.path, pricing)
     assert document.path is not None
-    return LoadedAssertions(document.path, assertions, project, policy, tuple(warnings))
+    return LoadedAssertions(document.path, assertions, project, policy, panel_of(profile), tuple(warnings))
 
 
 def load_assertions_text(text: str, name: str) -> AssertionList:
@@ -142,19 +151,19 @@ def _piped(content: bytes, name: str) -> Document:
         raise ConfigError(ConfigProblem(name, 0, 0, f"is not UTF-8 text (byte {error.start})")) from error
 
 
-def _policy(
-    profile: str | None,
+def _profile(
+    named: str | None,
     project: Project,
     env: Mapping[str, str],
     problems: list[ConfigProblem],
     warnings: list[str],
-) -> HookPolicy:
-    if profile is None:
-        return HookPolicy()
+) -> EvaluationProfile | None:
+    if named is None:
+        return None
     from clawtrace.config.suites.profile_files import evaluation_profile_file, load_evaluation_profile
 
-    found = evaluation_profile_file(profile, project.configs)
-    return hook_policy(load_evaluation_profile(found, env, problems, warnings))
+    found = evaluation_profile_file(named, project.configs)
+    return load_evaluation_profile(found, env, problems, warnings)
 
 
 def _merged_pricing(project: Project, config: AssertionsFile) -> dict[str, object] | None:

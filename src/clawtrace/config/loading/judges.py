@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clawtrace.assertions.probing.judged import JudgedProbe
+from clawtrace.errors import ConfigProblem
+from clawtrace.support.did_you_mean import did_you_mean
+
 if TYPE_CHECKING:
+    from clawtrace.config.cases.assertion_list import AssertionList
     from clawtrace.config.suites.evaluation_profile import EvaluationProfile
     from clawtrace.judge.panel import Panel
 
-__all__ = ["panel_of"]
+__all__ = ["judge_refusals", "panel_of"]
 
 
 def panel_of(profile: EvaluationProfile | None) -> Panel | None:
@@ -41,3 +46,23 @@ def panel_of(profile: EvaluationProfile | None) -> Panel | None:
         profile.judge_system_prompt,
         tuple((one.label or one.anchor_id, one.text) for one in anchors),
     )
+
+
+def judge_refusals(found: AssertionList, profile: EvaluationProfile | None) -> list[ConfigProblem]:
+    """Return the assertions of one file that ask a judge that the profile does not have."""
+    named = [] if profile is None else [one.judge_id for one in profile.judges]
+    asking = {one.id: one for one in found.parsed if isinstance(one, JudgedProbe)}
+    problems = []
+    for entry in found.entries:
+        assertion = asking.get(entry.fields.get("id"))
+        if assertion is None or (named and assertion.judge in (None, *named)):
+            continue
+        if not named:
+            why = f"`{assertion.type_name}` needs a judge: list one in `judges` of the evaluation profile (`--evaluation-profile`)"
+            problems.append(found.document.problem(entry.place(("type",)), why))
+            continue
+        why = f"names the judge {assertion.judge!r}; the evaluation profile lists {', '.join(f'`{name}`' for name in named)}"
+        problems.append(
+            found.document.problem(entry.place(("judge",)), why, did_you_mean(assertion.judge or "", named))
+        )
+    return problems

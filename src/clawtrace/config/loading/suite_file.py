@@ -11,6 +11,7 @@ from clawtrace.config.files.document import Document, KeyPath, display
 from clawtrace.config.files.places import NamedFile, case_files, configs_of, resolve
 from clawtrace.config.files.problems import in_reading_order
 from clawtrace.config.loading.assertions_file import LoadedAssertions, load_assertions_file
+from clawtrace.config.loading.judges import judge_refusals
 from clawtrace.config.loading.permissions import hook_policy, hook_problems
 from clawtrace.config.projects.project_file import Project, dialect_problems
 from clawtrace.config.suites.agent_file import Agents, load_agents
@@ -120,6 +121,7 @@ def load_suite(
             cases += [replace(case, agent=agent) for case in rows]
     if judging or not evaluation_profile:
         problems += [one for case in cases for one in hook_problems(case.assertions, hook_policy(judging))]
+        problems += [one for case in cases for one in judge_refusals(case.assertions, judging)]
     problems += same_ids(cases)
     problems += around_results(cases, project)
     if problems:

@@ -13,6 +13,7 @@ from clawtrace.config.files.document import Document, display, read_document
 from clawtrace.config.files.places import SUFFIXES, NamedFile, case_files, with_either_suffix
 from clawtrace.config.files.problems import in_reading_order
 from clawtrace.config.loading.assertions_file import load_assertions_file
+from clawtrace.config.loading.judges import judge_refusals
 from clawtrace.config.loading.permissions import hook_policy, hook_problems, refusal
 from clawtrace.config.loading.suite_file import around_results, idle_tags, load_suite, same_ids, suite_problems
 from clawtrace.config.projects.project_file import Project, dialect_problems
@@ -270,6 +271,7 @@ class _Check:
     def _odd(self, case: LoadedCase) -> Iterator[ConfigProblem]:
         document = case.assertions.document
         yield from hook_problems(case.assertions, self._policy)
+        yield from judge_refusals(case.assertions, next((one for one in self._judging if one.judges), None))
         if not any(profile.has_judge for profile in self._judging):
             for key in case.config.for_judges():
                 yield document.problem((key,), "no evaluation profile has a judge, so it is not judged", key=True)

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clawtrace.assertions.world import Gateway, HookPolicy, World
+from clawtrace.assertions.world import Gateway, HookPolicy, JudgeOpinion, JudgeTask, World
 from clawtrace.model.run import RunRecord
 
 __all__ = ["Knowledge", "Worlds"]
@@ -21,6 +21,8 @@ class Knowledge(NamedTuple):
     """Finds what is known of a run apart from its spans."""
     facts: Callable[[str], Mapping[str, Any]]
     """Computes what `inspect` says of a run."""
+    conversation: Callable[[str], str | None]
+    """Reads what was said in a run."""
     clean: Callable[[str], str]
     """Puts a mark in the place of each secret."""
     gateway: Gateway
@@ -36,6 +38,7 @@ class Worlds(Mapping[str, World]):
         knowledge: where those come from.
         case_dir: folder of the file that holds the assertions, for runs that are not in `given`.
         hooks: what Python hooks may do in such runs; None: nothing.
+        judge: asks a judge in such runs.
     """
 
     def __init__(
@@ -45,19 +48,24 @@ class Worlds(Mapping[str, World]):
         knowledge: Knowledge,
         case_dir: Path | None,
         hooks: HookPolicy | None,
+        judge: Callable[[World, JudgeTask], tuple[JudgeOpinion, ...]] | None = None,
     ) -> None:
         self._run_ids = dict.fromkeys(run_ids)
         self._given = given
         self._knows = knowledge
         self._common = World(
-            "", case_dir=case_dir, env=os.environ, gateway=knowledge.gateway, hooks=hooks or HookPolicy()
+            "", case_dir=case_dir, env=os.environ, gateway=knowledge.gateway, hooks=hooks or HookPolicy(), judge=judge
         )
 
     def __getitem__(self, run_id: str) -> World:
         if run_id not in self._run_ids:
             raise KeyError(run_id)
         world = self._given.get(run_id) or self._recorded(run_id)
-        return world._replace(facts=partial(self._knows.facts, run_id), clean=self._knows.clean)
+        return world._replace(
+            facts=partial(self._knows.facts, run_id),
+            conversation=partial(self._knows.conversation, run_id),
+            clean=self._knows.clean,
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._run_ids)

@@ -1,5 +1,6 @@
 """Partial orders, their rules and their edit scripts agree with their literal definition on every small input."""
 
+import functools
 import itertools
 import json
 
@@ -18,7 +19,13 @@ NAMES = "abcx"
 
 
 def in_language(step, names):
-    """Whether the sequence of names is exactly what the step says."""
+    """Whether the sequence of names is exactly what the step says; remembered, because the definition asks the same often."""
+    return _in_language(json.dumps(step), names)
+
+
+@functools.lru_cache(maxsize=500_000)
+def _in_language(text, names):
+    step = json.loads(text)
     if isinstance(step, str):
         return names == (step,)
     if isinstance(step, list):

@@ -234,6 +234,15 @@ def test_a_call_reads_the_same_whatever_vendors_words_it_stands_in(vendor: str) 
     assert brief(parse_messages("blob", payload, "output")) == ASKED
 
 
+def test_a_whole_response_in_a_list_is_read_as_the_response_alone() -> None:
+    """An agent's SDK wraps the answer of another API as one response, and its instrumentation puts that into a list."""
+    message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "21 C"}]}
+    response = {"object": "response", "output": [message]}
+    alone, listed = (brief(parse_messages("blob", json.dumps(one), "output")) for one in (response, [response]))
+
+    assert listed == alone == [("assistant", "text", None, None, "21 C")]
+
+
 @pytest.mark.parametrize("vendor", sorted(RESULTS))
 def test_a_result_reads_the_same_whatever_vendors_words_it_stands_in(vendor: str) -> None:
     parts = parse_messages("blob", json.dumps({"messages": [RESULTS[vendor]]}), "input")

@@ -216,6 +216,8 @@ def _of_events(events: Sequence[tuple[str, dict[str, Any]]], direction: str) -> 
 def _blob(payload: str, direction: str) -> Iterator[Message]:
     """A whole request or response, as JSON or plain text."""
     loaded = loads(payload)
+    if isinstance(loaded, list) and len(loaded) == 1 and _is_response(loaded[0]):
+        loaded = loaded[0]
     if isinstance(loaded, dict):
         lists = ("messages", "choices", "generations", "candidates", "contents", "output", "replies")
         found = next((loaded[key] for key in lists if isinstance(loaded.get(key), list) and loaded[key]), None)
@@ -224,6 +226,11 @@ def _blob(payload: str, direction: str) -> Iterator[Message]:
     for message in loaded if isinstance(loaded, list) else [loaded]:
         role, pieces = message_of(message)
         yield role or ("assistant" if direction == "output" else "user"), pieces
+
+
+def _is_response(value: Any) -> bool:
+    """Return whether a value is an answer of OpenAI's Responses API as a whole, and no message."""
+    return isinstance(value, dict) and value.get("object") == "response" and isinstance(value.get("output"), list)
 
 
 def _ai_sdk(payload: str, direction: str) -> Iterator[Message]:

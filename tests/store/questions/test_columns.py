@@ -83,6 +83,16 @@ def test_narrowing_changes_no_answer_and_leaves_everything_as_it_was(store: Duck
     assert store.ask(everything).rows == [(9,)]
 
 
+def test_a_relation_that_is_named_without_an_alias_keeps_all_columns(store: DuckStore) -> None:
+    """Which columns a text without an alias reads is not looked for; a second mention with one takes nothing away."""
+    store.script("INSERT INTO agents BY NAME SELECT 'r1' AS run_id, 1 AS activation_no, 'a' AS name")
+    bare = Query("SELECT name AS n FROM agents")
+    aliased = Query("SELECT a.run_id AS run_id FROM agents AS a")
+    with store.narrowed(["r1"], [bare, aliased]):
+        assert store.ask(bare).rows == [("a",)]
+        assert store.ask(aliased).rows == [("r1",)]
+
+
 def test_narrowing_is_seen_on_every_side(store: DuckStore) -> None:
     """Also where it ends because what was asked failed."""
     store.script("INSERT INTO agents BY NAME SELECT 'r' || i AS run_id, i AS activation_no FROM range(9) AS g(i)")

@@ -61,7 +61,7 @@ class Collector:
     def stop(self) -> None:
         """End it; it sends what it holds first."""
         self.process.terminate()
-        self.process.wait(60)
+        assert self.process.wait(60) == 0, self.log.read_text()
 
     def kill(self) -> None:
         """End it at once, with what it holds."""

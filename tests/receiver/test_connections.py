@@ -6,6 +6,7 @@ import pytest
 
 from clawtrace.receiver.attribution import connections
 from clawtrace.receiver.attribution.connections import Changes, Connections
+from clawtrace.receiver.request import sender_of
 
 
 @pytest.fixture
@@ -16,9 +17,10 @@ def known():
     return known
 
 
-def opened(known, *, passed_on=True):
+def opened(known, *, passed_on=True, requests=2, by_collector=False):
     connection = known.opened(4318)
-    known.carried(connection, [1], passed_on=passed_on)
+    for _ in range(requests):
+        known.carried(connection, [1], passed_on=passed_on, by_collector=by_collector)
     return connection
 
 
@@ -56,3 +58,38 @@ def test_an_agents_own(known):
     """It ends with the agent."""
     known.closed(opened(known, passed_on=False))
     assert not known.forwarder_ended(1)
+
+
+def test_one_for_each_request(known):
+    """A proxy that opens one for each request has not ended with it."""
+    known.closed(opened(known, requests=1))
+    assert not known.forwarder_ended(1)
+
+
+def test_killed_after_its_first_request(known):
+    """A Collector does not open one for each request."""
+    known.closed(opened(known, requests=1, by_collector=True))
+    assert known.forwarder_ended(1)
+
+
+def test_open_after_one_request(known, monkeypatch):
+    """What was kept open was not opened for one request."""
+    monkeypatch.setattr(connections, "_PROMPT_SECONDS", 0.0)
+    known.closed(opened(known, requests=1))
+    assert known.forwarder_ended(1)
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "sender"),
+    [
+        ("OTel-OTLP-Exporter-Python/1.39.0", "sdk"),
+        ("OTel OTLP Exporter Java/1.50.0", "sdk"),
+        ("OpenTelemetry Collector Contrib/0.161.0 (linux/amd64)", "collector"),
+        ("aws-otel-collector/0.43.0 (linux/amd64) grpc-go/1.75.0", "collector"),
+        ("curl/8.14.1", "other"),
+        ("", "other"),
+    ],
+)
+def test_senders(user_agent, sender):
+    """A User-Agent tells them apart."""
+    assert sender_of(user_agent) == sender

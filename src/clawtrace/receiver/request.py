@@ -11,20 +11,25 @@ from typing import Any, Literal, NamedTuple
 from clawtrace.receiver.attribution.connections import Connection
 from clawtrace.receiver.payload import Signal
 
-__all__ = ["Protocol", "Request", "RequestAnswer", "RequestOutcome", "is_sdk_exporter"]
+__all__ = ["Protocol", "Request", "RequestAnswer", "RequestOutcome", "sender_of"]
 
 Protocol = Literal["grpc", "http/protobuf", "http/json", "file", "sdk"]
 
 
+Sender = Literal["sdk", "collector", "other"]
+
 _SDK_EXPORTER = re.compile("otel[- ]otlp[- ]exporter", re.IGNORECASE)
+_COLLECTOR = re.compile("collector|otelcol", re.IGNORECASE)
 
 
-def is_sdk_exporter(user_agent: str) -> bool:
-    """Say whether an SDK's own exporter sent a request (OpenTelemetry Protocol Exporter specification, "User Agent").
+def sender_of(user_agent: str) -> Sender:
+    """Return what sent a request (OpenTelemetry Protocol Exporter specification, "User Agent").
 
-    A Collector or another service that passes spans on gives a name of its own.
+    A Collector gives the description of its distribution, such as ``OpenTelemetry Collector Contrib/0.161.0 (linux/amd64)``.
     """
-    return _SDK_EXPORTER.match(user_agent) is not None
+    if _SDK_EXPORTER.match(user_agent):
+        return "sdk"
+    return "collector" if _COLLECTOR.search(user_agent) else "other"
 
 
 class RequestOutcome(Enum):
@@ -65,8 +70,8 @@ class Request:
     """Run id of the header or metadata `x-clawtrace-run-id`."""
     path_run: str = ""
     """Run id of the path ``/run/<id>/v1/…``."""
-    by_sdk: bool = False
-    """Whether an SDK's own exporter sent it, as its User-Agent says."""
+    sender: Sender = "other"
+    """What sent it, as its User-Agent says."""
     connection: Connection | None = None
     answer: Callable[[RequestAnswer], None] = field(default=lambda _: None)
     """Called once, from the writer's thread, when everything that was accepted is durable."""
@@ -82,4 +87,4 @@ class Request:
     @property
     def passed_on(self) -> bool:
         """Whether it names no run in header or path and no SDK's own exporter sent it: a Collector or a proxy did, as a rule."""
-        return not (self.header_run or self.path_run or self.given_run or self.by_sdk)
+        return not (self.header_run or self.path_run or self.given_run or self.sender == "sdk")

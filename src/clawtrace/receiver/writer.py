@@ -146,7 +146,10 @@ class Writer:
         for request, answer in answers:
             if answer.outcome is RequestOutcome.ACCEPTED and request.connection is not None:
                 self._connections.carried(
-                    request.connection, request.runs, passed_on=request.passed_on and bool(request.runs)
+                    request.connection,
+                    request.runs,
+                    passed_on=request.passed_on and bool(request.runs),
+                    by_collector=request.sender == "collector",
                 )
                 for items, reason in self._losses.told_by(request):
                     self.lost_before(items, reason)

@@ -14,6 +14,8 @@ __all__ = ["Changes", "Connection", "Connections"]
 _JOINED_LIMIT = 100_000
 _IDLE_SECONDS = 60.0
 """A connection over which nothing came for so long may have been closed for that (Go's HTTP client: after 90 s)."""
+_PROMPT_SECONDS = 0.2
+"""What opens a connection for each request (curl, many proxies) closes it as soon as it has its answer."""
 
 
 class Changes:
@@ -55,6 +57,10 @@ class Connection:
     """Whether a Collector or a proxy holds it, as a rule (`Request.passed_on`)."""
     last: float = -math.inf
     """When it last carried something, in seconds of the monotonic clock."""
+    requests: int = 0
+    """How many requests it carried."""
+    by_collector: bool = False
+    """Whether a Collector holds it, as its requests say: that keeps its connections open."""
 
 
 class Connections:
@@ -87,7 +93,9 @@ class Connections:
         """Note that a connection has ended and that everything it sent was read."""
         with self._lock:
             self._open.discard(connection)
-            in_use = time.monotonic() - connection.last < _IDLE_SECONDS
+            idle = time.monotonic() - connection.last
+            for_one_request = connection.requests == 1 and idle < _PROMPT_SECONDS and not connection.by_collector
+            in_use = idle < _IDLE_SECONDS and not for_one_request
             if connection.passes_on and in_use and not any(one.passes_on for one in self._open):
                 self._forwarder_ended = next(self._order)
         self._changes.tell()
@@ -113,11 +121,15 @@ class Connections:
         with self._lock:
             self._announced.setdefault(run_no, next(self._order))
 
-    def carried(self, connection: Connection, runs: Iterable[int], *, passed_on: bool = False) -> None:
-        """Note that a connection carried something of `runs`, and whether a Collector or a proxy had it."""
+    def carried(
+        self, connection: Connection, runs: Iterable[int], *, passed_on: bool = False, by_collector: bool = False
+    ) -> None:
+        """Note that a connection carried something of `runs`, and whether something stood between, a Collector or a proxy."""
         with self._lock:
             connection.passes_on |= passed_on
+            connection.by_collector |= by_collector
             connection.last = time.monotonic()
+            connection.requests += 1
             for run_no in runs:
                 connection.runs.add(run_no)
                 if run_no in self._joined:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from clawtrace.errors import ReceiverError
 from clawtrace.receiver.attribution.connections import Connection
 from clawtrace.receiver.payload import Signal
-from clawtrace.receiver.request import Request, RequestAnswer, RequestOutcome, is_sdk_exporter
+from clawtrace.receiver.request import Request, RequestAnswer, RequestOutcome, sender_of
 from clawtrace.receiver.transport.admission import NO_TOKEN, PRESSURE, STOPPING, Desk
 from clawtrace.receiver.transport.answers import Code, retry_info, status_body, success_body
 from clawtrace.receiver.transport.grpc_calls import Call, CallServer, Reader, Talk
@@ -143,7 +143,7 @@ class GrpcServer:
             time.time_ns(),
             connection.port,
             header_run=run,
-            by_sdk=is_sdk_exporter(metadata.get("user-agent", "")),
+            sender=sender_of(metadata.get("user-agent", "")),
             connection=connection,
             answer=answer,
         )

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from clawtrace.receiver.attribution.connections import Connection
 from clawtrace.receiver.payload import Signal
-from clawtrace.receiver.request import Protocol, Request, RequestAnswer, RequestOutcome, is_sdk_exporter
+from clawtrace.receiver.request import Protocol, Request, RequestAnswer, RequestOutcome, sender_of
 from clawtrace.receiver.transport.admission import NO_TOKEN, STOPPING, Desk
 from clawtrace.receiver.transport.answers import Code, status_body, success_body
 from clawtrace.receiver.transport.browsers import foreign
@@ -212,7 +212,7 @@ class HttpApp:
             envelope.link.port,
             header_run=envelope.run_of_header,
             path_run=envelope.run_of_path,
-            by_sdk=is_sdk_exporter(headers.get("user-agent", "")),
+            sender=sender_of(headers.get("user-agent", "")),
             connection=envelope.link,
             answer=partial(self._answers.put, answered),
         )

@@ -22,6 +22,8 @@ KINDS = {
     "agents/*/agent.yaml": "agent",
     "cases/**/test.yaml": "case",
     "assertions/*.yaml": "assertions",
+    "calibration/letters.yaml": "labelled-examples",
+    "calibration/judge.yaml": "model-script",
     "cases/**/script.yaml": "model-script",
 }
 EXAMPLES = [(path, kind) for pattern, kind in KINDS.items() for path in sorted(CONFIGS.glob(pattern))]

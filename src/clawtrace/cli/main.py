@@ -40,6 +40,7 @@ COMMANDS = {
     "compare": "Compare two campaigns statistically, and list what got worse.",
     "baseline": "Keep a campaign as a baseline, and compare later ones with it.",
     "query": "Query recorded or stored runs in SQL, or rerun a verdict.",
+    "judge": "Measure how far judges agree with people.",
     "assertions": "List the assertion types.",
     "explain": "Explain one assertion type: meaning, fields, example.",
     "dialects": "List the instrumentations that clawtrace reads, and what each can record.",

@@ -13,6 +13,7 @@ from clawtrace.config.loading.assertions_file import AssertionsFile
 from clawtrace.config.project import ProjectConfig
 from clawtrace.config.suites.agent import AgentConfig
 from clawtrace.config.suites.evaluation_profile import EvaluationProfile
+from clawtrace.config.suites.labelled_examples import LabelledExamples
 from clawtrace.config.suites.suite import RunProfile, SuiteConfig
 from clawtrace.runners.base import runner_types
 
@@ -24,6 +25,7 @@ FILE_KINDS: dict[str, type[BaseModel]] = {
     "suite": SuiteConfig,
     "run_profile": RunProfile,
     "evaluation_profile": EvaluationProfile,
+    "labelled_examples": LabelledExamples,
     "agent": AgentConfig,
     "assertions": AssertionsFile,
 }

@@ -22,6 +22,7 @@ from clawtrace.campaign.results.stored import StoredRun, StoredRuns, read_run, w
 from clawtrace.campaign.reusing.input_files import EditedFiles, remember_files
 from clawtrace.config.cases.case_file import LoadedCase
 from clawtrace.config.files.places import case_files
+from clawtrace.config.loading.judges import panel_of
 from clawtrace.config.project import ProjectConfig, RedactionSection
 from clawtrace.runners.base import OUTLIVED, AgentInputs, InputsRequest, Runner, RunnerSettings, runner_types
 from clawtrace.runners.inputs.content import file_digest
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 _REPORTS = "index/reports.json"
-_CONFIGURATION = ("suites", "run_profiles", "evaluation_profiles", "schemas", "agents")
+_CONFIGURATION = ("suites", "run_profiles", "evaluation_profiles", "calibration", "schemas", "agents")
 """Folders of `configs` that hold no input of an agent: what of them matters is in the settings, or counted apart."""
 
 
@@ -141,6 +142,8 @@ class _Fingerprints:
         self._root = project.root.absolute()
         self._leave_out = frozenset(_no_inputs(plan))  # hashed once, however many cases there are
         self._profile = None if profile is None else profile.model_dump(mode="json")
+        panel = panel_of(profile)
+        self._doubts = {} if panel is None else panel.doubts
         self._recording = _recording(project.config)
         self._project = project.config.model_dump(mode="json", exclude={"receiver", "store", "outputs"})
         self._runners: dict[str, Runner] = {name: cls() for name, cls in runner_types().items()}
@@ -182,7 +185,9 @@ class _Fingerprints:
 
     def evaluation(self, planned: PlannedRun, run: str) -> str:
         """Return the fingerprint of a run's judgement."""
-        return evaluation_fingerprint(planned, run, self._profile, self._project, self._files(planned.case), self._env)
+        return evaluation_fingerprint(
+            planned, run, self._profile, self._project, self._files(planned.case), self._env, self._doubts
+        )
 
     def _files(self, case: LoadedCase) -> dict[str, str]:
         """Return the digests of the files next to a case that its assertions name, by path as written."""

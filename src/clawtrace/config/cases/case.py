@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from clawtrace.config.base import ConfigModel, Metadata, SchemaVersion, Slug
-from clawtrace.config.cases.expectations import Expectations, Rubric
+from clawtrace.config.expectations import Expectations, Rubric
 from clawtrace.config.openclaw import TaskContext
 
 __all__ = [

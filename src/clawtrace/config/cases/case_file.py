@@ -13,8 +13,8 @@ from clawtrace.config.cases.assertion_list import AssertionList, load_assertions
 from clawtrace.config.cases.case import CaseConfig, InputSection
 from clawtrace.config.cases.conversation import Conversation, load_conversation
 from clawtrace.config.cases.dataset import DatasetRow, load_rows
-from clawtrace.config.cases.expectations import rubric_problems
 from clawtrace.config.cases.notations import NOTATIONS, PRECONDITIONS
+from clawtrace.config.expectations import rubric_problems
 from clawtrace.config.files.document import Document, KeyPath, read_document
 from clawtrace.config.files.problems import Place, in_document, sound_part, validated
 from clawtrace.config.files.template_check import misplaced_templates, template_problems

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clawtrace.assertions.probing.judged import JudgedProbe
@@ -11,9 +12,10 @@ from clawtrace.support.did_you_mean import did_you_mean
 if TYPE_CHECKING:
     from clawtrace.config.cases.assertion_list import AssertionList
     from clawtrace.config.suites.evaluation_profile import EvaluationProfile
+    from clawtrace.judge.calibration import Demands
     from clawtrace.judge.panel import Panel
 
-__all__ = ["judge_refusals", "panel_of"]
+__all__ = ["demands_of", "judge_refusals", "panel_of"]
 
 
 def panel_of(profile: EvaluationProfile | None) -> Panel | None:
@@ -38,7 +40,7 @@ def panel_of(profile: EvaluationProfile | None) -> Panel | None:
     ]
     aggregation = profile.aggregation or AggregationConfig()
     anchors = profile.anchors.references if profile.anchors is not None and profile.anchors.enabled else ()
-    return Panel(
+    panel = Panel(
         tuple(judges.values()),
         tuple(runs),
         aggregation.method,
@@ -46,6 +48,26 @@ def panel_of(profile: EvaluationProfile | None) -> Panel | None:
         profile.judge_system_prompt,
         tuple((one.label or one.anchor_id, one.text) for one in anchors),
     )
+    return replace(panel, doubts=_doubts(panel, profile))
+
+
+def _doubts(panel: Panel, profile: EvaluationProfile) -> dict[str, str]:
+    """Return by judge why its profile does not rely on it: its agreement with people was not measured, or is too low."""
+    from clawtrace.judge.calibration import doubts_of
+
+    file, record = profile.examples_file, profile.calibration_record
+    if file is None or record is None:
+        return {}
+    command = f"clawtrace judge calibrate --evaluation-profile {profile.evaluation_profile_id}"
+    return doubts_of(panel, demands_of(profile), file.read_bytes(), record, command)
+
+
+def demands_of(profile: EvaluationProfile) -> Demands:
+    """Return the agreement with people that a profile demands of its judges."""
+    from clawtrace.judge.calibration import Demands
+
+    said = profile.calibration
+    return Demands() if said is None else Demands(said.min_kappa, said.min_spearman, said.max_mean_absolute_error)
 
 
 def judge_refusals(found: AssertionList, profile: EvaluationProfile | None) -> list[ConfigProblem]:

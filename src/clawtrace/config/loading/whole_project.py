@@ -19,6 +19,7 @@ from clawtrace.config.loading.suite_file import around_results, idle_tags, load_
 from clawtrace.config.projects.project_file import Project, dialect_problems
 from clawtrace.config.suites.agent_file import load_agent, load_agents
 from clawtrace.config.suites.evaluation_profile import EvaluationProfile
+from clawtrace.config.suites.labelled_examples import load_labelled_examples
 from clawtrace.config.suites.profile_files import load_evaluation_profile, read_identified
 from clawtrace.config.suites.selection import select_cases, tags_in
 from clawtrace.config.suites.suite import ModelConfig, RunProfile, SuiteConfig
@@ -122,6 +123,9 @@ class _Check:
             self._read_run_profile(found)
         elif "evaluation_profile_id" in keys:
             self._read_evaluation_profile(found)
+        elif "examples" in keys:
+            self._files.append(display(path))
+            self._check_examples(path)
         elif "agent_id" in keys:
             self._files.append(display(path))
             load_agent(path.parent.name, path.parent.parent, document, (), self._problems)
@@ -169,6 +173,12 @@ class _Check:
         self._say(said)
         if profile is not None:
             self._judging.append(profile)
+
+    def _check_examples(self, path: Path) -> None:
+        try:
+            load_labelled_examples(path)
+        except ConfigError as error:
+            self._problems += error.problems
 
     @property
     def _policy(self) -> HookPolicy:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from clawtrace.config.base import ConfigModel, SchemaVersion, Slug
 from clawtrace.config.files.document import Document, display
-from clawtrace.errors import ConfigProblem
+from clawtrace.config.suites.labelled_examples import load_labelled_examples
+from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = [
     "AggregationConfig",
     "AnchorReference",
     "AnchorsConfig",
+    "CalibrationConfig",
     "EvaluationProfile",
     "JudgeConfig",
     "JudgeRunConfig",
@@ -136,6 +139,19 @@ class AnchorsConfig(ConfigModel):
         return references
 
 
+class CalibrationConfig(ConfigModel):
+    """How far the judges must agree with people; a judge that does not, or was not measured, decides nothing."""
+
+    examples: str = Field(min_length=1)
+    """The file with examples that people scored, relative to this one."""
+    min_kappa: float | None = Field(default=None, ge=-1, le=1, strict=False)
+    """Least Cohen's kappa: of pass and fail with a `pass_threshold`, else of scores in whole points with quadratic weights."""
+    min_spearman: float | None = Field(default=None, ge=-1, le=1, strict=False)
+    """Least correlation of the ranks of the scores."""
+    max_mean_absolute_error: float | None = Field(default=None, ge=0, le=10, strict=False)
+    """Greatest mean distance of a score from people's, on the scale from 0 to 10."""
+
+
 class EvaluationProfile(ConfigModel):
     """The file `configs/evaluation_profiles/<evaluation_profile_id>.yaml`."""
 
@@ -157,8 +173,11 @@ class EvaluationProfile(ConfigModel):
     """The system prompt of a judge."""
     judge_system_prompt_path: str | None = Field(default=None, min_length=1)
     """The file with those words, relative to this one."""
+    calibration: CalibrationConfig | None = None
+    """How far the judges must agree with people."""
     security_policy: SecurityPolicy = SecurityPolicy.model_construct()
     """What the checks of a case may do on this machine."""
+    _file: Path | None = PrivateAttr(default=None)
 
     @field_validator("judges", "judge_runs")
     @classmethod
@@ -176,6 +195,24 @@ class EvaluationProfile(ConfigModel):
                 "`judge_system_prompt` and `judge_system_prompt_path` exclude each other; keep one of them"
             )
         return self
+
+    @property
+    def examples_file(self) -> Path | None:
+        """Where the labelled examples are; None without them."""
+        if self.calibration is None or self._file is None:
+            return None
+        return self._file.parent / self.calibration.examples
+
+    @property
+    def calibration_record(self) -> Path | None:
+        """Where `clawtrace judge calibrate` keeps what it measured; None for a profile that is no file."""
+        return None if self._file is None else self._file.with_suffix(".calibration.json")
+
+    def of_file(self, file: Path, **changed: Any) -> EvaluationProfile:
+        """Return the profile as that of a file, with keys changed."""
+        found = self.model_copy(update=changed)
+        found._file = file
+        return found
 
     @property
     def has_judge(self) -> bool:
@@ -204,7 +241,30 @@ def judge_problems(document: Document, profile: EvaluationProfile) -> list[Confi
     if prompt is not None and document.path is not None and not (document.path.parent / prompt).is_file():
         message = f"the file {prompt!r} does not exist next to the profile"
         found.append(document.problem(("judge_system_prompt_path",), message))
-    return found
+    return [*found, *_calibration_problems(document, profile)]
+
+
+def _calibration_problems(document: Document, profile: EvaluationProfile) -> list[ConfigProblem]:
+    """Return what is wrong with the labelled examples of a profile."""
+    if profile.calibration is None or document.path is None:
+        return []
+    at = ("calibration", "examples")
+    if not profile.judges:
+        return [document.problem(("calibration",), "measures judges, but `judges` lists none", key=True)]
+    file = document.path.parent / profile.calibration.examples
+    if not file.is_file():
+        return [document.problem(at, f"the file {profile.calibration.examples!r} does not exist next to the profile")]
+    try:
+        examples = load_labelled_examples(file)
+    except ConfigError as error:
+        return error.problems
+    threshold = None if profile.aggregation is None else profile.aggregation.pass_threshold
+    low, high = examples.scale
+    if threshold is None or low <= threshold <= high:
+        return []
+    return [
+        document.problem(("aggregation", "pass_threshold"), f"is outside of the examples' scale, {low:g} to {high:g}")
+    ]
 
 
 def judge_warnings(document: Document, profile: EvaluationProfile) -> list[str]:

@@ -92,13 +92,15 @@ def load_evaluation_profile(
     problems += judge_problems(*read)
     warnings += judge_warnings(*read)
     warnings += unset_of_hooks(*read, env)
-    return _with_prompt(*read)
+    return _whole(*read)
 
 
-def _with_prompt(document: Document, profile: EvaluationProfile) -> EvaluationProfile:
-    """Return the profile with the words of its prompt file in place: they are part of what its verdicts depend on."""
-    named = profile.judge_system_prompt_path
-    if named is None or document.path is None or not (document.path.parent / named).is_file():
+def _whole(document: Document, profile: EvaluationProfile) -> EvaluationProfile:
+    """Return the profile with its file, and the words of its prompt file: they are part of what its verdicts depend on."""
+    if document.path is None:
         return profile
+    named = profile.judge_system_prompt_path
+    if named is None or not (document.path.parent / named).is_file():
+        return profile.of_file(document.path)
     text = (document.path.parent / named).read_text(encoding="utf-8", errors="replace")
-    return profile.model_copy(update={"judge_system_prompt": text})
+    return profile.of_file(document.path, judge_system_prompt=text)

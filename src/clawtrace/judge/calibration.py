@@ -1,0 +1,283 @@
+"""Measure judges on examples that people scored, keep what was measured, and say which judges do not suffice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from clawtrace.errors import ProviderError
+from clawtrace.judge.aggregation import combine, spread
+from clawtrace.judge.agreement import kappa, mean_absolute_error, spearman, squared
+from clawtrace.judge.answers import profile_answer
+from clawtrace.judge.judging import Answered, Judging, Question, why_no_answer
+from clawtrace.judge.material import Subject, expectations_of, material, scale_of
+from clawtrace.judge.panel import Judge, JudgeRun, Panel, Scale
+from clawtrace.judge.prompt import PROMPT_VERSION, Material, written
+from clawtrace.providers.asking import Wording
+from clawtrace.support.whole_file import whole_text_file
+
+__all__ = [
+    "Agreement",
+    "Calibrated",
+    "CalibrationExample",
+    "Demands",
+    "calibrate",
+    "calibration_key",
+    "doubts_of",
+    "read_record",
+    "unmet",
+    "write_record",
+]
+
+RECORD_SCHEMA = "clawtrace.calibration/1"
+
+
+class CalibrationExample(NamedTuple):
+    """One piece of work with the score that people gave it."""
+
+    example_id: str
+    messages: Sequence[tuple[str, str]]
+    """Role and text of what was asked for."""
+    answer: str
+    process: str | None
+    """What the agent did, in the words of the file; None: unknown."""
+    score: float
+    """What people gave it, on the scale of the rubric."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """The agreement that a profile demands of its judges; None: not demanded."""
+
+    min_kappa: float | None = None
+    min_spearman: float | None = None
+    max_mean_absolute_error: float | None = None
+
+    def __bool__(self) -> bool:
+        return any(value is not None for value in asdict(self).values())
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far one judge agrees with people. Errors, spread and bias by position are on the scale from 0 to 10."""
+
+    examples: int
+    kappa: float | None
+    """Of pass and fail where the profile has a threshold, else of scores in whole points, with quadratic weights."""
+    spearman: float | None
+    """Of the scores."""
+    mean_absolute_error: float
+    bias: float
+    """Mean of the judge's score minus people's: above 0 it is too kind."""
+    spread: float | None
+    """Mean distance between the highest and the lowest answer about the same example; None where each is asked about once."""
+    position_bias: float
+    """Mean change of the score where the same material is told in the reverse order."""
+    length_bias: float | None
+    """Spearman's correlation of the answer's length with the judge's error: above 0 it likes long answers more than people do."""
+
+
+class Calibrated(NamedTuple):
+    """What was measured of one judge."""
+
+    judge: Judge
+    key: str
+    agreement: Agreement
+    scores: Sequence[Mapping[str, Any]]
+    """Of each example: people's score, the judge's, each answer, and the one in the reverse order."""
+    tokens: int
+    cost_usd: float | None
+
+
+def calibration_key(panel: Panel, judge: Judge, examples: bytes) -> str:
+    """Return the digest of everything on which a judge's agreement depends; `examples` is the content of their file."""
+    run = _plan(panel, judge)
+    parts = [
+        PROMPT_VERSION, judge.identity(), panel.system_prompt, panel.anchors, panel.method, panel.pass_threshold,
+        run.repetitions, run.sample_size, hashlib.sha256(examples).hexdigest(),
+    ]  # fmt: skip
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def calibrate(
+    judging: Judging,
+    judge: Judge,
+    examples: Sequence[CalibrationExample],
+    target: Mapping[str, Any],
+    key: str,
+    folder: Path,
+    concurrency: int = 4,
+) -> Calibrated:
+    """Ask a judge about every example as the profile asks about runs, and once more in the reverse order.
+
+    Args:
+        judging: asks.
+        judge: is measured.
+        examples: at least two.
+        target: `rubric` and `expectations` of the examples.
+        key: see `calibration_key`.
+        folder: questions and answers are kept in it; what is known from there is not asked again.
+        concurrency: how many examples are asked about at the same time.
+
+    Raises:
+        ProviderError: the judge did not answer about one of them.
+    """
+    with ThreadPoolExecutor(concurrency) as pool:
+        asked = list(pool.map(lambda one: _asked(judging, judge, one, target, folder / one.example_id), examples))
+    panel, scale = judging.panel, scale_of(target)
+    rows = [_row(panel, one, *answers) for one, answers in zip(examples, asked, strict=True)]
+    every = [one for forward, backward in asked for one in (*forward, *backward)]
+    costs = [one.cost_usd for one in every]
+    return Calibrated(
+        judge,
+        key,
+        _agreement(panel, scale, rows),
+        rows,
+        sum(one.asked.input_tokens + one.asked.output_tokens for one in every),
+        None if None in costs else sum(cost for cost in costs if cost is not None),
+    )
+
+
+def _plan(panel: Panel, judge: Judge) -> JudgeRun:
+    """Return how often the profile asks a judge: as its first judge run says, once where it has none."""
+    own = next((run for run in panel.runs if run.judge.judge_id == judge.judge_id), JudgeRun("", judge))
+    return JudgeRun("calibration", judge, own.repetitions, own.sample_size)
+
+
+def _asked(
+    judging: Judging, judge: Judge, one: CalibrationExample, target: Mapping[str, Any], folder: Path
+) -> tuple[list[Answered], list[Answered]]:
+    scale = scale_of(target)
+    answer = profile_answer(scale, *(len(expectations_of(target, group)) for group in ("hard", "soft")))
+    runs = (_plan(judging.panel, judge), JudgeRun("reverse-order", judge))
+    found = []
+    for backwards, run in enumerate(runs):
+        words = written(_material(one, target), scale, judging.panel, backwards=bool(backwards))
+        question = Question(one.example_id, judge.judge_id, Wording(*words, answer), scale, folder)
+        (answers,) = judging.answers(question, [run])
+        failure = next((each.asked.failure for each in answers if each.asked.failure is not None), None)
+        if failure is not None:
+            raise ProviderError(f"the example `{one.example_id}`: {why_no_answer(failure)}")
+        found.append(answers)
+    return found[0], found[1]
+
+
+def _material(one: CalibrationExample, target: Mapping[str, Any]) -> Material:
+    """Return an example in the words and the order in which judges are told of runs."""
+    told = material(Subject(one.example_id, one.messages, target, {}, (), {}, one.answer))
+    if one.process is None:
+        return told
+    process = "What the agent did, as its spans record it"
+    return told._replace(sections=[(name, one.process if name == process else text) for name, text in told.sections])
+
+
+def _row(
+    panel: Panel, one: CalibrationExample, forward: Sequence[Answered], backward: Sequence[Answered]
+) -> dict[str, Any]:
+    counted = [_overall(each) for each in forward if each.counted]
+    return {
+        "example_id": one.example_id,
+        "people": one.score,
+        "judge": combine(panel.method, counted, panel.pass_threshold),
+        "answers": [_overall(each) for each in forward],
+        "reverse_order": _overall(backward[0]),
+        "length": len(one.answer),
+    }
+
+
+def _overall(of: Answered) -> float:
+    assert of.asked.answer is not None  # a failure ends the calibration
+    score: float = of.asked.answer["overall"]["score"]
+    return score
+
+
+def _agreement(panel: Panel, scale: Scale, rows: Sequence[Mapping[str, Any]]) -> Agreement:
+    people, judge = [row["people"] for row in rows], [row["judge"] for row in rows]
+    threshold = panel.pass_threshold
+    if threshold is None:
+        of_chance = kappa([round(one) for one in people], [round(one) for one in judge], squared)
+    else:
+        of_chance = kappa([one >= threshold for one in people], [one >= threshold for one in judge])
+    ten = 10 / (scale.max - scale.min)
+    errors = [one - other for one, other in zip(judge, people, strict=True)]
+    spreads = [spread(row["answers"]) for row in rows if len(row["answers"]) > 1]
+    return Agreement(
+        len(rows),
+        _rounded(of_chance),
+        _rounded(spearman(people, judge)),
+        round(ten * mean_absolute_error(people, judge), 4),
+        round(ten * fmean(errors), 4),
+        round(ten * fmean(spreads), 4) if spreads else None,
+        round(ten * fmean(row["reverse_order"] - fmean(row["answers"]) for row in rows), 4),
+        _rounded(spearman([row["length"] for row in rows], errors)),
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def unmet(demands: Demands, agreement: Agreement) -> list[str]:
+    """Return which demands an agreement does not meet, each in a few words; what is undefined meets none."""
+    found = []
+    for name, least in (("kappa", demands.min_kappa), ("spearman", demands.min_spearman)):
+        value = getattr(agreement, name)
+        if least is not None and (value is None or value < least):
+            found.append(f"{name} is {'undefined' if value is None else f'{value:g}'}, at least {least:g} is demanded")
+    most = demands.max_mean_absolute_error
+    if most is not None and agreement.mean_absolute_error > most:
+        found.append(f"the mean absolute error is {agreement.mean_absolute_error:g}, at most {most:g} is demanded")
+    return found
+
+
+def doubts_of(panel: Panel, demands: Demands, examples: bytes, record: Path, command: str) -> dict[str, str]:
+    """Return by judge why no verdict follows from its scores; empty where each is known to meet the demands.
+
+    Args:
+        panel: the judges.
+        demands: of the profile.
+        examples: content of the file with the examples.
+        record: file with what was measured.
+        command: measures.
+    """
+    if not demands:
+        return {}
+    known, found = read_record(record), {}
+    for judge in panel.judges:
+        measured = known.get(judge.judge_id)
+        name = f"The judge `{judge.judge_id}`"
+        if measured is None:
+            found[judge.judge_id] = f"{name} was not calibrated, as its profile demands: run `{command}`."
+        elif measured["key"] != calibration_key(panel, judge, examples):
+            found[judge.judge_id] = (
+                f"{name}, its profile or its examples were edited since it was calibrated: run `{command}`."
+            )
+        elif lacks := unmet(demands, Agreement(**measured["agreement"])):
+            found[judge.judge_id] = f"{name} agrees too little with people: {'; '.join(lacks)}."
+    return found
+
+
+def read_record(file: Path) -> Mapping[str, Any]:
+    """Return what was measured, by judge; nothing where the file is not there or is none of this version."""
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        return data["judges"] if data["schema"] == RECORD_SCHEMA else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def write_record(file: Path, measured: Sequence[Calibrated]) -> None:
+    """Write what was measured, in place of what was there."""
+    judges = {
+        one.judge.judge_id: {"key": one.key, "agreement": asdict(one.agreement), "scores": one.scores}
+        for one in measured
+    }
+    with whole_text_file(file) as stream:
+        json.dump({"schema": RECORD_SCHEMA, "judges": judges}, stream, indent=1, ensure_ascii=False)
+        stream.write("\n")

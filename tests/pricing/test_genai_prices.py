@@ -166,3 +166,27 @@ def test_the_tables_are_not_loaded_before_they_are_needed():
         "assert p.price_call('openai', 'gpt-4o', 1, 1).usd; assert 'genai_prices' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "none_written"),
+    [
+        ("openai", "gpt-4o-2024-08-06", True),
+        (None, "openai/gpt-4o", True),
+        ("gcp.gemini", "gemini-2.5-flash", True),
+        ("anthropic", "claude-sonnet-4-5-20250929", False),
+        ("openai", "claude-sonnet-4-5", False),
+        ("openai-compatible", "gpt-4o", False),
+        ("openai", "gpt-3.5-turbo", False),
+        ("openai", "house-model", False),
+    ],
+)
+def test_a_model_whose_cache_is_priced_and_writing_to_it_is_not_writes_none(provider, model, none_written):
+    """Nothing is said of a model that the tables do not name, or whose cached tokens have no price."""
+    assert Pricing().writes_no_cache(provider, model) is none_written
+
+
+def test_a_project_that_prices_cache_writes_is_believed():
+    own = {"gpt-4o": {"input_per_1m": 1, "output_per_1m": 1, "cache_write_per_1m": 2}}
+
+    assert not Pricing.from_mapping(own).writes_no_cache("openai", "gpt-4o")

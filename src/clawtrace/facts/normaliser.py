@@ -201,7 +201,13 @@ class Normaliser:
             yield RunSpans.of(run, messages, layers, self.dialects)
 
     def _price(self, calls: Sequence[LlmCall]) -> None:
-        """Set the model name, the cost and its source of each call; equal calls of one day are priced once."""
+        """Set what follows from each call's model: its name, the cost and its source, and that it writes to no cache.
+
+        Equal calls of one day are priced once.
+        """
+        from clawtrace.pricing import ModelCall, Pricing
+
+        pricing = self._pricing or Pricing()
         bare: dict[str, str] = {}
         asked: dict[tuple[Any, ...], list[LlmCall]] = {}
         for call in calls:
@@ -214,16 +220,13 @@ class Normaliser:
                 call.cost_low_usd = call.cost_usd = call.recorded_cost_usd
                 call.cost_source = "recorded"
             if model is not None and call.has_usage:
+                if call.cache_write_tokens is None and pricing.writes_no_cache(call.provider, model):
+                    call.writes_no_cache, call.cache_write_tokens = True, 0
                 key = (
                     call.provider, model, call.input_tokens, call.output_tokens, call.cache_read_tokens,
                     call.cache_write_tokens, call.reasoning_tokens, call.start_ns // _DAY_NS * _DAY_NS,
                 )  # fmt: skip
                 asked.setdefault(key, []).append(call)
-        if not asked:
-            return
-        from clawtrace.pricing import ModelCall, Pricing
-
-        pricing = self._pricing or Pricing()
         for key, of_price in asked.items():
             price = pricing.price_call(*key)
             low, high = (None, None) if price.usd is None else pricing.bounds(ModelCall._make(key), price.usd)

@@ -49,7 +49,7 @@ _TOKENS = """
 input_tokens i Input tokens, cached ones included (OpenTelemetry's definition).
 output_tokens i Output tokens, reasoning included.
 cache_read_tokens i The part of the input that was read from the provider's cache.
-cache_write_tokens i The part of the input that was written to the provider's cache.
+cache_write_tokens i The part of the input that was written to the provider's cache; of a call also 0 where no span records it, and the model's price list bills cached tokens, but no writing of them.
 reasoning_tokens i The part of the output that was reasoning.
 """.strip()
 

@@ -113,6 +113,11 @@ class PriceEntry(_TokenPrices):
             raise ValueError("two tiers have the same `above_input_tokens`")
         return self
 
+    @property
+    def bills_cache_writes(self) -> bool:
+        """Whether writing to the cache has a price of its own, in any tier."""
+        return any(prices.per_token("cache_write") is not None for prices in (self, *self.tiers))
+
     def rates(self, input_tokens: int | None) -> Rates | None:
         """Return the prices for a call with `input_tokens`; None when an unknown input leaves the tier open."""
         if self.tiers and input_tokens is None:

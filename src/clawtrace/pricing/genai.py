@@ -24,7 +24,7 @@ from clawtrace.pricing.providers import provider_names
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, Provider
 
-__all__ = ["genai_cost"]
+__all__ = ["genai_cost", "writes_no_cache"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -126,3 +126,18 @@ def genai_cost(provider: str | None, model: str, tokens: dict[str, int | None], 
         return info.calc_price(usage, table, genai_request_timestamp=at).total_price
     except ValueError:  # contradictory counts, for example more cached than input tokens
         return None
+
+
+@lru_cache(maxsize=4096)
+def writes_no_cache(provider: str | None, model: str) -> bool:
+    """Return whether no request to a model writes to a cache that is counted.
+
+    So it is where the tables have a price of its cached tokens, and never had one of writing them.
+    """
+    found = _find(provider, model)
+    if found is None:
+        return False
+    stated = found[1].prices
+    prices = [vars(dated.prices) for dated in stated] if isinstance(stated, list) else [vars(stated)]
+    written = any(value is not None for one in prices for key, value in one.items() if "cache_write" in key)
+    return not written and any(one.get("cache_read_mtok") is not None for one in prices)

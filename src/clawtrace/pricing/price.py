@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.model.model_names import model_name
 from clawtrace.pricing.entry import PriceEntry, Rates
-from clawtrace.pricing.genai import genai_cost
+from clawtrace.pricing.genai import genai_cost, writes_no_cache
 from clawtrace.pricing.globs import can_both_match, compile_glob, literal_length
 from clawtrace.pricing.providers import provider_names
 
@@ -176,6 +176,13 @@ class Pricing(NamedTuple):
         others = [self.price_call(*other).usd for other in unknown]
         prices = [plain, *(usd for usd in others if usd is not None)]
         return min(prices), max(prices)
+
+    def writes_no_cache(self, provider: str | None, model: str) -> bool:
+        """Return whether the price lists know how a model's cache is billed, and that writing to it is not counted."""
+        entry = self._entry(_Names.of(provider, model))
+        if entry is not None and entry.bills_cache_writes:
+            return False
+        return bool(model.strip()) and writes_no_cache(provider, model)
 
     def price_calls(self, calls: Iterable[tuple[Any, ...]]) -> list[Price]:
         """Return the price of each call, in order; `calls` are `ModelCall` tuples, best distinct ones."""

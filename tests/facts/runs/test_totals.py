@@ -99,6 +99,22 @@ class TestTokens:
         assert lab.rows("SELECT input_tokens FROM llm_calls ORDER BY call_no") == [(1004,), (4000,), (50,), (300,)]
         assert lab.rows("SELECT sum(input_tokens) FROM spans WHERE kind = 'llm'") == [(5354,)]
 
+    def test_a_model_that_writes_to_no_cache_wrote_none(self, lab: Lab) -> None:
+        """Nothing is said of the writes of a model whose price list bills them."""
+        claude = {f"gen_ai.{side}.model": "claude-sonnet-4-5" for side in ("request", "response")}
+        lab.put(agent("a"), chat("m", "a", at=1), run="one")
+        more = chat("n", "b", at=20, **claude, **{"gen_ai.provider.name": "anthropic"})
+        lab.put(agent("b"), chat("m", "b", at=1), more, run="two")
+
+        assert [lab.totals("cache_write_tokens", run=run) for run in ("one", "two")] == [(0,), (None,)]
+
+    def test_the_models_of_a_run_do_not_tell_what_calls_that_are_not_recorded_wrote(self, lab: Lab) -> None:
+        """An agent states the usage of calls that have no spans."""
+        usage = {"gen_ai.usage.input_tokens": 50, "gen_ai.usage.output_tokens": 5}
+        lab.put(agent("a"), chat("m", "a", at=1), agent("b", at=200, to=300, agent="sub", **usage))
+
+        assert lab.totals("input_tokens", "cache_write_tokens") == (None, None)
+
     def test_a_rollup_serves_where_there_is_no_model_call(self, lab: Lab) -> None:
         usage = {"gen_ai.usage.input_tokens": 50, "gen_ai.usage.output_tokens": 5}
         lab.put(agent("a", **usage), agent("b", "a", at=1, to=9, agent="sub", **usage))

@@ -65,6 +65,9 @@ class LlmCall:
     estimated_cost_usd: float | None = None
     """What its tokens cost by the price list, where its own cost is recorded."""
 
+    writes_no_cache: bool = False
+    """Whether its price list shows that nothing it writes to a cache is counted, and no span says otherwise."""
+
     @property
     def contradicts_its_price(self) -> bool:
         """Whether the recorded cost is off by more than half of what the tokens cost.

@@ -55,14 +55,15 @@ def totals(
         row[f"{name}_known"] = len(known)
         row[f"{name}_low"] = sum(known) if known else rollup.get(name) or 0
     # Of a call without usage nothing is known.
-    silent = any(call.input_tokens is None and call.output_tokens is None for call in used)
+    silent = [call for call in used if call.input_tokens is None and call.output_tokens is None]
     for name in ("cache_read_tokens", "cache_write_tokens", "reasoning_tokens"):
         known = [value for value in map(attrgetter(name), used) if value is not None]
-        exact = known and not silent and (len(known) == len(used) or _leaves_out_none(run, used, name, records))
+        unheard = any(not (call.writes_no_cache and name == "cache_write_tokens") for call in silent)
+        exact = known and not unheard and (len(known) == len(used) or _leaves_out_none(run, used, name, records))
         row[name] = sum(known) if exact else rollup.get(name)
         row[f"{name}_known"] = len(known)
     if turns:
-        _add_turns(row, turns)
+        _add_turns(row, turns, any(call.writes_no_cache for call in used))
     costs = [call.cost_usd for call in used if call.cost_usd is not None]
     row |= {
         "usage_calls": len(used),
@@ -79,6 +80,9 @@ def totals(
     }
     if models and (run.doubtful or states_uncounted_usage(run)):
         row |= dict.fromkeys(("llm_calls", "input_tokens", "output_tokens", "cost_high"))
+        # What follows from the models of some calls says nothing about the others.
+        if any(call.writes_no_cache for call in used):
+            row["cache_write_tokens"] = None
     return {name: _storable(name, value) for name, value in row.items()}
 
 
@@ -90,10 +94,11 @@ def _leaves_out_none(
     It is not, where others tell that theirs is 0, and where the instrumentation does not record it of every call.
     """
     fact = "reasoning_tokens" if name == "reasoning_tokens" else "cached_tokens"
-    return all(
-        getattr(call, name) != 0 if getattr(call, name) is not None else records(run.spans[call.index], fact) is True
-        for call in used
-    )
+    if name == "cache_write_tokens":
+        used = [call for call in used if not call.writes_no_cache]
+    told = [value for call in used if (value := getattr(call, name)) is not None]
+    silent = [run.spans[call.index] for call in used if getattr(call, name) is None]
+    return bool(told) and 0 not in told and all(records(span, fact) is True for span in silent)
 
 
 def exact_cost(row: Mapping[str, Any]) -> float | None:
@@ -138,8 +143,11 @@ def states_uncounted_usage(run: RunSpans) -> bool:
     )
 
 
-def _add_turns(row: dict[str, Any], turns: Sequence[Span]) -> None:
-    """Add what turns of other programs used: their tokens count, how many model calls they made is unknown."""
+def _add_turns(row: dict[str, Any], turns: Sequence[Span], writes_no_cache: bool) -> None:
+    """Add what turns of other programs used: their tokens count, how many model calls they made is unknown.
+
+    That models of the run write to no cache says nothing about those of the turns.
+    """
     row["llm_calls"] = None
     # Of one that states no usage at all nothing is known, even if the others state theirs.
     silent = any(span.rollup_input_tokens is None and span.rollup_output_tokens is None for span in turns)
@@ -149,6 +157,8 @@ def _add_turns(row: dict[str, Any], turns: Sequence[Span]) -> None:
         if name in ("input_tokens", "output_tokens"):
             row[f"{name}_low"] += sum(known)
             row[name] = row[name] + sum(known) if row[name] is not None and len(known) == len(stated) else None
+        elif name == "cache_write_tokens" and writes_no_cache and len(known) < len(stated):
+            row[name] = None
         elif known:
             row[name] = (row[name] or 0) + sum(known)
         elif silent:

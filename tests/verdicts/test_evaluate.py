@@ -106,6 +106,12 @@ class TestNoTrace:
 
         assert verdict(lab, {**NOT_INVOKED, "on_missing": status}).status == status
 
+    def test_a_status_that_on_missing_gives_needs_no_leave(self, lab: Lab) -> None:
+        """`allow_missing_data` is for what the assertion itself cannot know."""
+        lab.put(record=RunRecord("r", "r", closed_by=ClosedBy.EXIT))
+
+        assert not verdict(lab, {**NOT_INVOKED, "on_missing": "pass"}).missing_data
+
 
 class TestUnknownFacts:
     def test_the_setting_that_would_record_it(self, lab: Lab) -> None:

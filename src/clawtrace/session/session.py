@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.errors import InputError, ReceiverError
-from clawtrace.model.run import ClosedBy, RunRecord, RunRule
+from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.session.held_store import answer_question
 from clawtrace.session.questions import SessionQuestions
 from clawtrace.store.duckdb import MEMORY, DuckStore
@@ -104,42 +104,11 @@ class Session(SessionQuestions):
     def _taking(self) -> Receiver:
         """Return the receiver, which need not listen."""
         if self._receiver is None:
-            self._receiver = self._new_receiver()
+            from clawtrace.session.new_receiver import new_receiver
+
+            self._receiver = new_receiver(self._store, self.settings, self._questions())
             self._receiver.begin()
         return self._receiver
-
-    def _new_receiver(self) -> Receiver:
-        from clawtrace.dialects.session_keys import SESSION_KEYS
-        from clawtrace.receiver.limits import ReceiverSettings
-        from clawtrace.receiver.receiver import Receiver
-
-        said = self.settings
-        settings = ReceiverSettings(
-            host=said.host,
-            grpc_port=said.grpc_port,
-            http_port=said.http_port,
-            token=said.auth_token,
-            run_key=said.run_key,
-            session_keys=SESSION_KEYS,
-            redaction=said.redaction,
-            tee=said.tee,
-            **said.network._asdict(),
-            **said.limits._asdict(),
-        )
-        runs, traces = self._store.known_runs()
-        sessions, announced = self._store.announced()
-        deleted = self._store.deleted()
-        gone = [(trace_id, run.run_no, RunRule.TRACE.value) for run in deleted for trace_id in run.trace_ids]
-        return Receiver(
-            self._store,
-            settings,
-            runs=runs,
-            traces=[*gone, *((trace_id, number, RunRule.TRACE.value) for trace_id, number in announced), *traces],
-            sessions=sessions,
-            deleted=[(run.run_id, run.run_no) for run in deleted],
-            questions=self._questions(),
-            idle=self._store.checkpoint,
-        )
 
     def serve(self, questions: Questions, token: str) -> Endpoints:
         """Start receiving, and have `questions` answer what is not OTLP.

@@ -47,6 +47,19 @@ class TestOneCallOnce:
         assert lab.rows("SELECT name, outcome FROM tool_calls") == [("get_weather", "error")]
         assert lab.totals("errors") == (1,)
 
+    def test_a_server_in_its_own_trace_that_starts_at_once(self, lab: Lab) -> None:
+        """Clocks are coarse: what starts at the same nanosecond and ends inside is the same call."""
+        inner = S("i", "", 1, 2, "tools/call get_weather", {"mcp.method.name": "tools/call"}, trace=f"{2:032x}")
+        lab.put(agent("a"), tool("t", "a", at=1), inner)
+
+        assert lab.rows("SELECT name FROM tool_calls") == [("get_weather",)]
+
+    def test_layers_keep_the_turn(self, lab: Lab) -> None:
+        inner = S("i", "t", 2, 3, "tools/call get_weather", {"mcp.method.name": "tools/call"})
+        lab.put(agent("a"), chat("m", "a", at=1), tool("t", "a", at=3), inner)
+
+        assert lab.rows("SELECT turn FROM tool_calls") == [(1,)]
+
     def test_a_failed_attempt_inside_an_answered_call(self, counting: Lab) -> None:
         """T13: one call, answered; its failed attempt is an error that was recovered, and counted as an attempt."""
         wrapper = chat("w", "a", at=1)

@@ -10,10 +10,14 @@ from clawtrace.campaign.comparing.observed import observations
 
 def proposed(*calls: tuple[str, int | None, int | None]):
     """Return the sequence that is proposed of tool calls, each a name, a start and an end."""
-    found = [{"name": name, "start_ns": start, "end_ns": end, "outcome": "ok"} for name, start, end in calls]
+    found = [
+        {"name": name, "start_ns": start, "end_ns": end, "outcome": "ok", "arguments": None}
+        for name, start, end in calls
+    ]
     nothing = dict.fromkeys(("delegations", "errors", "final_output", "llm_calls", "duration_ms"))
     totals = dict.fromkeys(("input_tokens", "output_tokens", "cost_usd"))
-    (observation,) = observations(nothing | {"tool_calls": found, "totals": totals})
+    observation, repeats = observations([nothing | {"tool_calls": found, "totals": totals}])
+    assert repeats.fields == {"type": "no_loops", "max_repeats": 1}
     assert parse_assertion(observation.fields)
     return observation
 

@@ -34,6 +34,8 @@ COMMANDS = {
     "inspect": "Show what recorded or stored runs did: calls, tools, agents, tokens, cost.",
     "runs": "List, show, export and delete stored runs, and assign unattributed traces to a run.",
     "store": "Make clawtrace's own tables in a ClickHouse.",
+    "suggest": "Write assertions that hold for good runs, and say which faults they catch.",
+    "mutate": "Score assertions by the faults of a recorded run that they catch.",
     "report": "Write stored results in another format.",
     "view": "Open results as a page in the browser.",
     "diff": "Compare two runs: tools, calls, tokens, cost, time, tree.",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clawtrace.campaign.comparing.observed import Observation
+    from clawtrace.campaign.mutating.mutation_score import MutationScore
     from clawtrace.campaign.planning.expand import Plan
     from clawtrace.campaign.reusing.reuse import Decision
     from clawtrace.cli.projects.new_project import CaseDraft
@@ -79,7 +80,7 @@ def command(
     """Write clawtrace.yaml, a suite and a case, with assertions that pass on what the agent did.
 
     The command is run once, as `clawtrace eval` will run it; its trace gives the assertions: tools in order, no errors,
-    models, budgets with a margin. With --traces or --store they come from a recorded run; without --command the case
+    models, budgets with a margin. The mutation score says which faults they would catch (`clawtrace mutate`). With --traces or --store they come from a recorded run; without --command the case
     then replays the recording. Nothing is overwritten. Exit code 3: the command exported no spans, and nothing was
     written.
     """
@@ -151,19 +152,22 @@ class _Recorded(NamedTuple):
     found: Sequence[Observation]
     traces: Sequence[Path]
     """The files that hold this run and no other; empty where there are none, or a command takes their place."""
+    score: MutationScore | None
 
 
 def _recorded(source: TraceSource, run_id: str | None, *, with_command: bool) -> _Recorded:
     from clawtrace.campaign.comparing.observed import observations
-    from clawtrace.cli.sources.recorded_run import files_of, first_message, holding, the_run
+    from clawtrace.cli.output.mutations import score_of
+    from clawtrace.cli.sources.recorded_run import files_of, first_message, holding, parsed_observations, the_run
 
     with source.opened() as (asked, known):
         chosen = the_run(known, run_id)
         (facts,) = asked.inspect([chosen])["runs"]
         message = first_message(asked, chosen)
-        found = holding(asked, chosen, observations(facts))
-    files = () if with_command else files_of(source, chosen, known)
-    return _Recorded(chosen, message, found, files)
+        found = holding(asked, [chosen], observations([facts], [message]))
+        files = () if with_command else files_of(source, chosen, known)
+        score = score_of(asked, chosen, parsed_observations(found)) if found else None
+    return _Recorded(chosen, message, found, files, score)
 
 
 def _write(project: Project, answers: _Choices, seen: _Recorded | None) -> int:
@@ -263,6 +267,7 @@ class _Trial(NamedTuple):
     found: Sequence[Observation]
     last_words: str
     """The end of what the agent wrote on standard error."""
+    score: MutationScore | None = None
 
 
 def _trial(suite: Any, draft: CaseDraft) -> _Trial:
@@ -293,8 +298,10 @@ def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
     from clawtrace.campaign.comparing.observed import Observation, observations
     from clawtrace.campaign.running.execute import execute
     from clawtrace.campaign.running.opening import open_campaign
+    from clawtrace.cli.output.mutations import score_of
     from clawtrace.cli.output.progress import progress
-    from clawtrace.cli.sources.recorded_run import holding
+    from clawtrace.cli.projects.new_project import last_words
+    from clawtrace.cli.sources.recorded_run import first_message, holding, parsed_observations
     from clawtrace.errors import RunnerError
 
     with open_campaign(plan) as session:
@@ -305,29 +312,20 @@ def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
         (result,) = done.results
         if result.error:
             raise RunnerError(f"the command could not be run, and nothing was written: {result.error}")
-        last_words = _last_words(plan.folder / plan.runs[0].folder)
+        ending = last_words(plan.folder / plan.runs[0].folder)
         if not result.has_trace:
-            return _Trial(result, (), last_words)
+            return _Trial(result, (), ending)
         (facts,) = session.inspect([result.run_id])["runs"]
         exited = Observation({"type": "agent_exit_code", "value": 0}, "The agent's process succeeded.")
-        found = holding(session, result.run_id, [*observations(facts), exited])
-        return _Trial(result, found, last_words)
-
-
-_LAST_LINES = 5
-
-
-def _last_words(folder: Path) -> str:
-    """Return the last lines that an agent wrote on standard error; empty where it wrote none."""
-    try:
-        text = (folder / "stderr").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    return "\n".join(text.strip().splitlines()[-_LAST_LINES:])
+        message = first_message(session, result.run_id)
+        found = holding(session, [result.run_id], [*observations([facts], [message]), exited])
+        score = score_of(session, result.run_id, parsed_observations(found)) if found else None
+        return _Trial(result, found, ending, score)
 
 
 def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
     """Print the outcome; return the exit code."""
+    from clawtrace.cli.output.mutations import print_score
     from clawtrace.report.console import console_for
     from clawtrace.report.figures import amount
 
@@ -345,6 +343,8 @@ def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
         )
         if not result.complete:
             console.paragraph("Its trace is not complete: " + " ".join(result.incomplete_because), style="yellow")
+    if score := seen.score if seen else trial.score if trial else None:
+        print_score(score, console)
     console.line(("Next: ", ""), (f"clawtrace eval --suite {draft.suite_id}", "bold"))
     return 0
 

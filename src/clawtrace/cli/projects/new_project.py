@@ -13,9 +13,20 @@ from clawtrace.support.whole_file import whole_text_file
 if TYPE_CHECKING:
     from clawtrace.campaign.comparing.observed import Observation
 
-__all__ = ["CaseDraft", "NewFiles", "NewResults", "case_text", "project_text", "replace_file", "suite_text"]
+__all__ = [
+    "CaseDraft",
+    "NewFiles",
+    "NewResults",
+    "assertions_file_text",
+    "case_text",
+    "last_words",
+    "project_text",
+    "replace_file",
+    "suite_text",
+]
 
 _WIDTH = 100
+_LAST_LINES = 5
 
 PROJECT = """\
 # yaml-language-server: $schema=configs/schemas/project.schema.json
@@ -106,6 +117,13 @@ assertions:
 """
 
 
+FILE = """\
+# What holds for {of}, from `clawtrace suggest`.
+# Set the numbers to what you would accept: a bound that is too tight fails good runs.
+{assertions}
+"""
+
+
 class CaseDraft(NamedTuple):
     """A case that is to be written."""
 
@@ -147,6 +165,13 @@ def case_text(draft: CaseDraft, found: Sequence[Observation] | None = None) -> s
         input=input_lines,
         assertions=(_assertions(found) if found else MINIMUM).rstrip("\n"),
     )
+
+
+def assertions_file_text(found: Sequence[Observation], run_ids: Sequence[str]) -> str:
+    """Return a file for `--assertions`, with what holds for the runs."""
+    number = len(run_ids)
+    of = f"the run {run_ids[0]!r}" if number == 1 else f"all {number} runs, the first of which is {run_ids[0]!r}"
+    return FILE.format(of=" ".join(of.split()), assertions=_assertions(found) if found else "assertions: []")
 
 
 def _assertions(found: Sequence[Observation]) -> str:
@@ -254,6 +279,15 @@ class NewResults:
                 self._clear(inner)
         else:
             fresh_folder(path).rmdir()
+
+
+def last_words(folder: Path) -> str:
+    """Return the last lines that an agent wrote on standard error; empty where it wrote none."""
+    try:
+        text = (folder / "stderr").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return "\n".join(text.strip().splitlines()[-_LAST_LINES:])
 
 
 def replace_file(path: Path, text: str) -> None:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from clawtrace.assertions.base import Assertion
     from clawtrace.campaign.comparing.observed import Observation
     from clawtrace.cli.sources.source import TraceSource
     from clawtrace.session.session import Session
     from clawtrace.verdicts.reading.remote import HeldStore
 
-__all__ = ["files_of", "first_message", "holding", "the_run"]
+__all__ = ["files_of", "first_message", "holding", "parsed_observations", "the_run"]
 
 _FIRST_MESSAGE = """
 SELECT m.text FROM messages AS m JOIN spans AS s ON s.run_id = m.run_id AND s.span_id = m.span_id
@@ -51,20 +52,28 @@ def first_message(asked: Session | HeldStore, run_id: str) -> str | None:
     return str(rows[0][0]).replace("{{", "\\{{") if rows else None
 
 
-def holding(asked: Session | HeldStore, run_id: str, found: Sequence[Observation]) -> list[Observation]:
-    """Return the observations that pass when they are asked of the run.
+def holding(asked: Session | HeldStore, run_ids: Sequence[str], found: Sequence[Observation]) -> list[Observation]:
+    """Return the observations that pass when they are asked of every one of the runs.
 
     A store that another process holds answers no assertions; there they are taken as the facts say.
     """
-    from clawtrace.assertions.registry import parse_assertion
     from clawtrace.model.verdict import Status
     from clawtrace.session.session import Session
 
     if not isinstance(asked, Session) or not found:
         return list(found)
-    parsed = [parse_assertion({"id": str(number), **one.fields}) for number, one in enumerate(found)]
-    (result,) = asked.evaluate([run_id], parsed, evidence_of_passes=False)
-    return [one for one, verdict in zip(found, result.verdicts, strict=True) if verdict.status is Status.PASS]
+    results = asked.evaluate(run_ids, parsed_observations(found), evidence_of_passes=False)
+    passing = [all(result.verdicts[at].status is Status.PASS for result in results) for at in range(len(found))]
+    return [one for one, passes in zip(found, passing, strict=True) if passes]
+
+
+def parsed_observations(found: Sequence[Observation]) -> list[Assertion]:
+    """Return them as assertions, numbered from 1."""
+    from clawtrace.assertions.registry import parse_assertion
+
+    return [
+        parse_assertion({"id": f"{number}. {one.fields['type']}", **one.fields}) for number, one in enumerate(found, 1)
+    ]
 
 
 def files_of(source: TraceSource, run_id: str, known: Sequence[str]) -> list[Path]:

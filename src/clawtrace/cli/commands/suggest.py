@@ -1,0 +1,90 @@
+"""`clawtrace suggest`: assertions that hold for good runs, and which faults they would catch."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clawtrace.cli.sources.source import TraceSource, chosen_runs, source_options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["command"]
+
+
+@click.command(
+    short_help="Write assertions that hold for good runs, and say which faults they catch.",
+    epilog="Example: clawtrace suggest good-runs/ --run-per-dir --out checks.yaml",
+)
+@click.argument("paths", nargs=-1, metavar="[TRACES]...", type=click.Path(exists=True, allow_dash=True, path_type=Path))
+@source_options
+@click.option("--run-id", "wanted", multiple=True, metavar="ID", help="Only this run. Repeatable.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Output file.  [default: stdout]")
+@click.option("--no-mutate", is_flag=True, help="Do not measure which faults the assertions catch.")
+def command(source: TraceSource, wanted: tuple[str, ...], out: Path | None, no_mutate: bool) -> None:
+    """Write an assertions file that holds for all of the runs, which should be good runs of one task.
+
+    TRACES are recordings, as with `--traces`: files, folders, or - for standard input.
+
+    Only what the runs have in common is asserted: tools that all of them called, in the order that all of them kept, without
+    an order for concurrent calls; arguments that the message states or on which the runs agree; models; bounds with a margin. The
+    more runs, the less depends on chance. Then faults are put into the first run (see `clawtrace mutate`), and the mutation score
+    says which of them the assertions catch.
+    """
+    from clawtrace.campaign.comparing.observed import observations
+    from clawtrace.cli.output.mutations import print_score, score_of
+    from clawtrace.cli.projects.new_project import assertions_file_text, replace_file
+    from clawtrace.cli.sources.recorded_run import first_message, holding, parsed_observations
+    from clawtrace.errors import InputError
+    from clawtrace.report.console import console_for
+
+    with source.opened(wanted) as (asked, known):
+        run_ids = chosen_runs(wanted, known, asked)
+        if not run_ids:
+            raise click.UsageError("The input contains no run.")
+        runs = asked.inspect(run_ids)["runs"]
+        _refuse_empty(runs)
+        messages = [first_message(asked, run_id) for run_id in run_ids]
+        found = holding(asked, run_ids, observations(runs, messages))
+        score = None if no_mutate or not found else score_of(asked, run_ids[0], parsed_observations(found))
+    text = assertions_file_text(found, run_ids)
+    if out is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        try:
+            replace_file(out, text)
+        except OSError as error:
+            raise InputError(f"{str(out)!r} cannot be written: {error.strerror or error}") from error
+        click.echo(f"wrote {out}: {len(found)} assertions that hold for {_number(run_ids)}", err=True)
+    for note in _notes(runs):
+        click.echo(f"note: {note}", err=True)
+    if score is not None:
+        print_score(score, console_for(sys.stderr))
+
+
+def _refuse_empty(runs: Sequence[Mapping[str, Any]]) -> None:
+    empty = [run["run_id"] for run in runs if not run["spans"]]
+    if empty:
+        raise click.UsageError(f"The run {empty[0]!r} has no span; choose others with --run-id.")
+
+
+def _notes(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return why a run may not be a good one, and when there is only one."""
+    notes = []
+    for run in runs:
+        if run["complete"] is False:
+            notes.append(f"the trace of {run['run_id']} is not complete: {' '.join(run['incomplete_because'])}")
+        if any(not error["recovered"] for error in run["errors"] or ()):
+            notes.append(f"in {run['run_id']} a call failed; failures are not asserted")
+    if len(runs) == 1:
+        notes.append("one run does not show what varies; several good runs give assertions that fail less by chance")
+    return notes
+
+
+def _number(run_ids: Sequence[str]) -> str:
+    return f"the run {run_ids[0]}" if len(run_ids) == 1 else f"all {len(run_ids)} runs"

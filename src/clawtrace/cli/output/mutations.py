@@ -1,0 +1,68 @@
+"""The mutation score as the commands `suggest`, `init` and `mutate` compute and show it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clawtrace.assertions.base import Assertion
+    from clawtrace.campaign.mutating.mutation_score import MutationScore, ReadableRuns
+    from clawtrace.config.projects.project_file import Project
+    from clawtrace.report.console import ConsoleOutput
+
+__all__ = ["print_score", "score_of"]
+
+
+def score_of(
+    asked: ReadableRuns, run_id: str, assertions: Sequence[Assertion], project: Project | None = None
+) -> MutationScore:
+    """Return the mutation score of assertions on a run, read with the settings of the project."""
+    from clawtrace.campaign.mutating.mutation_score import mutation_score
+    from clawtrace.cli.output.progress import working
+    from clawtrace.config.projects.project_file import load_project
+    from clawtrace.config.projects.session_settings import session_settings
+    from clawtrace.session.session import Session
+
+    settings = session_settings(project or load_project(Path.cwd(), os.environ))
+    record = asked.record(run_id) if isinstance(asked, Session) else None
+    with working() as shown:
+        shown("putting faults into the run", 0, 0)
+        return mutation_score(asked, run_id, assertions, settings, record)
+
+
+def print_score(score: MutationScore, console: ConsoleOutput) -> None:
+    """Print the score, kind by kind, and the faults that were missed."""
+    from clawtrace.campaign.mutating.span_faults import FAULTS
+    from clawtrace.report.console import TableColumn
+
+    if not score.mutants:
+        console.paragraph("Mutation score: no fault could be put into this run.", style="yellow")
+        return
+    console.line(
+        ("Mutation score: ", "bold"), (f"{score.caught} of {len(score.mutants)} faults are caught", "bold"), (".", "")
+    )
+    console.table(
+        [TableColumn("fault"), TableColumn("caught", "right")],
+        [
+            [(FAULTS[fault], ""), (f"{caught} of {of}", "green" if caught == of else "yellow")]
+            for fault, (caught, of) in score.by_fault().items()
+        ],
+    )
+    for one in score.mutants:
+        if not one.caught:
+            doubt = f" (undecided: {', '.join(one.undecided)})" if one.undecided else ""
+            console.paragraph(f"{one.what}{doubt}", first="  missed: ", indent="    ", style="yellow")
+    if score.not_made:
+        console.paragraph(
+            f"{len(score.not_made)} more faults would not show as such in this telemetry, and do not count.",
+            indent="  ",
+            style="dim",
+        )
+    for name in score.not_holding:
+        console.paragraph(f"{name} does not pass on the run itself, and was not asked", first="  ", style="yellow")
+    if score.not_asked:
+        console.paragraph(f"Not about the trace, and not asked: {', '.join(score.not_asked)}", first="  ", style="dim")

@@ -171,6 +171,20 @@ class TestRunProfile:
 
         assert (block.agent_id, block.image, block.timeout_seconds, block.docker_cli) == ("helper", None, 60, "docker")
 
+    def test_the_block_goes_over_the_defaults_and_the_case_over_it(self, agents):
+        """Only for the runner that it is about."""
+        agents.suite("models: [{model_id: m}]\n")
+        more = "runner_defaults: {timeout_seconds: 7, deny_tools: [exec]}\nmodel_overrides: {m: {timeout_seconds: 8}}\n"
+        agents.write("configs/run_profiles/p.yaml", PROFILE + more)
+        text = "schema_version: 1\ncase_id: {}\ntitle: A\nrunner: {{type: openclaw{}}}\n"
+        message = "input: {messages: [{role: user, content: hello}]}\n"
+        agents.case("b", text=text.format("b", "") + message)
+        agents.case("c", text=text.format("c", ", timeout_seconds: 9") + message)
+        found = {case.config.case_id: case.settings["m"] for case in agents.load(run_profile="p").cases}
+
+        assert [found[name].timeout_seconds for name in "abc"] == [8, 60, 9]
+        assert (found["b"].image, found["b"].deny_tools) == (None, ["exec"])
+
     def test_what_is_required(self, agents):
         """Agent, image and time limit must be said; the agent must exist."""
         agents.suite()

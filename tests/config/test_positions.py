@@ -299,7 +299,8 @@ class TestCaseProblems:
             "or 'http/json'",
             "configs/run_profiles/p.yaml:6:22: `model_overrides.m.grace_seconds` must be a number, found 'soon'",
             "configs/run_profiles/p.yaml:6:28: `model_overrides.m.timeout_secs` is not a setting of any runner; known are "
-            "`agent`, `api_key_env`, `artifacts`, `base_url`, `command`, `confined`, `cwd`, `env`, `grace_seconds`, `input`, "
+            "`agent`, `api_key_env`, `artifacts`, `base_url`, `cli`, `command`, `config`, `confined`, `cwd`, `deny_tools`, "
+            "`docker_cli`, `env`, `grace_seconds`, `heartbeat`, `image`, `input`, "
             "`inputs`, `leftover_may_be_killed`, `leftover_seconds`, `logs`, `max_tokens`, `max_turns`, `pass_env`, `provider`, "
             "`read_paths`, `request_options`, `retries`, `retry_wait_seconds`, `run_id`, `run_timeout_seconds`, `scaffold`, "
             "`seed`, `settle_ms`, `setup`, `setup_timeout_seconds`, `stdin`, `store`, `telemetry`, `temperature`, "
@@ -333,15 +334,6 @@ class TestCaseProblems:
         assert problems[-2:] == [
             "configs/cases/a/test.yaml:16:5: `assertions.2` must be a mapping with a `type`, found 'just text'",
             "configs/cases/a/test.yaml:17:11: `assertions.3.type` must be the name of an assertion type",
-        ]
-
-    def test_other_runners_are_not_supported_yet(self, files):
-        """A runner type of the documented format that does not exist yet is told apart from a typing error."""
-        files.suite()
-        files.case("a", text=CASE_WITH.format(runner="type: openclaw"))
-
-        assert files.problems() == [
-            f"configs/cases/a/test.yaml:6:9: `runner.type` the runner 'openclaw' is not supported yet, valid is {RUNNERS}"
         ]
 
     def test_settings_of_another_runner_do_no_harm(self, files):

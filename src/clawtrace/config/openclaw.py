@@ -1,7 +1,7 @@
 """What suites, run profiles, agents and cases say for OpenClaw: no other configuration module names it.
 
 Each class at the end is the base of a model of a file: it adds the key `openclaw`, and says in general words what the rest of
-the program asks of it. There is no runner `openclaw` yet; the keys that only it would read are reported.
+the program asks of it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from pydantic import Field, field_validator
 from clawtrace.config.base import ConfigModel, Slug
 from clawtrace.config.case_selection import CaseSelection
 
-__all__ = ["PLANNED_RUNNER", "AgentAssignment", "AgentProgram", "ProfileAgent", "SuiteAgents", "TaskContext"]
+__all__ = ["AgentAssignment", "AgentProgram", "ProfileAgent", "SuiteAgents", "TaskContext"]
 
-PLANNED_RUNNER = "openclaw"
-"""A runner type that is documented and comes with a later version."""
-
+_RUNNER = "openclaw"
+"""The runner that reads what is said here."""
 _FALLBACKS = "a run uses exactly one model; `fallbacks` are rejected"
-_NO_RUNNER = "has no effect in this version: there is no runner `openclaw` yet"
 _OF_THE_RUNNER = ("image", "timeout_seconds", "docker_cli")
 
 Keys = tuple[str, ...]
@@ -177,10 +175,11 @@ class ProfileAgent(ConfigModel):
         """What a fingerprint holds of it."""
         return {"openclaw": None if self.openclaw is None else self.openclaw.model_dump(mode="json")}
 
-    def idle_keys(self) -> Mapping[Keys, str]:
-        """Return the keys of the file that nothing reads, with why."""
-        said = self.openclaw.model_fields_set if self.openclaw is not None else set()
-        return {("openclaw", name): _NO_RUNNER for name in _OF_THE_RUNNER if name in said}
+    def runner_settings(self, runner_type: str) -> Mapping[str, Any]:
+        """Return what it says of the settings of a runner; they go over the profile's own, and the case's go over them."""
+        if self.openclaw is None or runner_type != _RUNNER:
+            return {}
+        return {name: getattr(self.openclaw, name) for name in _OF_THE_RUNNER if name in self.openclaw.model_fields_set}
 
 
 class AgentProgram(ConfigModel):
@@ -194,9 +193,9 @@ class AgentProgram(ConfigModel):
         """What a fingerprint holds of it."""
         return {"openclaw": self.openclaw.model_dump(mode="json")}
 
-    def idle_keys(self) -> Mapping[Keys, str]:
-        """Return the keys of the file that nothing reads, with why."""
-        return {("openclaw", name): _NO_RUNNER for name in self.openclaw.model_fields_set}
+    def for_program(self) -> Mapping[str, Any]:
+        """Return what the program is told."""
+        return self.openclaw.model_dump(mode="json", exclude={"identity"})
 
 
 class TaskContext(ConfigModel):

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from pydantic_ai.providers import Provider
     from pydantic_ai.settings import ModelSettings
 
-__all__ = ["OPENAI_COMPATIBLE", "ModelChoice", "choose_model", "open_model", "request_settings", "why_unavailable"]
+__all__ = [
+    "OPENAI_COMPATIBLE",
+    "ModelChoice",
+    "address_of",
+    "choose_model",
+    "key_variable",
+    "open_model",
+    "request_settings",
+    "why_unavailable",
+]
 
 OPENAI_COMPATIBLE = "openai-compatible"
 """The provider of a `base_url` of which nothing else is said: Chat Completions, and no key unless one is named."""
@@ -48,6 +57,14 @@ _VARIABLES: Mapping[str, tuple[str, ...]] = {
     OPENAI_COMPATIBLE: (),
 }
 """Variables that a provider reads, as names or globs, where they do not begin with its name."""
+
+_MOVED = {
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "google": "GOOGLE_GEMINI_BASE_URL",
+    "openai": "OPENAI_BASE_URL",
+    "openrouter": "OPENROUTER_BASE_URL",
+}
+"""Variables that move a provider."""
 
 _ADDRESSES = ("base_url", "api_base", "azure_endpoint")
 """How the classes of providers call an address that can be given to them."""
@@ -124,6 +141,11 @@ def open_model(choice: ModelChoice, env: Mapping[str, str] | None = None) -> Mod
         ) from error
 
 
+def address_of(choice: ModelChoice, env: Mapping[str, str]) -> str | None:
+    """Return where the provider is, by the settings or by its variable; None: its usual address."""
+    return choice.base_url or env.get(_MOVED.get(choice.provider.partition("-")[0], ""))
+
+
 def why_unavailable(
     choice: ModelChoice, env: Mapping[str, str], options: Mapping[str, Any] | None = None
 ) -> str | None:
@@ -177,8 +199,18 @@ def _key(choice: ModelChoice, env: Mapping[str, str]) -> str | None:
     Raises:
         ProviderError: there is none.
     """
+    name = key_variable(choice, env)
+    return None if name is None else env[name]
+
+
+def key_variable(choice: ModelChoice, env: Mapping[str, str]) -> str | None:
+    """Return the variable that holds the key; None where the provider has none, or finds it by itself.
+
+    Raises:
+        ProviderError: it is not set.
+    """
     names = (choice.api_key_env,) if choice.api_key_env else _KEYS.get(choice.provider, ())
-    found = next((key for name in names if (key := env.get(name))), None)
+    found = next((name for name in names if env.get(name)), None)
     if names and found is None:
         other = "" if choice.api_key_env else ", or name another variable with `api_key_env`"
         raise ProviderError(

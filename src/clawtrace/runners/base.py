@@ -82,6 +82,8 @@ class AgentFiles:
     agent_id: str
     workspace: Path
     """Absolute folder that a run's workspace starts as a copy of."""
+    program: Mapping[str, Any] = field(default_factory=dict)
+    """What its file says for the program that runs it, as JSON."""
 
 
 @dataclass(frozen=True, slots=True)

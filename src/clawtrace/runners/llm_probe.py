@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field, StrictStr
 
 from clawtrace.errors import RunnerError
-from clawtrace.providers.models import ModelChoice, choose_model, why_unavailable
+from clawtrace.providers.models import why_unavailable
 from clawtrace.runners.base import (
     AgentInputs,
     InputsRequest,
@@ -27,6 +27,7 @@ from clawtrace.runners.base import (
     StopSignal,
     TelemetryTarget,
 )
+from clawtrace.runners.chosen_model import NAMES_A_MODEL, model_of
 from clawtrace.runners.command import CommandRunner
 from clawtrace.runners.command_settings import CommandSettings
 from clawtrace.runners.inputs.content import tree
@@ -37,8 +38,6 @@ from clawtrace.support.attribute_docs import Documented
 
 __all__ = ["LlmProbeRunner", "LlmProbeSettings", "WebSearch", "model_of", "options_of"]
 
-_NAMES_A_MODEL = frozenset({"openrouter_model", "provider", "model_name", "base_url", "api_key_env", "primary_params"})
-"""Keys of a suite's model that say which model it is; all others are parameters of its requests."""
 _PACKAGES = ("clawtrace-eval", "pydantic-ai-slim", "openai", "anthropic", "google-genai")
 """What a probe is made of."""
 
@@ -112,32 +111,11 @@ class LlmProbeSettings(RunnerSettings):
     """The OTLP protocol that the spans are exported with."""
 
 
-def model_of(settings: LlmProbeSettings, asked: ModelRequested) -> ModelChoice:
-    """Return which model a run asks: `requested_model`, `openrouter_model`, `provider` with `model_name`, or the `model_id`.
-
-    Raises:
-        RunnerError: the suite names none.
-    """
-    more = asked.more
-    given: dict[str, Any] = {
-        key: more.get(key) or getattr(settings, key) for key in ("provider", "base_url", "api_key_env")
-    }
-    if asked.requested_model:
-        return choose_model(asked.requested_model, **given)
-    if more.get("openrouter_model"):
-        return choose_model(str(more["openrouter_model"]), **given | {"provider": "openrouter"})
-    if given["provider"] and more.get("model_name"):
-        return choose_model(str(more["model_name"]), **given)
-    if asked.model_id is None:
-        raise RunnerError("the runner `llm_probe` needs a model: list it under `models` of the suite")
-    return choose_model(asked.model_id, **given)
-
-
 def options_of(settings: LlmProbeSettings, asked: ModelRequested) -> dict[str, Any]:
     """Return the parameters of each request: the settings, then what the suite's model adds."""
     own = {key: getattr(settings, key) for key in ("temperature", "top_p", "max_tokens", "seed")}
     own = {key: value for key, value in own.items() if value is not None}
-    added = {key: value for key, value in asked.more.items() if key not in _NAMES_A_MODEL}
+    added = {key: value for key, value in asked.more.items() if key not in NAMES_A_MODEL}
     return own | settings.request_options | added | dict(asked.more.get("primary_params") or {})
 
 

@@ -337,32 +337,6 @@ def test_what_eval_refuses_is_refused(invoke: Invoke, project: Path):
     assert problems[0] in invoke("eval", "--suite", "main").output
 
 
-def test_keys_without_effect_are_told_wherever_they_stand(invoke: Invoke, project: Path):
-    """There is no runner `openclaw` yet: what only it would read is a warning, of `validate` and of `eval` alike."""
-    write(
-        project,
-        "configs/run_profiles/p.yaml",
-        "schema_version: 1\nrun_profile_id: p\ntitle: P\nopenclaw: {agent_id: one, image: x, timeout_seconds: 5}\n",
-    )
-    write(
-        project,
-        "configs/agents/one/agent.yaml",
-        "schema_version: 1\nagent_id: one\ntitle: T\nopenclaw: {agent: {prompt: p}}\n",
-    )
-    write(project, "configs/agents/one/workspace/SOUL.md", "calm")
-    code, problems, warnings = report(invoke("validate"))
-    idle = "has no effect in this version: there is no runner `openclaw` yet"
-    expected = [
-        f"configs/agents/one/agent.yaml:4:12: `openclaw.agent` {idle}",
-        f"configs/run_profiles/p.yaml:4:27: `openclaw.image` {idle}",
-        f"configs/run_profiles/p.yaml:4:37: `openclaw.timeout_seconds` {idle}",
-    ]
-
-    assert (code, problems, sorted(warnings)) == (0, [], expected)
-    printed = invoke("eval", "--suite", "main", "--run-profile", "p", "--dry-run").stderr
-    assert all(f"warning: {one}" in printed for one in expected)
-
-
 def test_variables_of_profiles_that_are_not_set_are_told(invoke: Invoke, project: Path):
     """An agent without its key, or a hook without its address, fails in ways that look like mistakes of another kind."""
     write(

@@ -31,7 +31,7 @@ from clawtrace.config.cases.conversation import Conversation
 from clawtrace.errors import ConfigError, InputError, RunnerError
 from clawtrace.model.run import RunRecord, SentTurn
 from clawtrace.model.verdict import RunResult, Status
-from clawtrace.runners.base import AgentFiles, Message, Runner, RunOutcome, RunRequest, StopSignal, TelemetryTarget
+from clawtrace.runners.base import Message, Runner, RunOutcome, RunRequest, StopSignal, TelemetryTarget
 from clawtrace.runners.starting.templates import RunValues, render, render_tree, session_id
 
 if TYPE_CHECKING:
@@ -367,7 +367,7 @@ def _request(planned: PlannedRun, context: RunContext, folder: Path, values: Run
         turns=tuple(_rendered(turn, values) for turn in case.conversation.turns),
         context=render_tree(more.model_extra or {}, values.value),
         expected_artifact=_expected_artifact(more, values),
-        agent=AgentFiles(case.agent.config.agent_id, case.agent.workspace) if case.agent else None,
+        agent=case.agent.files if case.agent else None,
         settings=planned.settings,
         folder=folder,
         case_dir=case.path.parent,

@@ -25,7 +25,16 @@ from clawtrace.support.whole_file import whole_file
 
 __all__ = ["clean_streams", "cleaned", "keep_run", "without_secrets"]
 
-_STREAMS = ("stdin", "stdout", "stderr", "setup.log", "turns/*/stdin", "turns/*/stdout", "turns/*/stderr")
+_STREAMS = (
+    "stdin",
+    "stdout",
+    "stderr",
+    "*.log",
+    "transcripts/**/*.jsonl",
+    "turns/*/stdin",
+    "turns/*/stdout",
+    "turns/*/stderr",
+)
 _BLOCK = 16 << 20
 """Bytes of a stream that are cleaned at once."""
 _LONGEST = 4 * _BLOCK

@@ -18,7 +18,6 @@ from clawtrace.config.expectations import rubric_problems
 from clawtrace.config.files.document import Document, KeyPath, read_document
 from clawtrace.config.files.problems import Place, in_document, sound_part, validated
 from clawtrace.config.files.template_check import misplaced_templates, template_problems
-from clawtrace.config.openclaw import PLANNED_RUNNER
 from clawtrace.config.suites.agent_file import LoadedAgent
 from clawtrace.config.suites.suite import ModelConfig, RunProfile
 from clawtrace.errors import ConfigError, ConfigProblem
@@ -194,8 +193,6 @@ def _runner(config: CaseConfig, document: Document, problems: list[ConfigProblem
     if found is None:
         valid = " or ".join(f"`{name}`" for name in known)
         message = f"found {config.runner.type!r}, valid is {valid}"
-        if config.runner.type == PLANNED_RUNNER:
-            message = f"the runner {config.runner.type!r} is not supported yet, valid is {valid}"
         problems.append(document.problem(("runner", "type"), message, did_you_mean(config.runner.type, known)))
     return found
 
@@ -272,6 +269,8 @@ def _merged(
         layers.append((profile.document, ("runner_defaults",), profile.config.runner_defaults))
         override = profile.config.model_overrides.get(model_id or "", {})
         layers.append((profile.document, ("model_overrides", model_id or ""), override))
+        of_program = profile.config.runner_settings(runner.type_name)
+        layers.append((profile.document, RunProfile.default_agent_at[:1], of_program))
     layers.append((document, ("runner",), config.runner.model_extra or {}))
     for source, prefix, settings in layers:
         for key, value in settings.items():

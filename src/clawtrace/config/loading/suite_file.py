@@ -25,7 +25,7 @@ from clawtrace.config.suites.profile_files import (
 )
 from clawtrace.config.suites.selection import may_be_selected, select_cases
 from clawtrace.config.suites.suite import RunProfile, SuiteConfig
-from clawtrace.config.suites.without_effect import idle_keys, unset_variables
+from clawtrace.config.suites.without_effect import unset_variables
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
 from clawtrace.support.did_you_mean import did_you_mean
 
@@ -137,7 +137,6 @@ def load_suite(
         warnings=(
             *odd,
             *_warnings(config, profile),
-            *(map(str, idle_keys(*profile)) if profile else ()),
             *_odd(document, config, agents, cases, env),
             *_unjudged(cases, judging),
         ),
@@ -149,8 +148,6 @@ def _odd(
 ) -> Iterator[str]:
     """Yield what is written in a suite and its cases and has no effect."""
     yield from _idle(document, agents, cases)
-    used = [case.agent for case in cases if case.agent is not None]
-    yield from dict.fromkeys(str(one) for agent in used for one in agent.warnings)
     yield from _unset(cases, env)
     yield from map(str, idle_tags(document, config, {tag for case in cases for tag in case.config.tags}))
     yield from _unsent(cases)

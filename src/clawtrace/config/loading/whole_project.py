@@ -23,7 +23,7 @@ from clawtrace.config.suites.labelled_examples import load_labelled_examples
 from clawtrace.config.suites.profile_files import load_evaluation_profile, read_identified
 from clawtrace.config.suites.selection import select_cases, tags_in
 from clawtrace.config.suites.suite import ModelConfig, RunProfile, SuiteConfig
-from clawtrace.config.suites.without_effect import idle_keys, unset_in_profile, unset_variables
+from clawtrace.config.suites.without_effect import unset_in_profile, unset_variables
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.support.did_you_mean import did_you_mean
 
@@ -162,7 +162,6 @@ class _Check:
         read = read_identified(RunProfile, found, "run_profile_id", self._problems)
         if read is not None:
             self._problems += profile_problems(*read)
-            self._warnings += idle_keys(*read)
             self._warnings += unset_in_profile(*read, self._env)
             self._profiles.append(read)
 
@@ -243,8 +242,7 @@ class _Check:
             except ConfigError as error:
                 self._problems += error.problems
                 continue
-            agent = load_agent(home.name, folder, document, (), self._problems)
-            self._warnings += agent.warnings if agent is not None else ()
+            load_agent(home.name, folder, document, (), self._problems)
             if home.name not in used:
                 message = "no suite and no run profile names this agent"
                 self._warnings.append(document.problem(("agent_id",), message))

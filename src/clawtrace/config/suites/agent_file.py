@@ -14,8 +14,8 @@ from clawtrace.config.openclaw import AgentAssignment
 from clawtrace.config.suites.agent import AgentConfig
 from clawtrace.config.suites.selection import is_selected
 from clawtrace.config.suites.suite import RunProfile, SuiteConfig
-from clawtrace.config.suites.without_effect import idle_keys
 from clawtrace.errors import ConfigError, ConfigProblem
+from clawtrace.runners.base import AgentFiles
 from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["Agents", "LoadedAgent", "load_agent", "load_agents"]
@@ -28,8 +28,11 @@ class LoadedAgent:
     config: AgentConfig
     workspace: Path
     """Absolute folder that is copied into each run's workspace."""
-    warnings: tuple[ConfigProblem, ...] = ()
-    """What its file says to no effect."""
+
+    @property
+    def files(self) -> AgentFiles:
+        """What a runner is given of it."""
+        return AgentFiles(self.config.agent_id, self.workspace, self.config.for_program())
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,4 +145,4 @@ def load_agent(
         return None
     if config is None:
         return None
-    return LoadedAgent(config, workspace.absolute(), tuple(idle_keys(document, config)))
+    return LoadedAgent(config, workspace.absolute())

@@ -6,19 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from clawtrace.config.files.document import Document, display
-from clawtrace.config.suites.agent import AgentConfig
 from clawtrace.config.suites.evaluation_profile import EvaluationProfile
 from clawtrace.config.suites.suite import RunProfile
 from clawtrace.errors import ConfigProblem
 from clawtrace.runners.base import RunnerSettings
 
-__all__ = ["idle_keys", "unset_in_profile", "unset_of_hooks", "unset_variables"]
-
-
-def idle_keys(document: Document, config: RunProfile | AgentConfig) -> Iterator[ConfigProblem]:
-    """Yield the keys of a run profile or an agent that nothing reads."""
-    for path, why in config.idle_keys().items():
-        yield document.problem(path, why, key=True)
+__all__ = ["unset_in_profile", "unset_of_hooks", "unset_variables"]
 
 
 def unset_variables(settings: RunnerSettings, env: Mapping[str, str]) -> list[str]:

@@ -1,0 +1,221 @@
+"""The process that keeps a gateway: ``python -P -m clawtrace.runners.gateways.keeper ORDER.json``.
+
+It has the configuration checked by OpenClaw's own command line, starts the gateway, gives it the turns one after the other,
+waits for its sub-agents, and ends it with SIGTERM: its exporter flushes then, so all is exported when this process ends. What
+the agent answered is standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NoReturn
+
+from watchfiles import watch
+
+from clawtrace.runners.gateways.configuration import TOKEN
+from clawtrace.runners.gateways.order import CONFIG_REFUSED, NOT_READY, GatewayOrder, read_gateway_order
+
+__all__ = ["ANSWER_FILE", "TURNS_FILE", "main"]
+
+ANSWER_FILE = "answer.txt"
+"""In the home: the answer to the last turn."""
+
+TURNS_FILE = "turns.json"
+"""In the home: when each turn was started, in nanoseconds since the epoch."""
+_PORTS = 5
+"""How many ports are tried: another program may take one between its choice and its use."""
+_TAKEN = ("EADDRINUSE", "already in use", "already listening")
+
+
+def main() -> int:
+    """Run the turns; return the exit code of the first that failed, else 0."""
+    signal.signal(signal.SIGTERM, _end)
+    return _Keeper(read_gateway_order(Path(sys.argv[1]))).run()
+
+
+def _end(*_: object) -> NoReturn:
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+class _Keeper:
+    def __init__(self, order: GatewayOrder) -> None:
+        self._order = order
+        self._home = Path(order.home)
+        self._log = self._home / "gateway.log"
+        self._config = self._home / "openclaw.json"
+        self._env = {
+            **os.environ,
+            "HOME": order.home,
+            "NPM_CONFIG_USERCONFIG": os.environ.get("NPM_CONFIG_USERCONFIG", str(Path.home() / ".npmrc")),
+            "OPENCLAW_STATE_DIR": str(self._home / "state"),
+            "OPENCLAW_CONFIG_PATH": str(self._config),
+            "OPENCLAW_PLUGIN_STAGE_DIR": order.plugin_stage,
+            "OPENCLAW_NO_RESPAWN": "1",
+            TOKEN: secrets.token_hex(16),
+        }
+
+    def run(self) -> int:
+        self._home.mkdir(parents=True, exist_ok=True)
+        port = self._written()
+        self._check()
+        for _ in range(_PORTS):
+            with self._log.open("wb") as log:
+                gateway = subprocess.Popen(self._gateway(), env=self._env, stdout=log, stderr=log)
+                try:
+                    if self._ready(gateway, port):
+                        return self._turns()
+                finally:
+                    self._stop(gateway)
+            if not any(word in self._said() for word in _TAKEN):
+                break
+            port = self._written()
+        sys.stderr.write(f"the gateway did not become ready: {self._said()[-2000:]}\n")
+        return NOT_READY
+
+    def _written(self) -> int:
+        """Write the configuration with a port that is free now; return the port."""
+        with socket.socket() as chosen:
+            chosen.bind(("127.0.0.1", 0))
+            port: int = chosen.getsockname()[1]
+        whole = self._order.configuration
+        whole = {**whole, "gateway": {**whole["gateway"], "port": port}}
+        self._config.write_text(json.dumps(whole, indent=1), encoding="utf-8")
+        return port
+
+    def _check(self) -> None:
+        """Have the configuration checked by the program itself.
+
+        Raises:
+            SystemExit: it is refused.
+        """
+        done = subprocess.run(
+            self._command(["config", "validate"], alone=True),
+            env=self._env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            sys.stderr.write(f"OpenClaw refuses its configuration: {(done.stdout + done.stderr).strip()[-2000:]}\n")
+            raise SystemExit(CONFIG_REFUSED)
+
+    # Processes and containers ---------------------------------------------------------------
+
+    def _gateway(self) -> list[str]:
+        return self._command(["gateway", "run"], alone=True)
+
+    def _command(self, words: Sequence[str], *, alone: bool = False) -> list[str]:
+        """Return a command of OpenClaw's: in a container of its own if `alone`, else in the gateway's."""
+        order, container = self._order, self._order.container
+        if container is None:
+            return [*order.cli, *words]
+        if not alone:
+            return [container.program, "exec", container.name, *order.cli, *words]
+        folders = dict.fromkeys((order.home, order.workspace, order.plugin_stage))
+        return [
+            container.program, "run", "--rm", "--init", "--name", container.name, "--network", "host",
+            "--user", f"{os.getuid()}:{os.getgid()}", "--workdir", order.workspace,
+            *(word for folder in folders for word in ("--volume", f"{folder}:{folder}")),
+            *(word for name in self._passed(container.variables) for word in ("--env", name)),  # values stay in the environment
+            "--entrypoint", order.cli[0], container.image, *order.cli[1:], *words,
+        ]  # fmt: skip
+
+    def _passed(self, globs: Sequence[str]) -> list[str]:
+        own = {"HOME", TOKEN, "TZ", "LANG"}
+        return sorted(
+            name
+            for name in self._env
+            if name in own
+            or name.startswith(("OTEL_", "OPENCLAW_", "TRACEPARENT"))
+            or any(fnmatchcase(name, glob) for glob in globs)
+        )
+
+    def _stop(self, gateway: subprocess.Popen[bytes]) -> None:
+        if gateway.poll() is None:
+            gateway.send_signal(signal.SIGTERM)
+        gateway.wait()
+
+    def _said(self) -> str:
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    def _ready(self, gateway: subprocess.Popen[bytes], port: int) -> bool:
+        """Wait until the gateway answers or has ended; its health page is asked whenever it has written something."""
+        _at_a_change(self._home, lambda: gateway.poll() is not None or _answers(port))
+        return gateway.poll() is None
+
+    # Turns ----------------------------------------------------------------------------------
+
+    def _turns(self) -> int:
+        started: list[int] = []
+        for text in self._order.turns:
+            started.append(time.time_ns())
+            (self._home / TURNS_FILE).write_text(json.dumps(started), encoding="utf-8")
+            code = self._turn(text)
+            if code:
+                return code
+        _at_a_change(self._home / "state", self._no_sub_agents)
+        return 0
+
+    def _turn(self, text: str) -> int:
+        order = self._order
+        words = ["agent", "--agent", order.agent, "--session-id", order.session, "--message", text, "--json"]
+        seconds = str(max(1, round(order.timeout_seconds)))
+        done = subprocess.run(
+            self._command([*words, "--timeout", seconds]), env=self._env, stdout=subprocess.PIPE, text=True, check=False
+        )
+        answer = _answer(done.stdout)
+        (self._home / ANSWER_FILE).write_text(answer, encoding="utf-8")
+        sys.stdout.write(answer)
+        sys.stdout.flush()
+        return done.returncode if done.returncode >= 0 else 128 - done.returncode
+
+    def _no_sub_agents(self) -> bool:
+        """Whether every sub-agent has ended, and who asked for it has been told."""
+        try:
+            runs = json.loads((self._home / "state" / "subagents" / "runs.json").read_text(encoding="utf-8"))["runs"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return not (self._home / "state" / "subagents").exists()
+        return all(one.get("cleanupCompletedAt") for one in _values(runs))
+
+
+def _values(runs: Any) -> list[Mapping[str, Any]]:
+    return list(runs.values()) if isinstance(runs, Mapping) else list(runs)
+
+
+def _answer(said: str) -> str:
+    """Return the texts that the agent answered with, one a line."""
+    try:
+        payloads = json.loads(said)["result"]["payloads"]
+    except (ValueError, KeyError, TypeError):
+        return said
+    return "".join(f"{payload['text']}\n" for payload in payloads if payload.get("text"))
+
+
+def _at_a_change(folder: Path, holds: Callable[[], bool]) -> None:
+    """Return when `holds` does, looking again whenever a file below `folder` changes; the run's time limit ends the wait."""
+    while not holds():
+        # What happens between the last look and the watch's start is seen by the look after its time-out.
+        next(watch(folder, rust_timeout=500, yield_on_timeout=True, debounce=50, step=10, watch_filter=None))
+
+
+def _answers(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

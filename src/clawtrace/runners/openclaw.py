@@ -1,0 +1,310 @@
+"""The `openclaw` runner: the real program, a gateway for each run (spec: config.md §3)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, StrictStr
+
+from clawtrace.errors import ProviderError, RunnerError
+from clawtrace.providers.models import address_of, key_variable
+from clawtrace.runners.base import (
+    AgentFiles,
+    AgentInputs,
+    InputsRequest,
+    Message,
+    ModelRequested,
+    Runner,
+    RunnerSettings,
+    RunOutcome,
+    RunRequest,
+    StopSignal,
+    TelemetryTarget,
+)
+from clawtrace.runners.chosen_model import NAMES_A_MODEL, model_of
+from clawtrace.runners.command import CommandRunner
+from clawtrace.runners.command_settings import CommandSettings
+from clawtrace.runners.gateways.configuration import agent_id_of, configuration
+from clawtrace.runners.gateways.keeper import ANSWER_FILE, TURNS_FILE
+from clawtrace.runners.gateways.order import (
+    CONFIG_REFUSED,
+    NOT_READY,
+    Container,
+    GatewayOrder,
+    write_gateway_order,
+)
+from clawtrace.runners.inputs.content import file_digest, tree
+from clawtrace.runners.starting.command_turn import read_output
+from clawtrace.runners.starting.templates import escaped, session_id
+
+__all__ = ["OpenClawRunner", "OpenClawSettings"]
+
+_GRACE_SECONDS = 30.0
+"""For the gateway to end its turn and export."""
+_REMOVE_SECONDS = 60
+
+
+class OpenClawSettings(RunnerSettings):
+    """Settings of `runner: {type: openclaw}`."""
+
+    timeout_seconds: float = Field(default=600.0, gt=0, le=86400)
+    """Time limit of the run with all its turns and sub-agents, in seconds."""
+    image: StrictStr | None = None
+    """OCI image with OpenClaw; null runs the one of this machine."""
+    docker_cli: StrictStr = "docker"
+    """The program that runs containers, for example `podman`."""
+    cli: list[StrictStr] = Field(default_factory=lambda: ["openclaw"], min_length=1)
+    """Words that start OpenClaw's command line; in the image, where there is one."""
+    provider: StrictStr | None = None
+    """Who serves the model, by OpenClaw's word; by default OpenRouter, or an OpenAI-compatible server where there is a
+    `base_url`. The suite's model goes before."""
+    base_url: StrictStr | None = None
+    """Where the provider is, instead of its usual address. The suite's model goes before."""
+    api_key_env: StrictStr | None = None
+    """Variable that holds the provider's key, instead of the usual one. The suite's model goes before."""
+    deny_tools: list[StrictStr] = Field(default_factory=list)
+    """Tools that no agent may use."""
+    heartbeat: StrictStr | None = None
+    """How often the agent wakes by itself, as `30m`; null: never."""
+    config: dict[str, Any] = Field(default_factory=dict)
+    """More of `openclaw.json`: further agents (`agents: {list: …}`), settings of tools, plugins. What a run needs goes before it:
+    model, workspace, gateway, telemetry."""
+    pass_env: list[StrictStr] = Field(default_factory=list)
+    """Names or globs of the caller's variables that OpenClaw gets in addition to the allow-list and its provider's."""
+    scaffold: StrictStr | None = None
+    """Folder that is copied into the fresh workspace over the agent's files, relative to the case file."""
+    artifacts: list[StrictStr] | None = None
+    """Globs, relative to the workspace, of the created and changed files that are kept as artifacts; by default all are."""
+
+
+class OpenClawRunner(Runner):
+    """Starts a gateway for each run, gives it the turns, and waits until it has exported."""
+
+    type_name = "openclaw"
+    Settings = OpenClawSettings
+    without_templates = frozenset({"pass_env", "scaffold", "config", "image", "docker_cli", "cli", "deny_tools"})
+
+    @classmethod
+    def needs_user_message(cls, settings: RunnerSettings) -> bool:
+        """Whether a case without a user message is a mistake: it always is."""
+        del settings
+        return True
+
+    @classmethod
+    def absent(
+        cls, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]
+    ) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Yield a scaffold that is no folder."""
+        del env
+        assert isinstance(settings, OpenClawSettings)
+        if settings.scaffold is not None and not (case_dir / settings.scaffold).is_dir():
+            yield ("scaffold",), f"the folder {settings.scaffold!r} does not exist next to the case file"
+
+    def missing(
+        self,
+        settings: RunnerSettings,
+        case_dir: Path,
+        env: Mapping[str, str],
+        asked: ModelRequested | None = None,
+    ) -> str | None:
+        """Return what must be installed or set: OpenClaw or a program that runs containers, and the provider's key."""
+        del case_dir
+        assert isinstance(settings, OpenClawSettings)
+        program, what = (settings.cli[0], "`npm install -g openclaw`, or name it with `cli`")
+        if settings.image is not None:
+            program, what = settings.docker_cli, "install it, or name another with `docker_cli`"
+        if shutil.which(program, path=env.get("PATH", os.defpath)) is None:
+            return f"the program `{program}` is not on PATH ({env.get('PATH', os.defpath)}): {what}"
+        if asked is None:
+            return None
+        try:
+            key_variable(model_of(settings, asked), env)
+        except (ProviderError, RunnerError) as error:
+            return str(error)
+        return None
+
+    def inputs(self, request: InputsRequest) -> AgentInputs:
+        """Return the program's version or image, and the scaffold."""
+        settings = request.settings
+        assert isinstance(settings, OpenClawSettings)
+        digests: dict[str, Any] = {}
+        files: dict[str, Mapping[str, str]] = {}
+        if settings.scaffold is not None:
+            root = request.case_dir / settings.scaffold
+            found = tree(root, (file for file in root.rglob("*") if file.is_symlink() or not file.is_dir()))
+            digests["the scaffold"], files["the scaffold"] = found.digest, found.files
+        if settings.image is not None:
+            pinned = "@sha256:" in settings.image
+            unknown = "" if pinned else "the image is not named by its digest (`@sha256:…`), and may have changed since"
+            return AgentInputs(digests, unknown, files)
+        package = _package(settings.cli, request.env)
+        if package is None:
+            return AgentInputs(digests, "which version of OpenClaw its `cli` starts is unknown", files)
+        digests["the version of OpenClaw"] = file_digest(package)
+        return AgentInputs(digests, files=files)
+
+    def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
+        """Run the gateway's keeper as a command: its process, workspace, telemetry and ends are those of any agent."""
+        settings = request.settings
+        assert isinstance(settings, OpenClawSettings)
+        order = _order(request, settings)
+        file, home = request.folder / "gateway.json", Path(order.home)
+        home.mkdir(parents=True)
+        Path(order.plugin_stage).mkdir(parents=True, exist_ok=True)
+        write_gateway_order(order, file)
+        command = [sys.executable, "-P", "-m", "clawtrace.runners.gateways.keeper", str(file)]
+        choice = model_of(settings, _asked(request))
+        as_command = CommandSettings(
+            command=[escaped(word) for word in command],
+            pass_env=[*choice.variables, *settings.pass_env, "NPM_CONFIG_*", "DOCKER_*", "CONTAINER_*"],
+            stdin="",
+            scaffold=settings.scaffold,
+            artifacts=settings.artifacts,
+            timeout_seconds=settings.timeout_seconds,
+            grace_seconds=_GRACE_SECONDS,
+            agent="started",
+        )
+        alone = replace(request, settings=as_command, context={}, turns=())
+        try:
+            outcome = CommandRunner().run(alone, target, stop)
+            started = _started(home)
+            return replace(
+                outcome,
+                turns_started_ns=started or outcome.turns_started_ns,
+                final_output=read_output(home / ANSWER_FILE) or None,
+                logs=_kept(home, request.folder),
+                runner_error=outcome.runner_error or _why(outcome),
+                notes=(*outcome.notes, *_left_out(outcome, order.turns, started)),
+            )
+        finally:
+            file.unlink(missing_ok=True)
+            if order.container is not None:
+                _remove(order.container, request.base_env)
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def _asked(request: RunRequest) -> ModelRequested:
+    return ModelRequested(request.model_id, request.requested_model, request.model_settings)
+
+
+def _order(request: RunRequest, settings: OpenClawSettings) -> GatewayOrder:
+    choice, env = model_of(settings, _asked(request)), request.base_env
+    agent = request.agent or AgentFiles("main", request.folder)
+    program = agent.program
+    workspace, home = str(request.folder / "workspace"), request.folder / "gateway"
+    more = {key: value for key, value in request.model_settings.items() if key not in NAMES_A_MODEL}
+    stage = env.get("OPENCLAW_PLUGIN_STAGE_DIR") or str(_cache(env) / "clawtrace" / "openclaw-plugins")
+    container = None
+    if settings.image is not None:
+        name = "clawtrace-" + session_id(request.run_id)
+        container = Container(settings.docker_cli, settings.image, name, (*choice.variables, *settings.pass_env))
+    return GatewayOrder(
+        cli=list(settings.cli),
+        configuration=configuration(
+            choice,
+            key_variable(choice, env),
+            address_of(choice, env),
+            program,
+            agent.agent_id,
+            workspace,
+            str(home),
+            params=more | dict(request.model_settings.get("primary_params") or {}),
+            deny_tools=settings.deny_tools,
+            heartbeat=settings.heartbeat,
+            fragment=settings.config,
+        ),
+        home=str(home),
+        workspace=workspace,
+        agent=agent_id_of(program, agent.agent_id),
+        session=session_id(request.run_id),
+        turns=_texts(request),
+        timeout_seconds=settings.timeout_seconds,
+        plugin_stage=stage,
+        container=container,
+    )
+
+
+def _cache(env: Mapping[str, str]) -> Path:
+    return Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+def _texts(request: RunRequest) -> list[str]:
+    """Return the text of each turn; the messages come with the first."""
+    first, later = request.turns[:1], request.turns[1:]
+    return [_text((*request.messages, *first)), *(_text((turn,)) for turn in later)]
+
+
+def _text(messages: Sequence[Message]) -> str:
+    """Return messages as one text: one of the user's as it is, several under their roles."""
+    if len(messages) == 1 and messages[0].role == "user":
+        return messages[0].content
+    return "\n\n".join(f"[{message.role}]\n{message.content}" for message in messages)
+
+
+def _started(home: Path) -> tuple[int, ...]:
+    try:
+        return tuple(json.loads((home / TURNS_FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return ()
+
+
+def _kept(home: Path, folder: Path) -> tuple[Path, ...]:
+    """Keep the gateway's log and the transcripts of its sessions; return the transcripts."""
+    with suppress(OSError):
+        shutil.move(home / "gateway.log", folder / "gateway.log")
+    kept = []
+    for file in sorted((home / "state").glob("agents/*/sessions/*.jsonl")):
+        if file.is_symlink() or ".trajectory." in file.name or ".checkpoint." in file.name:
+            continue
+        place = folder / "transcripts" / file.relative_to(home / "state")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(file, place)
+        kept.append(place)
+    return tuple(kept)
+
+
+def _why(outcome: RunOutcome) -> str | None:
+    """Return why the agent could not be run; None where it was."""
+    if outcome.run_status != "failed" or outcome.exit_code not in (CONFIG_REFUSED, NOT_READY) or outcome.stderr is None:
+        return None
+    return outcome.stderr.read_text(encoding="utf-8", errors="replace").strip()
+
+
+def _left_out(outcome: RunOutcome, turns: Sequence[str], started: Sequence[int]) -> tuple[str, ...]:
+    if not started or len(started) == len(turns):
+        return ()
+    how = "reached the time limit" if outcome.timed_out else f"ended with exit code {outcome.exit_code}"
+    left = len(turns) - len(started)
+    return (
+        f"turn {len(started)} of {len(turns)} {how}; {left} further turn{'s were' if left > 1 else ' was'} not run",
+    )
+
+
+def _remove(container: Container, env: Mapping[str, str]) -> None:
+    """Remove the container, whatever became of the process that started it; one that is gone is none."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(
+            [container.program, "rm", "--force", container.name],
+            env=dict(env), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_REMOVE_SECONDS, check=False,
+        )  # fmt: skip
+
+
+def _package(cli: Sequence[str], env: Mapping[str, str]) -> Path | None:
+    """Return the `package.json` of the program that the words start; None where there is none."""
+    for word in reversed(cli):
+        found = shutil.which(word, path=env.get("PATH", os.defpath)) or word
+        for folder in Path(found).resolve().parents:
+            file = folder / "package.json"
+            with suppress(OSError, ValueError):
+                if json.loads(file.read_text(encoding="utf-8")).get("name") == "openclaw":
+                    return file
+    return None

@@ -1,0 +1,187 @@
+"""The runner `openclaw` for real: a suite of its cases against a scripted model, side by side in gateways of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from openclaw_install import OpenClaw
+
+from clawtrace.campaign.planning.expand import expand
+from clawtrace.campaign.running.execute import execute
+from clawtrace.config.loading.suite_file import load_suite
+from clawtrace.config.projects.project_file import load_project
+from clawtrace.config.projects.session_settings import session_settings
+from clawtrace.model.verdict import RunResult
+from clawtrace.session.session import Session
+from clawtrace.testing import Exchange, scripted_model
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+
+KEY = "sk-or-v1-0123456789abcdef0123456789abcdef"
+HEAD = {"schema_version": 1, "title": "T"}
+
+
+@dataclass(frozen=True)
+class RunOfOpenClaw:
+    """One run: its verdicts, its facts, and its folder."""
+
+    result: RunResult
+    facts: dict[str, Any]
+    folder: Path
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """Status of each assertion."""
+        return {one.id: one.status.value for one in self.result.verdicts}
+
+
+@pytest.fixture
+def suite(openclaw: OpenClaw, tmp_path: Path) -> Callable[..., tuple[dict[str, RunOfOpenClaw], list[Exchange]]]:
+    """Run cases, given by id, all at the same time; return each run and what the model was asked."""
+
+    def write(name: str, data: Any) -> None:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(data if isinstance(data, str) else yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+
+    def run(
+        steps: list[dict[str, Any]], cases: dict[str, dict[str, Any]], defaults: dict[str, Any], **block: Any
+    ) -> tuple[dict[str, RunOfOpenClaw], list[Exchange]]:
+        for case_id, case in cases.items():
+            runner = {"type": "openclaw", **case.pop("runner", {})}
+            write(f"configs/cases/{case_id}/test.yaml", {**HEAD, "case_id": case_id, "runner": runner, **case})
+        agent = {"agent": {"id": "support-agent"}, "agents_defaults": {"timeoutSeconds": 500}}
+        write("configs/agents/support_agent/agent.yaml", {**HEAD, "agent_id": "support_agent", "openclaw": agent})
+        write("configs/agents/support_agent/workspace/SOUL.md", "You are Nell, who signs with N.\n")
+        models = [{"model_id": "mini", "requested_model": "openai/gpt-4o-mini"}]
+        write("configs/suites/s.yaml", {**HEAD, "suite_id": "s", "models": models})
+        profile = {
+            "run_profile_id": "p",
+            # PYTHONPATH: the clawtrace under test may be another one than is installed.
+            "runner_defaults": {
+                "cli": [str(openclaw.node), str(openclaw.program)],
+                "pass_env": ["PYTHONPATH"],
+                **defaults,
+            },
+            "execution_policy": {"max_concurrency": len(cases)},
+            "openclaw": {"agent_id": "support_agent", "image": None, "timeout_seconds": 600, **block},
+        }
+        write("configs/run_profiles/p.yaml", {**HEAD, **profile})
+        with scripted_model(steps) as model:
+            env = {
+                **os.environ, "PATH": f"{openclaw.bin}{os.pathsep}{os.environ['PATH']}", "OPENROUTER_API_KEY": KEY,
+                "OPENROUTER_BASE_URL": f"{model.url}/v1", "OPENCLAW_PLUGIN_STAGE_DIR": str(openclaw.stage),
+            }  # fmt: skip
+            project = load_project(tmp_path, {})
+            plan = expand(load_suite("s", project, env, run_profile="p"))
+            plan.folder.mkdir(parents=True)
+            settings = session_settings(project)
+            with Session.open(plan.store, receive=True, settings=settings) as session:
+                done = execute(plan, session, env)
+                facts = {one["run_id"]: one for one in session.inspect()["runs"]}
+            asked = list(model.log)
+        runs = {
+            str(result.case_id): RunOfOpenClaw(
+                result, facts[result.run_id], plan.folder / "runs/mini" / str(result.case_id) / "1"
+            )
+            for result in done.results
+        }
+        return runs, asked
+
+    return run
+
+
+def user(*texts: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text} for text in texts]
+
+
+def exec_(command: str) -> list[dict[str, Any]]:
+    return [{"name": "exec", "arguments": {"command": command}}]
+
+
+STEPS: list[dict[str, Any]] = [
+    {"when": {"user": "Create draft"}, "tool_calls": exec_("printf one > draft.md")},
+    {"when": {"user": "Create draft", "last": "tool"}, "text": "The draft is there."},
+    {
+        "when": {"user": "Revise"},
+        "tool_calls": exec_("printf two >> draft.md; printf report > report.md; grep -rl 'sk-or-v[1]-0' .. > leaked.txt"),
+    },
+    {"when": {"user": "Revise", "last": "tool"}, "text": "Revised. N."},
+    {"when": {"user": "delegate"}, "tool_calls": [{"name": "sessions_spawn", "arguments": {"task": "Look it up."}}]},
+    {"when": {"user": "delegate", "last": "tool"}, "text": "I asked a helper."},
+    {"when": {"user": "Look it up"}, "tool_calls": exec_("printf found > found.txt")},
+    {"when": {"user": "Look it up", "last": "tool"}, "text": "It is found."},
+    {"when": {"user": "Say hi"}, "text": "Hi."},
+    {"text": "The helper found it.", "repeat": True},  # however OpenClaw announces it
+]
+CASES: dict[str, dict[str, Any]] = {
+    "talk": {
+        "input": {
+            "messages": [{"role": "system", "content": "Keep context across user turns."}],
+            "turns": user("Create draft.md.", "Revise draft.md and create report.md."),
+            "context": {"openclaw": {"expected_artifact": "report.md"}},
+        },
+        "deterministic_checks": [
+            {"check_id": "report", "declarative": {"kind": "openclaw_workspace_file_present", "relative_path": "report.md", "contains_all": ["REPORT"]}},
+            {"check_id": "answered", "declarative": {"kind": "final_response_present"}},
+        ],
+        "assertions": [
+            {"type": "tool_call_count", "tool": "exec", "min": 2, "max": 2},
+            {"type": "tool_call_count", "id": "later", "tool": "exec", "min": 1, "max": 1, "turn": 2},
+            {"type": "llm_call_count", "min": 4, "max": 4},
+            {"type": "no_span_errors"},
+        ],
+    },
+    "helper": {
+        "input": {"messages": user("Please delegate it.")},
+        "assertions": [
+            {"type": "tool_was_called", "tool": "sessions_spawn"},
+            {"type": "artifact_exists", "path": "found.txt"},
+        ],
+    },
+    "denied": {
+        "runner": {"deny_tools": ["exec"]},
+        "input": {"messages": user("Say hi.")},
+        "assertions": [{"type": "llm_call_count", "min": 1, "max": 1}, {"type": "tool_not_invoked", "tool": "exec"}],
+    },
+}  # fmt: skip
+
+
+def test_turns_sub_agents_and_denied_tools_side_by_side(suite) -> None:
+    """Three gateways on one receiver; what was asked, called, said and written is what the model server saw."""
+    runs, asked = suite(STEPS, {name: dict(case) for name, case in CASES.items()}, {})
+
+    assert {name: run.verdicts for name, run in runs.items()} == {
+        "talk": {
+            "report": "pass", "answered": "pass", "tool_call_count": "pass", "later": "pass", "llm_call_count": "pass",
+            "no_span_errors": "pass",
+        },
+        "helper": {"tool_was_called": "pass", "artifact_exists": "pass"},
+        "denied": {"llm_call_count": "pass", "tool_not_invoked": "pass"},
+    }  # fmt: skip
+    assert all((run.result.run_status, run.result.complete) == ("success", True) for run in runs.values())
+    assert sum(run.facts["totals"]["llm_calls"] for run in runs.values()) == len(asked)
+    assert {one.status for one in asked} == {200}
+    assert {one.model for one in asked} == {"openai/gpt-4o-mini"}
+    talk = runs["talk"]
+    assert (talk.folder / "workspace/draft.md").read_text() == "onetwo"
+    assert talk.facts["final_output"] == "Revised. N."
+    told = [json.dumps(one.request) for one in asked]
+    assert any("You are Nell, who signs with N." in text for text in told)
+    assert any("Keep context across user turns." in text and "Create draft.md." in text for text in told)
+    hi = next(one for one in asked if "Say hi." in json.dumps(one.request["messages"][-1]))
+    assert "exec" not in {tool["function"]["name"] for tool in hi.request["tools"]}
+    assert Counter(call["name"] for call in runs["helper"].facts["tool_calls"]) == {"sessions_spawn": 1, "exec": 1}
+    assert (talk.folder / "workspace/leaked.txt").read_text() == ""
+    for run in runs.values():
+        assert not (run.folder / "gateway").exists()
+        for file in run.folder.rglob("*"):
+            assert not file.is_file() or KEY.encode() not in file.read_bytes(), file

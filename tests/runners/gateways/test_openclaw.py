@@ -1,0 +1,291 @@
+"""The runner `openclaw`: its configuration, its turns and ends, as a local process and in a container."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from watchfiles import watch
+
+from clawtrace.runners.base import AgentFiles, InputsRequest, Message, ModelRequested, RunOutcome
+from clawtrace.runners.openclaw import OpenClawRunner, OpenClawSettings
+
+HERE = Path(__file__).parent
+PROGRAM = [sys.executable, str(HERE / "program.py")]
+KEY = "sk-or-v1-0123456789abcdef"
+ENV = {"OPENROUTER_API_KEY": KEY, "PATH": os.environ["PATH"]}
+MODEL = {"model_id": "mini", "requested_model": "openai/gpt-4o-mini"}
+
+
+class OpenClawBench:
+    """Runs turns through the runner in folders of their own."""
+
+    def __init__(self, bench: Any, folder: Path) -> None:
+        self.bench = bench
+        self.folder = folder
+        self.program: dict[str, Any] = {}
+        self.model: dict[str, Any] = {}
+        (folder / "agent").mkdir()
+
+    def run(self, *turns: str, how: str = "", messages: Any = (), **settings: Any) -> tuple[RunOutcome, Path]:
+        env = {"PROGRAM": how, "OPENROUTER_API_KEY": KEY, "XDG_CACHE_HOME": str(self.folder / "cache")}
+        request = replace(
+            self.bench.request(messages=tuple(messages), base_env=env, command=["-"]),
+            settings=OpenClawSettings.model_validate(
+                {"cli": PROGRAM, "pass_env": ["PROGRAM", "PYTHONPATH"], "timeout_seconds": 60} | settings
+            ),
+            turns=tuple(Message("user", text) for text in turns),
+            model_id="mini",
+            requested_model="openai/gpt-4o-mini",
+            model_settings=self.model,
+            agent=AgentFiles("support", self.folder / "agent", self.program),
+        )
+        outcome = OpenClawRunner().run(request, self.bench.target, self.bench.stop)
+        return outcome, request.folder
+
+    def configuration(self, **settings: Any) -> dict[str, Any]:
+        """Return the `openclaw.json` of a run, as the program finds it when the agent starts."""
+        found: dict[str, Any] = {}
+        keep = shutil.rmtree
+
+        def read(folder: Path, **more: Any) -> None:
+            if Path(folder).name == "gateway":
+                found.update(json.loads((Path(folder) / "openclaw.json").read_text()))
+            keep(folder, **more)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(shutil, "rmtree", read)
+            self.run("hello", **settings)
+        return found
+
+
+@pytest.fixture
+def openclaw(bench, tmp_path: Path) -> OpenClawBench:
+    return OpenClawBench(bench, tmp_path)
+
+
+def test_turns_in_one_session(openclaw):
+    """Messages come with the first turn; each turn's answer is printed, and transcript, changes and starts are known."""
+    outcome, folder = openclaw.run("One.", "Two.", messages=[Message("system", "Be brief.")])
+
+    assert (outcome.run_status, outcome.exit_code, outcome.runner_error, outcome.notes) == ("success", 0, None, ())
+    assert outcome.final_output == "heard: Two."
+    assert (folder / "stdout").read_text() == "heard: [system]\nBe brief.\n\n[user]\nOne.\nheard: Two.\n"
+    assert outcome.changes["created"] == ["made.txt"]
+    assert (folder / "workspace/SOUL.md").exists()
+    (transcript,) = outcome.logs
+    assert transcript.parent == folder / "transcripts/agents/support/sessions"
+    assert len(transcript.read_text().splitlines()) == 2
+    assert len(outcome.turns_started_ns) == 2
+    assert not (folder / "gateway").exists()
+    assert not (folder / "gateway.json").exists()
+    assert (folder / "gateway.log").read_text() == "ready\n"
+
+
+def test_one_message_is_given_as_it_is(openclaw):
+    """A case without `turns` is one turn."""
+    outcome, _ = openclaw.run(messages=[Message("user", "Hello.")])
+
+    assert outcome.final_output == "heard: Hello."
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [("refuse", "OpenClaw refuses its configuration: agents: unknown key"), ("dead", "the gateway did not become ready: no such plugin")],
+)  # fmt: skip
+def test_what_keeps_the_agent_from_running(openclaw, how, said):
+    """It is no failure of the agent's, and says why."""
+    outcome, _ = openclaw.run("One.", how=how)
+
+    assert outcome.runner_error == said
+
+
+def test_a_taken_port_is_no_failure(openclaw):
+    """The gateway is started again on another one."""
+    outcome, _ = openclaw.run("One.", how="taken")
+
+    assert outcome.run_status == "success"
+
+
+def test_a_turn_that_fails_ends_the_run(openclaw):
+    """Later turns are not sent, and that is said."""
+    outcome, _ = openclaw.run("One.", "Two.", how="fail")
+
+    assert (outcome.run_status, outcome.exit_code, outcome.runner_error) == ("failed", 3, None)
+    assert outcome.notes == ("turn 1 of 2 ended with exit code 3; 1 further turn was not run",)
+
+
+@pytest.mark.parametrize("image", [None, "claw:1"])
+def test_time_is_limited(openclaw, containers, image):
+    """Nothing is left behind: no process, no container; the transcript up to then is kept."""
+    outcome, _ = openclaw.run("One.", how="hang", timeout_seconds=4, image=image, docker_cli=str(containers))
+
+    assert (outcome.run_status, outcome.timed_out, outcome.processes_gone) == ("timed_out", True, True)
+    assert len(outcome.logs) == 1
+    assert not [one for one in (containers.parent / "running").glob("*") if one.suffix != ".env"]
+
+
+def test_it_can_be_stopped(openclaw, bench, containers):
+    """Ctrl-C ends the gateway and removes its container."""
+    running = containers.parent / "running"
+    found: list[RunOutcome] = []
+    thread = threading.Thread(
+        target=lambda: found.append(openclaw.run("One.", how="hang", image="claw:1", docker_cli=str(containers))[0])
+    )
+    thread.start()
+    running.mkdir(exist_ok=True)
+    for _ in watch(running, rust_timeout=200, yield_on_timeout=True):
+        if "exec" in asked_of(containers):
+            break
+    bench.stop.set()
+    thread.join(60)
+
+    assert found[0].run_status == "invalid"
+    assert not [one for one in running.glob("*") if one.suffix != ".env"]
+
+
+@pytest.fixture
+def containers(tmp_path: Path) -> Path:
+    """A program that runs containers by executing what is in them."""
+    copy = tmp_path / "bin" / "containers.py"
+    copy.parent.mkdir()
+    text = (HERE / "containers.py").read_text()
+    copy.write_text(text.replace("/usr/bin/env python3", sys.executable))
+    copy.chmod(0o755)
+    (copy.parent / "running").mkdir()
+    return copy
+
+
+def asked_of(containers: Path) -> dict[str, list[list[str]]]:
+    """Return the command lines by their first word."""
+    found: dict[str, list[list[str]]] = {}
+    log = containers.with_name("asked.jsonl")
+    for line in log.read_text().splitlines() if log.exists() else ():
+        words = json.loads(line)
+        found.setdefault(words[0], []).append(words)
+    return found
+
+
+def test_in_a_container(openclaw, containers):
+    """The gateway has a named container without any value of a variable on its command line; turns are run in it; it is removed."""
+    outcome, folder = openclaw.run("One.", "Two.", image="claw:1", docker_cli=str(containers))
+    asked = asked_of(containers)
+    check, gateway = asked["run"]
+    name = gateway[gateway.index("--name") + 1]
+
+    assert outcome.final_output == "heard: Two."
+    assert check[-2:] == ["config", "validate"]
+    assert gateway[gateway.index("claw:1") :] == ["claw:1", PROGRAM[1], "gateway", "run"]
+    assert gateway[gateway.index("--entrypoint") + 1] == sys.executable
+    assert f"{folder}/workspace:{folder}/workspace" in gateway
+    assert {"OPENROUTER_API_KEY", "OTEL_RESOURCE_ATTRIBUTES", "OPENCLAW_GATEWAY_TOKEN"} <= set(gateway)
+    assert [words[1] for words in asked["exec"]] == [name, name]
+    assert asked["rm"] == [["rm", "--force", name]]
+    assert KEY not in containers.with_name("asked.jsonl").read_text()
+
+
+class TestConfiguration:
+    def test_model_and_agent(self, openclaw):
+        """One model at OpenRouter, no key; the agent's fragments, and the workspace of the run."""
+        openclaw.program = {
+            "agent": {"id": "the-support", "prompt": "Be kind."},
+            "agents_defaults": {"timeoutSeconds": 9},
+            "model_defaults": {"aliases": {"default": "main"}},
+        }
+        openclaw.model = {"primary_params": {"reasoning": {"effort": "low"}}}
+        found = openclaw.configuration()
+        defaults, (agent,) = found["agents"]["defaults"], found["agents"]["list"]
+
+        ref = "openrouter/openai/gpt-4o-mini"
+        assert agent == {"id": "the-support", "default": True, "systemPromptOverride": "Be kind."}
+        assert (defaults["model"], defaults["timeoutSeconds"], defaults["heartbeat"]) == (
+            {"primary": ref},
+            9,
+            {"every": "0m"},
+        )
+        assert defaults["models"] == {ref: {"alias": "main", "params": {"reasoning": {"effort": "low"}}}}
+        assert "models" not in found
+        assert KEY not in json.dumps(found)
+        assert found["diagnostics"]["otel"]["sampleRate"] == 1.0
+
+    def test_another_address(self, openclaw):
+        """An OpenAI-compatible server is a provider of its own; its key stays in the environment."""
+        found = openclaw.configuration(base_url="http://127.0.0.1:9/v1", api_key_env="OPENROUTER_API_KEY")
+        (provider,) = found["models"]["providers"].items()
+
+        assert provider[0] == "openai-compatible"
+        assert provider[1]["baseUrl"] == "http://127.0.0.1:9/v1"
+        assert provider[1]["apiKey"] == "${OPENROUTER_API_KEY}"
+        assert found["agents"]["defaults"]["model"] == {"primary": "openai-compatible/openai/gpt-4o-mini"}
+
+    def test_settings(self, openclaw):
+        """Denied tools, a heartbeat that is asked for, and more of the file, which cannot switch telemetry off."""
+        more = {
+            "agents": {"list": [{"id": "support", "subagents": {"allowAgents": ["helper"]}}, {"id": "helper"}]},
+            "tools": {"deny": ["browser"], "loopDetection": {"enabled": True}},
+            "diagnostics": {"enabled": False, "otel": {"sampleRate": 0.1, "captureContent": True}},
+        }
+        found = openclaw.configuration(deny_tools=["exec"], heartbeat="30m", config=more)
+
+        assert found["tools"]["deny"] == ["browser", "exec"]
+        assert found["tools"]["loopDetection"] == {"enabled": True}
+        assert found["agents"]["defaults"]["heartbeat"] == {"every": "30m"}
+        assert found["agents"]["list"] == [
+            {"id": "support", "subagents": {"allowAgents": ["helper"]}, "default": True}, {"id": "helper"},
+        ]  # fmt: skip
+        assert (found["diagnostics"]["enabled"], found["diagnostics"]["otel"]["sampleRate"]) == (True, 1.0)
+        assert found["diagnostics"]["otel"]["captureContent"] is True
+
+    def test_a_scaffold_and_artifacts(self, openclaw, bench):
+        """Files of the case lie over the agent's, and globs choose what is kept."""
+        (bench.case_dir / "start").mkdir()
+        (bench.case_dir / "start" / "SOUL.md").write_text("Mine.")
+        outcome, folder = openclaw.run("One.", scaffold="start", artifacts=["*.md"])
+
+        assert (folder / "workspace/SOUL.md").read_text() == "Mine."
+        assert outcome.artifacts == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "env", "said"),
+    [
+        ({"cli": ["no-such-claw"]}, ENV, "the program `no-such-claw` is not on PATH"),
+        ({"image": "claw:1", "docker_cli": "no-such-runtime"}, ENV, "the program `no-such-runtime` is not on PATH"),
+        ({"cli": PROGRAM}, {"PATH": ENV["PATH"]}, "OPENROUTER_API_KEY"),
+        ({"cli": PROGRAM, "provider": "anthropic"}, ENV, "ANTHROPIC_API_KEY"),
+        ({"cli": PROGRAM, "base_url": "http://a/v1"}, {"PATH": ENV["PATH"]}, None),
+        ({"cli": PROGRAM}, ENV, None),
+    ],
+)
+def test_what_is_missing(tmp_path, settings, env, said):
+    """It is named before anything starts."""
+    asked = ModelRequested("m", "openai/gpt-4o-mini")
+    found = OpenClawRunner().missing(OpenClawSettings.model_validate(settings), tmp_path, env, asked)
+
+    assert (said is None and found is None) or (said is not None and said in str(found))
+
+
+def test_reuse_needs_a_known_version(tmp_path):
+    """A package's version or an image's digest is known; another program's or a tag's is not."""
+    package = tmp_path / "node_modules/openclaw"
+    package.mkdir(parents=True)
+    (package / "package.json").write_text('{"name": "openclaw", "version": "1"}')
+    (package / "openclaw.mjs").touch()
+
+    def inputs(**settings):
+        of = OpenClawSettings.model_validate(settings)
+        return OpenClawRunner().inputs(InputsRequest(of, tmp_path, tmp_path, frozenset(), (), dict(os.environ)))
+
+    known = inputs(cli=["node", str(package / "openclaw.mjs")])
+    (package / "package.json").write_text('{"name": "openclaw", "version": "2"}')
+    assert (known.unknown, inputs(image=f"claw@sha256:{'0' * 64}").unknown) == ("", "")
+    assert known.digests != inputs(cli=["node", str(package / "openclaw.mjs")]).digests
+    assert inputs(cli=PROGRAM).unknown
+    assert inputs(image="claw:1").unknown

@@ -132,6 +132,37 @@ class TestRuns:
         assert (ended["complete"], ended["closed_by"]) == (True, "settled")
         assert served.client.evaluate(NEVER)["exit_code"] == 0
 
+    def test_a_trace_is_adopted(self, served: Served) -> None:
+        """What comes of it later is of the run, too."""
+        begin(served, run_id="r")
+        context = f"00-{9:032x}-{9:016x}-01"
+        export(served.http, "search", traceparent=context)
+        with pytest.raises(UsageError, match="no unattributed trace"):
+            served.client.adopt("r", [f"{9:032x}", f"{8:032x}"])
+        before = [run["run_id"] for run in served.client.list_runs()]
+        served.client.adopt("r", [f"{9:032x}"])
+        export(served.http, "write", traceparent=context)
+        served.client.end_run("r", exit_code=0)
+
+        assert f"{9:032x}" in before
+        assert [run["run_id"] for run in served.client.list_runs()] == ["r"]
+        assert [call["name"] for call in served.client.inspect("r")["runs"][0]["tool_calls"]] == ["search", "write"]
+
+    def test_a_run_is_deleted(self, served: Served) -> None:
+        """What has not ended is not; what comes afterwards is rejected."""
+        begun = begin(served, run_id="r")
+        export(begun["environment"]["OTEL_EXPORTER_OTLP_ENDPOINT"], "search")
+        with pytest.raises(UsageError, match="has not ended"):
+            served.client.delete_run("r")
+        served.client.end_run("r", exit_code=0)
+        served.client.delete_run("r")
+        export(begun["environment"]["OTEL_EXPORTER_OTLP_ENDPOINT"], "search")
+
+        assert served.client.list_runs() == []
+        assert request(served, "GET", "/clawtrace/v1/runs/r")[0] == 410
+        assert request(served, "DELETE", "/clawtrace/v1/runs/r")[0] == 410
+        assert request(served, "DELETE", "/clawtrace/v1/runs/nobody")[0] == 404
+
     def test_ending_twice_says_the_same(self, served: Served) -> None:
         begin(served, run_id="r")
 
@@ -283,7 +314,7 @@ class TestDescription:
         for path, methods in described["paths"].items():
             if path.endswith("/events"):  # goes on until the service stops
                 continue
-            for method in ("get", "post"):
+            for method in ("get", "post", "delete"):
                 status = request(served, method.upper(), path.replace("{run_id}", "r"))[0]
                 any_method = path.endswith(("/health", "/live", "/metrics"))
                 assert any_method or (status != 405) == (method in methods), path
@@ -303,4 +334,5 @@ class TestDescription:
         check("Runs", request(served, "GET", "/clawtrace/v1/runs")[1])
         check("Inspected", served.client.inspect("r"))
         check("Results", served.client.evaluate(NEVER))
+        check("Deletion", request(served, "DELETE", "/clawtrace/v1/runs/r")[1])
         check("Refusal", request(served, "GET", "/clawtrace/v1/runs/nobody")[1])

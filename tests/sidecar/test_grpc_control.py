@@ -64,6 +64,17 @@ def stub(channel, served: Served) -> Stub:
     return Stub(channel, served.token)
 
 
+def test_a_run_adopts_a_trace_and_is_deleted(stub: Stub, served: Served) -> None:
+    stub.call("BeginRun", run_id="r1")
+    export(served.http, "search", traceparent=f"00-{9:032x}-{9:016x}-01")
+    adopted = stub.call("AdoptTraces", run_id="r1", trace_ids=[f"{9:032x}"])
+    stub.call("EndRun", run_id="r1", exit_code=0)
+    deleted = stub.call("DeleteRun", run_id="r1")
+
+    assert (adopted.traces, adopted.spans, deleted.run_id) == (1, 2, "r1")
+    assert not stub.call("ListRuns").runs
+
+
 def test_a_run_from_start_to_verdict(stub: Stub) -> None:
     """Verdicts come one by one, then the run, then the exit code; the facts are those of `inspect`."""
     begun = stub.call("BeginRun", run_id="r1", case_id="refund", repetition=2, protocol="grpc")

@@ -113,6 +113,22 @@ def test_commands_ask_the_service_and_its_store_outlives_it(serve) -> None:
     assert not running.ready.exists()
 
 
+def test_runs_are_adopted_and_deleted_through_the_service(serve) -> None:
+    running = serve()
+    export(running.http, "search", traceparent=f"00-{9:032x}-{9:016x}-01")
+    export(f"{running.http}/run/a", "search")
+    adopted = running.clawtrace("runs", "adopt", "a", f"{9:032x}", "--server", running.ready)
+    listed = running.clawtrace("runs", "list", "--json", "--server", running.ready)
+    missed = running.clawtrace("runs", "delete", "a", "b", "--server", running.ready)
+    running.client.end_run("a", exit_code=0)
+    deleted = running.clawtrace("runs", "delete", "a", "--server", running.ready)
+    after = running.clawtrace("runs", "list", "--json", "--server", running.ready)
+
+    assert (adopted.returncode, deleted.returncode) == (0, 0), adopted.stderr + deleted.stderr
+    assert [(run["run_id"], run["traces"]) for run in json.loads(listed.stdout)] == [("a", 2)]
+    assert (missed.returncode, json.loads(after.stdout)) == (2, []), missed.stderr
+
+
 def test_runs_are_compared_and_exported_through_the_service(serve) -> None:
     """What is exported reads again as the same run."""
     running = serve()

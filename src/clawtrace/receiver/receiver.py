@@ -210,6 +210,11 @@ class Receiver:
         """Say that nothing more is expected of a run; what comes nevertheless is stored."""
         self._desk.run_closed(self._attribution.number(run_id))
 
+    def adopt(self, run_id: str, trace_ids: Iterable[str]) -> None:
+        """Give unattributed traces to a run, and return when that is committed."""
+        self._attribution.adopt(run_id, trace_ids)
+        self.flush()
+
     def forget(self, runs: Mapping[str, int]) -> None:
         """Store nothing more of these runs, by id, and return when what came before is committed: they are about to be deleted."""
         self._attribution.forget(runs)

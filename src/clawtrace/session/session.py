@@ -394,6 +394,12 @@ class Session(SessionQuestions):
                     receiver.forgotten(gone, deleted=deleted)
             self._store.checkpoint(whole=True)
 
+    def adopt(self, run_id: str, trace_ids: Sequence[str]) -> None:
+        """Give unattributed traces to a run (see `clawtrace.session.adoption.adopt_traces`)."""
+        from clawtrace.session.adoption import adopt_traces
+
+        adopt_traces(self._store, run_id, trace_ids, self._receiver)
+
     def surplus(self, keep: Keep) -> list[Surplus]:
         """Return the runs that are more than the store may hold, the oldest first."""
         from clawtrace.store.retention import surplus

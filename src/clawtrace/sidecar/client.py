@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,14 @@ class Client:
     def wait_complete(self, run_id: str, timeout_seconds: float = 60.0) -> dict[str, Any]:
         """Wait until `end_run`, of any client, has closed a run; return whether it is complete."""
         return self._ask("POST", f"/runs/{quote(run_id, safe='')}/wait", {"timeout_seconds": timeout_seconds})
+
+    def adopt(self, run_id: str, trace_ids: Sequence[str]) -> dict[str, Any]:
+        """Give traces that named no run to a run; return whether it is complete."""
+        return self._ask("POST", f"/runs/{quote(run_id, safe='')}/adopt", {"trace_ids": list(trace_ids)})
+
+    def delete_run(self, run_id: str) -> None:
+        """Delete a run that has ended; what comes of it later is rejected."""
+        self._ask("DELETE", f"/runs/{quote(run_id, safe='')}")
 
     def list_runs(self) -> list[dict[str, Any]]:
         """Return every run."""

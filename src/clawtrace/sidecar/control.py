@@ -15,7 +15,7 @@ from clawtrace.model.run import ClosedBy, RunRecord, SentTurn
 from clawtrace.runners.base import TelemetryTarget
 from clawtrace.runners.starting.telemetry_env import telemetry_variables
 from clawtrace.sidecar.feed import Feed
-from clawtrace.sidecar.requests import BeginRun, EndRun, Gating, WaitComplete
+from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, WaitComplete
 from clawtrace.sidecar.telemetry import OwnTelemetry, SpanOfRun
 
 if TYPE_CHECKING:
@@ -149,6 +149,34 @@ class Control:
         with self._changed:
             self._changed.wait_for(lambda: self._record(run_id).closed_by is not None, asked.timeout_seconds)
         return self.standing(run_id)
+
+    def adopt_traces(self, run_id: str, asked: AdoptTraces) -> dict[str, Any]:
+        """Give traces that named no run to a run; return how it stands.
+
+        Raises:
+            NoSuchRunError: there is no such run.
+            UsageError: a trace is not unattributed.
+        """
+        self._record(run_id)
+        trace_ids = list(dict.fromkeys(asked.trace_ids))
+        self._session.adopt(run_id, trace_ids)
+        self._feed.put("run.adopted", run_id=run_id, trace_ids=trace_ids)
+        return self.standing(run_id)
+
+    def delete_run(self, run_id: str) -> dict[str, Any]:
+        """Delete a run, with everything that the store has of it; what comes of it later is rejected.
+
+        Raises:
+            NoSuchRunError: there is no such run.
+            UsageError: it has not ended.
+        """
+        self._record(run_id)
+        with self._changed:
+            if run_id in self._open:
+                raise UsageError(f"the run {run_id!r} has not ended: end it before you delete it")
+        self._session.delete_runs([run_id], "a request to the service")
+        self._feed.put("run.deleted", run_id=run_id, why="request")
+        return {"run_id": run_id}
 
     def standing(self, run_id: str) -> dict[str, Any]:
         """Return whether a run is closed and complete, and why it is not.

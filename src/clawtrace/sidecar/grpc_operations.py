@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel
 
 from clawtrace.sidecar.control import Control
-from clawtrace.sidecar.requests import BeginRun, EndRun, Gating, WaitComplete, read
+from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, WaitComplete, read
 
 if TYPE_CHECKING:
     from clawtrace.model.verdict import RunResult, Verdict
@@ -37,6 +37,8 @@ class Operations:
             "BeginRun": self._begin,
             "EndRun": self._end,
             "WaitComplete": self._wait,
+            "AdoptTraces": self._adopt,
+            "DeleteRun": self._delete,
             "ListRuns": self._list,
             "Inspect": self._inspect,
             "Evaluate": self._evaluate,
@@ -57,6 +59,12 @@ class Operations:
 
     def _wait(self, asked: Any) -> Iterator[Any]:
         yield _pb("RunStanding", self._control.wait_complete(asked.run_id, _model(WaitComplete, asked, "run_id")))
+
+    def _adopt(self, asked: Any) -> Iterator[Any]:
+        yield _pb("RunStanding", self._control.adopt_traces(asked.run_id, _model(AdoptTraces, asked, "run_id")))
+
+    def _delete(self, asked: Any) -> Iterator[Any]:
+        yield _pb("DeleteRunResponse", self._control.delete_run(asked.run_id))
 
     def _list(self, asked: Any) -> Iterator[Any]:
         del asked

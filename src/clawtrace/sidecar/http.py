@@ -16,16 +16,16 @@ from clawtrace.receiver.transport.questions import QUESTIONS_PATH, HttpQuestion,
 from clawtrace.report.json_report import results_of
 from clawtrace.report.json_text import json_pieces
 from clawtrace.sidecar.control import Begun, Control, NoSuchRunError, RunDeletedError, RunExistsError
-from clawtrace.sidecar.requests import BeginRun, EndRun, Gating, WaitComplete, problems, read
+from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, WaitComplete, problems, read
 
 __all__ = ["ControlHttp"]
 
 _LOG = logging.getLogger("clawtrace.sidecar")
-_RUN = re.compile(r"/clawtrace/v1/runs/(?P<run>.+?)(?P<verb>/end|/wait)?")
+_RUN = re.compile(r"/clawtrace/v1/runs/(?P<run>.+?)(?P<verb>/adopt|/end|/wait)?")
 _RUNS = "/clawtrace/v1/runs"
 _EVALUATE = "/clawtrace/v1/evaluate"
 _OPENAPI = "/clawtrace/v1/openapi.json"
-_PATHS = f"`{_RUNS}`, `{_RUNS}/RUN_ID`, `{_RUNS}/RUN_ID/end`, `{_RUNS}/RUN_ID/wait`, `{_EVALUATE}`, `{QUESTIONS_PATH}` and `{_OPENAPI}`"
+_PATHS = f"`{_RUNS}`, `{_RUNS}/RUN_ID`, `{_RUNS}/RUN_ID/adopt`, `{_RUNS}/RUN_ID/end`, `{_RUNS}/RUN_ID/wait`, `{_EVALUATE}`, `{QUESTIONS_PATH}` and `{_OPENAPI}`"
 EXIT_CODE_HEADER = b"x-clawtrace-exit-code"
 
 M = TypeVar("M", bound=BaseModel)
@@ -91,7 +91,12 @@ class ControlHttp:
             return [_Route("POST", lambda: _json(self._control.end_run(run_id, _read(EndRun, asked))))]
         if named["verb"] == "/wait":
             return [_Route("POST", lambda: _json(self._control.wait_complete(run_id, _read(WaitComplete, asked))))]
-        return [_Route("GET", lambda: _json(self._control.inspect(run_id)))]
+        if named["verb"] == "/adopt":
+            return [_Route("POST", lambda: _json(self._control.adopt_traces(run_id, _read(AdoptTraces, asked))))]
+        return [
+            _Route("GET", lambda: _json(self._control.inspect(run_id))),
+            _Route("DELETE", lambda: _json(self._control.delete_run(run_id))),
+        ]
 
     def _list(self) -> QuestionReply:
         return _json({"runs": self._control.list_runs()})

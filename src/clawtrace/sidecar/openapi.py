@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from clawtrace.report.results import Results
-from clawtrace.sidecar.requests import BeginRun, EndRun, Gating, WaitComplete
+from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, WaitComplete
 
 __all__ = ["openapi"]
 
@@ -57,6 +57,13 @@ class Runs:
 
 
 @dataclass
+class Deletion:
+    """A run that is not in the store any more."""
+
+    run_id: str
+
+
+@dataclass
 class Inspected:
     """``clawtrace.inspect/1``: the facts of runs."""
 
@@ -79,8 +86,8 @@ class Health:
 
 
 _MODELS: tuple[TypeAdapter[Any], ...] = (
-    *(TypeAdapter(one) for one in (BegunRun, RunStanding, Runs, Inspected, Refusal, Health)),
-    *(TypeAdapter(one) for one in (BeginRun, EndRun, WaitComplete, Results)),
+    *(TypeAdapter(one) for one in (BegunRun, RunStanding, Runs, Deletion, Inspected, Refusal, Health)),
+    *(TypeAdapter(one) for one in (BeginRun, EndRun, WaitComplete, AdoptTraces, Results)),
 )
 
 
@@ -112,6 +119,11 @@ def openapi(version: str) -> dict[str, Any]:
             f"{_PREFIX}/runs/{{run_id}}": {
                 "parameters": [run],
                 "get": _operation("inspectRun", "The facts of a run.", Inspected),
+                "delete": _operation("deleteRun", "Delete a run that has ended.", Deletion),
+            },
+            f"{_PREFIX}/runs/{{run_id}}/adopt": {
+                "parameters": [run],
+                "post": _operation("adoptTraces", "Give traces that named no run to a run.", RunStanding, AdoptTraces),
             },
             f"{_PREFIX}/runs/{{run_id}}/end": {
                 "parameters": [run],

@@ -12,7 +12,7 @@ from clawtrace.runners.base import Protocol, RunStatus
 if TYPE_CHECKING:
     from clawtrace.verdicts.gating.gate import Gate
 
-__all__ = ["BeginRun", "EndRun", "Gating", "RunId", "WaitComplete", "problems", "read"]
+__all__ = ["AdoptTraces", "BeginRun", "EndRun", "Gating", "RunId", "WaitComplete", "problems", "read"]
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -59,6 +59,13 @@ class WaitComplete(_Request):
 
     timeout_seconds: float = Field(default=60.0, gt=0, le=600)
     """Longest wait, in seconds."""
+
+
+class AdoptTraces(_Request):
+    """Give traces that named no run to a run."""
+
+    trace_ids: tuple[str, ...] = Field(min_length=1)
+    """Unattributed traces; all of them are adopted, or none."""
 
 
 class Gating(_Request):

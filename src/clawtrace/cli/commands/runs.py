@@ -11,11 +11,12 @@ import click
 
 from clawtrace.cli.output.data import json_option
 from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
-from clawtrace.cli.sources.source import Recordings, chosen_runs, server_option, source_of
+from clawtrace.cli.sources.source import Recordings, chosen_runs, server_option, service_at, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
+    from clawtrace.sidecar.client import Client
     from clawtrace.store.duckdb import DuckStore
 
 __all__ = ["command"]
@@ -85,7 +86,8 @@ def list_runs(store: Path | ClickHouseSource | None, server: str | None, unattri
 @click.argument("run_id")
 @click.argument("trace_ids", nargs=-1, required=True)
 @_store_option
-def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None) -> None:
+@server_option
+def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None, server: str | None) -> None:
     """Give traces that named no run to the run RUN_ID; their spans then say `run_rule` = `given`.
 
     Only unattributed traces can be adopted (`clawtrace runs list --unattributed`): what a span said of its
@@ -94,18 +96,17 @@ def adopt(run_id: str, trace_ids: tuple[str, ...], store: Path | None) -> None:
     """
     from clawtrace.campaign.results.late import mark_stale
     from clawtrace.campaign.results.stored import kept_runs
-    from clawtrace.model.raw import LogBatch, SpanBatch
-    from clawtrace.model.run import RunRule
+    from clawtrace.session.adoption import adopt_traces
 
-    with _held(store) as held:
-        runs, traces = held.known_runs()
-        chosen_runs([run_id], [known for known, _ in runs], held)
-        wanted = list(dict.fromkeys(trace_ids))
-        _check_strays(wanted, [trace for trace, _, rule in traces if rule == RunRule.NONE])
-        number = held.run_no(run_id)
-        held.commit(SpanBatch(), LogBatch(), [], [(trace, number, RunRule.GIVEN.value) for trace in wanted])
-        campaign = Path(held.path).parent
-        stale = mark_stale(campaign, [run for run in kept_runs(campaign) if run.run_id == run_id])
+    wanted, stale = list(dict.fromkeys(trace_ids)), False
+    if (service := _service(store, server)) is not None:
+        service.adopt(run_id, wanted)
+    else:
+        with _held(store) as held:
+            chosen_runs([run_id], held.run_ids(), held)
+            adopt_traces(held, run_id, wanted)
+            campaign = Path(held.path).parent
+            stale = bool(mark_stale(campaign, [run for run in kept_runs(campaign) if run.run_id == run_id]))
     click.echo(f"{run_id} has adopted {len(wanted)} trace{'s' if len(wanted) != 1 else ''}.", err=True)
     if stale:
         click.echo("Its verdicts are stale now: judge it again with `clawtrace eval`.", err=True)
@@ -187,19 +188,36 @@ def export(run_id: str, store: Path | ClickHouseSource | None, server: str | Non
 )
 @click.argument("run_ids", nargs=-1, required=True)
 @_store_option
-def delete(run_ids: tuple[str, ...], store: Path | None) -> None:
+@server_option
+def delete(run_ids: tuple[str, ...], store: Path | None, server: str | None) -> None:
     """Take runs out of a store, with everything that it holds of them; in a campaign also what is kept next to it."""
     from clawtrace.campaign.results.stored import kept_runs
     from clawtrace.store.whole_runs import forget_runs
 
-    with _held(store) as held:
-        chosen_runs(run_ids, held.run_ids(), held)
-        for kept in kept_runs(Path(held.path).parent):
-            if kept.run_id in run_ids:
-                (kept.folder / "run.json").unlink(missing_ok=True)  # first: a run without its spans is never reused
-        forget_runs(held, run_ids, "`clawtrace runs delete`")
-    gone = len(set(run_ids))
-    click.echo(f"{gone} run{'s' if gone != 1 else ''} deleted.", err=True)
+    wanted = list(dict.fromkeys(run_ids))
+    if (service := _service(store, server)) is not None:
+        with source_of(Recordings((), "rules"), None, server).opened(wanted) as (asked, known):
+            chosen_runs(wanted, known, asked)
+        for run_id in wanted:
+            service.delete_run(run_id)
+    else:
+        with _held(store) as held:
+            chosen_runs(wanted, held.run_ids(), held)
+            for kept in kept_runs(Path(held.path).parent):
+                if kept.run_id in wanted:
+                    (kept.folder / "run.json").unlink(missing_ok=True)  # first: a run without its spans is never reused
+            forget_runs(held, wanted, "`clawtrace runs delete`")
+    click.echo(f"{len(wanted)} run{'s' if len(wanted) != 1 else ''} deleted.", err=True)
+
+
+def _service(store: Path | None, server: str | None) -> Client | None:
+    """Return the service that was named, if one was."""
+    named = source_of(Recordings((), "rules"), store, server).server
+    if named is None:
+        return None
+    from clawtrace.sidecar.client import Client
+
+    return Client(service_at(named))
 
 
 @contextmanager
@@ -220,15 +238,3 @@ def _held(store: Path | None) -> Iterator[DuckStore]:
         yield held
     finally:
         held.close()
-
-
-def _check_strays(wanted: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse traces that are not unattributed, with the nearest that is."""
-    held = set(known)
-    for name in wanted:
-        if name not in held:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, known, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"The store holds {len(held)} of them."
-            raise click.UsageError(f"There is no unattributed trace {name!r}. {hint}")

@@ -14,7 +14,7 @@ import click
 
 from clawtrace.cli.output.outcome import Output, details_of, trees_of
 from clawtrace.cli.sources.clickhouse import ClickHouseSource
-from clawtrace.cli.sources.source import Recordings, chosen_runs, existing_store, load_recordings, source_of
+from clawtrace.cli.sources.source import Recordings, chosen_runs, existing_store, load_recordings, service_at, source_of
 
 if TYPE_CHECKING:
     from clawtrace.config.projects.project_file import Project
@@ -209,7 +209,7 @@ def _judged_by_service(there: ExistingRuns, server: str, assertions: str, gate: 
     from clawtrace.config.loading.assertions_file import load_assertions_text
     from clawtrace.errors import UsageError
     from clawtrace.report.base import CampaignReport
-    from clawtrace.sidecar.client import Client, server_named
+    from clawtrace.sidecar.client import Client
     from clawtrace.verdicts.reading.remote import HeldStore
     from clawtrace.verdicts.reading.result_data import result_of
 
@@ -219,7 +219,7 @@ def _judged_by_service(there: ExistingRuns, server: str, assertions: str, gate: 
     except (OSError, ValueError) as error:
         raise UsageError(f"the assertions file {assertions!r} cannot be read: {error}") from error
     load_assertions_text(text, assertions)  # what is wrong is found here, where the file is
-    service = server_named(server, os.environ.get("CLAWTRACE_SERVER_TOKEN"))
+    service = service_at(server)
     chosen = {"run_id": there.wanted} | ({} if there.where is None else {"where": there.where})
     answer = Client(service).evaluate(text, format="verdicts", **chosen)
     results = [result_of(one) for one in answer["results"]]

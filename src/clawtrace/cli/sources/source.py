@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from clawtrace.receiver.recordings.recording import Grouping
     from clawtrace.session.session import Session
     from clawtrace.store.duckdb import DuckStore
+    from clawtrace.store.files.owner import Owner
     from clawtrace.verdicts.reading.remote import HeldStore
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "open_or_ask",
     "recordings_options",
     "server_option",
+    "service_at",
     "source_of",
     "source_options",
 ]
@@ -144,11 +146,21 @@ def _served(server: str) -> HeldStore:
     Raises:
         UsageError: it is not named rightly, or its token is missing.
     """
-    from clawtrace.sidecar.client import server_named
     from clawtrace.verdicts.reading.remote import HeldStore
 
-    service = server_named(server, os.environ.get("CLAWTRACE_SERVER_TOKEN"))
+    service = service_at(server)
     return HeldStore(service.address, service)
+
+
+def service_at(server: str) -> Owner:
+    """Return address and token of the service that `--server` names.
+
+    Raises:
+        UsageError: it is not named rightly, or its token is missing.
+    """
+    from clawtrace.sidecar.client import server_named
+
+    return server_named(server, os.environ.get("CLAWTRACE_SERVER_TOKEN"))
 
 
 def open_or_ask(path: Path, settings: SessionSettings) -> Session | HeldStore:

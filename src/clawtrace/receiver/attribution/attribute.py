@@ -141,6 +141,14 @@ class Attribution:
                     self._settle(loose, number, RunRule.SESSION)
             return number
 
+    def adopt(self, run_id: str, trace_ids: Iterable[str]) -> None:
+        """Give unattributed traces to a run; those that are of a run by now stay with it."""
+        with self._lock:
+            number = self.number(run_id)
+            for trace_id in trace_ids:
+                if self._run_of_trace(trace_id) is None:
+                    self._settle(trace_id, number, RunRule.GIVEN)
+
     def forget(self, runs: Mapping[str, int]) -> None:
         """Have what comes of these runs, by id, recognised as late; sessions that they announced are free again."""
         with self._lock:

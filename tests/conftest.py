@@ -35,7 +35,9 @@ PROBES: dict[str, tuple[Callable[[], bool], str]] = {
     ),
     "corpus": (lambda: (ROOT.parent / "shared" / "corpus").is_dir(), "the corpus of recordings in ../shared/corpus"),
     "curl": (lambda: shutil.which("curl") is not None, "curl"),
+    "bash": (lambda: shutil.which("bash") is not None, "bash"),
     "docker": (lambda: shutil.which("docker") is not None, "a container runtime"),
+    "fish": (lambda: shutil.which("fish") is not None, "fish"),
     "make": (lambda: shutil.which("make") is not None, "make"),
     "node": (lambda: shutil.which("node") is not None, "Node.js"),
     "openclaw": (lambda: shutil.which("openclaw") is not None, "the OpenClaw command line"),
@@ -44,6 +46,7 @@ PROBES: dict[str, tuple[Callable[[], bool], str]] = {
         "the OpenTelemetry Collector, built with collector-config/builder.yaml",
     ),
     "root": (lambda: getattr(os, "geteuid", lambda: 1)() == 0, "the rights of root"),
+    "zsh": (lambda: shutil.which("zsh") is not None, "zsh"),
 }
 """What a test may need: how to know whether it is there, and what it is."""
 

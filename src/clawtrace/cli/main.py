@@ -24,6 +24,8 @@ from clawtrace.support.collector import collect_seldom
 if TYPE_CHECKING:
     from types import FrameType
 
+    from click.shell_completion import CompletionItem
+
 __all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS = {
@@ -50,6 +52,7 @@ COMMANDS = {
     "doctor": "Test the receiver over each protocol, and look for conflicts.",
     "env": "Show the environment that makes an agent export to clawtrace.",
     "model-server": "Play a scripted model over HTTP, for tests without a provider.",
+    "completion": "Print the script with which bash, zsh or fish complete commands.",
     "schema": "Export the JSON Schemas of files and results.",
 }
 
@@ -97,6 +100,13 @@ class LazyGroup(click.Group):
             hint = f" Did you mean `{near[0]}`?" if near else f" There are: {', '.join(COMMANDS)}."
             raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of a command from the table, without importing any."""
+        from click.shell_completion import CompletionItem
+
+        commands = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table, without importing any."""

@@ -12,6 +12,7 @@ from clawtrace.cli.evaluating.suite import SuiteFlags, eval_suite, suite_options
 from clawtrace.cli.output.help_sections import SectionedCommand
 from clawtrace.cli.output.outcome import Output, finish, gate_options, output_options
 from clawtrace.cli.sources.clickhouse import ClickHouseSource, store_options
+from clawtrace.cli.sources.completions import complete_suites
 from clawtrace.cli.sources.source import Recordings, recordings_options, server_option
 
 if TYPE_CHECKING:
@@ -45,14 +46,24 @@ class _Eval(SectionedCommand):
     "clawtrace eval --traces recordings/ --run-per-dir --assertions checks.yaml",
 )
 @click.argument("stray", nargs=-1, metavar="")
-@click.option("--suite", metavar="ID|PATH", help="Run this suite: configs/suites/<ID>.yaml, or a path.")
+@click.option(
+    "--suite",
+    metavar="ID|PATH",
+    shell_complete=complete_suites,
+    help="Run this suite: configs/suites/<ID>.yaml, or a path.",
+)
 @suite_options
 @recordings_options
 @store_options("Judge the runs of a span store: a DuckDB file, or clickhouse://USER@HOST:8123/DATABASE.")
 @server_option
 @click.option("--run-id", "wanted", multiple=True, metavar="ID", help="Only this recorded or stored run. Repeatable.")
 @click.option("--where", metavar="SQL", help="Only runs that match this condition, such as \"case_id = 'refund'\".")
-@click.option("--assertions", metavar="FILE", help="File with the assertions for recorded or stored runs; - is stdin.")
+@click.option(
+    "--assertions",
+    type=click.Path(),
+    metavar="FILE",
+    help="File with the assertions for recorded or stored runs; - is stdin.",
+)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawtrace.cli.output.data import json_option
+from clawtrace.cli.sources.completions import complete_types
 
 if TYPE_CHECKING:
     from clawtrace.assertions.reference import FieldReference, Reference
@@ -27,7 +28,7 @@ _GROWTH = {
     short_help="Explain one assertion type: meaning, fields, example.",
     epilog="Example: clawtrace explain tool_sequence",
 )
-@click.argument("type_name", metavar="TYPE")
+@click.argument("type_name", metavar="TYPE", shell_complete=complete_types)
 @click.option("-v", "--verbose", is_flag=True, help="Also the SQL of the example.")
 @json_option
 def command(type_name: str, verbose: bool, as_json: bool) -> None:

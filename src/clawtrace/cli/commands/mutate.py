@@ -29,7 +29,9 @@ _SCHEMA = "clawtrace.mutations/1"
 )
 @click.argument("paths", nargs=-1, metavar="[TRACES]...", type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @source_options
-@click.option("--assertions", metavar="FILE", required=True, help="File with the assertions; - is stdin.")
+@click.option(
+    "--assertions", type=click.Path(), metavar="FILE", required=True, help="File with the assertions; - is stdin."
+)
 @click.option("--run-id", "wanted", multiple=True, metavar="ID", help="Only this run. Repeatable.")
 @click.option(
     "--at-least",

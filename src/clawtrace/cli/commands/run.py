@@ -26,7 +26,7 @@ __all__ = ["command"]
     epilog="Example: clawtrace run --assertions checks.yaml -- python agent.py 'What is the weather?'",
 )
 @click.argument("cmd", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--assertions", metavar="FILE", help="File with the assertions for the run.")
+@click.option("--assertions", type=click.Path(), metavar="FILE", help="File with the assertions for the run.")
 @click.option(
     "--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Time limit of the command."
 )

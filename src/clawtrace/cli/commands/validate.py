@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clawtrace.cli.output.data import json_option
+from clawtrace.cli.sources.completions import complete_suites
 
 if TYPE_CHECKING:
     from clawtrace.config.loading.whole_project import Checked
@@ -25,7 +26,12 @@ _SCHEMA = "clawtrace.validate/1"
     "clawtrace validate checks.yaml",
 )
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(exists=True, path_type=Path))
-@click.option("--suite", metavar="ID|PATH", help="Only this suite and what it selects, as `clawtrace eval` loads it.")
+@click.option(
+    "--suite",
+    metavar="ID|PATH",
+    shell_complete=complete_suites,
+    help="Only this suite and what it selects, as `clawtrace eval` loads it.",
+)
 @click.option("--run-profile", metavar="ID|PATH", help="With --suite: the run profile.")
 @click.option("--evaluation-profile", metavar="ID|PATH", help="The evaluation profile, which sets what hooks may do.")
 @json_option

@@ -14,6 +14,7 @@ import click
 from click.core import ParameterSource
 
 from clawtrace.cli.output.outcome import Output, details_of, finish, trees_of
+from clawtrace.cli.sources.completions import complete_cases
 
 if TYPE_CHECKING:
     from clawtrace.campaign.planning.expand import Plan
@@ -73,7 +74,14 @@ class SuiteFlags(NamedTuple):
 _OPTIONS = (
     click.option("--run-profile", metavar="ID|PATH", help="How the suite's agents are run."),
     click.option("--evaluation-profile", metavar="ID|PATH", help="How runs are judged, and what hooks may do."),
-    click.option("-k", "--case", multiple=True, metavar="ID|GLOB", help="Only these cases of the suite. Repeatable."),
+    click.option(
+        "-k",
+        "--case",
+        multiple=True,
+        metavar="ID|GLOB",
+        shell_complete=complete_cases,
+        help="Only these cases of the suite. Repeatable.",
+    ),
     click.option("--tag", multiple=True, metavar="TAG|GLOB", help="Only cases with such a tag. Repeatable."),
     click.option("--model", multiple=True, metavar="ID|GLOB", help="Only these models of the suite. Repeatable."),
     click.option("--repeat", type=click.IntRange(1), help="How often each case is run."),

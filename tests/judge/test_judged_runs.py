@@ -346,6 +346,31 @@ def test_max_cost_bounds_judging(project):
     assert found.run["totals"]["input_tokens"] == 100
 
 
+@pytest.mark.parametrize("profiles", [True, False])
+def test_what_assertions_ask_is_counted_as_judging(project, profiles):
+    """Beside what the profile's own judging took, and where it has none; the price is the model's."""
+    project.write("clawtrace.yaml", {"model_pricing": {"acme/judge-1": {"input_per_1k": 1000, "output_per_1k": 0}}})
+    project.case["assertions"] = [
+        {"type": "llm_judge", "target": "final_response", "rubric": "Score 1-5: Is it kind?", "pass_threshold": 3}
+    ]
+    steps = [says({"evidence": "e", "score": 4})]
+    if profiles:
+        steps.append(says(answer(8)))
+    else:
+        project.profile = {}
+    found = project.evaluate(*steps)
+
+    assert found.exit_code == 0
+    assert found.run["judgement"]["by_assertions"]["cost_usd"] == 10
+    asked = 1 + profiles
+    assert found.results["judging"] == {
+        "answers": asked,
+        "input_tokens": 10 * asked,
+        "output_tokens": 5 * asked,
+        "cost_usd": 10 * asked,
+    }
+
+
 def test_scores_can_be_queried(project, query):
     """Each part of an answer is a row, with its evidence; what asking took stands on one of them."""
     project.case["expectations"] = {"hard_expectations": [{"text": "a"}]}

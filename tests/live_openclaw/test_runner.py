@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from openclaw_install import OpenClaw
+from tests.judge.conftest import answer, says
 
 from clawtrace.campaign.planning.expand import expand
 from clawtrace.campaign.running.execute import execute
+from clawtrace.cli.main import cli
 from clawtrace.config.loading.suite_file import load_suite
 from clawtrace.config.projects.project_file import load_project
 from clawtrace.config.projects.session_settings import session_settings
@@ -43,48 +46,54 @@ class RunOfOpenClaw:
         return {one.id: one.status.value for one in self.result.verdicts}
 
 
-@pytest.fixture
-def suite(openclaw: OpenClaw, tmp_path: Path) -> Callable[..., tuple[dict[str, RunOfOpenClaw], list[Exchange]]]:
-    """Run cases, given by id, all at the same time; return each run and what the model was asked."""
+class OpenClawSuite:
+    """Writes cases of one suite, all run at the same time by one model."""
 
-    def write(name: str, data: Any) -> None:
-        path = tmp_path / name
+    def __init__(self, openclaw: OpenClaw, root: Path) -> None:
+        self.openclaw = openclaw
+        self.root = root
+
+    def write(self, name: str, data: Any) -> None:
+        """Write one file of the project."""
+        path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(data if isinstance(data, str) else yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
 
-    def run(
-        steps: list[dict[str, Any]], cases: dict[str, dict[str, Any]], defaults: dict[str, Any], **block: Any
-    ) -> tuple[dict[str, RunOfOpenClaw], list[Exchange]]:
+    def write_all(self, cases: dict[str, dict[str, Any]], model_url: str) -> dict[str, str]:
+        """Write all files; return the environment that leads to the model."""
+        openclaw = self.openclaw
         for case_id, case in cases.items():
-            runner = {"type": "openclaw", **case.pop("runner", {})}
-            write(f"configs/cases/{case_id}/test.yaml", {**HEAD, "case_id": case_id, "runner": runner, **case})
+            runner = {"type": "openclaw", **case.get("runner", {})}
+            self.write(f"configs/cases/{case_id}/test.yaml", {**HEAD, "case_id": case_id, **case, "runner": runner})
         agent = {"agent": {"id": "support-agent"}, "agents_defaults": {"timeoutSeconds": 500}}
-        write("configs/agents/support_agent/agent.yaml", {**HEAD, "agent_id": "support_agent", "openclaw": agent})
-        write("configs/agents/support_agent/workspace/SOUL.md", "You are Nell, who signs with N.\n")
+        self.write("configs/agents/support_agent/agent.yaml", {**HEAD, "agent_id": "support_agent", "openclaw": agent})
+        self.write("configs/agents/support_agent/workspace/SOUL.md", "You are Nell, who signs with N.\n")
         models = [{"model_id": "mini", "requested_model": "openai/gpt-4o-mini"}]
-        write("configs/suites/s.yaml", {**HEAD, "suite_id": "s", "models": models})
+        self.write("configs/suites/s.yaml", {**HEAD, "suite_id": "s", "models": models})
+        # PYTHONPATH: the clawtrace under test may be another one than is installed.
+        defaults = {"cli": [str(openclaw.node), str(openclaw.program)], "pass_env": ["PYTHONPATH"]}
         profile = {
             "run_profile_id": "p",
-            # PYTHONPATH: the clawtrace under test may be another one than is installed.
-            "runner_defaults": {
-                "cli": [str(openclaw.node), str(openclaw.program)],
-                "pass_env": ["PYTHONPATH"],
-                **defaults,
-            },
+            "runner_defaults": defaults,
             "execution_policy": {"max_concurrency": len(cases)},
-            "openclaw": {"agent_id": "support_agent", "image": None, "timeout_seconds": 600, **block},
+            "openclaw": {"agent_id": "support_agent", "image": None, "timeout_seconds": 600},
         }
-        write("configs/run_profiles/p.yaml", {**HEAD, **profile})
+        self.write("configs/run_profiles/p.yaml", {**HEAD, **profile})
+        return {
+            **os.environ, "PATH": f"{openclaw.bin}{os.pathsep}{os.environ['PATH']}", "OPENROUTER_API_KEY": KEY,
+            "OPENROUTER_BASE_URL": f"{model_url}/v1", "OPENCLAW_PLUGIN_STAGE_DIR": str(openclaw.stage),
+        }  # fmt: skip
+
+    def run(
+        self, steps: list[dict[str, Any]], cases: dict[str, dict[str, Any]]
+    ) -> tuple[dict[str, RunOfOpenClaw], list[Exchange]]:
+        """Run the cases; return each run by its case, and what the model was asked."""
         with scripted_model(steps) as model:
-            env = {
-                **os.environ, "PATH": f"{openclaw.bin}{os.pathsep}{os.environ['PATH']}", "OPENROUTER_API_KEY": KEY,
-                "OPENROUTER_BASE_URL": f"{model.url}/v1", "OPENCLAW_PLUGIN_STAGE_DIR": str(openclaw.stage),
-            }  # fmt: skip
-            project = load_project(tmp_path, {})
+            env = self.write_all(cases, model.url)
+            project = load_project(self.root, {})
             plan = expand(load_suite("s", project, env, run_profile="p"))
             plan.folder.mkdir(parents=True)
-            settings = session_settings(project)
-            with Session.open(plan.store, receive=True, settings=settings) as session:
+            with Session.open(plan.store, receive=True, settings=session_settings(project)) as session:
                 done = execute(plan, session, env)
                 facts = {one["run_id"]: one for one in session.inspect()["runs"]}
             asked = list(model.log)
@@ -96,7 +105,31 @@ def suite(openclaw: OpenClaw, tmp_path: Path) -> Callable[..., tuple[dict[str, R
         }
         return runs, asked
 
-    return run
+    def report(self, steps: list[dict[str, Any]], cases: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        """Evaluate the suite by its profile `e`; return the JSON report."""
+        with scripted_model(steps) as model, pytest.MonkeyPatch.context() as patch:
+            for name, value in self.write_all(cases, model.url).items():
+                patch.setenv(name, value)
+            patch.chdir(self.root)
+            words = [
+                "eval",
+                "--suite",
+                "s",
+                "--run-profile",
+                "p",
+                "--evaluation-profile",
+                "e",
+                "--report",
+                "json=r.json",
+            ]
+            ended = CliRunner().invoke(cli, words, prog_name="clawtrace")
+        assert ended.exit_code == 0, ended.output
+        return json.loads((self.root / "r.json").read_text())
+
+
+@pytest.fixture
+def suite(openclaw: OpenClaw, tmp_path: Path) -> OpenClawSuite:
+    return OpenClawSuite(openclaw, tmp_path)
 
 
 def user(*texts: str) -> list[dict[str, str]]:
@@ -112,7 +145,9 @@ STEPS: list[dict[str, Any]] = [
     {"when": {"user": "Create draft", "last": "tool"}, "text": "The draft is there."},
     {
         "when": {"user": "Revise"},
-        "tool_calls": exec_("printf two >> draft.md; printf report > report.md; grep -rl 'sk-or-v[1]-0' .. > leaked.txt"),
+        "tool_calls": exec_(
+            "printf two >> draft.md; printf report > report.md; grep -rl 'sk-or-v[1]-0' .. > leaked.txt || true"
+        ),
     },
     {"when": {"user": "Revise", "last": "tool"}, "text": "Revised. N."},
     {"when": {"user": "delegate"}, "tool_calls": [{"name": "sessions_spawn", "arguments": {"task": "Look it up."}}]},
@@ -157,7 +192,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 def test_turns_sub_agents_and_denied_tools_side_by_side(suite) -> None:
     """Three gateways on one receiver; what was asked, called, said and written is what the model server saw."""
-    runs, asked = suite(STEPS, {name: dict(case) for name, case in CASES.items()}, {})
+    runs, asked = suite.run(STEPS, CASES)
 
     assert {name: run.verdicts for name, run in runs.items()} == {
         "talk": {
@@ -185,3 +220,54 @@ def test_turns_sub_agents_and_denied_tools_side_by_side(suite) -> None:
         assert not (run.folder / "gateway").exists()
         for file in run.folder.rglob("*"):
             assert not file.is_file() or KEY.encode() not in file.read_bytes(), file
+
+
+AGENT = Path(__file__).parents[1] / "judge" / "judged_agent.py"
+THREE: dict[str, dict[str, Any]] = {
+    "claw": {
+        "input": {"messages": user("Write report.md.")},
+        "assertions": [{"type": "tool_call_count", "tool": "write", "min": 1, "max": 1}],
+    },
+    "probe": {
+        "runner": {"type": "llm_probe"},
+        "input": {"messages": user("Write report.md."), "context": {"llm_probe": {"tools": ["write_file"]}}},
+        "assertions": [{"type": "tool_call_count", "tool": "write_file", "min": 1, "max": 1}],
+    },
+    "any": {
+        "runner": {"type": "command", "command": [sys.executable, str(AGENT)]},
+        "input": {"messages": user("Write report.md.")},
+        "assertions": [{"type": "tool_call_count", "tool": "write_file", "min": 1, "max": 1}],
+    },
+}
+WRITTEN = {"path": "report.md", "content": "Tides follow the moon."}
+PLAY: list[dict[str, Any]] = [
+    {**says(answer(8)), "when": {"user": "Judge the agent's work"}, "repeat": True},
+    {"when": {"tools": ["write_file"], "last": "user"}, "tool_calls": [{"name": "write_file", "arguments": WRITTEN}]},
+    {"when": {"tools": ["write"], "last": "user"}, "tool_calls": [{"name": "write", "arguments": WRITTEN}]},
+    {"when": {"last": "tool"}, "text": "The report is in report.md.", "repeat": True},
+]
+
+
+def test_three_runners_in_one_report(suite) -> None:
+    """A model with tools, a real OpenClaw and any command do the same task; the same checks and the same judge decide."""
+    judge = {"judge_id": "j", "type": "llm_probe", "model": "acme/judge-1"}
+    profile = {
+        "evaluation_profile_id": "e",
+        "judges": [judge],
+        "judge_runs": [{"judge_run_id": "once", "judge_id": "j"}],
+        "aggregation": {"pass_threshold": 7},
+    }
+    suite.write("configs/evaluation_profiles/e.yaml", {**HEAD, **profile})
+    cases = {
+        name: {**case, "assertions": [*case["assertions"], {"type": "artifact_exists", "path": "report.md"}]}
+        for name, case in THREE.items()
+    }
+    found = suite.report(PLAY, cases)
+    runs = {case["case_id"]: case["runs"][0] for case in found["cases"]}
+
+    passed = {"tool_call_count": "pass", "artifact_exists": "pass", "judge": "pass"}
+    for run in runs.values():
+        assert {one["id"]: one["status"] for one in run["assertions"]} == passed
+        assert (run["final_score"], run["totals"]["tool_calls"]) == (8, 1)
+    assert runs.keys() == {"claw", "probe", "any"}
+    assert found["judging"]["answers"] == 3

@@ -17,12 +17,13 @@ from clawtrace.judge.material import hidden_names
 from clawtrace.judge.panel import Judge, JudgeRun, Panel, Scale
 from clawtrace.judge.prompt import hide_names, task_prompt
 from clawtrace.model.relations import RELATIONS
+from clawtrace.model.verdict import RunResult
 from clawtrace.pricing.price import Pricing
 from clawtrace.providers.asking import ModelAnswer, Wording, ask
 from clawtrace.providers.failures import ProviderFailure
 from clawtrace.support.whole_file import whole_text_file
 
-__all__ = ["Answered", "Judging", "Question", "why_no_answer"]
+__all__ = ["Answered", "Judging", "Question", "took", "why_no_answer"]
 
 KEPT_SCHEMA = "clawtrace.judge-answer/1"
 
@@ -86,6 +87,8 @@ class Judging:
         self._spent = spent
         self._took = took
         self._stopped = stopped
+        self._of_assertions: dict[str, list[Answered]] = {}
+        """By run, the answers that its assertions asked for."""
 
     def answers(self, question: Question, runs: Sequence[JudgeRun]) -> list[list[Answered]]:
         """Ask a question as often as each judge run says; return the answers of each."""
@@ -100,7 +103,15 @@ class Judging:
         question = Question(world.run_id, task.asked_by, wording, scale, world.folder)
         (answers,) = found = self.answers(question, [JudgeRun(judge.judge_id, judge, task.times)])
         self.store(question, found)
+        self._of_assertions.setdefault(world.run_id, []).extend(answers)
         return tuple(self._opinion(one) for one in answers)
+
+    def with_assertions(self, result: RunResult) -> RunResult:
+        """Return a result with what the judges took that its assertions asked, beside what the profile's own took."""
+        asked = self._of_assertions.pop(result.run_id, [])
+        if not asked:
+            return result
+        return result._replace(judgement={**result.judgement, "by_assertions": took(asked)})
 
     def _opinion(self, one: Answered) -> JudgeOpinion:
         doubt = self.panel.doubts.get(one.judge_id, "")
@@ -153,6 +164,18 @@ class Judging:
         if file is not None:
             _write(file, key, run.judge, question.wording, asked, cost)
         return asked, cost
+
+
+def took(answers: Sequence[Answered]) -> dict[str, Any]:
+    """Return what answers took, those that failed too; the cost is None where a price is not known."""
+    costs = [one.cost_usd for one in answers if one.asked.attempts]
+    return {
+        "input_tokens": sum(one.asked.input_tokens for one in answers),
+        "output_tokens": sum(one.asked.output_tokens for one in answers),
+        "cost_usd": None if None in costs else sum(cost for cost in costs if cost is not None),
+        "failed_answers": sum(one.asked.failure is not None for one in answers),
+        "answers": sum(one.counted for one in answers),
+    }
 
 
 def why_no_answer(failure: ProviderFailure) -> str:

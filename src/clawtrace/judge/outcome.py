@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from clawtrace.judge.aggregation import bounds, combine, spread
-from clawtrace.judge.judging import Answered, why_no_answer
+from clawtrace.judge.judging import Answered, took, why_no_answer
 from clawtrace.judge.material import expectations_of
 from clawtrace.judge.panel import DIMENSIONS, JudgeRun, Panel, Scale
 from clawtrace.model.verdict import Status, Verdict
@@ -69,18 +69,19 @@ def judged(
         checks: scores of the deterministic checks by dimension, 0 to 10.
     """
     runs = [_of(run, of_run) for run, of_run in zip(panel.runs, answers, strict=True)]
-    took = _took(answers)
+    spent = took([one for of_run in answers for one in of_run])
     failure = next((one.failure for one in runs if one.failure is not None), None)
     raw = _combined(panel, runs, _overall)
     if raw is None:
         assert failure is not None  # each judge run asks at least once
         verdict = _verdict(run_id, "judge", _failure_status(failure), why_no_answer(failure), failure=failure)
-        return Judged((verdict,), {**took, "final_score": None, "failure": failure.kind})
+        return Judged((verdict,), {**spent, "final_score": None, "failure": failure.kind})
     parts = _parts(panel, runs, target)
     threshold = panel.pass_threshold
     shown = {name: _dimension(scale, parts.get(name), checks.get(name), threshold) for name in DIMENSIONS}
     pooled = [score for one in runs for score in one.scores(_overall)]
     summary = {
+        **spent,
         "final_score": round(scale.to_ten(raw), 4),
         "raw_score": raw,
         "scale": list(scale),
@@ -99,7 +100,6 @@ def judged(
         },
         "summary": next(one["summary"] for run in runs for one in run.counted),
         "judge_runs": [_shown_run(panel, scale, one) for one in runs],
-        **took,
     }
     verdicts = [_of_expectations(run_id, panel, runs, target), _of_score(run_id, panel, scale, runs, raw, summary)]
     return Judged(tuple(one for one in verdicts if one is not None), summary, (("overall", raw), *parts.items()))
@@ -164,17 +164,6 @@ def _shown_run(panel: Panel, scale: Scale, one: _Run) -> dict[str, Any]:
         "scores": [round(scale.to_ten(score), 4) for score in scores],
         "lacking": one.lacking,
         "failure": None if one.failure is None else one.failure.kind,
-    }
-
-
-def _took(answers: Sequence[Sequence[Answered]]) -> dict[str, Any]:
-    every = [one for of_run in answers for one in of_run]
-    costs = [one.cost_usd for one in every if one.asked.attempts]
-    return {
-        "input_tokens": sum(one.asked.input_tokens for one in every),
-        "output_tokens": sum(one.asked.output_tokens for one in every),
-        "cost_usd": None if None in costs else sum(cost for cost in costs if cost is not None),
-        "failed_answers": sum(one.asked.failure is not None for one in every),
     }
 
 

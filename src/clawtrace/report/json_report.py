@@ -97,7 +97,10 @@ def _totals(results: Sequence[RunResult]) -> Totals:
 
 
 def _judging(results: Sequence[RunResult]) -> JudgingTotals | None:
-    said = [result.judgement for result in results if result.judgement]
+    of_runs = [result.judgement for result in results if result.judgement]
+    said = [one for one in of_runs if "cost_usd" in one] + [
+        one["by_assertions"] for one in of_runs if "by_assertions" in one
+    ]
     if not said:
         return None
     costs = [one["cost_usd"] for one in said]

@@ -268,7 +268,7 @@ class Case(Struct):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgingTotals(Struct):
-    """What the judges of the evaluation profile took, apart from what the runs took."""
+    """What judges took, asked by the evaluation profile or by assertions, apart from what the runs took."""
 
     answers: int
     """Answers that came and count."""

@@ -72,15 +72,17 @@ def with_judgement(
     session: JudgedStore,
 ) -> RunResult:
     """Return a result with what the judges of the profile say of the run; unchanged where none is asked about runs."""
-    if judging is None or not judging.panel.runs:
+    if judging is None:
         return result
+    if not judging.panel.runs:
+        return judging.with_assertions(result)
     unseen = _why_not(result, world)
     if unseen is not None:
         status, why = unseen
         verdict = Verdict(
             result.run_id, "judge", "judge", status, False, f"The judges were not asked: {why}.", missing="judge"
         )
-        return _with(result, (verdict,))
+        return judging.with_assertions(_with(result, (verdict,)))
     target = planned.case.config.for_judges()
     scale = scale_of(target)
     wording = written(material(_subject(planned, result, world, values, session)), scale, judging.panel)
@@ -89,7 +91,7 @@ def with_judgement(
     answers = judging.answers(question, judging.panel.runs)
     found = judged(result.run_id, judging.panel, scale, target, answers, result.scores)
     judging.store(question, answers, found.parts)
-    return _with(result, found.verdicts)._replace(judgement=found.summary)
+    return judging.with_assertions(_with(result, found.verdicts)._replace(judgement=found.summary))
 
 
 def _with(result: RunResult, more: tuple[Verdict, ...]) -> RunResult:

@@ -172,6 +172,7 @@ def judge_runs(
             judge=None if judging is None else judging.opinions,
             evidence_of_passes=output.shows_passes or folder is not None,
         )
+        results = results if judging is None else [judging.with_assertions(one) for one in results]
         trees = trees_of(session, results, quiet=output.quiet)
         details = details_of(session, results) if output.shows_page(folder) else {}
         if note := session.keep_verdicts(results):

@@ -610,7 +610,7 @@ export interface Totals {
   errored: Errored;
 }
 /**
- * What the judges of the evaluation profile took, apart from what the runs took.
+ * What judges took, asked by the evaluation profile or by assertions, apart from what the runs took.
  */
 export interface JudgingTotals {
   answers: Answers;

@@ -217,7 +217,10 @@ class _Problems:
             return PriceEntry.model_validate(value)
         except ValidationError as error:
             for item in error.errors(include_url=False):
-                self.add((key, *item["loc"]), item["msg"].removeprefix("Value error, "))
+                said = item["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+                if item["type"] in ("decimal_parsing", "decimal_type"):
+                    said = f"must be a number, found {item['input']!r}"
+                self.add((key, *item["loc"]), said)
         return None
 
     def compare(self, globs: Mapping[str, PriceEntry]) -> None:

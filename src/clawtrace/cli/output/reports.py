@@ -42,7 +42,7 @@ def report_target(value: str) -> ReportTarget:
 
     word, separator, path = value.partition("=")
     if not separator or not path:
-        raise click.BadParameter(f"{value!r} is not FORMAT=PATH, for example json=results.json.")
+        raise click.BadParameter(f"{value!r} is not FORMAT=PATH, for example {_example(word)}.")
     if word not in formats():
         raise click.BadParameter(f"there is no report format {word!r}; there are: {', '.join(formats())}.")
     if path != "-" and Path(path).is_dir():
@@ -66,6 +66,15 @@ class _ReportOption(click.Option):
 report_option = click.option(
     "--report", "reports", metavar="FORMAT=PATH", multiple=True, callback=_targets, cls=_ReportOption
 )
+
+
+def _example(word: str) -> str:
+    """Return an example of the flag's value, with the format that was probably meant."""
+    from clawtrace.report.base import formats
+
+    if word not in formats():
+        return "json=results.json"
+    return f"{word}=results.{ {'junit': 'xml', 'markdown': 'md', 'github': 'txt'}.get(word, word) }"
 
 
 def writes_to_stdout(targets: Sequence[ReportTarget]) -> bool:

@@ -145,7 +145,9 @@ def parse_document(text: str, file: str, path: Path | None = None, *, mapping: b
     try:
         root = loader.get_single_node()
         if root is None:
-            raise ConfigError(ConfigProblem(file, 1, 1, "is empty, expected a mapping"))
+            raise ConfigError(
+                problem_at(file, 1, 1, "is empty, expected a mapping", "`clawtrace schema` lists the keys.")
+            )
         builder = _Builder(loader, file)
         data = builder.build(root)
         if mapping and not builder.problems and not isinstance(data, dict):
@@ -268,7 +270,11 @@ def _yaml_problem(file: str, text: str, error: yaml.YAMLError) -> ConfigProblem:
     words = [getattr(error, "context", None), getattr(error, "problem", None)]
     message = "is not valid YAML: " + (", ".join(word for word in words if word) or str(error))
     hint = ""
-    if "cannot start any token" in message or "mapping values are not allowed" in message:
+    if mark is not None and text.startswith("\t", mark.index):
+        hint = "Indent with spaces: YAML allows no tabs."
+    elif "a quoted scalar" in message and error.context_mark is not None:  # type: ignore[attr-defined]
+        mark, hint = error.context_mark, "Close the quote that begins here."  # type: ignore[attr-defined]
+    elif "cannot start any token" in message or "mapping values are not allowed" in message:
         hint = "Put text that holds `: `, `{`, `@` or a tab in quotes."
     if mark is None:
         return problem_at(file, 0, 0, message, hint)

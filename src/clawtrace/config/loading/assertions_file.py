@@ -22,6 +22,7 @@ from clawtrace.config.loading.judges import judge_refusals, panel_of
 from clawtrace.config.loading.permissions import hook_policy, hook_problems
 from clawtrace.config.projects.project_file import Project, pricing_of
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
+from clawtrace.support.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from clawtrace.config.suites.evaluation_profile import EvaluationProfile
@@ -86,6 +87,7 @@ def load_assertions_file(
         ConfigError: every problem in it.
     """
     document = _read(file)
+    _refuse_case(document)
     problems: list[ConfigProblem] = []
     config = validated(AssertionsFile, document.data, in_document(document), problems)
     assertions = load_assertions(document, tuple(NOTATIONS), env, problems, recorded=True)
@@ -125,6 +127,17 @@ def load_assertions_text(text: str, name: str) -> AssertionList:
     return assertions
 
 
+def _refuse_case(document: Document) -> None:
+    """Refuse the file of a case, whose keys mean nothing here.
+
+    Raises:
+        ConfigError: it is one.
+    """
+    if isinstance(document.data, dict) and "case_id" in document.data:
+        hint = "`clawtrace eval --suite` runs cases; an assertions file has only `assertions:`."
+        raise ConfigError(document.problem(("case_id",), "this is the file of a case", hint, key=True))
+
+
 def _read(file: str) -> Document:
     """Return the document; paths in one that comes through a pipe are relative to the working folder.
 
@@ -138,7 +151,8 @@ def _read(file: str) -> Document:
     if path.is_dir():
         raise UsageError(f"{file!r} is a folder; `--assertions` names a file in it")
     if not path.exists():
-        raise UsageError(f"the assertions file {file!r} does not exist")
+        near = did_you_mean(path.name, sorted(one.name for one in path.parent.glob("*.y*ml")))
+        raise UsageError(f"the assertions file {file!r} does not exist. {near}".rstrip())
     if path.is_file() and path.parts[1:2] not in (("dev",), ("proc",)):
         return read_document(path)
     return _piped(path.read_bytes(), file)  # a pipe, such as a shell's <(…): it can be read once, and lies nowhere

@@ -51,7 +51,7 @@ def select_cases(
             )
     if not chosen and not problems:
         message = "the suite selects no case"
-        problems.append(suite.problem(("case_selection",), message, _why_none(selection, files)))
+        problems.append(suite.problem(("case_selection",), message, _why_none(selection, files, read)))
     return [(files[case_id][0], read.get(case_id)) for case_id in chosen]
 
 
@@ -102,9 +102,12 @@ def tags_in(document: Document) -> set[str] | None:
     return set(tags)
 
 
-def _why_none(selection: CaseSelection, files: Mapping[str, list[Path]]) -> str:
+def _why_none(selection: CaseSelection, files: Mapping[str, list[Path]], read: Mapping[str, Document | None]) -> str:
     if not files:
         return "There is no case below `configs/cases`."
     if selection.include_tags:
-        return "All cases are excluded, or have none of the tags " + ", ".join(selection.include_tags) + "."
+        tags = sorted({tag for document in read.values() if document is not None for tag in tags_in(document) or ()})
+        near = next(filter(None, (did_you_mean(tag, tags) for tag in selection.include_tags)), "")
+        why = "All cases are excluded, or have none of the tags " + ", ".join(selection.include_tags) + "."
+        return f"{why} {near}".rstrip()
     return "Every case is excluded."

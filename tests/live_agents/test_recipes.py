@@ -1,0 +1,139 @@
+"""The recipes of `configs/cases/coding_agents` with the real programs from npm, each against a scripted model.
+
+They are installed once, of pinned versions, into the environment's folder (`CLAWTRACE_AGENTS_CACHE` names another). Where npm cannot
+install them the tests are listed as not run; `CLAWTRACE_REQUIRE=agents` makes that a failure.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from clawtrace.cli.main import cli
+from clawtrace.testing import Exchange, scripted_model
+
+pytestmark = [pytest.mark.full, pytest.mark.needs("node"), pytest.mark.timeout(900)]
+
+ROOT = Path(__file__).parents[2]
+INSTALL_SECONDS = 600
+KEYS = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "scripted")
+COMMAND = "printf hello > hello.txt"
+CODEX = """\
+model = "gpt-5-codex"
+model_provider = "scripted"
+[model_providers.scripted]
+name = "scripted"
+base_url = "{url}/v1"
+env_key = "OPENAI_API_KEY"
+wire_api = "responses"
+"""
+
+
+def opencode_settings(url: str) -> str:
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": f"{url}/v1", "apiKey": "scripted"},
+        "models": {"gpt-4o": {"tool_call": True}},
+    }
+    models = {"model": "scripted/gpt-4o", "small_model": "scripted/gpt-4o"}
+    return json.dumps({**models, "autoupdate": False, "provider": {"scripted": provider}})
+
+
+@dataclass(frozen=True)
+class CodingAgent:
+    """A program: its package, the tool by which it writes, and whether all its calls can be known."""
+
+    package: str
+    tool: str
+    arguments: dict[str, Any]
+    countable: bool = True
+    env: dict[str, str] = field(default_factory=dict)
+
+
+AGENTS = {
+    "claude_code": CodingAgent(
+        "@anthropic-ai/claude-code@2.1.197", "Write", {"file_path": "hello.txt", "content": "hello"}
+    ),
+    "codex": CodingAgent("@openai/codex@0.169.0", "exec_command", {"cmd": COMMAND}),
+    "gemini_cli": CodingAgent(
+        "@google/gemini-cli@0.61.0", "run_shell_command", {"command": COMMAND}, env={"GEMINI_MODEL": "gemini-2.5-flash"}
+    ),
+    "qwen_code": CodingAgent(
+        "@qwen-code/qwen-code@0.15.10", "run_shell_command", {"command": COMMAND, "is_background": False},
+        env={"OPENAI_MODEL": "gpt-4o"},
+    ),
+    "opencode": CodingAgent(
+        "opencode-ai@1.18.33", "write", {"filePath": "hello.txt", "content": "hello"}, countable=False
+    ),
+}  # fmt: skip
+
+
+def installed(package: str) -> Path:
+    """Return the folder with the package's program; install it if it is not there yet."""
+    cache = os.environ.get("CLAWTRACE_AGENTS_CACHE") or str(Path(sys.prefix) / "cache")
+    folder = Path(cache) / "coding-agents" / package.replace("/", "-").lstrip("@")
+    folder.mkdir(parents=True, exist_ok=True)
+    npm = shutil.which("npm") or "npm"
+    command = [npm, "install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", str(folder), package]
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").exists():
+            try:
+                subprocess.run(command, capture_output=True, timeout=INSTALL_SECONDS, check=True)
+            except (OSError, subprocess.SubprocessError):
+                # The last words may name a registry: what was asked for is enough.
+                if "agents" in os.environ.get("CLAWTRACE_REQUIRE", "").split(","):
+                    pytest.fail(f"CLAWTRACE_REQUIRE names 'agents', and npm could not install {package}")
+                pytest.skip(f"npm could not install {package}")
+            (folder / "done").touch()
+    return folder / "node_modules" / ".bin"
+
+
+def evaluated(name: str, agent: CodingAgent, home: Path, patch: pytest.MonkeyPatch) -> tuple[Any, list[Exchange]]:
+    """Run the recipe in a home of its own; return the run of the report, and what the model was asked."""
+    call = {"name": agent.tool, "arguments": agent.arguments}
+    steps = [{"when": {"tools": [agent.tool]}, "tool_calls": [call]}, {"text": "It is written.", "repeat": True}]
+    program = installed(agent.package)
+    (home / ".codex").mkdir()
+    (home / ".gemini").mkdir()
+    (home / ".gemini/settings.json").write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
+    with scripted_model(steps) as model:
+        (home / ".codex/config.toml").write_text(CODEX.format(url=model.url))
+        env = {
+            **KEYS, **agent.env, "HOME": str(home), "PATH": f"{program}{os.pathsep}{os.environ['PATH']}",
+            "ANTHROPIC_BASE_URL": model.url, "OPENAI_BASE_URL": f"{model.url}/v1", "GOOGLE_GEMINI_BASE_URL": model.url,
+            "OPENCODE_CONFIG_CONTENT": opencode_settings(model.url),
+        }  # fmt: skip
+        for key, value in env.items():
+            patch.setenv(key, value)
+        patch.chdir(ROOT)
+        report, out = home / "report.json", home / "out"
+        words = ["eval", "--suite", "coding_agents", "--case", name, "--no-reuse", "--out", str(out)]
+        ended = CliRunner().invoke(cli, [*words, "--report", f"json={report}"], prog_name="clawtrace")
+        asked = list(model.log)
+    assert ended.exit_code == 0, ended.output
+    ((run,),) = [case["runs"] for case in json.loads(report.read_text())["cases"]]
+    return run, asked
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_recipe_runs_as_it_is_written(name, tmp_path, monkeypatch):
+    """The agent writes the file, its spans arrive and its calls are those of the model's log, or known to be unknown."""
+    agent = AGENTS[name]
+    run, asked = evaluated(name, agent, tmp_path, monkeypatch)
+
+    assert {one["status"] for one in run["assertions"]} == {"pass"}
+    assert run["trace"]["spans"] > 0
+    assert {one.status for one in asked} == {200}
+    assert agent.tool in {call["name"] for one in asked for call in one.tool_calls}
+    assert run["totals"]["llm_calls"] == (len(asked) if agent.countable else None)

@@ -248,7 +248,9 @@ class Expressions:
         return f"coalesce({', '.join(values)})" if len(values) > 1 else values[0]
 
     def _part(self, rule: ColumnRule, kind: str, place: str) -> str:
-        """Return SQL for a number that is added to or subtracted from a rule's: at a path of its text, or of an attribute."""
+        """Return SQL for a number that is added to or subtracted from a rule's: at a path of its text, or of an attribute of span or event."""
+        if rule.event is not None and not place.startswith("$"):
+            return self._number(kind, self._atom("event_attribute", event=quote(rule.event), key=quote(place)))
         if not place.startswith("$"):
             return self._number(kind, self._attribute(place) or "NULL")
         return self._number(kind, self._m("json_text", value=self._place(rule) or "NULL", path=quote(place)))

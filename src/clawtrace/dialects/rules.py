@@ -207,7 +207,7 @@ class ColumnRule(DialectPart):
     """What a number is multiplied by: 0.001 where the attribute counts milliseconds and the column seconds."""
     plus: list[str] = []
     """Places of numbers that are added to it, as far as there are any: a JSON path (``$.a``) inside of the same text, or an
-    attribute key."""
+    attribute key (of `event` where that is given)."""
     minus: list[str] = []
     """Places, as in `plus`, of numbers that are subtracted from it (of a total the rest is wanted); without one of them the
     rule yields nothing."""

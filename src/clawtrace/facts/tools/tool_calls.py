@@ -12,6 +12,7 @@ from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.rules import NAMELESS_TOOL_SPAN
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.span import Span, merged, same_tool
+from clawtrace.facts.tools.failure_texts import says_that_it_failed
 from clawtrace.facts.tools.histories import Histories, RecordedCall, histories
 from clawtrace.facts.tools.misfits import Offers, is_broken
 from clawtrace.facts.tools.results import Result, results, went_unseen
@@ -145,7 +146,7 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
         outer = members[0]
         facts = run.spans[outer]
         agent, turn, start_ns, end_ns = run.agent[outer], run.turn[outer], facts.start_ns, facts.end_ns
-        error, outcome = facts.error, _outcome((facts,))
+        error, outcome = facts.error, _outcome((facts,), run.evidence(outer) == "generic")
     else:
         members = sorted(members, key=lambda n: (run.depth[n], n))
         outer = members[0]
@@ -157,7 +158,7 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
         # A layer that never ended does not take back that the others did; the outcome says that it is unknown.
         end_ns = max((span.end_ns for span in layers if span.end_ns is not None), default=None)
         error = next((span.error for span in reversed(layers) if span.error is not None), None)
-        outcome = _outcome(layers)
+        outcome = _outcome(layers, run.evidence(outer) == "generic")
     return Execution(
         outer, facts.tool_call_id, facts.tool_name, agent, turn, start_ns, end_ns, facts.tool_arguments, facts.tool_result,
         outcome, error, "log" if facts.source == "log" else "span", facts.exit_code, facts.tool_command,
@@ -165,7 +166,7 @@ def _execution(run: RunSpans, number: int, members: Sequence[int]) -> Execution:
     )  # fmt: skip
 
 
-def _outcome(layers: Sequence[Span]) -> Outcome | None:
+def _outcome(layers: Sequence[Span], generic: bool) -> Outcome | None:
     if any(span.tool_refused for span in layers):
         return "unexecuted"
     if any(span.tool_cancelled for span in layers):
@@ -178,6 +179,8 @@ def _outcome(layers: Sequence[Span]) -> Outcome | None:
             return "error"
         elif span.end_ns is None and outcome == "ok":
             outcome = "unknown"
+    if outcome == "ok" and any(says_that_it_failed(span.tool_result, generic) for span in layers):
+        return "unknown"
     return "unknown" if outcome == "ok" and all(span.tool_unknown for span in layers) else outcome
 
 

@@ -1,0 +1,35 @@
+"""Results of tools that say that the tool failed, in spans that do not: whether it did is unknown."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["says_that_it_failed"]
+
+_BEGINNING = 200
+
+_FRAMES = r"""[\W_]* ((result|error|output|content|text|message|type) \W+)*"""
+"""What a result may be wrapped in."""
+
+_BY_FRAMEWORK = re.compile(
+    rf"""(?ix) {_FRAMES}
+    ( (an \s)? (error|exception) \s ((occurred|raised) \s)? ((while|when|during|in|by) \s)? (the \s)?
+      (execut|call|invok|running|tool|function)
+    | (failed|failure) \s (to|while|in) \s (execut|call|invok|run)
+    | (tool|function) \s (\S+ \s)? ((execution|call) \s)? (failed|raised|error) )"""
+)
+"""Words of frameworks, which answer so for a tool that raised an error."""
+
+_BY_ANYBODY = re.compile(rf"""(?ix) {_FRAMES} (error|exception): \s""")
+"""Words of a framework, or of the tool itself."""
+
+
+def says_that_it_failed(result: str | None, generic: bool) -> bool:
+    """Return whether a result begins with the words by which frameworks answer for a tool that raised an error.
+
+    Words that may be the tool's own say it only where nothing is known of the framework (`generic`).
+    """
+    if result is None:
+        return False
+    beginning = result[:_BEGINNING]
+    return bool(_BY_FRAMEWORK.match(beginning) or (generic and _BY_ANYBODY.match(beginning)))

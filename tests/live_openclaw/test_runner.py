@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -271,3 +272,23 @@ def test_three_runners_in_one_report(suite) -> None:
         assert (run["final_score"], run["totals"]["tool_calls"]) == (8, 1)
     assert runs.keys() == {"claw", "probe", "any"}
     assert found["judging"]["answers"] == 3
+
+
+def test_the_bundled_suite_passes(openclaw: OpenClaw, tmp_path: Path) -> None:
+    """`configs/suites/openclaw.yaml` against its script, with OpenClaw found on PATH."""
+    program = tmp_path / "bin" / "openclaw"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{openclaw.node}" "{openclaw.program}" "$@"\n')
+    program.chmod(0o755)
+    path = os.pathsep.join((str(program.parent), str(openclaw.bin), os.environ["PATH"]))
+    root, out = Path(__file__).parents[2], tmp_path / "out"
+    evaluate = ["eval", "--suite", "openclaw", "--run-profile", "openclaw", "--out", str(out)]
+    clawtrace = [sys.executable, "-m", "clawtrace"]
+    script = "configs/cases/openclaw/report/script.yaml"
+    done = subprocess.run(
+        [*clawtrace, "model-server", script, "--", *clawtrace, *evaluate],
+        cwd=root, env={**os.environ, "PATH": path, "OPENCLAW_PLUGIN_STAGE_DIR": str(openclaw.stage)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -40,6 +39,7 @@ from clawtrace.runners.gateways.order import (
     NOT_READY,
     Container,
     GatewayOrder,
+    remove,
     write_gateway_order,
 )
 from clawtrace.runners.inputs.content import file_digest, tree
@@ -50,7 +50,6 @@ __all__ = ["OpenClawRunner", "OpenClawSettings"]
 
 _GRACE_SECONDS = 30.0
 """For the gateway to end its turn and export."""
-_REMOVE_SECONDS = 60
 
 
 class OpenClawSettings(RunnerSettings):
@@ -188,7 +187,7 @@ class OpenClawRunner(Runner):
         finally:
             file.unlink(missing_ok=True)
             if order.container is not None:
-                _remove(order.container, request.base_env)
+                remove(order.container, request.base_env)
             shutil.rmtree(home, ignore_errors=True)
 
 
@@ -287,15 +286,6 @@ def _left_out(outcome: RunOutcome, turns: Sequence[str], started: Sequence[int])
     return (
         f"turn {len(started)} of {len(turns)} {how}; {left} further turn{'s were' if left > 1 else ' was'} not run",
     )
-
-
-def _remove(container: Container, env: Mapping[str, str]) -> None:
-    """Remove the container, whatever became of the process that started it; one that is gone is none."""
-    with suppress(OSError, subprocess.TimeoutExpired):
-        subprocess.run(
-            [container.program, "rm", "--force", container.name],
-            env=dict(env), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_REMOVE_SECONDS, check=False,
-        )  # fmt: skip
 
 
 def _package(cli: Sequence[str], env: Mapping[str, str]) -> Path | None:

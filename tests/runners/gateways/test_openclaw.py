@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 import threading
 from dataclasses import replace
@@ -151,6 +152,38 @@ def test_it_can_be_stopped(openclaw, bench, containers):
     assert not [one for one in running.glob("*") if one.suffix != ".env"]
 
 
+CRASHING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from tests.runners.conftest import Bench
+from tests.runners.gateways.test_openclaw import OpenClawBench
+from clawtrace.runners.base import TelemetryTarget
+
+folder = Path(sys.argv[2])
+bench = Bench(folder, TelemetryTarget("http://127.0.0.1:4317", "http://127.0.0.1:4318", "ab" * 16, "cd" * 8))
+OpenClawBench(bench, folder).run("One.", how="hang", image="claw:1", docker_cli=sys.argv[3])
+"""
+
+
+def test_a_crash_leaves_no_container(tmp_path, containers):
+    """`kill -9` of the program that runs the suite ends the gateway and removes its container all the same."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    words = [sys.executable, "-c", CRASHING, str(HERE.parents[2]), str(folder), str(containers)]
+    program = subprocess.Popen(words)
+    running = containers.parent / "running"
+    for _ in watch(running, rust_timeout=200, yield_on_timeout=True):
+        assert program.poll() is None
+        if "exec" in asked_of(containers):
+            break
+    program.kill()
+    program.wait()
+    for _ in watch(running, rust_timeout=200, yield_on_timeout=True):
+        if "rm" in asked_of(containers) and all(one.suffix == ".env" for one in running.glob("*")):
+            break
+
+
 @pytest.fixture
 def containers(tmp_path: Path) -> Path:
     """A program that runs containers by executing what is in them."""
@@ -187,7 +220,7 @@ def test_in_a_container(openclaw, containers):
     assert f"{folder}/workspace:{folder}/workspace" in gateway
     assert {"OPENROUTER_API_KEY", "OTEL_RESOURCE_ATTRIBUTES", "OPENCLAW_GATEWAY_TOKEN"} <= set(gateway)
     assert [words[1] for words in asked["exec"]] == [name, name]
-    assert asked["rm"] == [["rm", "--force", name]]
+    assert {tuple(words) for words in asked["rm"]} == {("rm", "--force", name)}
     assert KEY not in containers.with_name("asked.jsonl").read_text()
 
 

@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 from watchfiles import watch
 
 from clawtrace.runners.gateways.configuration import TOKEN
-from clawtrace.runners.gateways.order import CONFIG_REFUSED, NOT_READY, GatewayOrder, read_gateway_order
+from clawtrace.runners.gateways.order import CONFIG_REFUSED, NOT_READY, GatewayOrder, read_gateway_order, remove
 
 __all__ = ["ANSWER_FILE", "TURNS_FILE", "main"]
 
@@ -33,6 +33,8 @@ ANSWER_FILE = "answer.txt"
 
 TURNS_FILE = "turns.json"
 """In the home: when each turn was started, in nanoseconds since the epoch."""
+_EXIT_SECONDS = 20
+"""For a gateway to end once it was asked to; less than what this process itself is given."""
 _PORTS = 5
 """How many ports are tried: another program may take one between its choice and its use."""
 _TAKEN = ("EADDRINUSE", "already in use", "already listening")
@@ -144,7 +146,14 @@ class _Keeper:
     def _stop(self, gateway: subprocess.Popen[bytes]) -> None:
         if gateway.poll() is None:
             gateway.send_signal(signal.SIGTERM)
-        gateway.wait()
+        try:
+            gateway.wait(_EXIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            gateway.kill()
+            gateway.wait()
+        if self._order.container is not None:
+            # Also where the program above was killed, and cannot.
+            remove(self._order.container, self._env)
 
     def _said(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CONFIG_REFUSED", "NOT_READY", "Container", "GatewayOrder", "read_gateway_order", "write_gateway_order"]
+__all__ = [
+    "CONFIG_REFUSED",
+    "NOT_READY",
+    "Container",
+    "GatewayOrder",
+    "read_gateway_order",
+    "remove",
+    "write_gateway_order",
+]
 
 CONFIG_REFUSED = 78
 """Exit code where the program refuses its configuration: EX_CONFIG of sysexits.h."""
+_REMOVE_SECONDS = 60
 NOT_READY = 69
 """Exit code where the gateway did not come up: EX_UNAVAILABLE."""
 
@@ -51,6 +63,15 @@ class GatewayOrder:
     plugin_stage: str
     """Absolute folder where what plugins need is installed once."""
     container: Container | None = None
+
+
+def remove(container: Container, env: Mapping[str, str]) -> None:
+    """Remove a container, whatever became of the process that started it; one that is gone is none."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(
+            [container.program, "rm", "--force", container.name],
+            env=dict(env), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_REMOVE_SECONDS, check=False,
+        )  # fmt: skip
 
 
 def write_gateway_order(order: GatewayOrder, path: Path) -> None:

@@ -299,3 +299,42 @@ def test_runs_that_were_left_out_are_named(verdict, run, campaign) -> None:
         "1 run: 1 passed, 1 not run",
         "exit 3: nothing failed, but some runs were not made",
     ]
+
+
+def test_what_many_cases_say_alike_is_one_block(verdict, run, campaign) -> None:
+    """Of 200 cases with the same failure one block is left, which counts them; what one of them says in addition stays."""
+
+    def failed(number: int, message: str, **fields):
+        return verdict("fail", id=f"v{number}", type="tool_was_called", message=message, **fields)
+
+    never = "`refund` was never called."
+    runs = [
+        run(failed(0, never), case_id=f"case-{number}", run_id=f"run-{number}", diagnostics=("The agent is old.",))
+        for number in range(199)
+    ]
+    runs.append(
+        run(
+            failed(0, never),
+            failed(1, "`pay` was never called."),
+            case_id="last",
+            run_id="last",
+            diagnostics=("The agent is old.", "It is the last."),
+        )
+    )
+    text = plain(campaign(*runs))
+
+    assert text.count(never) == 1
+    assert text.count("200 cases") == 1
+    assert text.count("The agent is old.") == 1
+    assert text.index(never) < text.index("`pay` was never called.")
+    assert text.count("FAIL") == 2
+    assert "and 190 more" in text
+    assert "It is the last." in text
+
+
+def test_what_two_cases_say_alike_is_said_of_each(verdict, run, campaign) -> None:
+    """A block for each: few enough to be read with the rest of its case."""
+    one = verdict("fail", id="v", type="tool_was_called", message="`refund` was never called.")
+    text = plain(campaign(run(one, case_id="a", run_id="a"), run(one, case_id="b", run_id="b")))
+
+    assert text.count("`refund` was never called.") == 2

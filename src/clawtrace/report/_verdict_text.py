@@ -2,12 +2,12 @@
 
 Repetitions that fail in the same way are one block that names them all; the assertions that have nothing but the same
 sentence to say (there is no trace) are one block, too. Why a trace is incomplete is printed once for a case, before what
-it leaves open; a hint is printed once, too.
+it leaves open; a hint is printed once, too. What many cases say alike comes first, as one block that names them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.model.verdict import RunResult, Status, Verdict
@@ -28,6 +28,10 @@ STATUS_STYLE: Mapping[Status | None, str] = {
     Status.WARN: "yellow",
     None: "yellow",
 }
+_MANY_CASES = 3
+"""Cases from which on what they say alike is one block."""
+_NAMED_CASES = 10
+"""Of the cases of such a block, those that are named; the table of runs has them all."""
 _ORDER = [Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.SKIP, Status.WARN, Status.PASS]
 
 
@@ -42,12 +46,24 @@ class _Block(NamedTuple):
     message: str
     """What it says, without what is said once for the case."""
     shows_spans: bool
+    cases: Sequence[str] = ()
+    """What the block is of, where it is of several cases: each case with its model and repetitions."""
 
 
 def print_verdicts(report: CampaignReport, console: ConsoleOutput, *, verbose: bool = False) -> None:
     """Print what did not pass, case by case, the gravest first; with `verbose` also what passed, each by itself."""
-    for runs in cases_of(report.results).values():
-        _print_case(runs, report.trees, console, verbose=verbose)
+    cases = list(cases_of(report.results).values())
+    hidden: set[tuple[int, int]] = set()
+    hints: set[str] = set()
+    told: set[tuple[int, str]] = set()
+    for block in () if verbose else _of_many_cases(cases, hidden):
+        _print_block(block, report.trees, console, numbered=False, hints=hints, verbose=False)
+        for note in _notes_of_all(block.runs):
+            if (id(block.runs[0]), note) not in told:
+                console.paragraph(note, first="  note: ", indent="        ", style="dim")
+            told |= {(id(run), note) for run in block.runs}
+    for runs in cases:
+        _print_case(runs, hidden, told, report.trees, console, verbose=verbose)
 
 
 def title_of(result: RunResult) -> str:
@@ -56,11 +72,18 @@ def title_of(result: RunResult) -> str:
 
 
 def _print_case(
-    runs: Sequence[RunResult], trees: Mapping[str, Sequence[SpanNode]], console: ConsoleOutput, *, verbose: bool
+    runs: Sequence[RunResult],
+    hidden: Set[tuple[int, int]],
+    told: Set[tuple[int, str]],
+    trees: Mapping[str, Sequence[SpanNode]],
+    console: ConsoleOutput,
+    *,
+    verbose: bool,
 ) -> None:
-    shown = {id(run): list(run.verdicts) if verbose else run.not_passed() for run in runs}
-    reported = [run for run in runs if shown[id(run)] or run.error]
-    numbered = len(runs) > 1 or runs[0].model_id is not None or runs[0].repetition != 1
+    found = {id(run): list(run.verdicts) if verbose else run.not_passed() for run in runs}
+    reported = [run for run in runs if found[id(run)] or run.error]
+    shown = {run: [one for place, one in enumerate(of) if (run, place) not in hidden] for run, of in found.items()}
+    numbered = _is_numbered(runs)
     for error, broken in _by((run.error, run) for run in runs if run.error).items():
         console.line()
         console.line(("ERROR", "bold red"), (f"  {_title(broken, numbered)}", "bold"))
@@ -68,14 +91,18 @@ def _print_case(
     pairs = [(run, verdict) for run in runs for verdict in shown[id(run)]]
     blocks = _alone(pairs) if verbose else _folded(pairs)
     silent = [run for run in reported if not run.spans]
-    _print_notes(silent, console, apart=True, which=lambda of: _title(of, numbered))  # why there is no trace
+    _print_notes(silent, told, console, apart=True, which=lambda of: _title(of, numbered))  # why there is no trace
     _print_reasons(reported, console, numbered)
     hints: set[str] = set()
     for block in blocks:
         _print_block(block, trees, console, numbered=numbered, hints=hints, verbose=verbose)
     others = [run for run in reported if run.spans]
     which = _repetitions if len(runs) > 1 else lambda _: ""
-    _print_notes(others, console, apart=verbose or len(blocks) > 1, which=which)
+    _print_notes(others, told, console, apart=verbose or len(blocks) > 1, which=which)
+
+
+def _is_numbered(runs: Sequence[RunResult]) -> bool:
+    return len(runs) > 1 or runs[0].model_id is not None or runs[0].repetition != 1
 
 
 # -- what is said once ------------------------------------------------------------------------------------------------
@@ -113,6 +140,39 @@ def _folded(pairs: Sequence[tuple[RunResult, Verdict]]) -> list[_Block]:
         else:
             blocks[place] = blocks[place]._replace(labels=[*blocks[place].labels, _label(verdict)])
     return blocks
+
+
+def _of_many_cases(cases: Sequence[Sequence[RunResult]], hidden: set[tuple[int, int]]) -> list[_Block]:
+    """Return what many cases say alike, the gravest first, then what most of them say.
+
+    Args:
+        cases: the runs of each case and model.
+        hidden: run and place of the verdicts that are in a block; they are added here. A verdict itself is not kept: of thousands
+            of runs only those that are read are in memory.
+    """
+    alike: dict[tuple[Any, ...], dict[int, list[tuple[RunResult, int]]]] = {}
+    for number, runs in enumerate(cases):
+        for run in runs:
+            for place, verdict in enumerate(run.not_passed()):
+                if not is_open(run, verdict):  # what could still change is explained with its case
+                    key = (verdict.type, verdict.description, *_said(verdict, verdict.message))
+                    alike.setdefault(key, {}).setdefault(number, []).append((run, place))
+    blocks = []
+    for by_case in alike.values():
+        if len(by_case) < _MANY_CASES:
+            continue
+        members = [member for of_case in by_case.values() for member in of_case]
+        hidden |= {(id(run), place) for run, place in members}
+        first, place = members[0]
+        verdict = first.not_passed()[place]
+        titles = [_title([run for run, _ in of], _is_numbered(cases[number])) for number, of in by_case.items()]
+        blocks.append(_Block([run for run, _ in members], [verdict.type], verdict, verdict.message, True, titles))
+    return sorted(blocks, key=lambda block: (*_gravity(block.verdict), -len(block.cases)))
+
+
+def _notes_of_all(runs: Sequence[RunResult]) -> list[str]:
+    """Return the notes that all of the runs have."""
+    return [note for note in runs[0].diagnostics if all(note in run.diagnostics for run in runs)]
 
 
 def _said(verdict: Verdict, message: str) -> tuple[Any, ...]:
@@ -153,12 +213,18 @@ def _print_block(
     severity = ", severity warn" if verdict.severity == "warn" else ""
     status: Segment = (word.upper(), STATUS_STYLE[verdict.status])
     labels = f" · {', '.join(block.labels)}{severity}"
-    console.line(status, (f"  {_title(block.runs, numbered)}", "bold"), (labels, ""))
+    title = f"{len(block.cases)} cases" if block.cases else _title(block.runs, numbered)
+    console.line(status, (f"  {title}", "bold"), (labels, ""))
     if verdict.description:
         console.paragraph(verdict.description, indent="  ", style="dim")
     console.paragraph(block.message, indent="  ")
+    if block.cases:
+        more = len(block.cases) - _NAMED_CASES
+        named = ", ".join(block.cases[:_NAMED_CASES]) + (f" and {more} more" if more > 0 else "")
+        console.paragraph(named, first="  in ", indent="     ", style="dim")
     if block.shows_spans:
         among = f"spans of repetition {first.repetition}" if len(block.runs) > 1 else ""
+        among = f"spans of {block.cases[0]}" if block.cases else among
         _print_spans(verdict, trees.get(first.run_id, ()), console, among)
     if verdict.stale:
         console.paragraph("Spans of this run arrived after the verdict.", indent="  ", style="yellow")
@@ -208,10 +274,15 @@ def _print_reasons(runs: Sequence[RunResult], console: ConsoleOutput, numbered: 
 
 
 def _print_notes(
-    runs: Sequence[RunResult], console: ConsoleOutput, *, apart: bool, which: Callable[[Sequence[RunResult]], str]
+    runs: Sequence[RunResult],
+    told: Set[tuple[int, str]],
+    console: ConsoleOutput,
+    *,
+    apart: bool,
+    which: Callable[[Sequence[RunResult]], str],
 ) -> None:
     """Say what else there is to know of the runs."""
-    notes = _by((note, run) for run in runs for note in run.diagnostics)
+    notes = _by((note, run) for run in runs for note in run.diagnostics if (id(run), note) not in told)
     if apart and notes:
         console.line()
     for text, runs_of in notes.items():

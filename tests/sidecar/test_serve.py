@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from exported import export
 
+from clawtrace.errors import QueryError
 from clawtrace.sidecar.client import Client
 
 pytestmark = pytest.mark.full
@@ -257,6 +258,34 @@ def test_what_is_kept_is_set_by_flag_and_changed_by_sighup(serve) -> None:
         event = json.loads(events.readline())
     assert (event["event"], event["run_id"], event["why"]) == ("run.deleted", "b", "count")
     assert [run["run_id"] for run in last.client.list_runs()] == ["c"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the bound is Linux's")
+def test_one_long_text_is_bounded_by_the_operating_system(serve) -> None:
+    """One text of 4 GB, in a query or in an assertion of a request, is refused; spans come in, and others are answered."""
+    running = serve()
+    export(f"{running.http}/run/r1", "search")
+    running.client.query("SELECT 1")
+    before = grown(running.process.pid)
+    long = "SELECT length(repeat('x', 4000000000)) AS n"
+    with pytest.raises(QueryError, match="Out of Memory"):
+        running.client.query(long)
+    of_a_run = f"{long} FROM runs WHERE run_id = :run_id"
+    written = json.dumps({"assert": [{"sql": {"select": of_a_run, "expect": [{"n": 1}]}}]})
+    judged = running.client.evaluate(written)
+    export(f"{running.http}/run/r2", "search")
+
+    assert judged["exit_code"] == 4
+    assert grown(running.process.pid) - before < 1 << 20
+    assert [run["run_id"] for run in running.client.list_runs()] == ["r1", "r2"]
+    gathered = "SELECT count(*) AS n FROM (SELECT DISTINCT range FROM range(3000000))"
+    assert running.client.query(gathered)["rows"] == [[3_000_000]]
+
+
+def grown(pid: int) -> int:
+    """Return the most memory that a process ever had, in KiB."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
 def test_ctrl_c_stops_it_as_sigterm_does(serve) -> None:

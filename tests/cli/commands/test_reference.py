@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
+import click
 import pytest
 import yaml
 
 from clawtrace.assertions.registry import names
+from clawtrace.cli.main import cli
 from clawtrace.dialects import load_dialects
 from clawtrace.dialects.rules import RECORDABLE
 from clawtrace.runners.starting.telemetry_env import table
@@ -125,3 +128,27 @@ def test_a_folder_that_cannot_be_made_is_a_mistake(invoke, tmp_path) -> None:
 
     assert result.exit_code == 2
     assert "'file/below'" in result.stderr
+
+
+OWNS_ITS_STORE = {"serve", "store init"}
+"""`serve` is the service; `store init` makes tables in ClickHouse, before there is anything to read."""
+
+
+def every_command(command: click.Command, name: str = "") -> Iterator[tuple[str, set[str]]]:
+    """Yield each command with the names of its parameters."""
+    if not isinstance(command, click.Group):
+        yield name, {str(param.name) for param in command.params}
+        return
+    context = click.Context(command)
+    for below in command.list_commands(context):
+        found = command.get_command(context, below)
+        assert found is not None
+        yield from every_command(found, f"{name} {below}".strip())
+
+
+def test_every_command_that_reads_a_store_asks_a_service_too() -> None:
+    """What takes `--store` takes `--server`."""
+    takes_a_store = {name: given for name, given in every_command(cli) if given & {"store", "stores"}}
+
+    assert {"eval", "inspect", "query", "diff", "runs delete"} <= set(takes_a_store)
+    assert {name for name, given in takes_a_store.items() if "server" not in given} == OWNS_ITS_STORE

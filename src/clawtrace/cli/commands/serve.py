@@ -151,7 +151,9 @@ def _serve(
     from clawtrace.errors import StoreError
     from clawtrace.session.session import Session
     from clawtrace.sidecar.serving import ReadyFile, Service
+    from clawtrace.store.questions.address_space import bound_user_sql
 
+    bound_user_sql()
     try:
         store.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -15,6 +15,7 @@ from clawtrace.errors import QueryError, StoreError
 from clawtrace.model.query import BoundRelation, Query, Scalar
 from clawtrace.store.api import Answer, Columns
 from clawtrace.store.files.owner import is_damage
+from clawtrace.store.questions.address_space import bounded
 from clawtrace.store.questions.markers import rewrite_markers
 from clawtrace.store.questions.statements import Statements
 from clawtrace.store.questions.user_sql import check_single_select, run_interruptibly
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["QuestionSide"]
 
 USER_MEMORY_BYTES = 1 << 30
-"""What a user's SQL that has a time limit may gather: sorted, grouped and joined rows. One long text is not counted by DuckDB."""
+"""What a user's SQL that has a time limit may gather: sorted, grouped and joined rows. One long text is not counted by DuckDB, but by `address_space`."""
 _COPIED_ROWS = 2_000
 """Relations of more rows are copied into a table when they are loaded."""
 
@@ -261,7 +262,10 @@ class QuestionSide:
             self._reader.execute("BEGIN TRANSACTION READ ONLY")
             try:
                 query = Query(sql, dict(params or {}))
-                return run_interruptibly(self._reader, time_limit_s, lambda: self._answer(query, max_rows))
+                with contextlib.nullcontext() if time_limit_s is None else bounded(USER_MEMORY_BYTES):
+                    return run_interruptibly(self._reader, time_limit_s, lambda: self._answer(query, max_rows))
+            except MemoryError as error:
+                raise QueryError("Out of Memory: the answer is larger than a question may gather.") from error
             finally:
                 self._reader.execute("ROLLBACK")
                 if time_limit_s is not None:

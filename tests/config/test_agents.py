@@ -185,6 +185,16 @@ class TestRunProfile:
         assert [found[name].timeout_seconds for name in "abc"] == [8, 60, 9]
         assert (found["b"].image, found["b"].deny_tools) == (None, ["exec"])
 
+    def test_an_image_that_no_case_uses_is_a_warning(self, agents):
+        """Cases of other runners have the block's agent, and nothing else of it."""
+        agents.suite()
+        agents.write("configs/run_profiles/p.yaml", PROFILE.replace("image: null", "image: 'claw:1'"))
+        warnings = agents.load(run_profile="p").warnings
+
+        assert [one for one in warnings if "no effect" in one] == [
+            "configs/run_profiles/p.yaml:4:30: `openclaw.image` has no effect: no case of the suite has the runner `openclaw`"
+        ]
+
     def test_what_is_required(self, agents):
         """Agent, image and time limit must be said; the agent must exist."""
         agents.suite()

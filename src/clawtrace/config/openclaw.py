@@ -6,7 +6,7 @@ the program asks of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
@@ -180,6 +180,14 @@ class ProfileAgent(ConfigModel):
         if self.openclaw is None or runner_type != _RUNNER:
             return {}
         return {name: getattr(self.openclaw, name) for name in _OF_THE_RUNNER if name in self.openclaw.model_fields_set}
+
+    def idle_keys(self, runner_types: Set[str]) -> Mapping[Keys, str]:
+        """Return the keys of the file that no case of a suite reads whose cases have these runners, with why."""
+        if self.openclaw is None or _RUNNER in runner_types:
+            return {}
+        said = [name for name in ("image", "docker_cli") if name in self.openclaw.model_fields_set]
+        why = f"has no effect: no case of the suite has the runner `{_RUNNER}`"
+        return {("openclaw", name): why for name in said if getattr(self.openclaw, name) is not None}
 
 
 class AgentProgram(ConfigModel):

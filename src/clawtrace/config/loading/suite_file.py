@@ -25,7 +25,7 @@ from clawtrace.config.suites.profile_files import (
 )
 from clawtrace.config.suites.selection import may_be_selected, select_cases
 from clawtrace.config.suites.suite import RunProfile, SuiteConfig
-from clawtrace.config.suites.without_effect import unset_variables
+from clawtrace.config.suites.without_effect import idle_keys, unset_variables
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
 from clawtrace.support.did_you_mean import did_you_mean
 
@@ -138,6 +138,7 @@ def load_suite(
             *odd,
             *_warnings(config, profile),
             *_odd(document, config, agents, cases, env),
+            *(map(str, idle_keys(*profile, {case.config.runner.type for case in cases})) if profile else ()),
             *_unjudged(cases, judging),
         ),
     )

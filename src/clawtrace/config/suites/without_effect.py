@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from clawtrace.config.files.document import Document, display
@@ -11,7 +11,13 @@ from clawtrace.config.suites.suite import RunProfile
 from clawtrace.errors import ConfigProblem
 from clawtrace.runners.base import RunnerSettings
 
-__all__ = ["unset_in_profile", "unset_of_hooks", "unset_variables"]
+__all__ = ["idle_keys", "unset_in_profile", "unset_of_hooks", "unset_variables"]
+
+
+def idle_keys(document: Document, config: RunProfile, runner_types: Set[str]) -> Iterator[ConfigProblem]:
+    """Yield the keys of a run profile that no case of a suite reads whose cases have these runners."""
+    for path, why in config.idle_keys(runner_types).items():
+        yield document.problem(path, why, key=True)
 
 
 def unset_variables(settings: RunnerSettings, env: Mapping[str, str]) -> list[str]:

@@ -170,6 +170,10 @@ def test_a_stored_run_is_mutated_as_its_recording_is(invoke: Invoke, recordings:
     judged = invoke("eval", "--suite", "all")
     assert judged.exit_code == 0, judged.output
     (store,) = Path("outputs").rglob("spans.duckdb")
+    assert invoke("mutate", "--suite", "all", "--assertions", "checks.yaml").exit_code == 2
+    of_suite = invoke("mutate", "--suite", "all", "--json")
+    assert of_suite.exit_code == 0, of_suite.output
+    assert [one["mutants"] for one in json.loads(of_suite.stdout)["runs"]] == [of_recording["mutants"]]
     done = invoke("mutate", "--store", store, "--assertions", "checks.yaml", "--json")
     assert done.exit_code == 0, done.output
 

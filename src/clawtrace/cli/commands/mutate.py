@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clawtrace.cli.output.data import json_option
+from clawtrace.cli.sources.completions import complete_suites
 from clawtrace.cli.sources.source import TraceSource, chosen_runs, source_options
 from clawtrace.errors import ExitCode
 
@@ -22,6 +23,10 @@ __all__ = ["command"]
 
 _SCHEMA = "clawtrace.mutations/1"
 
+_RUNS = """
+SELECT run_id, case_id FROM runs WHERE run_status = 'success' OR run_status IS NULL ORDER BY started_ns, run_id
+"""
+
 
 @click.command(
     short_help="Score assertions by the faults of a recorded run that they catch.",
@@ -29,8 +34,12 @@ _SCHEMA = "clawtrace.mutations/1"
 )
 @click.argument("paths", nargs=-1, metavar="[TRACES]...", type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @source_options
+@click.option("--assertions", type=click.Path(), metavar="FILE", help="File with the assertions; - is stdin.")
 @click.option(
-    "--assertions", type=click.Path(), metavar="FILE", required=True, help="File with the assertions; - is stdin."
+    "--suite",
+    metavar="ID",
+    shell_complete=complete_suites,
+    help="The cases of this suite, on the runs of its newest campaign, in place of --assertions.",
 )
 @click.option("--run-id", "wanted", multiple=True, metavar="ID", help="Only this run. Repeatable.")
 @click.option(
@@ -41,7 +50,12 @@ _SCHEMA = "clawtrace.mutations/1"
 )
 @json_option
 def command(
-    source: TraceSource, assertions: str, wanted: tuple[str, ...], at_least: float | None, as_json: bool
+    source: TraceSource,
+    assertions: str | None,
+    suite: str | None,
+    wanted: tuple[str, ...],
+    at_least: float | None,
+    as_json: bool,
 ) -> int:
     """Put plausible faults into runs that pass, one at a time, and ask the assertions whether they notice.
 
@@ -54,17 +68,12 @@ def command(
     The exit code is 3 where an assertion does not pass on the run itself, or no fault could be put into it.
     """
     from clawtrace.cli.output.data import print_json
-    from clawtrace.cli.output.mutations import print_score, score_of
-    from clawtrace.config.loading.assertions_file import load_assertions_file
-    from clawtrace.config.projects.project_file import load_project
+    from clawtrace.cli.output.mutations import print_score
     from clawtrace.report.console import console_for
 
-    loaded = load_assertions_file(assertions, load_project(Path.cwd(), os.environ), os.environ)
-    with source.opened(wanted) as (asked, known):
-        run_ids = chosen_runs(wanted, known, asked)
-        if not run_ids:
-            raise click.UsageError("The input contains no run.")
-        scores = [score_of(asked, run_id, loaded.assertions.parsed, loaded.project) for run_id in run_ids]
+    if (assertions is None) == (suite is None):
+        raise click.UsageError("Give --assertions FILE, or --suite ID for the cases of a suite: one of the two.")
+    scores = _of_file(assertions, source, wanted) if assertions is not None else _of_suite(str(suite), source, wanted)
     if as_json:
         print_json({"schema": _SCHEMA, "runs": [score.data() for score in scores]})
     else:
@@ -75,11 +84,66 @@ def command(
             if len(scores) > 1:
                 console.line((score.run_id, "bold"))
             print_score(score, console)
+        if len(scores) > 1:
+            caught, faults = _totals(scores)
+            console.line()
+            console.line((f"{len(scores)} runs: {caught} of {faults} faults are caught.", "bold"))
     return _exit_code(scores, at_least)
 
 
+def _of_file(assertions: str, source: TraceSource, wanted: Sequence[str]) -> list[MutationScore]:
+    """Return the score of an assertions file on each run."""
+    from clawtrace.cli.output.mutations import score_of
+    from clawtrace.config.loading.assertions_file import load_assertions_file
+    from clawtrace.config.projects.project_file import load_project
+
+    loaded = load_assertions_file(assertions, load_project(Path.cwd(), os.environ), os.environ)
+    with source.opened(wanted) as (asked, known):
+        run_ids = chosen_runs(wanted, known, asked)
+        if not run_ids:
+            raise click.UsageError("The input contains no run.")
+        return [score_of(asked, run_id, loaded.assertions.parsed, loaded.project) for run_id in run_ids]
+
+
+def _of_suite(suite: str, source: TraceSource, wanted: Sequence[str]) -> list[MutationScore]:
+    """Return the score of each case of a suite, on its first run of the newest campaign that succeeded.
+
+    Raises:
+        UsageError: the suite has no stored campaign, or another source is named, too.
+    """
+    from clawtrace.cli.output.mutations import score_of
+    from clawtrace.config.loading.suite_file import load_suite
+    from clawtrace.config.projects.project_file import load_project
+
+    project = load_project(Path.cwd(), os.environ)
+    loaded = load_suite(suite, project, os.environ)
+    if source.recordings or source.store is not None or source.server is not None:
+        raise click.UsageError("--suite reads its own campaign; --traces, --store and --server go with --assertions.")
+    campaigns = (project.outputs / "campaigns" / loaded.config.suite_id).glob("*/spans.duckdb")
+    store = max(campaigns, key=lambda path: path.stat().st_mtime, default=None)
+    if store is None:
+        raise click.UsageError(
+            f"The suite {suite!r} has no stored campaign: run `clawtrace eval --suite {suite}` first."
+        )
+    asking = {case.config.case_id: case.assertions.parsed for case in loaded.cases}
+    scores = []
+    with source._replace(store=store).opened(wanted) as (asked, known):
+        chosen = set(chosen_runs(wanted, known, asked))
+        seen = set()
+        for run_id, case_id in asked.query(_RUNS).rows:
+            if run_id in chosen and case_id in asking and (wanted or case_id not in seen):
+                seen.add(case_id)
+                scores.append(score_of(asked, run_id, asking[case_id], project))
+    return scores
+
+
+def _totals(scores: Sequence[MutationScore]) -> tuple[int, int]:
+    """Return how many faults were caught, and how many there were."""
+    return sum(score.caught for score in scores), sum(len(score.mutants) for score in scores)
+
+
 def _exit_code(scores: Sequence[MutationScore], at_least: float | None) -> int:
-    caught, faults = sum(score.caught for score in scores), sum(len(score.mutants) for score in scores)
+    caught, faults = _totals(scores)
     if at_least is not None and faults and caught / faults < at_least:
         click.echo(f"{caught} of {faults} faults are caught; --at-least asks for {at_least:.0%}.", err=True)
         return int(ExitCode.FAILED)

@@ -121,6 +121,13 @@ class TestTokens:
 
         assert lab.totals("llm_calls", "input_tokens", "output_tokens") == (None, 50, 5)
 
+    def test_a_rollup_of_one_agent_is_not_the_usage_of_another(self, lab: Lab) -> None:
+        """The second conversation failed, and states nothing."""
+        usage = {"gen_ai.usage.input_tokens": 50, "gen_ai.usage.output_tokens": 5}
+        lab.put(agent("a", **usage), agent("b", at=200, to=300))
+
+        assert lab.totals("input_tokens", "output_tokens", "cache_read_tokens") == (None, None, None)
+
 
 class TestTimes:
     def test_busy_time_is_the_union(self, lab: Lab) -> None:

@@ -286,6 +286,8 @@ def _rollup(run: RunSpans, contradicted: Set[int]) -> dict[str, Any]:
         return {}
     if own and not _all_state(run, top):
         return {}
+    if not own and not _all_inside(run, found):
+        return {}
     # What was used in an attempt before it failed may be missing in the sum of the agent that made it again.
     if "attempt" in run.role:
         return {}
@@ -298,9 +300,10 @@ def _rollup(run: RunSpans, contradicted: Set[int]) -> dict[str, Any]:
         "output_tokens": None
         if silent
         else _whole([span.rollup_output_tokens for span in top], at_least_one=True) or None,
-        "cache_read_tokens": _whole([span.rollup_cache_read_tokens for span in top], at_least_one=True),
-        "cache_write_tokens": _whole([span.rollup_cache_write_tokens for span in top], at_least_one=True),
-        "reasoning_tokens": _whole([span.rollup_reasoning_tokens for span in top], at_least_one=True),
+        **{
+            name: None if silent else _whole([getattr(span, f"rollup_{name}") for span in top], at_least_one=True)
+            for name in ("cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+        },
         "llm_calls": _whole([span.rollup_llm_calls for span in top]),
         "cost_usd": _whole([span.cost_usd for span in top]),
     }
@@ -311,6 +314,13 @@ def _all_state(run: RunSpans, stated: Sequence[Span]) -> bool:
     sids, names = {span.sid for span in stated}, {span.owner_agent for span in stated} - {None}
     agents = (index for index in run.kinds.get("agent", ()) if run.role[index] not in ("wrapper", "accounting"))
     return all(run.spans[index].sid in sids or run.spans[index].agent_name in names for index in agents)
+
+
+def _all_inside(run: RunSpans, found: Sequence[int]) -> bool:
+    """Return whether each agent is one of the spans that state totals, or inside of one: another one's are missing."""
+    inside, stating = run.inside(found), {*found}
+    agents = (index for index in run.kinds.get("agent", ()) if run.role[index] not in ("wrapper", "accounting"))
+    return all(index in stating or inside(index) for index in agents)
 
 
 def _whole(values: Sequence[Any], at_least_one: bool = False) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from building import Lab, S, agent, chat
+from building import Lab, S, agent, chat, tool
 
 from clawtrace.pricing import Pricing
 
@@ -127,6 +127,16 @@ class TestTokens:
         lab.put(agent("a", **usage), agent("b", at=200, to=300))
 
         assert lab.totals("input_tokens", "output_tokens", "cache_read_tokens") == (None, None, None)
+
+    def test_an_agent_around_the_one_that_states_is_its_frame(self, lab: Lab) -> None:
+        """Unless a tool works in it that the other did not call: then it asked a model itself."""
+        usage = {"gen_ai.usage.input_tokens": 50, "gen_ai.usage.output_tokens": 5}
+        lab.put(agent("a"), agent("b", "a", at=10, to=20, **usage))
+        framed = lab.totals("input_tokens", "output_tokens")
+        lab.put(agent("c"), agent("d", "c", at=10, to=20, **usage), tool("t", "c", at=30), run="r2")
+
+        assert framed == (50, 5)
+        assert lab.totals("input_tokens", "output_tokens", run="r2") == (None, None)
 
 
 class TestTimes:

@@ -317,10 +317,18 @@ def _all_state(run: RunSpans, stated: Sequence[Span]) -> bool:
 
 
 def _all_inside(run: RunSpans, found: Sequence[int]) -> bool:
-    """Return whether each agent is one of the spans that state totals, or inside of one: another one's are missing."""
+    """Return whether each agent states totals or is inside of a span that does: another one's are missing.
+
+    One around such a span, in which no tool works apart from it, is its frame.
+    """
     inside, stating = run.inside(found), {*found}
+    apart = [index for index in run.kinds.get("tool", ()) if index not in stating and not inside(index)]
+
+    def is_frame(index: int) -> bool:
+        return any(run.encloses(index, one) for one in found) and not any(run.encloses(index, one) for one in apart)
+
     agents = (index for index in run.kinds.get("agent", ()) if run.role[index] not in ("wrapper", "accounting"))
-    return all(index in stating or inside(index) for index in agents)
+    return all(index in stating or inside(index) or is_frame(index) for index in agents)
 
 
 def _whole(values: Sequence[Any], at_least_one: bool = False) -> Any:

@@ -24,7 +24,7 @@ from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.clickhouse import ClickHouseSession
 from clawtrace.session.session import Session
 
-__all__ = ["EVERY_CLIENT", "RECORDINGS", "Pair", "compared"]
+__all__ = ["EVERY_CLIENT", "RECORDINGS", "Pair", "asked", "compared"]
 
 TESTS = Path(__file__).parents[1]
 RECORDINGS = TESTS / "recordings"
@@ -69,7 +69,7 @@ def questions(every: int) -> list[Assertion]:
 
 
 def compared(server: Any, database: str, clients: Sequence[str], every: int) -> list[Pair]:
-    """Ask both stores about the recordings of some clients.
+    """Write the recordings of some clients into ClickHouse, and ask both stores about them.
 
     Args:
         server: a `clickhouse_tables.ClickHouseServer`.
@@ -77,18 +77,22 @@ def compared(server: Any, database: str, clients: Sequence[str], every: int) -> 
         clients: folders of `RECORDINGS`.
         every: see `questions`.
     """
-    folders = [RECORDINGS / name for name in clients]
-    server.write(folders, database)
-    asked = questions(every)
+    server.write([RECORDINGS / name for name in clients], database)
+    return asked(server, database, clients, every)
+
+
+def asked(server: Any, database: str, clients: Sequence[str], every: int) -> list[Pair]:
+    """Ask both stores about recordings that are in ClickHouse already; see `compared`."""
+    assertions = questions(every)
     client_of: dict[str, str] = {}
     with Session.open() as ours:
-        for folder in folders:
+        for folder in [RECORDINGS / name for name in clients]:
             client_of |= dict.fromkeys(ours.load_recordings([folder], Grouping.by_attribution()).run_ids, folder.name)
         run_ids = ours.run_ids()
-        expected = ours.evaluate(run_ids, asked)
+        expected = ours.evaluate(run_ids, assertions)
     with ClickHouseSession.open_at(server.address(database)) as there:
         assert set(there.run_ids()) == set(run_ids)
-        found = there.evaluate(run_ids, asked)
+        found = there.evaluate(run_ids, assertions)
     return [
         Pair(
             client_of[one.run_id], one.run_id, verdict.id, verdict.type, verdict.status.value,

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from pathlib import Path
 
 import pytest
-from test_same_verdicts import questions, said
+from store_conformance import RECORDINGS, asked
 
 from clawtrace.receiver.recordings.recording import Grouping
-from clawtrace.session.clickhouse import ClickHouseSession
 from clawtrace.session.session import Session
 from otelcol import Collector
 
-RECORDINGS = Path(__file__).parents[1] / "recordings"
 pytestmark = [pytest.mark.needs("clickhouse", "otelcol")]
 
 SOME = ["pydantic-ai", "langchain+openinference", "claude-code", "codex", "openclaw", "openai-agents+openllmetry"]
@@ -74,23 +71,11 @@ def test_the_exporters_rows_are_judged_as_the_recording_is(exported, server):
     """Its own tables, its own inserts: verdicts of each type are those of DuckDB on six clients, and the rows are those that tests write."""
     folders = [RECORDINGS / name for name in SOME]
     exported(lambda collector: post_recordings(collector, folders))
-    asked = questions(100)
-    with Session.open() as ours:
-        ours.load_recordings(folders, Grouping.by_attribution())
-        run_ids = ours.run_ids()
-        expected = ours.evaluate(run_ids, asked)
-    with ClickHouseSession.open_at(server.address("otel")) as there:
-        assert set(there.run_ids()) == set(run_ids)
-        found = there.evaluate(run_ids, asked)
+    pairs = asked(server, "otel", SOME, 100)
     server.make_tables("stand_in")
     server.write(folders, "stand_in")
 
-    assert [
-        (one.run_id, verdict.id, said(one, verdict), said(other, twin))
-        for one, other in zip(expected, found, strict=True)
-        for verdict, twin in zip(one.verdicts, other.verdicts, strict=True)
-        if said(one, verdict) != said(other, twin)
-    ] == []
+    assert [pair for pair in pairs if not pair.same] == []
     for table, columns in COMPARED.items():
         real, written = (rows_of(server, f"{name}.{table}", columns) for name in ("otel", "stand_in"))
         assert real == written, table

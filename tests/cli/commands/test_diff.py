@@ -55,7 +55,7 @@ def test_people_see_it_in_the_tree(invoke, pair) -> None:
     assert result.exit_code == 0
     assert "-   execute_tool get_weather  tool\n+   execute_tool researcher  tool\n" in result.stdout
     assert "agents: researcher 0 → 1\n" in result.stdout
-    assert "unknown in both runs: failed llm attempts, cache read tokens, " in result.stdout
+    assert "unknown in both runs: failed llm attempts, cache read tokens\n" in result.stdout
     assert "?" not in result.stdout
 
 

@@ -286,7 +286,8 @@ def _rollup(run: RunSpans, contradicted: Set[int]) -> dict[str, Any]:
         return {}
     if own and not _all_state(run, top):
         return {}
-    if not own and not _all_inside(run, found):
+    agents = [index for index in found if run.spans[index].kind == "agent"]
+    if agents and not own and not _all_inside(run, agents):
         return {}
     # What was used in an attempt before it failed may be missing in the sum of the agent that made it again.
     if "attempt" in run.role:

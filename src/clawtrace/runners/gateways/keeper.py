@@ -47,6 +47,7 @@ def main() -> int:
 
 
 def _end(*_: object) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one would cut off the clearing up
     raise SystemExit(128 + signal.SIGTERM)
 
 

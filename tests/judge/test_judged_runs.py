@@ -348,7 +348,7 @@ def test_max_cost_bounds_judging(project):
 
 @pytest.mark.parametrize("profiles", [True, False])
 def test_what_assertions_ask_is_counted_as_judging(project, profiles):
-    """Beside what the profile's own judging took, and where it has none; the price is the model's."""
+    """Next to what the profile's own judging took, and where it has none; the price is the model's."""
     project.write("clawtrace.yaml", {"model_pricing": {"acme/judge-1": {"input_per_1k": 1000, "output_per_1k": 0}}})
     project.case["assertions"] = [
         {"type": "llm_judge", "target": "final_response", "rubric": "Score 1-5: Is it kind?", "pass_threshold": 3}

@@ -202,7 +202,7 @@ class AgentProgram(ConfigModel):
         return {"openclaw": self.openclaw.model_dump(mode="json")}
 
     def for_program(self) -> Mapping[str, Any]:
-        """Return what the program is told."""
+        """Return the program's instructions."""
         return self.openclaw.model_dump(mode="json", exclude={"identity"})
 
 

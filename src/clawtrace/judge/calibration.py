@@ -78,7 +78,7 @@ class Agreement:
     spread: float | None
     """Mean distance between the highest and the lowest answer about the same example; None where each is asked about once."""
     position_bias: float
-    """Mean change of the score where the same material is told in the reverse order."""
+    """Mean change of the score where the judge gets the same material in the reverse order."""
     length_bias: float | None
     """Spearman's correlation of the answer's length with the judge's error: above 0 it likes long answers more than people do."""
 
@@ -169,7 +169,7 @@ def _asked(
 
 
 def _material(one: CalibrationExample, target: Mapping[str, Any]) -> Material:
-    """Return an example in the words and the order in which judges are told of runs."""
+    """Return an example in the words and the order in which judges get runs."""
     told = material(Subject(one.example_id, one.messages, target, {}, (), {}, one.answer))
     if one.process is None:
         return told

@@ -107,7 +107,7 @@ class Judging:
         return tuple(self._opinion(one) for one in answers)
 
     def with_assertions(self, result: RunResult) -> RunResult:
-        """Return a result with what the judges took that its assertions asked, beside what the profile's own took."""
+        """Return a result with what the judges took that its assertions asked, next to what the profile's own took."""
         asked = self._of_assertions.pop(result.run_id, [])
         if not asked:
             return result

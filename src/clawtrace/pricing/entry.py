@@ -115,7 +115,7 @@ class PriceEntry(_TokenPrices):
 
     @property
     def bills_cache_writes(self) -> bool:
-        """Whether writing to the cache has a price of its own, in any tier."""
+        """Whether writing to the cache has a separate price, in any tier."""
         return any(prices.per_token("cache_write") is not None for prices in (self, *self.tiers))
 
     def rates(self, input_tokens: int | None) -> Rates | None:

@@ -166,7 +166,7 @@ def _good_run(asked: ReadableRuns, run_id: str) -> GoodRun:
 
 
 def _write(folder: Path, lines: Sequence[str], faults: Sequence[SpanFault]) -> None:
-    """Write the run as it was, and with each fault, into a folder of its own each."""
+    """Write the run as it was, and with each fault, into a separate folder each."""
     for number in range(len(faults) + 1):
         spans = ChangedSpans(lines)
         if number:

@@ -74,7 +74,7 @@ class LabelledExamples(ConfigModel):
         return (self.rubric.scale.min, self.rubric.scale.max) if self.rubric is not None else (0.0, 10.0)
 
     def for_judges(self) -> dict[str, Any]:
-        """Return what judges are told of every example, as of a case."""
+        """Return what judges get with every example, as with a case."""
         told = {"expectations": self.expectations.model_dump(mode="json")} if len(self.expectations) else {}
         return told | ({} if self.rubric is None else {"rubric": self.rubric.model_dump(mode="json")})
 

@@ -119,7 +119,7 @@ class _Keeper:
         return self._command(["gateway", "run"], alone=True)
 
     def _command(self, words: Sequence[str], *, alone: bool = False) -> list[str]:
-        """Return a command of OpenClaw's: in a container of its own if `alone`, else in the gateway's."""
+        """Return a command of OpenClaw's: in a separate container if `alone`, else in the gateway's."""
         order, container = self._order, self._order.container
         if container is None:
             return [*order.cli, *words]
@@ -191,7 +191,7 @@ class _Keeper:
         return done.returncode if done.returncode >= 0 else 128 - done.returncode
 
     def _no_sub_agents(self) -> bool:
-        """Whether every sub-agent has ended, and who asked for it has been told."""
+        """Whether every sub-agent has ended, and its requester has its answer."""
         try:
             runs = json.loads((self._home / "state" / "subagents" / "runs.json").read_text(encoding="utf-8"))["runs"]
         except (OSError, ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""What the process that keeps a gateway is told, as JSON in the run's folder: everything but keys."""
+"""The instructions of the process that keeps a gateway, as JSON in the run's folder: everything but keys."""
 
 from __future__ import annotations
 

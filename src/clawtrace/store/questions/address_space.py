@@ -41,7 +41,7 @@ def bound_user_sql() -> None:
 
 @contextmanager
 def bounded(gathered: int) -> Iterator[None]:
-    """Let the process grow by no more than `gathered` and a reserve; what asks for more gets an error of its own."""
+    """Let the process grow by no more than `gathered` and a reserve; an allocation beyond that is an error."""
     if not _switch.on:
         yield
         return

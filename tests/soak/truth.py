@@ -67,6 +67,8 @@ class Truth:
     def may_be(self, kind: str) -> Any:
         """Return what holds the sums that may be recorded."""
         total = self.total(kind)
+        if kind == "cache_write" and total is None and self.least(kind) == 0:
+            return [None, 0]  # No answer reports a write, and the model's price list bills none.
         return _Anything() if total is None and self.counts_itself else [total]
 
     def least(self, kind: str) -> int:

@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 IN_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup eval test lint types imports pytest test-full soak mutants coverage format docs lock clean
+.PHONY: help setup eval test lint types imports pytest test-full soak mutants coverage format docs site lock clean
 
 help: ## Show this list
 	@echo "make TARGET [PYTHON=python3.x]"
@@ -89,6 +89,10 @@ docs: $(DEV) ## Write the generated pages of docs/reference, the JSON Schemas an
 	$(BIN)/python docs/generate.py
 	$(BIN)/python proto/compile.py
 
+site: $(DEV) ## Build the documentation as a site in build/site; a broken link fails
+	$(BIN)/zensical build --strict --clean
+	cp -R action.yml ci collector-config configs proto build/site
+
 lock: $(DEV) ## Choose the newest allowed versions and write the lock files again
 	$(INSTALL) uv
 	printf 'hatchling>=1.27\neditables>=0.5\n' | $(BIN)/$(COMPILE) pyproject.toml - --extra agents \
@@ -96,7 +100,7 @@ lock: $(DEV) ## Choose the newest allowed versions and write the lock files agai
 	$(BIN)/$(COMPILE) --group dev --constraints requirements.lock --upgrade --output-file requirements-dev.lock
 
 clean: ## Remove the environment, caches and results
-	rm -rf $(VENV) outputs .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* dist
+	rm -rf $(VENV) outputs .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* dist build .cache
 
 $(MADE):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -9,9 +9,10 @@ from click.testing import CliRunner
 from tests.judge.conftest import answer, says
 
 from clawtrace.campaign.planning.expand import expand
-from clawtrace.campaign.running.execute import missing_runtimes
+from clawtrace.campaign.running.refusals import missing_runtimes
 from clawtrace.cli.main import cli
-from clawtrace.runners.llm_probe import LlmProbeSettings, model_of, options_of
+from clawtrace.runners.llm_probe import LlmProbeSettings, options_of
+from clawtrace.runners.model_runner import model_of
 from clawtrace.runners.openclaw import OpenClawSettings
 from clawtrace.testing import scripted_model
 

@@ -306,9 +306,9 @@ class TestCaseProblems:
             "`seed`, `settle_ms`, `setup`, `setup_timeout_seconds`, `stdin`, `store`, `telemetry`, `temperature`, "
             "`timeout_seconds`, `tool_timeout_seconds`, `top_p`, `traces`, `web_search`. Did you mean `timeout_seconds`?",
             "configs/cases/a/test.yaml:6:3: `runner.command` is required",
-            "configs/cases/a/test.yaml:7:3: `runner.comand` is not a known key; known are `timeout_seconds`, `command`, "
-            "`env`, `pass_env`, `cwd`, `stdin`, `input`, `setup`, `setup_timeout_seconds`, `scaffold`, `agent`, "
-            "`settle_ms`, `telemetry`, `grace_seconds`, `leftover_seconds`, `inputs`, `leftover_may_be_killed`, `artifacts`, `logs`. Did you mean "
+            "configs/cases/a/test.yaml:7:3: `runner.comand` is not a known key; known are `timeout_seconds`, `pass_env`, "
+            "`scaffold`, `artifacts`, `command`, `env`, `cwd`, `stdin`, `input`, `setup`, `setup_timeout_seconds`, `agent`, "
+            "`settle_ms`, `telemetry`, `grace_seconds`, `leftover_seconds`, `inputs`, `leftover_may_be_killed`, `logs`. Did you mean "
             "`command`?",
             "configs/cases/a/test.yaml:8:12: `runner.env.A` must be text, found true. Put it in quotes.",
         ]

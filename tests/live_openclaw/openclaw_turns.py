@@ -17,13 +17,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
-import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from watchfiles import watch
+from clawtrace.runners.gateways.keeper import answer_text, answers, at_a_change
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -142,19 +139,8 @@ def _wait_for_answers(sessions: Path, awaited: dict[str, str]) -> None:
         def said(file: Path = transcript, text: str = text) -> bool:
             return file.exists() and text in file.read_text(encoding="utf-8")
 
-        if not _at_a_change(sessions, said, AWAIT_SECONDS):
+        if not at_a_change(sessions, said, AWAIT_SECONDS):
             sys.exit(f"session {session!r} never said {text!r}")
-
-
-def _at_a_change(folder: Path, holds: Callable[[], bool], seconds: float) -> bool:
-    """Return whether `holds` does, looking again whenever a file below `folder` changes, until `seconds` have passed."""
-    end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        # What happens between the last look and the watch's start is seen by the look after its time-out.
-        next(watch(folder, rust_timeout=1000, yield_on_timeout=True, debounce=50, step=10, watch_filter=None))
-    return True
 
 
 def _turns(program: list[str], environment: dict[str, str], turns: tuple[str, ...]) -> int:
@@ -168,38 +154,21 @@ def _turns(program: list[str], environment: dict[str, str], turns: tuple[str, ..
         for process in asked:
             said, _ = process.communicate(timeout=TURN_SECONDS)
             codes.append(process.returncode)
-            sys.stdout.write(_answer(said))
+            sys.stdout.write(answer_text(said))
     finally:
         for process in asked:
             process.kill()
     return next((code for code in codes if code), 0)
 
 
-def _answer(said: str) -> str:
-    """Return the texts that the agent answered with, one a line."""
-    try:
-        payloads = json.loads(said)["result"]["payloads"]
-    except (ValueError, KeyError, TypeError):
-        return said
-    return "".join(f"{payload['text']}\n" for payload in payloads if payload.get("text"))
-
-
 def _wait_until_ready(gateway: subprocess.Popen[bytes], port: int, log: Path) -> None:
     """Return when the gateway answers: its health page is asked whenever it has written something, such as that it is ready."""
 
     def answers_or_ended() -> bool:
-        return gateway.poll() is not None or _answers(port)
+        return gateway.poll() is not None or answers(port)
 
-    if not _at_a_change(log.parent, answers_or_ended, READY_SECONDS) or gateway.poll() is not None:
+    if not at_a_change(log.parent, answers_or_ended, READY_SECONDS) or gateway.poll() is not None:
         sys.exit(f"the gateway did not become ready:\n{log.read_text(errors='replace')[-4000:]}")
-
-
-def _answers(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, StrictStr
 
 from clawtrace._discover import subclasses_in
 from clawtrace.runners.artifacts import ArtifactFile
@@ -37,6 +37,7 @@ __all__ = [
     "StopSignal",
     "StoredSpans",
     "TelemetryTarget",
+    "WorkspaceSettings",
     "runner_types",
 ]
 
@@ -64,6 +65,17 @@ class RunnerSettings(Documented):
 
     timeout_seconds: float = Field(default=600.0, gt=0, le=86400)
     """Time limit of the agent, in seconds; then its process group and all its descendants are ended."""
+
+
+class WorkspaceSettings(RunnerSettings):
+    """Settings of every runner whose agent works in a fresh workspace."""
+
+    pass_env: list[StrictStr] = Field(default_factory=list)
+    """Names or globs of the caller's variables that the agent gets in addition to the allow-list, for example API keys."""
+    scaffold: StrictStr | None = None
+    """Folder that is copied into the fresh workspace, relative to the case file."""
+    artifacts: list[StrictStr] | None = None
+    """Globs, relative to the workspace, of the created and changed files that are kept as artifacts; by default all are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,10 +331,12 @@ class Runner(ABC):
     @classmethod
     def absent(
         cls, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]
-    ) -> Iterable[tuple[tuple[str | int, ...], str]]:
-        """Return which files, folders and packages that the settings name do not exist: the position of the name, and a sentence."""
-        del settings, case_dir, env
-        return ()
+    ) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Yield which files, folders and packages that the settings name do not exist: the position of the name, and a sentence."""
+        del env
+        scaffold = settings.scaffold if isinstance(settings, WorkspaceSettings) else None
+        if scaffold is not None and not (case_dir / scaffold).is_dir():
+            yield ("scaffold",), f"the folder {scaffold!r} does not exist next to the case file"
 
     def missing(
         self,

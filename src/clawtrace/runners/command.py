@@ -31,7 +31,7 @@ from clawtrace.runners.starting.process import ProcessEnd, supervise
 from clawtrace.runners.starting.templates import names_in
 from clawtrace.runners.workspace import changes, digests, fresh_workspace, snapshot
 
-__all__ = ["CommandRunner", "CommandSettings", "cut_off", "notes"]
+__all__ = ["CommandRunner", "CommandSettings", "cut_off", "left_out", "notes"]
 
 
 class CommandRunner(Runner):
@@ -63,8 +63,7 @@ class CommandRunner(Runner):
     ) -> Iterator[tuple[tuple[str | int, ...], str]]:
         """Yield a scaffold that is no folder, and the entries of `inputs` that name nothing."""
         assert isinstance(settings, CommandSettings)
-        if settings.scaffold is not None and not (case_dir / settings.scaffold).is_dir():
-            yield ("scaffold",), f"the folder {settings.scaffold!r} does not exist next to the case file"
+        yield from super().absent(settings, case_dir, env)
         for entry in unmatched_inputs(settings, case_dir, env):
             yield ("inputs", entry.position), entry.message
 
@@ -177,9 +176,14 @@ def _unfinished(ends: Sequence[ProcessEnd], turns: Sequence[PreparedTurn]) -> tu
     """Return that turns were left out, where some were."""
     if len(ends) == len(turns):
         return ()
-    how = "reached its time limit" if ends[-1].timed_out else f"ended with {ending(ends[-1])}"
-    left = len(turns) - len(ends)
-    return (f"turn {len(ends)} of {len(turns)} {how}; {left} further turn{'s were' if left > 1 else ' was'} not run",)
+    return (left_out(len(ends), len(turns), None if ends[-1].timed_out else ending(ends[-1])),)
+
+
+def left_out(ran: int, turns: int, ended_with: str | None) -> str:
+    """Return how many turns were left out after one; `ended_with` says how that ended, None that its time was up."""
+    how = "reached its time limit" if ended_with is None else f"ended with {ended_with}"
+    left = turns - ran
+    return f"turn {ran} of {turns} {how}; {left} further turn{'s were' if left > 1 else ' was'} not run"
 
 
 def _outcome(

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictStr, model_validator
 
-from clawtrace.runners.base import Protocol, RunnerSettings
+from clawtrace.runners.base import Protocol, WorkspaceSettings
 
 __all__ = ["CommandSettings"]
 
@@ -43,7 +43,7 @@ Line = Annotated[StrictStr, Field(min_length=1), AfterValidator(_without_nul)]
 Command = Annotated[Words | Line, AfterValidator(_program)]
 
 
-class CommandSettings(RunnerSettings):
+class CommandSettings(WorkspaceSettings):
     """Settings of `runner: {type: command}`."""
 
     command: Command
@@ -52,8 +52,6 @@ class CommandSettings(RunnerSettings):
     code."""
     env: dict[Name, Text | None] = Field(default_factory=dict)
     """Variables for the agent; null takes one away. `{{env.NAME}}` reads one of the caller's."""
-    pass_env: list[StrictStr] = Field(default_factory=list)
-    """Names or globs of the caller's variables that the agent gets in addition to the allow-list, for example API keys."""
     cwd: StrictStr = "."
     """Working folder, relative to the workspace."""
     stdin: StrictStr | None = None
@@ -65,8 +63,6 @@ class CommandSettings(RunnerSettings):
     """Commands that prepare the workspace, run before the agent without telemetry; each must exit with 0."""
     setup_timeout_seconds: float = Field(default=300.0, gt=0)
     """Time limit of each setup command, in seconds."""
-    scaffold: StrictStr | None = None
-    """Folder that is copied into the fresh workspace, relative to the case file."""
     agent: Literal["started", "running"] | None = None
     """`running`: the command only sends a message to an agent that already runs (a server, a gateway, a container), whose
     exporter is not clawtrace's to set: the run is closed when the entry span of each turn is here, or by silence. `started`:
@@ -88,8 +84,6 @@ class CommandSettings(RunnerSettings):
     is an error."""
     leftover_may_be_killed: bool = False
     """True when such processes export no spans: ending them by a signal then is no reason against completeness."""
-    artifacts: list[StrictStr] | None = None
-    """Globs, relative to the workspace, of the created and changed files that are kept as artifacts; by default all are."""
     logs: list[StrictStr] = Field(default_factory=list)
     """Globs of the agent's own logs and transcripts, relative to the workspace, read when the agent has ended: they record
     what its spans do not, and replace them where it sent none."""

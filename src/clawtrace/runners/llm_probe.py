@@ -16,27 +16,24 @@ from pydantic import AfterValidator, ConfigDict, Field, StrictStr
 from clawtrace.errors import RunnerError
 from clawtrace.providers.models import why_unavailable
 from clawtrace.runners.base import (
-    AgentInputs,
     InputsRequest,
     ModelRequested,
     Protocol,
-    Runner,
     RunnerSettings,
     RunOutcome,
     RunRequest,
     StopSignal,
     TelemetryTarget,
 )
-from clawtrace.runners.chosen_model import NAMES_A_MODEL, model_of
 from clawtrace.runners.command import CommandRunner
 from clawtrace.runners.command_settings import CommandSettings
-from clawtrace.runners.inputs.content import tree
+from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of, requested
 from clawtrace.runners.probing import _confined
 from clawtrace.runners.probing.order import PROVIDER_FAILED, ProbeOrder, write_order
 from clawtrace.runners.starting.templates import escaped
 from clawtrace.support.attribute_docs import Documented
 
-__all__ = ["LlmProbeRunner", "LlmProbeSettings", "WebSearch", "model_of", "options_of"]
+__all__ = ["LlmProbeRunner", "LlmProbeSettings", "WebSearch", "options_of"]
 
 _PACKAGES = ("clawtrace-eval", "pydantic-ai-slim", "openai", "anthropic", "google-genai")
 """What a probe is made of."""
@@ -59,7 +56,7 @@ class WebSearch(Documented):
     """Variable that holds a key, sent as `Authorization: Bearer …`."""
 
 
-class LlmProbeSettings(RunnerSettings):
+class LlmProbeSettings(ModelRunnerSettings):
     """Settings of `runner: {type: llm_probe}`."""
 
     timeout_seconds: float = Field(default=30.0, gt=0, le=86400)
@@ -87,10 +84,6 @@ class LlmProbeSettings(RunnerSettings):
     provider: StrictStr | None = None
     """Who serves the model: a provider of pydantic-ai, as `openrouter`, `openai`, `anthropic` or `google`; by default OpenRouter,
     or an OpenAI-compatible server where there is a `base_url`. The suite's model goes before."""
-    base_url: StrictStr | None = None
-    """Where the provider is, instead of its usual address. The suite's model goes before."""
-    api_key_env: StrictStr | None = None
-    """Variable that holds the provider's key, instead of the usual one. The suite's model goes before."""
     web_search: WebSearch | None = None
     """Where the tool `web_search` looks."""
     tool_timeout_seconds: float = Field(default=60.0, gt=0, le=86400)
@@ -103,10 +96,6 @@ class LlmProbeSettings(RunnerSettings):
     pass_env: list[StrictStr] = Field(default_factory=list)
     """Names or globs of the caller's variables that the provider's client needs in addition to those of its own. Tools do not
     see them."""
-    scaffold: StrictStr | None = None
-    """Folder that is copied into the fresh workspace, relative to the case file."""
-    artifacts: list[StrictStr] | None = None
-    """Globs, relative to the workspace, of the created and changed files that are kept as artifacts; by default all are."""
     telemetry: Protocol = "http/protobuf"
     """The OTLP protocol that the spans are exported with."""
 
@@ -115,11 +104,10 @@ def options_of(settings: LlmProbeSettings, asked: ModelRequested) -> dict[str, A
     """Return the parameters of each request: the settings, then what the suite's model adds."""
     own = {key: getattr(settings, key) for key in ("temperature", "top_p", "max_tokens", "seed")}
     own = {key: value for key, value in own.items() if value is not None}
-    added = {key: value for key, value in asked.more.items() if key not in NAMES_A_MODEL}
-    return own | settings.request_options | added | dict(asked.more.get("primary_params") or {})
+    return own | settings.request_options | parameters_of(asked.more)
 
 
-class LlmProbeRunner(Runner):
+class LlmProbeRunner(ModelRunner):
     """Gives a model the messages and the tools of the case, in a process of its own, until it answers."""
 
     type_name = "llm_probe"
@@ -127,20 +115,12 @@ class LlmProbeRunner(Runner):
     without_templates = frozenset({"pass_env", "scaffold", "read_paths", "web_search", "request_options"})
 
     @classmethod
-    def needs_user_message(cls, settings: RunnerSettings) -> bool:
-        """Whether a case without a user message is a mistake: it always is."""
-        del settings
-        return True
-
-    @classmethod
     def absent(
         cls, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]
     ) -> Iterator[tuple[tuple[str | int, ...], str]]:
         """Yield a scaffold that is no folder, and paths for reading that are not there."""
-        del env
         assert isinstance(settings, LlmProbeSettings)
-        if settings.scaffold is not None and not (case_dir / settings.scaffold).is_dir():
-            yield ("scaffold",), f"the folder {settings.scaffold!r} does not exist next to the case file"
+        yield from super().absent(settings, case_dir, env)
         for index, path in enumerate(settings.read_paths):
             if not (case_dir / path).exists():
                 yield ("read_paths", index), f"{path!r} does not exist next to the case file"
@@ -173,24 +153,18 @@ class LlmProbeRunner(Runner):
         except RunnerError as error:
             return str(error)
 
-    def inputs(self, request: InputsRequest) -> AgentInputs:
-        """Return what a probe is made of: packages by version, the scaffold, the variables that its provider reads."""
+    def program(self, request: InputsRequest) -> tuple[dict[str, Any], str]:
+        """Return what a probe is made of: packages by version, and the variables that its provider reads."""
         settings = request.settings
         assert isinstance(settings, LlmProbeSettings)
         globs = [*settings.pass_env, "*_BASE_URL"]
         read = {name: text for name, text in request.env.items() if any(fnmatchcase(name, glob) for glob in globs)}
-        digests: dict[str, Any] = {
+        return {
             "installed Python packages": _versions(),
             "variables of the provider": {
                 name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(read.items())
             },
-        }
-        files: dict[str, Mapping[str, str]] = {}
-        if settings.scaffold is not None:
-            root = request.case_dir / settings.scaffold
-            found = tree(root, (file for file in root.rglob("*") if file.is_symlink() or not file.is_dir()))
-            digests["the scaffold"], files["the scaffold"] = found.digest, found.files
-        return AgentInputs(digests, files=files)
+        }, ""
 
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
         """Run the loop as a command: its process, workspace, telemetry and ends are those of any agent."""
@@ -223,7 +197,7 @@ class LlmProbeRunner(Runner):
 
 
 def _order(request: RunRequest, settings: LlmProbeSettings) -> ProbeOrder:
-    asked = ModelRequested(request.model_id, request.requested_model, request.model_settings, request.tools)
+    asked = requested(request)
     search = settings.web_search
     return ProbeOrder(
         model=model_of(settings, asked),

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,19 +18,16 @@ from clawtrace.errors import ProviderError, RunnerError
 from clawtrace.providers.models import address_of, key_variable
 from clawtrace.runners.base import (
     AgentFiles,
-    AgentInputs,
     InputsRequest,
     Message,
     ModelRequested,
-    Runner,
     RunnerSettings,
     RunOutcome,
     RunRequest,
     StopSignal,
     TelemetryTarget,
 )
-from clawtrace.runners.chosen_model import NAMES_A_MODEL, model_of
-from clawtrace.runners.command import CommandRunner
+from clawtrace.runners.command import CommandRunner, left_out
 from clawtrace.runners.command_settings import CommandSettings
 from clawtrace.runners.gateways.configuration import agent_id_of, configuration
 from clawtrace.runners.gateways.keeper import ANSWER_FILE, TURNS_FILE
@@ -42,7 +39,8 @@ from clawtrace.runners.gateways.order import (
     remove,
     write_gateway_order,
 )
-from clawtrace.runners.inputs.content import file_digest, tree
+from clawtrace.runners.inputs.content import file_digest
+from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of, requested
 from clawtrace.runners.starting.command_turn import read_output
 from clawtrace.runners.starting.templates import escaped, session_id
 
@@ -52,7 +50,7 @@ _GRACE_SECONDS = 30.0
 """For the gateway to end its turn and export."""
 
 
-class OpenClawSettings(RunnerSettings):
+class OpenClawSettings(ModelRunnerSettings):
     """Settings of `runner: {type: openclaw}`."""
 
     timeout_seconds: float = Field(default=600.0, gt=0, le=86400)
@@ -66,10 +64,6 @@ class OpenClawSettings(RunnerSettings):
     provider: StrictStr | None = None
     """Who serves the model, by OpenClaw's word; by default OpenRouter, or an OpenAI-compatible server where there is a
     `base_url`. The suite's model goes before."""
-    base_url: StrictStr | None = None
-    """Where the provider is, instead of its usual address. The suite's model goes before."""
-    api_key_env: StrictStr | None = None
-    """Variable that holds the provider's key, instead of the usual one. The suite's model goes before."""
     deny_tools: list[StrictStr] = Field(default_factory=list)
     """Tools that no agent may use."""
     heartbeat: StrictStr | None = None
@@ -81,32 +75,14 @@ class OpenClawSettings(RunnerSettings):
     """Names or globs of the caller's variables that OpenClaw gets in addition to the allow-list and its provider's."""
     scaffold: StrictStr | None = None
     """Folder that is copied into the fresh workspace over the agent's files, relative to the case file."""
-    artifacts: list[StrictStr] | None = None
-    """Globs, relative to the workspace, of the created and changed files that are kept as artifacts; by default all are."""
 
 
-class OpenClawRunner(Runner):
+class OpenClawRunner(ModelRunner):
     """Starts a gateway for each run, gives it the turns, and waits until it has exported."""
 
     type_name = "openclaw"
     Settings = OpenClawSettings
     without_templates = frozenset({"pass_env", "scaffold", "config", "image", "docker_cli", "cli", "deny_tools"})
-
-    @classmethod
-    def needs_user_message(cls, settings: RunnerSettings) -> bool:
-        """Whether a case without a user message is a mistake: it always is."""
-        del settings
-        return True
-
-    @classmethod
-    def absent(
-        cls, settings: RunnerSettings, case_dir: Path, env: Mapping[str, str]
-    ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Yield a scaffold that is no folder."""
-        del env
-        assert isinstance(settings, OpenClawSettings)
-        if settings.scaffold is not None and not (case_dir / settings.scaffold).is_dir():
-            yield ("scaffold",), f"the folder {settings.scaffold!r} does not exist next to the case file"
 
     def missing(
         self,
@@ -131,25 +107,20 @@ class OpenClawRunner(Runner):
             return str(error)
         return None
 
-    def inputs(self, request: InputsRequest) -> AgentInputs:
-        """Return the program's version or image, and the scaffold."""
+    def program(self, request: InputsRequest) -> tuple[dict[str, Any], str]:
+        """Return the program's version; an image is part of the settings."""
         settings = request.settings
         assert isinstance(settings, OpenClawSettings)
-        digests: dict[str, Any] = {}
-        files: dict[str, Mapping[str, str]] = {}
-        if settings.scaffold is not None:
-            root = request.case_dir / settings.scaffold
-            found = tree(root, (file for file in root.rglob("*") if file.is_symlink() or not file.is_dir()))
-            digests["the scaffold"], files["the scaffold"] = found.digest, found.files
         if settings.image is not None:
             pinned = "@sha256:" in settings.image
-            unknown = "" if pinned else "the image is not named by its digest (`@sha256:…`), and may have changed since"
-            return AgentInputs(digests, unknown, files)
+            return (
+                {},
+                "" if pinned else "the image is not named by its digest (`@sha256:…`), and may have changed since",
+            )
         package = _package(settings.cli, request.env)
         if package is None:
-            return AgentInputs(digests, "which version of OpenClaw its `cli` starts is unknown", files)
-        digests["the version of OpenClaw"] = file_digest(package)
-        return AgentInputs(digests, files=files)
+            return {}, "which version of OpenClaw its `cli` starts is unknown"
+        return {"the version of OpenClaw": file_digest(package)}, ""
 
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
         """Run the gateway's keeper as a command: its process, workspace, telemetry and ends are those of any agent."""
@@ -161,7 +132,7 @@ class OpenClawRunner(Runner):
         Path(order.plugin_stage).mkdir(parents=True, exist_ok=True)
         write_gateway_order(order, file)
         command = [sys.executable, "-P", "-m", "clawtrace.runners.gateways.keeper", str(file)]
-        choice = model_of(settings, _asked(request))
+        choice = model_of(settings, requested(request))
         as_command = CommandSettings(
             command=[escaped(word) for word in command],
             pass_env=[*choice.variables, *settings.pass_env, "NPM_CONFIG_*", "DOCKER_*", "CONTAINER_*"],
@@ -182,7 +153,7 @@ class OpenClawRunner(Runner):
                 final_output=read_output(home / ANSWER_FILE) or None,
                 logs=_kept(home, request.folder),
                 runner_error=outcome.runner_error or _why(outcome),
-                notes=(*outcome.notes, *_left_out(outcome, order.turns, started)),
+                notes=(*outcome.notes, *_unfinished(outcome, order.turns, started)),
             )
         finally:
             file.unlink(missing_ok=True)
@@ -191,16 +162,11 @@ class OpenClawRunner(Runner):
             shutil.rmtree(home, ignore_errors=True)
 
 
-def _asked(request: RunRequest) -> ModelRequested:
-    return ModelRequested(request.model_id, request.requested_model, request.model_settings)
-
-
 def _order(request: RunRequest, settings: OpenClawSettings) -> GatewayOrder:
-    choice, env = model_of(settings, _asked(request)), request.base_env
+    choice, env = model_of(settings, requested(request)), request.base_env
     agent = request.agent or AgentFiles("main", request.folder)
     program = agent.program
     workspace, home = str(request.folder / "workspace"), request.folder / "gateway"
-    more = {key: value for key, value in request.model_settings.items() if key not in NAMES_A_MODEL}
     stage = env.get("OPENCLAW_PLUGIN_STAGE_DIR") or str(_cache(env) / "clawtrace" / "openclaw-plugins")
     container = None
     if settings.image is not None:
@@ -216,7 +182,7 @@ def _order(request: RunRequest, settings: OpenClawSettings) -> GatewayOrder:
             agent.agent_id,
             workspace,
             str(home),
-            params=more | dict(request.model_settings.get("primary_params") or {}),
+            params=parameters_of(request.model_settings),
             deny_tools=settings.deny_tools,
             heartbeat=settings.heartbeat,
             fragment=settings.config,
@@ -278,14 +244,10 @@ def _why(outcome: RunOutcome) -> str | None:
     return outcome.stderr.read_text(encoding="utf-8", errors="replace").strip()
 
 
-def _left_out(outcome: RunOutcome, turns: Sequence[str], started: Sequence[int]) -> tuple[str, ...]:
+def _unfinished(outcome: RunOutcome, turns: Sequence[str], started: Sequence[int]) -> tuple[str, ...]:
     if not started or len(started) == len(turns):
         return ()
-    how = "reached the time limit" if outcome.timed_out else f"ended with exit code {outcome.exit_code}"
-    left = len(turns) - len(started)
-    return (
-        f"turn {len(started)} of {len(turns)} {how}; {left} further turn{'s were' if left > 1 else ' was'} not run",
-    )
+    return (left_out(len(started), len(turns), None if outcome.timed_out else f"exit code {outcome.exit_code}"),)
 
 
 def _package(cli: Sequence[str], env: Mapping[str, str]) -> Path | None:

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from clawtrace.errors import RunnerError
 from clawtrace.runners.base import InputsRequest, ModelRequested
-from clawtrace.runners.llm_probe import LlmProbeRunner, LlmProbeSettings, model_of, options_of
+from clawtrace.runners.llm_probe import LlmProbeRunner, LlmProbeSettings, options_of
+from clawtrace.runners.model_runner import model_of
 from clawtrace.runners.probing import _confined
 
 ENV = {"OPENROUTER_API_KEY": "k", "OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}

@@ -27,6 +27,7 @@ from clawtrace.config.suites.selection import may_be_selected, select_cases
 from clawtrace.config.suites.suite import RunProfile, SuiteConfig
 from clawtrace.config.suites.without_effect import idle_keys, unset_variables
 from clawtrace.errors import ConfigError, ConfigProblem, UsageError
+from clawtrace.runners.base import WorkspaceSettings
 from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = [
@@ -203,10 +204,9 @@ def around_results(cases: Sequence[LoadedCase], project: Project) -> list[Config
     found = []
     for case in cases:
         settings = next(iter(case.settings.values()), None)
-        scaffold: str | None = getattr(settings, "scaffold", None)
-        if scaffold is None:
+        if not isinstance(settings, WorkspaceSettings) or settings.scaffold is None:
             continue
-        folder = (case.path.parent / scaffold).resolve()
+        folder = (case.path.parent / settings.scaffold).resolve()
         if project.outputs.resolve().is_relative_to(folder):
             message = (
                 f"the folder contains the results ({display(project.outputs)}), which a run's workspace is part of"

@@ -8,6 +8,7 @@ the agent answered is standard output.
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 import signal
@@ -26,7 +27,7 @@ from watchfiles import watch
 from clawtrace.runners.gateways.configuration import TOKEN
 from clawtrace.runners.gateways.order import CONFIG_REFUSED, NOT_READY, GatewayOrder, read_gateway_order, remove
 
-__all__ = ["ANSWER_FILE", "TURNS_FILE", "main"]
+__all__ = ["ANSWER_FILE", "TURNS_FILE", "answer_text", "answers", "at_a_change", "main"]
 
 ANSWER_FILE = "answer.txt"
 """In the home: the answer to the last turn."""
@@ -161,7 +162,7 @@ class _Keeper:
 
     def _ready(self, gateway: subprocess.Popen[bytes], port: int) -> bool:
         """Wait until the gateway answers or has ended; its health page is asked whenever it has written something."""
-        _at_a_change(self._home, lambda: gateway.poll() is not None or _answers(port))
+        at_a_change(self._home, lambda: gateway.poll() is not None or answers(port))
         return gateway.poll() is None
 
     # Turns ----------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ class _Keeper:
             code = self._turn(text)
             if code:
                 return code
-        _at_a_change(self._home / "state", self._no_sub_agents)
+        at_a_change(self._home / "state", self._no_sub_agents)
         return 0
 
     def _turn(self, text: str) -> int:
@@ -184,7 +185,7 @@ class _Keeper:
         done = subprocess.run(
             self._command([*words, "--timeout", seconds]), env=self._env, stdout=subprocess.PIPE, text=True, check=False
         )
-        answer = _answer(done.stdout)
+        answer = answer_text(done.stdout)
         (self._home / ANSWER_FILE).write_text(answer, encoding="utf-8")
         sys.stdout.write(answer)
         sys.stdout.flush()
@@ -203,7 +204,7 @@ def _values(runs: Any) -> list[Mapping[str, Any]]:
     return list(runs.values()) if isinstance(runs, Mapping) else list(runs)
 
 
-def _answer(said: str) -> str:
+def answer_text(said: str) -> str:
     """Return the texts that the agent answered with, one a line."""
     try:
         payloads = json.loads(said)["result"]["payloads"]
@@ -212,14 +213,19 @@ def _answer(said: str) -> str:
     return "".join(f"{payload['text']}\n" for payload in payloads if payload.get("text"))
 
 
-def _at_a_change(folder: Path, holds: Callable[[], bool]) -> None:
-    """Return when `holds` does, looking again whenever a file below `folder` changes; the run's time limit ends the wait."""
+def at_a_change(folder: Path, holds: Callable[[], bool], seconds: float = math.inf) -> bool:
+    """Return whether `holds` does, looking again whenever a file below `folder` changes, until `seconds` have passed."""
+    end = time.monotonic() + seconds
     while not holds():
+        if time.monotonic() > end:
+            return False
         # What happens between the last look and the watch's start is seen by the look after its time-out.
         next(watch(folder, rust_timeout=500, yield_on_timeout=True, debounce=50, step=10, watch_filter=None))
+    return True
 
 
-def _answers(port: int) -> bool:
+def answers(port: int) -> bool:
+    """Return whether the gateway on a port is ready."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
             return bool(answer.status == 200)

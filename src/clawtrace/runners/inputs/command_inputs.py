@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clawtrace.runners.base import ALREADY_RAN, AgentInputs, InputsRequest
-from clawtrace.runners.inputs.content import MAX_FILES, ProjectListing, Tree, file_digest, files_below, tree
+from clawtrace.runners.inputs.content import (
+    MAX_FILES,
+    ProjectListing,
+    Tree,
+    file_digest,
+    files_below,
+    folder_tree,
+    tree,
+)
 from clawtrace.runners.inputs.declared_inputs import (
     PACKAGE,
     Unmatched,
@@ -54,7 +62,7 @@ def command_inputs(request: InputsRequest, settings: CommandSettings) -> AgentIn
     }
     trees = {"the case's folder": tree(request.case_dir, own)}
     if settings.scaffold is not None:
-        trees["the scaffold"] = _folder(request.case_dir / settings.scaffold)
+        trees["the scaffold"] = folder_tree(request.case_dir / settings.scaffold)
     unknown = ALREADY_RAN if settings.agent == "running" else ""
     if named.too_many:
         unknown = f"a folder that the command names holds more than {MAX_FILES} files, or some that cannot be listed"
@@ -111,10 +119,6 @@ def _project(root: Path, leave_out: frozenset[Path]) -> Tree | None:
     """Return a project's files; they are the same for all cases of a campaign."""
     files = files_below(root, leave_out, _listing(root))
     return None if files is None else tree(root, files)
-
-
-def _folder(root: Path) -> Tree:
-    return tree(root, (file for file in root.rglob("*") if file.is_symlink() or not file.is_dir()))
 
 
 def _program(settings: CommandSettings, case_dir: Path, env: Mapping[str, str]) -> str | None:

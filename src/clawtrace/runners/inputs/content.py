@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["MAX_FILES", "ProjectListing", "Tree", "file_digest", "files_below", "tree"]
+__all__ = ["MAX_FILES", "ProjectListing", "Tree", "file_digest", "files_below", "folder_tree", "tree"]
 
 MAX_FILES = 50_000
 """How many files one digest may cover; beyond it, runs are not reused until `inputs` names fewer."""
@@ -78,6 +78,11 @@ def tree(root: Path, files: Iterable[Path]) -> Tree:
     for name, digest in found.items():
         total.update(f"{name}\0{digest}\0".encode("utf-8", "surrogateescape"))
     return Tree(total.hexdigest(), found)
+
+
+def folder_tree(root: Path) -> Tree:
+    """Return the contents of all files below `root`."""
+    return tree(root, (file for file in root.rglob("*") if file.is_symlink() or not file.is_dir()))
 
 
 def files_below(

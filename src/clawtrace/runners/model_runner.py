@@ -1,0 +1,96 @@
+"""What the runners share that give messages to the suite's model (spec: config.md §3)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import StrictStr
+
+from clawtrace.errors import RunnerError
+from clawtrace.providers.models import ModelChoice, choose_model
+from clawtrace.runners.base import (
+    AgentInputs,
+    InputsRequest,
+    ModelRequested,
+    Runner,
+    RunnerSettings,
+    RunRequest,
+    WorkspaceSettings,
+)
+from clawtrace.runners.inputs.content import folder_tree
+
+__all__ = ["ModelRunner", "ModelRunnerSettings", "model_of", "parameters_of", "requested"]
+
+_NAMES_A_MODEL = frozenset({"openrouter_model", "provider", "model_name", "base_url", "api_key_env", "primary_params"})
+"""Keys of a suite's model that say which model it is; all others are parameters of its requests."""
+
+
+class ModelRunnerSettings(WorkspaceSettings):
+    """Settings that name a provider, where the suite's model does not."""
+
+    provider: StrictStr | None = None
+    """Who serves the model; by default OpenRouter, or an OpenAI-compatible server where there is a `base_url`. The suite's
+    model goes before."""
+    base_url: StrictStr | None = None
+    """Where the provider is, instead of its usual address. The suite's model goes before."""
+    api_key_env: StrictStr | None = None
+    """Variable that holds the provider's key, instead of the usual one. The suite's model goes before."""
+
+
+class ModelRunner(Runner):
+    """A runner whose agent is a model that gets the messages of the case."""
+
+    abstract = True
+
+    @classmethod
+    def needs_user_message(cls, settings: RunnerSettings) -> bool:
+        """Whether a case without a user message is a mistake: it always is."""
+        del settings
+        return True
+
+    def inputs(self, request: InputsRequest) -> AgentInputs:
+        """Return the program that asks the model, and the scaffold."""
+        digests, unknown = self.program(request)
+        files: dict[str, Mapping[str, str]] = {}
+        if isinstance(request.settings, WorkspaceSettings) and request.settings.scaffold is not None:
+            found = folder_tree(request.case_dir / request.settings.scaffold)
+            digests["the scaffold"], files["the scaffold"] = found.digest, found.files
+        return AgentInputs(digests, unknown, files)
+
+    @abstractmethod
+    def program(self, request: InputsRequest) -> tuple[dict[str, Any], str]:
+        """Return digests of the program that asks the model, and why they are not all known; empty when they are."""
+
+
+def requested(request: RunRequest) -> ModelRequested:
+    """Return the model and the tools of a run."""
+    return ModelRequested(request.model_id, request.requested_model, request.model_settings, request.tools)
+
+
+def model_of(settings: ModelRunnerSettings, asked: ModelRequested) -> ModelChoice:
+    """Return which model a run asks: `requested_model`, `openrouter_model`, `provider` with `model_name`, or the `model_id`.
+
+    Raises:
+        RunnerError: the suite names none.
+    """
+    more = asked.more
+    given: dict[str, Any] = {
+        key: more.get(key) or getattr(settings, key) for key in ("provider", "base_url", "api_key_env")
+    }
+    if asked.requested_model:
+        return choose_model(asked.requested_model, **given)
+    if more.get("openrouter_model"):
+        return choose_model(str(more["openrouter_model"]), **given | {"provider": "openrouter"})
+    if given["provider"] and more.get("model_name"):
+        return choose_model(str(more["model_name"]), **given)
+    if asked.model_id is None:
+        raise RunnerError("this runner needs a model: list it under `models` of the suite")
+    return choose_model(asked.model_id, **given)
+
+
+def parameters_of(more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of each request among the keys of the suite's model."""
+    own = {key: value for key, value in more.items() if key not in _NAMES_A_MODEL}
+    return own | dict(more.get("primary_params") or {})

@@ -12,16 +12,12 @@ from clawtrace.model.verdict import Evidence, RunResult, Status, Verdict
 from clawtrace.report.base import CampaignReport, Report, cases_of, status_of
 from clawtrace.report.json_text import json_pieces
 from clawtrace.report.results import (
-    AssertionResult,
     Case,
-    DecidedBy,
-    EvidenceSpan,
     GateFlags,
     JudgingTotals,
     NotRun,
     ReceivedTrace,
     RepeatedAssertion,
-    ReportedScope,
     Results,
     ResultsSource,
     Run,
@@ -29,6 +25,7 @@ from clawtrace.report.results import (
     SuiteThreshold,
     Totals,
 )
+from clawtrace.report.verdict_results import AssertionResult, DecidedBy, EvidenceSpan, ReportedScope
 from clawtrace.verdicts.gating.gate import Gate
 from clawtrace.verdicts.gating.pass_rate import PassRate, assertion_rates, outcome_of, rate_of_runs
 from clawtrace.verdicts.gating.thresholds import SuiteRate

@@ -14,47 +14,38 @@ One session owns one store. Everything on it may be called from any thread; ques
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from clawtrace.config.projects.session_settings import SessionSettings
-from clawtrace.errors import InputError, ReceiverError
+from clawtrace.errors import ReceiverError
 from clawtrace.model.run import ClosedBy, RunRecord
+from clawtrace.session.contents import SessionContents
 from clawtrace.session.held_store import answer_question
-from clawtrace.session.questions import SessionQuestions
 from clawtrace.store.duckdb import MEMORY, DuckStore
 from clawtrace.store.files.owner import PATIENCE_SECONDS, Owner, remove_owner, write_owner
-from clawtrace.support.memory import give_back
 
 if TYPE_CHECKING:
-    from clawtrace.facts.logs.runs import LoadedLogs, RunOf
     from clawtrace.model.verdict import RunResult
     from clawtrace.receiver.attribution.counters import Tally
     from clawtrace.receiver.close import Waiting
     from clawtrace.receiver.limits import Endpoints
     from clawtrace.receiver.receiver import Receiver
-    from clawtrace.receiver.recordings.recording import Grouping, LoadReport
     from clawtrace.receiver.transport.questions import Questions
     from clawtrace.receiver.transport.tee import TeeTally
-    from clawtrace.store.retention import Keep, Surplus
 
 __all__ = ["Session"]
 
-_MANY_SPANS = 10_000
-"""Of a recording of more, what reading it took is given back."""
 
-
-class Session(SessionQuestions):
+class Session(SessionContents):
     """Receives, stores and judges; see the module's docstring."""
 
     def __init__(self, store: DuckStore, settings: SessionSettings) -> None:
         """Use `open`; a session made here owns `store` and does not receive."""
         super().__init__(store, settings)
-        self._receiver: Receiver | None = None
         self._token = ""
         """Of questions from other processes; made when they can come."""
         self._owner_file: Path | None = None
@@ -313,111 +304,3 @@ class Session(SessionQuestions):
         """Write verdicts where the traces live, if that is another place; return why that could not be done, else nothing."""
         del results
         return ""
-
-    def load_recordings(self, paths: Sequence[Path], grouping: Grouping) -> LoadReport:
-        """Store recorded OTLP and close the runs it makes: a recording is whole by itself.
-
-        Raises:
-            InputError: a file cannot be read as OTLP; the message names file and line.
-        """
-        from clawtrace.receiver.recordings.recording import load_recordings
-        from clawtrace.store.parquet import read_parquet
-
-        report = load_recordings(
-            paths, grouping, self._store, redaction=self.settings.redaction, run_key=self.settings.run_key,
-            parquet=read_parquet, progress=self.progress,
-        )  # fmt: skip
-        if report.spans > _MANY_SPANS:
-            give_back()
-        for run_id in report.run_ids:
-            known = self._store.record(run_id) or RunRecord(run_id, run_id)
-            self._store.put_record(known._replace(closed_by=ClosedBy.RECORDING))
-        return report
-
-    def load_logs(self, paths: Sequence[Path], run_of: RunOf, *, must_be_logs: bool = True) -> LoadedLogs:
-        """Read agents' own logs and transcripts: more of runs that are there, or runs (`facts.logs.runs.load_logs`).
-
-        Raises:
-            InputError: a file cannot be read, or is of no form that is known.
-        """
-        from clawtrace.facts.logs.runs import load_logs
-
-        adapters, redaction = self.settings.log_adapters, self.settings.redaction
-        with self._store.lock:
-            return load_logs(
-                self._store, paths, adapters, redaction, run_of=run_of, ensure=self._current, must_be_logs=must_be_logs
-            )
-
-    def take_run(self, store: Path, run_id: str, renamed: RunRecord | None = None) -> RunRecord | None:
-        """Copy a run from another store, which no other process may hold (see `clawtrace.store.whole_runs.take_run`)."""
-        from clawtrace.store.whole_runs import take_run
-
-        with self._store.lock:
-            return take_run(self._store, store, run_id, renamed)
-
-    def runs_to_take(self, store: Path) -> list[str] | None:
-        """Return the runs of another store; None where it cannot be opened, such as while another process holds it."""
-        from clawtrace.store.whole_runs import opened
-
-        with self._store.lock:
-            try:
-                with opened(store) as source:
-                    return source.run_ids()
-            except InputError:
-                return None
-
-    def delete_runs(self, run_ids: Collection[str], why: str, *, strays_before_ns: int = 0) -> None:
-        """Take runs out of the store, which may receive meanwhile: what comes of them later is rejected.
-
-        Args:
-            run_ids: which ones; those that it does not have are passed over.
-            why: what is said of them when they are asked for.
-            strays_before_ns: what belongs to no run and came before this Unix time goes, too.
-
-        Raises:
-            StoreError: they could not be taken out; they are still there.
-        """
-        from clawtrace.store.whole_runs import forget_runs
-
-        known = set(self.run_ids())
-        gone = {run_id: self._store.run_no(run_id) for run_id in run_ids if run_id in known}
-        receiver = self._receiver
-        with self._store.lock:
-            if receiver is not None:
-                receiver.forget(gone)
-            deleted = False
-            try:
-                forget_runs(self._store, gone, why, strays_before_ns=strays_before_ns)
-                deleted = True
-            finally:
-                if receiver is not None:
-                    receiver.forgotten(gone, deleted=deleted)
-            self._store.checkpoint(whole=True)
-
-    def adopt(self, run_id: str, trace_ids: Sequence[str]) -> None:
-        """Give unattributed traces to a run (see `clawtrace.session.adoption.adopt_traces`)."""
-        from clawtrace.session.adoption import adopt_traces
-
-        adopt_traces(self._store, run_id, trace_ids, self._receiver)
-
-    def surplus(self, keep: Keep) -> list[Surplus]:
-        """Return the runs that are more than the store may hold, the oldest first."""
-        from clawtrace.store.retention import surplus
-
-        with self._store.lock:
-            return surplus(self._store, keep, time.time_ns())
-
-    def file_bytes(self) -> int:
-        """Return the size of the store's files."""
-        return sum(path.stat().st_size for path in map(Path, self._store.files()) if path.exists())
-
-    def forget_runs(self, run_ids: Collection[str]) -> None:
-        """Take runs out of the store as if they had never been; meant for while nothing is received.
-
-        Raises:
-            StoreError: they could not be taken out.
-        """
-        from clawtrace.store.whole_runs import forget_runs
-
-        with self._store.lock:
-            forget_runs(self._store, run_ids)

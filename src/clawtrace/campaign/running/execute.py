@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +33,7 @@ from clawtrace.campaign.running.events import (
     RunWaiting,
 )
 from clawtrace.campaign.running.interrupts import interrupts
-from clawtrace.campaign.running.judged_run import judging_of, unavailable_judge
+from clawtrace.campaign.running.judged_run import judging_of
 from clawtrace.campaign.running.manifest import note_finished, write_manifest
 from clawtrace.campaign.running.one_run import (
     CampaignSession,
@@ -44,6 +44,7 @@ from clawtrace.campaign.running.one_run import (
     run_one,
 )
 from clawtrace.campaign.running.preparing import preparing
+from clawtrace.campaign.running.refusals import refusals
 from clawtrace.campaign.running.reused_run import at_home, judge_stored
 from clawtrace.campaign.running.slots import Place
 from clawtrace.config.loading.judges import panel_of
@@ -53,7 +54,7 @@ from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import Runner, StopSignal, runner_types
 from clawtrace.verdicts.gating.gate import Gate
 
-__all__ = ["CampaignResult", "UnfinishedRun", "execute", "missing_runtimes", "refusals"]
+__all__ = ["CampaignResult", "UnfinishedRun", "execute"]
 
 _AHEAD = 16
 """Runs whose agents have ended that may wait for their verdicts while others start: those that wait are judged together."""
@@ -89,27 +90,6 @@ class CampaignResult:
     """What its budget could not see, one sentence each."""
     stale: tuple[str, ...] = ()
     """Other runs that the campaign keeps, of which more arrived now: their verdicts are out of date, and marked so."""
-
-
-def missing_runtimes(runs: Iterable[PlannedRun], env: Mapping[str, str]) -> dict[str, str]:
-    """Return, by case id, what must be installed or set before the runs can start; empty when nothing is known to be."""
-    found: dict[str, str] = {}
-    types = runner_types()
-    for planned in runs:
-        runner = types[planned.case.config.runner.type]()
-        missing = runner.missing(planned.settings, planned.case.path.parent, env, planned.asked)
-        if missing is not None:
-            found.setdefault(planned.case.config.case_id, missing)
-    return found
-
-
-def refusals(plan: Plan, decisions: Mapping[str, Decision], env: Mapping[str, str]) -> dict[str, str]:
-    """Return, by case id, why a campaign starts nothing; empty when it starts. Cases in quarantine stop nothing."""
-    no_judge = unavailable_judge(plan, env)
-    if no_judge is not None:
-        return {run.case.config.case_id: no_judge for run in plan.runs}
-    to_start = [run for run in plan.runs if decisions[run.run_id].stored is None]
-    return missing_runtimes([run for run in to_start if not plan.suite.in_quarantine(run.case)], env)
 
 
 def execute(

@@ -163,7 +163,7 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
     plan, decisions = _planned(suite, project, flags, out, output)
     gate = _as_the_suite_says(gate, plan)
     if flags.dry_run:
-        from clawtrace.campaign.running.execute import refusals
+        from clawtrace.campaign.running.refusals import refusals
         from clawtrace.cli.evaluating.plan import print_plan
 
         plan, decisions = _as_flagged(plan, decisions, flags, gate)

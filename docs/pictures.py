@@ -31,8 +31,8 @@ COMMAND = ["clawtrace", "eval", "--suite", "quickstart"]
 
 def printed(folder: Path) -> str:
     """Return what the command writes to a terminal, with colours; its page and its results are written into a folder."""
-    for name in ("clawtrace.yaml", "configs"):
-        (folder / name).symlink_to(ROOT / name)
+    shutil.copy(ROOT / "clawtrace.yaml", folder)
+    shutil.copytree(ROOT / "configs", folder / "configs")
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, COLUMNS, 0, 0))
     unwanted = ("CI", "NO_COLOR", "COLUMNS", "GITHUB_ACTIONS")

@@ -427,3 +427,22 @@ put(store, "c")
 
         assert in_tables(path) == ["a", "b", "c", "d"]
         assert not journal_of(path).exists()
+
+
+def test_the_log_that_a_killed_process_leaves_is_bounded(tmp_path, monkeypatch) -> None:
+    """However much arrives without a pause: what is replayed when the store is opened again decides how long that takes."""
+    bound = 4 << 20
+    monkeypatch.setattr("clawtrace.store.files.owner.LOG_BYTES", bound)
+    path = tmp_path / "spans.duckdb"
+    log = Path(f"{path}.wal")
+    store, sizes = DuckStore(path), []
+    for number in range(16):
+        batch = spans(*(f"{number}.{place}" for place in range(1_024)), text="x" * 500)
+        store.commit(batch, LogBatch(), [], [])
+        sizes.append(log.stat().st_size if log.exists() else 0)
+    group = sizes[0]
+
+    assert group * len(sizes) > 2 * bound
+    assert max(sizes) <= bound + group
+    assert store.script(COUNT) == [(16_384, 16_384)]
+    store.close()

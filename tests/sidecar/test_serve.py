@@ -290,3 +290,28 @@ def grown(pid: int) -> int:
 
 def test_ctrl_c_stops_it_as_sigterm_does(serve) -> None:
     assert serve().end(signal.SIGINT) == (0, "asked to stop; storing what was received\nstopped\n")
+
+
+def test_a_suite_is_judged_where_it_runs_and_its_tee_reaches_the_service(serve) -> None:
+    """CLAWTRACE_SERVER does not change a suite; with a tee the service has its runs, under their ids, and judges them alike."""
+    running = serve()
+    agent = json.dumps([sys.executable, str(HERE.parent / "cli" / "agent.py"), "search"])
+    files = {
+        "clawtrace.yaml": f"receiver: {{tee: {{endpoint: '{running.http}'}}}}\n",
+        "configs/cases/one/test.yaml": "schema_version: 1\ncase_id: one\ntitle: One\ntags: [all]\ninput: {messages: []}\n"
+        f"runner: {{type: command, command: {agent}}}\n{CHECKS}",
+        "configs/suites/all.yaml": "schema_version: 1\nsuite_id: all\ntitle: All\ncase_selection: {include_tags: [all]}\n",
+    }
+    for name, text in files.items():
+        path = running.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    judged = running.clawtrace("eval", "--suite", "all", "--report", "json=r.json", CLAWTRACE_SERVER=str(running.ready))
+    assert judged.returncode == 0, judged.stderr
+    here = json.loads((running.folder / "r.json").read_text())["cases"][0]["runs"]
+    run_ids = [run["run_id"] for run in here]
+    running.client.end_run(run_ids[0], exit_code=0)
+    there = running.client.evaluate(CHECKS)["cases"][0]["runs"]
+
+    assert [(run["run_id"], run["status"]) for run in there] == [(run_ids[0], "pass")]
+    assert [run["status"] for run in here] == ["pass"]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import click
+from click.core import ParameterSource
 
 from clawtrace.cli.evaluating.existing_runs import ExistingRuns, judge_runs
 from clawtrace.cli.evaluating.suite import SuiteFlags, eval_suite, suite_options
@@ -98,6 +99,15 @@ def command(
         raise click.UsageError(f"{stray[0]!r} is not a flag: use --suite for a suite, --traces for a recording.")
     there = ExistingRuns.named(recordings, store, server if suite is None else None, wanted, where)
     if suite is not None:
+        if (
+            server is not None
+            and click.get_current_context().get_parameter_source("server") is ParameterSource.COMMANDLINE
+        ):
+            raise click.UsageError(
+                "--server cannot be combined with --suite, whose agents export to this command: leave it out. "
+                "With `receiver: {tee: …}` in clawtrace.yaml the service gets the spans, too; with --assertions in place of "
+                "--suite its runs are judged."
+            )
         if there.given() or assertions is not None:
             raise click.UsageError(
                 "--suite runs agents; --traces or --store with --assertions judges existing runs; give one of them."

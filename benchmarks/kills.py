@@ -153,8 +153,12 @@ def main() -> None:
                 load.up.clear()
                 sidecar.process.communicate()
         quiet, before = time.perf_counter(), len(load.acknowledged)
-        while time.perf_counter() - quiet < given.seconds:
+        thirds: list[float] = []
+        while (passed := time.perf_counter() - quiet) < given.seconds:
             load.wait_for_more(100)
+            if passed >= given.seconds * (len(thirds) + 1) / 3:
+                thirds.append(sidecar.memory())
+        thirds.append(sidecar.memory())
         rate = (len(load.acknowledged) - before) * SPANS / max(time.perf_counter() - quiet, 1e-9)
         load.over.set()
         for thread in producers:
@@ -167,8 +171,13 @@ def main() -> None:
     print(
         f"{given.kills} kills, {given.producers} producers, {time.perf_counter() - began:.0f} s: "
         f"{len(load.acknowledged) * SPANS:,} spans acknowledged, {len(lost) * SPANS:,} of them lost; "
-        f"{load.repeated:,} requests were sent again; slowest start {max(took):.1f} s, most memory {most:,.0f} MB"
-        + (f"; {rate:,.0f} spans/s for {given.seconds:g} s without a kill" if given.seconds else "")
+        f"{load.repeated:,} requests were sent again; first start {took[0]:.1f} s, slowest start {max(took):.1f} s, most memory {most:,.0f} MB"
+        + (
+            f"; {rate:,.0f} spans/s for {given.seconds:g} s without a kill, most memory after each third of them "
+            f"{', '.join(f'{one:,.0f}' for one in thirds)} MB"
+            if given.seconds
+            else ""
+        )
     )
     sys.exit(1 if lost else 0)
 

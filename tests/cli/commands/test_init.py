@@ -252,3 +252,16 @@ def test_a_name_that_cannot_be_is_asked_for_again(program: Program, tmp_path: Pa
 
     assert "[first]" not in shown
     assert case_of(tmp_path, "other")["input"]["messages"][0]["content"] == "Hi"
+
+
+def test_an_agent_that_exports_nothing_is_shown_its_frameworks_lines(program: Program, tmp_path: Path):
+    """`init` names the framework of the dependencies and what it needs, whether the command is run or not."""
+    (tmp_path / "requirements.txt").write_text("crewai>=1\n")
+    tried = program("init", "--yes", "--command", "true")
+    untried = program("init", "--yes", "--no-trial", "--command", "true")
+
+    for done, code in ((tried, 3), (untried, 0)):
+        assert done.returncode == code
+        assert "requirements.txt uses CrewAI." in done.stdout
+        assert "    CrewAIInstrumentor().instrument()\n" in done.stdout
+        assert "openinference-instrumentation-crewai\n" in done.stdout

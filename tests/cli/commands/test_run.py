@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -143,3 +144,58 @@ def test_mistakes_are_told_before_the_command_runs(program, tmp_path) -> None:
     assert done.returncode == 2
     assert "bad.yaml:1:" in done.stderr
     assert not (tmp_path / "ran").exists()
+
+
+UNINSTRUMENTED = """\
+from pydantic_ai import Agent
+from pydantic_ai.models.test import TestModel
+
+agent = Agent(TestModel(), name="greeter")
+
+
+@agent.tool_plain
+def greet(name: str) -> str:
+    return f"Hello, {name}!"
+
+
+print(agent.run_sync("Greet Ada").output)
+"""
+COMMAND = [sys.executable, "agent.py"]
+
+
+def printed_lines(text: str) -> str:
+    """The lines of code that were printed, without their indentation."""
+    lines = text.splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("    from "))
+    block = itertools.takewhile(lambda line: line.startswith("    ") or not line, lines[first:])
+    return "\n".join(line.removeprefix("    ") for line in block) + "\n"
+
+
+@pytest.mark.smoke
+def test_what_is_printed_for_a_framework_makes_its_spans_arrive(program, tmp_path) -> None:
+    """An agent that exports nothing is shown a file and a line; with exactly these its calls arrive, and nothing more is shown."""
+    script = tmp_path / "agent.py"
+    script.write_text(UNINSTRUMENTED)
+    silent = program("run", "--", *COMMAND)
+    assert "agent.py uses Pydantic AI." in silent.stderr
+    (tmp_path / "telemetry.py").write_text(printed_lines(silent.stderr))
+    script.write_text(f"import telemetry\n{UNINSTRUMENTED}")
+    connected = program("run", "--", *COMMAND)
+
+    assert "tool calls 1" in connected.stderr
+    assert "uses Pydantic AI" not in connected.stderr
+    assert silent.returncode == connected.returncode == 0
+
+
+def test_an_exporter_without_an_instrumentation_lacks_its_line_alone(program, tmp_path) -> None:
+    """The common lines are not shown again; where the instrumentation is there, too, the framework is not the cause."""
+    (tmp_path / "agent.py").write_text(
+        f"from opentelemetry.sdk.trace import TracerProvider\nTracerProvider()\n{UNINSTRUMENTED}"
+    )
+    shown = program("run", "--", *COMMAND).stderr
+    (tmp_path / "agent.py").write_text(f"{UNINSTRUMENTED}\nAgent.instrument_all(False)\n")
+    instrumented = program("run", "--", *COMMAND).stderr
+
+    assert printed_lines(shown).split() == ["from", "pydantic_ai", "import", "Agent", "Agent.instrument_all()"]
+    assert "Nothing arrived at all" in instrumented
+    assert "uses Pydantic AI" not in instrumented

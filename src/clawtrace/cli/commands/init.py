@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -42,7 +43,6 @@ class _Choices(NamedTuple):
     suite: str
     timeout: int
     trial: bool
-    """Whether the command is run once."""
 
 
 @click.command(
@@ -80,9 +80,9 @@ def command(
     """Write clawtrace.yaml, a suite and a case, with assertions that pass on what the agent did.
 
     The command is run once, as `clawtrace eval` will run it; its trace gives the assertions: tools in order, no errors,
-    models, budgets with a margin. The mutation score says which faults they would catch (`clawtrace mutate`). With --traces or --store they come from a recorded run; without --command the case
-    then replays the recording. Nothing is overwritten. Exit code 3: the command exported no spans, and nothing was
-    written.
+    models, budgets with a margin. The mutation score says which faults they would catch (`clawtrace mutate`). With
+    --traces or --store they come from a recorded run; without --command the case then replays the recording. Nothing is
+    overwritten. Exit code 3: the command exported no spans, and nothing was written; what its framework needs is printed.
     """
     from clawtrace.config.projects.project_file import load_project
 
@@ -266,7 +266,6 @@ class _Trial(NamedTuple):
     result: RunResult
     found: Sequence[Observation]
     last_words: str
-    """The end of what the agent wrote on standard error."""
     score: MutationScore | None = None
 
 
@@ -325,6 +324,7 @@ def _run(plan: Plan, decisions: Mapping[str, Decision]) -> _Trial:
 
 def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
     """Print the outcome; return the exit code."""
+    from clawtrace.cli.output.connecting import say_how_to_connect
     from clawtrace.cli.output.mutations import print_score
     from clawtrace.report.console import console_for
     from clawtrace.report.figures import amount
@@ -335,6 +335,7 @@ def _say(draft: CaseDraft, seen: _Recorded | None, trial: _Trial | None) -> int:
         console.paragraph(f"Wrote {_passing(seen.found)} on the run `{seen.run_id}`.")
     elif trial is None:
         console.paragraph("The command was not run; the case has a minimal assertion.")
+        say_how_to_connect(draft.command or "", console)
     else:
         ended = _say_end(trial, console)
         result = trial.result
@@ -355,8 +356,7 @@ def _passing(found: Sequence[Observation]) -> str:
 
 def _say_nothing_came(trial: _Trial, answers: _Choices) -> int:
     """Print why there may be no trace, and how to try again; return the exit code."""
-    import shlex
-
+    from clawtrace.cli.output.connecting import say_how_to_connect
     from clawtrace.report.console import console_for
 
     console = console_for(sys.stdout)
@@ -370,6 +370,7 @@ def _say_nothing_came(trial: _Trial, answers: _Choices) -> int:
     notes = [note for note in trial.result.diagnostics if not any(words.strip() in note for words in last_line)]
     for hint in dict.fromkeys([*hints, *notes]):
         console.paragraph(hint, first="  hint: ", indent="        ", style="cyan")
+    say_how_to_connect(answers.command or "", console)
     again = ["clawtrace", "init", "--yes", "--command", answers.command or "", "--message", answers.message or ""]
     for flag, value, default in (
         ("--case", answers.case, _FIRST),

@@ -69,14 +69,15 @@ def command(
                 waiting=lambda awaited, seconds: click.echo(wait_line(awaited, seconds), err=True),
             )
         if not output.quiet:
-            _show(session, wrapped, judged=asked is not None)
+            _show(session, wrapped, cmd, judged=asked is not None)
         code = _judge(session, wrapped, started, (time.perf_counter() - began) * 1000, output) if asked else None
     return wrapped.exit_code if passthrough or code is None else code
 
 
-def _show(session: Session, wrapped: WrappedRun, *, judged: bool) -> None:
+def _show(session: Session, wrapped: WrappedRun, cmd: tuple[str, ...], *, judged: bool) -> None:
     """Print the trace of the run; the report that follows a judged one says what else happened."""
     from clawtrace.cli.commands.inspect import print_run
+    from clawtrace.cli.output.connecting import say_how_to_connect
     from clawtrace.cli.output.progress import working
     from clawtrace.report.console import console_for
 
@@ -89,6 +90,8 @@ def _show(session: Session, wrapped: WrappedRun, *, judged: bool) -> None:
     print_run(facts, trees[run_id], console)
     if not facts["spans"] and not judged:
         console.paragraph(session.why_no_trace(run_id), first="  hint: ", indent="        ", style="cyan")
+    if not facts["spans"]:
+        say_how_to_connect(cmd, console)
     for note in () if judged else wrapped.result.diagnostics:
         console.paragraph(note, first="  note: ", indent="    ", style="dim")
 

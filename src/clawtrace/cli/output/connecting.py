@@ -1,0 +1,73 @@
+"""What to add to an agent so that its spans come here, by the framework that it uses."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clawtrace.report.console import ConsoleOutput
+    from clawtrace.runners.starting.used_frameworks import UsedFrameworks
+
+__all__ = ["names_of", "say_how_to_connect"]
+
+_TOOLS = {"python": "pip install", "javascript": "npm install"}
+
+
+def say_how_to_connect(command: str | Sequence[str], console: ConsoleOutput) -> None:
+    """Print the lines that an agent lacks, as far as it is known what it uses.
+
+    Args:
+        command: what starts it, in this folder.
+        console: where to print.
+    """
+    from clawtrace.runners.starting.frameworks import language_setup, recipe
+    from clawtrace.runners.starting.used_frameworks import used_frameworks
+
+    used = used_frameworks(_words_of(command), Path.cwd())
+    if used is None:
+        return
+    lacking = tuple(one for one in used.found if not used.sources.connects(one))
+    if used.sources.sets_up:
+        lacking = tuple(one for one in lacking if one.lines)
+    if not lacking:
+        return
+    setup = language_setup(lacking[0].language)
+    install, text = recipe(lacking, common=not used.sources.sets_up)
+    console.line()
+    if used.sources.sets_up:
+        said = "It sets up OpenTelemetry, but no instrumentation. Add, after the tracer provider is set:"
+    else:
+        said = f"To send its spans here, write `{setup.file}`, with {setup.use}:"
+    console.paragraph(f"{_place(used)} uses {names_of(used)}. {said}", style="cyan")
+    console.line()
+    for line in text.rstrip().splitlines():
+        console.line((f"    {line}" if line else "", "bold"))
+    console.line()
+    if install:
+        console.line((f"  {_TOOLS[lacking[0].language]} {' '.join(shlex.quote(one) for one in install)}", "bold"))
+    for note in dict.fromkeys(one.note for one in lacking if one.note):
+        console.paragraph(note, indent="  ", style="dim")
+    console.line()
+
+
+def _words_of(command: str | Sequence[str]) -> list[str]:
+    """Return the words of a command, and those of a text for a shell in it: `sh -c "python agent.py"`."""
+    from clawtrace.runners.inputs.named_files import shell_words
+
+    words = [command] if isinstance(command, str) else list(command)
+    return [inner for word in words for inner in dict.fromkeys((word, *shell_words(word)))]
+
+
+def names_of(used: UsedFrameworks) -> str:
+    """Return the names of the frameworks, as a sentence says them."""
+    names = [one.name for one in used.found]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _place(used: UsedFrameworks) -> str:
+    from clawtrace.config.files.document import display
+
+    return display(used.place)

@@ -27,6 +27,18 @@ assertions:
   - {id: budget, type: llm_call_count, max: 1}
 """
 
+AGENT = """
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter()))
+with provider.get_tracer("shop").start_as_current_span("execute_tool TOOL") as span:
+    span.set_attributes({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "TOOL"})
+provider.shutdown()
+"""
+
 Evaluate = Callable[..., str]
 
 
@@ -209,3 +221,50 @@ def test_everyone_can_use_it(
         found = page.evaluate("axe.run()")
         assert [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_compared_with_an_earlier_campaign(page: Page, axe: str, width: int, tmp_path: Path) -> None:
+    """`view --compare` shows what got worse than in the earlier results, and marks it in the matrix."""
+
+    def clawtrace(*words: object) -> str:
+        command = [sys.executable, "-m", "clawtrace", *map(str, words)]
+        return subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, timeout=120).stdout
+
+    suite = {"schema_version": 1, "suite_id": "s", "title": "S", "case_selection": {"include_case_ids": ["shop"]}}
+    for name, content in (("suites/s.yaml", suite), ("cases/shop/test.yaml", None)):
+        (tmp_path / "configs" / name).parent.mkdir(parents=True)
+        (tmp_path / "configs" / name).write_text(json.dumps(content))
+    (tmp_path / "clawtrace.yaml").write_text("schema_version: 1\n")
+    for file, tool in (("first.json", "search"), ("second.json", "delete")):
+        (tmp_path / "agent.py").write_text(AGENT.replace("TOOL", tool))
+        case = {
+            "schema_version": 1,
+            "case_id": "shop",
+            "title": "Shop",
+            "input": {"messages": [{"role": "user", "content": "go"}]},
+        }
+        case["runner"] = {"type": "command", "command": [sys.executable, str(tmp_path / "agent.py")], "inputs": []}
+        case["assertions"] = [{"type": "tool_was_called", "tool": "search"}]
+        (tmp_path / "configs/cases/shop/test.yaml").write_text(json.dumps(case))
+        clawtrace("eval", "--suite", "s", "--repeat", 5, "--no-reuse", "--report", f"json={file}")
+    address = Path(clawtrace("view", "second.json", "--compare", "first.json", "--no-open").strip()).as_uri()
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(address)
+    section = page.get_by_role("region", name="Comparison", exact=True)
+
+    assert section.locator("h2").inner_text() == "Compared with first.json"
+    assert section.locator("p .change").inner_text() == "Regression"
+    assert [one.inner_text() for one in section.locator("tbody tr").last.locator("td").all()][:4] == [
+        "passed", "5 of 5", "0 of 5", "−100 points (−100 to −39)",
+    ]  # fmt: skip
+    assert (
+        section.locator("li", has_text="tool_was_called")
+        .inner_text()
+        .endswith("passed in 0 of 5 runs, before in 5 of 5")
+    )
+    assert page.locator(".matrix .cell .tag.regression").count() == 1
+    page.evaluate(axe)
+    found = page.evaluate("axe.run()")
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

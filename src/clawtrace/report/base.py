@@ -17,6 +17,7 @@ from clawtrace.verdicts.gating.gate import Gate, most_severe
 from clawtrace.verdicts.gating.thresholds import SuiteRate
 
 if TYPE_CHECKING:
+    from clawtrace.report.struct import Struct
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = [
@@ -128,6 +129,8 @@ class CampaignReport(NamedTuple):
     """Spans of a run, depth first, by run id, for display; a run may be left out."""
     details: Mapping[str, bytes] = MappingProxyType({})
     """What the page shows of a run, packed, by run id (`report.page.packed_details`); a run may be left out."""
+    comparison: Struct | None = None
+    """What comparing the campaign with an earlier one says (`clawtrace.compare/1`), for the page; None where none was compared."""
     duration_ms: float | None = None
     """From start to the last verdict; None when it was not measured."""
     thresholds: Sequence[SuiteRate] = ()

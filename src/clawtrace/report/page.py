@@ -41,6 +41,10 @@ class PageReport(Report):
         stream.write('<script type="text/plain" id="results">')
         stream.writelines(_base64(_packed(json_pieces(results_of(report)))))
         stream.write("</script>\n")
+        if report.comparison is not None:
+            stream.write('<script type="text/plain" id="comparison">')
+            stream.writelines(_base64(_packed(json_pieces(report.comparison))))
+            stream.write("</script>\n")
         for run_id, packed in report.details.items():
             stream.write(f'<script type="text/plain" data-run="{html.escape(run_id)}">')
             stream.writelines(_base64([packed]))

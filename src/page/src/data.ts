@@ -1,8 +1,9 @@
 // What the report wrote into this file: the results, and for each run its spans, packed until they are looked at.
+import type { Comparison } from "./types/compare";
 import type { Results } from "./types/results";
 import type { RunDetails } from "./types/run-details";
 
-export type { Results, RunDetails };
+export type { Comparison, Results, RunDetails };
 export type Case = Results["cases"][number];
 export type Run = Case["runs"][number];
 export type Verdict = Run["assertions"][number];
@@ -20,11 +21,20 @@ async function unpacked(base64: string): Promise<unknown> {
   return JSON.parse(await new Response(stream).text());
 }
 
-/** Return the results. */
-export async function readResults(): Promise<Results> {
-  const element = document.getElementById("results");
-  if (!element?.textContent) throw new Error("There are no results in this file.");
-  return (await unpacked(element.textContent)) as Results;
+/** What the report is about, and what comparing it with an earlier campaign says; null where none was compared. */
+export interface Report {
+  results: Results;
+  comparison: Comparison | null;
+}
+
+/** Return the results, and the comparison. */
+export async function readReport(): Promise<Report> {
+  const [results, comparison] = ["results", "comparison"].map((id) => document.getElementById(id)?.textContent);
+  if (!results) throw new Error("There are no results in this file.");
+  return {
+    results: (await unpacked(results)) as Results,
+    comparison: comparison ? ((await unpacked(comparison)) as Comparison) : null,
+  };
 }
 
 const read = new Map<string, Promise<RunDetails | null>>();

@@ -1,14 +1,14 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Diff } from "./diff";
-import { readResults, type Results } from "./data";
+import { readReport, type Report } from "./data";
 import { Overview } from "./overview";
 import { overviewLink, usePlace } from "./router";
 import { RunPage } from "./run";
 import { ThemeSwitch } from "./theme";
 import "./style.css";
 
-function Page({ results }: { results: Results }) {
+function Page({ results, comparison }: Report) {
   const place = usePlace();
   useEffect(() => {
     scrollTo(0, 0);
@@ -28,7 +28,7 @@ function Page({ results }: { results: Results }) {
         ) : place.view === "diff" ? (
           <Diff results={results} left={place.ids[0] ?? ""} right={place.ids[1] ?? ""} />
         ) : (
-          <Overview results={results} query={place.query} />
+          <Overview results={results} comparison={comparison} query={place.query} />
         )}
       </main>
       <footer>
@@ -39,13 +39,13 @@ function Page({ results }: { results: Results }) {
 }
 
 function App() {
-  const [results, setResults] = useState<Results | null>(null);
+  const [report, setReport] = useState<Report | null>(null);
   const [error, setError] = useState("");
   useEffect(() => {
-    readResults().then(setResults, (problem: Error) => setError(problem.message));
+    readReport().then(setReport, (problem: Error) => setError(problem.message));
   }, []);
   if (error) return <p class="wait" role="alert">The results of this file cannot be read: {error}</p>;
-  return results ? <Page results={results} /> : <p class="wait">Reading the results …</p>;
+  return report ? <Page {...report} /> : <p class="wait">Reading the results …</p>;
 }
 
 const place = document.getElementById("page")!;

@@ -1,7 +1,8 @@
 // Cases and models as a matrix, the failures by cause, and pass rate over cost.
 import { useMemo } from "preact/hooks";
 import { Bubbles } from "./chart";
-import { type Case, type Results, type Run, type RunOfCase, runsOf } from "./data";
+import { Compared, verdictOf } from "./compared";
+import { type Case, type Comparison, type Report, type Results, type Run, type RunOfCase, runsOf } from "./data";
 import { amount, costOf, count, dollars, duration, median, percent, tokensOf } from "./format";
 import { Data, Fact, StatusMark } from "./parts";
 import { runLink, setQuery } from "./router";
@@ -30,7 +31,7 @@ const SORTS: Record<string, { label: string; key: (cases: Case[]) => number }> =
   time: { label: "longest", key: (cases) => -Math.max(...cases.flatMap((one) => one.runs.map((run) => run.trace.duration_ms ?? 0))) },
 };
 
-export function Overview({ results, query }: { results: Results; query: URLSearchParams }) {
+export function Overview({ results, comparison, query }: Report & { query: URLSearchParams }) {
   const all = useMemo(() => runsOf(results), [results]);
   const text = query.get("q") ?? "";
   const wanted = query.get("status") ?? "";
@@ -68,6 +69,7 @@ export function Overview({ results, query }: { results: Results; query: URLSearc
       </section>
       <Thresholds results={results} />
       <Causes all={all} />
+      {comparison && <Compared comparison={comparison} />}
       <section aria-label="Cases">
         <div class="tools">
           <h2>Cases</h2>
@@ -84,7 +86,7 @@ export function Overview({ results, query }: { results: Results; query: URLSearc
           </label>
           <span class="dim" role="status">{amount(chosen.size, "run")} shown</span>
         </div>
-        <Matrix results={results} chosen={chosen} sort={sort} />
+        <Matrix results={results} comparison={comparison} chosen={chosen} sort={sort} />
       </section>
       <Bubbles results={results} />
       <NotRun results={results} />
@@ -92,7 +94,7 @@ export function Overview({ results, query }: { results: Results; query: URLSearc
   );
 }
 
-function Matrix({ results, chosen, sort }: { results: Results; chosen: Set<string>; sort: string }) {
+function Matrix({ results, comparison, chosen, sort }: Report & { chosen: Set<string>; sort: string }) {
   const models = [...new Set(results.cases.map((one) => one.model_id))];
   const rows = new Map<string, Case[]>();
   for (const one of results.cases) {
@@ -121,7 +123,9 @@ function Matrix({ results, chosen, sort }: { results: Results; chosen: Set<strin
                 <div>{cases[0]!.tags.map((tag) => <span key={tag} class="tag">{tag}</span>)}</div>
               </th>
               {models.map((model) => (
-                <td key={model}><Cell of={cases.find((one) => one.model_id === model)} chosen={chosen} /></td>
+                <td key={model}>
+                  <Cell of={cases.find((one) => one.model_id === model)} comparison={comparison} chosen={chosen} />
+                </td>
               ))}
             </tr>
           ))}
@@ -131,12 +135,14 @@ function Matrix({ results, chosen, sort }: { results: Results; chosen: Set<strin
   );
 }
 
-function Cell({ of, chosen }: { of: Case | undefined; chosen: Set<string> }) {
+function Cell({ of, comparison, chosen }: { of: Case | undefined; comparison: Comparison | null; chosen: Set<string> }) {
   if (!of) return <span class="dim">–</span>;
   const runs = of.runs.filter((run) => chosen.has(run.run_id));
   const several = of.runs.length > 1;
+  const change = verdictOf(comparison, of.case_id, of.model_id);
   return (
     <div class="cell">
+      {change && <span class={`tag ${change}`}>{change}</span>}
       {several && (
         <div class="rate">
           <meter min={0} max={1} value={of.pass_rate ?? 0} aria-label="pass rate" />

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import webbrowser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from clawtrace.cli.output.comparison import ALPHA
 from clawtrace.cli.output.reports import write_reports
 from clawtrace.errors import ClawtraceError
+
+if TYPE_CHECKING:
+    from clawtrace.campaign.comparing.comparison import Comparison
 
 __all__ = ["command"]
 
 
 @click.command(
     short_help="Open results as a page in the browser.",
-    epilog="Examples: clawtrace view; clawtrace view smoke; clawtrace view results.json --no-open",
+    epilog="Examples: clawtrace view; clawtrace view smoke --compare main; clawtrace view results.json --no-open",
 )
 @click.argument("results", metavar="[RESULTS]", required=False)
+@click.option(
+    "--compare",
+    "first",
+    metavar="FIRST",
+    help="Mark what got worse or better than in FIRST, as `clawtrace compare FIRST RESULTS` says: a campaign, its report.json, "
+    "or a baseline.",
+)
 @click.option("--no-open", is_flag=True, help="Write the page and print its path; open no browser.")
-def command(results: str | None, no_open: bool) -> int:
+def command(results: str | None, first: str | None, no_open: bool) -> int:
     """Open the results of an earlier `eval` in the browser: cases and models, runs, spans and verdicts.
 
     RESULTS is a file that `--report json=FILE` wrote, a campaign's folder, or a campaign or suite below the folder of
@@ -30,11 +43,29 @@ def command(results: str | None, no_open: bool) -> int:
 
     file = results_file(results)
     page = file.with_name("report.html")
-    if file.name != "report.json" or not page.is_file() or page.stat().st_mtime < file.stat().st_mtime:
+    if (
+        first is not None
+        or file.name != "report.json"
+        or not page.is_file()
+        or page.stat().st_mtime < file.stat().st_mtime
+    ):
         page = Path(tempfile.mkdtemp(prefix="clawtrace-")) / f"{file.stem}.html"
-        if unwritten := write_reports([("html", str(page))], stored_report(results, with_spans=True)):
+        comparison = None if first is None else _compared(first, file)
+        report = stored_report(str(file), with_spans=True)._replace(comparison=comparison)
+        if unwritten := write_reports([("html", str(page))], report):
             raise ClawtraceError(" ".join(unwritten))
     click.echo(str(page))
     if not no_open and not webbrowser.open(page.resolve().as_uri()):
         click.echo("There is no browser here: open the file above in one.", err=True)
     return 0
+
+
+def _compared(first: str, second: Path) -> Comparison:
+    """Return what comparing results with an earlier campaign says."""
+    from clawtrace.campaign.comparing.baselines import find_campaign
+    from clawtrace.campaign.comparing.compare import compare
+    from clawtrace.config.projects.project_file import load_project
+
+    outputs = load_project(Path.cwd(), os.environ).outputs
+    names = first, os.path.relpath(second)
+    return compare(find_campaign(first, outputs), find_campaign(str(second), outputs), names, ALPHA)

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from clawtrace.campaign.comparing.measured import Measured
     from clawtrace.errors import ExitCode
 
-__all__ = ["FailOn", "comparison_options", "exit_code_of", "print_compared", "print_comparison"]
+__all__ = ["ALPHA", "FailOn", "comparison_options", "exit_code_of", "print_compared", "print_comparison"]
+
+ALPHA = 0.05
+"""The usual significance level."""
 
 FailOn = Literal["regression", "pass-rate", "never"]
 
@@ -53,7 +56,7 @@ def comparison_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--alpha",
             type=click.FloatRange(0, 1, min_open=True, max_open=True),
-            default=0.05,
+            default=ALPHA,
             show_default=True,
             help="Significance level: how often chance alone may look like a difference.",
         ),

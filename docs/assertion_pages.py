@@ -91,7 +91,7 @@ def page(found: Reference, failed: Failure, note: str) -> str:
             f"## Why\n\n{found.why}\n",
             f"## Fields\n\n{fields(own)}\nAnd the [fields of every type](README.md#fields-of-every-type).\n",
             f"## Example\n\n{examples(found)}",
-            f"## How it fails\n\n{told(failed)}",
+            f"## How it fails\n\n{failed_text(failed)}",
             f"## What is final\n\n{' '.join(filter(None, about))}\n",
             f"## The query\n\n{query(found)}",
         ]
@@ -122,7 +122,7 @@ def flow(value: Any) -> str:
     return text.removesuffix("...\n").strip()
 
 
-def told(failed: Failure) -> str:
+def failed_text(failed: Failure) -> str:
     """Return a failure: the run, what was asked of it, and the sentence of its verdict."""
     asked = yaml.safe_dump([failed.asked], sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
     return (
@@ -142,7 +142,7 @@ def query(found: Reference) -> str:
 
 
 def failure(cls: type[Assertion]) -> Failure:
-    """Return a failure of a type, as the code tells it now.
+    """Return a failure of a type, as the code says it now.
 
     Raises:
         ValueError: none of the type's cases fails.
@@ -203,8 +203,8 @@ def of_world(asked: Mapping[str, Any], given: Mapping[str, Any]) -> str:
         for name, target in given.get("links", {}).items():
             Path(root, "workspace", name).symlink_to(target)
         workspace = Path(root, "workspace") if given.get("workspace", True) else None
-        told_of = {key: given[key] for key in ("started_at", "changes", "env") if key in given}
-        world = World("r1", workspace=workspace, case_dir=Path(root, "case"), **({"started_at": 0.0} | told_of))
+        known = {key: given[key] for key in ("started_at", "changes", "env") if key in given}
+        world = World("r1", workspace=workspace, case_dir=Path(root, "case"), **({"started_at": 0.0} | known))
         return probed(asked, world).replace(f"{root}/", "")
 
 

@@ -352,9 +352,9 @@ def delegation_path(
     A pipeline that skips its reviewer looks the same from outside. `ordered` finds the names in this order among
     the agent activations by start, others may come between; `path` wants a chain in which each delegated to the
     next, beginning at a root. Handoffs, agents as tools and spawned sessions all delegate. When the telemetry shows
-    no agent at all the assertion warns; an agent without a name makes absence unknown. Where it shows none besides
-    a root, the decisions in a router state file are used, if one is named: a YAML or JSON mapping or a list of
-    them, the agent of each being `selected_agent`, else `agent`, else `to`; the recorded root comes before them.
+    no agent at all the assertion warns; an agent without a name makes absence unknown. Where it shows none but a
+    root, the decisions in a router state file are used, if one is named: a YAML or JSON mapping or a list of them,
+    the agent of each being `selected_agent`, else `agent`, else `to`; the recorded root comes before them.
 
     Args:
         expected: Agent names in order, whole and case-sensitive; or `glob:`, `re:`, `literal:`.

@@ -13,7 +13,7 @@ from clawtrace.receiver.request import Request
 FULL = "otelcol_exporter_enqueue_failed_spans"
 
 
-def told(losses, *counters, started=0, signal="metrics", collector="one"):
+def lost(losses, *counters, started=0, signal="metrics", collector="one"):
     """What one request with these counters (name, exporter, value) tells."""
     data = MetricsData()
     group = data.resource_metrics.add()
@@ -23,16 +23,16 @@ def told(losses, *counters, started=0, signal="metrics", collector="one"):
         point = metrics.add(name=name).sum.data_points.add(as_int=value, start_time_unix_nano=started)
         if exporter:
             point.attributes.add(key="exporter").value.string_value = exporter
-    return list(losses.told_by(Request(signal, "http/protobuf", data.SerializeToString(), False, 0)))
+    return list(losses.in_request(Request(signal, "http/protobuf", data.SerializeToString(), False, 0)))
 
 
 def test_only_what_is_lost_from_now_on_counts():
     """The first report of a Collector that ran before says from where on to count; each further one, by how much it grew."""
     losses = CollectorLosses()
 
-    assert told(losses, (FULL, "otlp_http/clawtrace", 7)) == []
-    assert told(losses, (FULL, "otlp_http/clawtrace", 7)) == []
-    ((items, reason),) = told(losses, (FULL, "otlp_http/clawtrace", 9))
+    assert lost(losses, (FULL, "otlp_http/clawtrace", 7)) == []
+    assert lost(losses, (FULL, "otlp_http/clawtrace", 7)) == []
+    ((items, reason),) = lost(losses, (FULL, "otlp_http/clawtrace", 9))
     assert (items, reason) == (
         2,
         f"a Collector had no room for them in its queue (`{FULL}` of `otlp_http/clawtrace`)",
@@ -43,18 +43,18 @@ def test_a_counter_that_appears_counts_from_zero():
     """A Collector reports a counter from its first loss on; one that was started later has lost nothing before."""
     losses = CollectorLosses()
 
-    assert told(losses) == []
-    assert [items for items, _ in told(losses, (FULL, "otlp", 3))] == [3]
+    assert lost(losses) == []
+    assert [items for items, _ in lost(losses, (FULL, "otlp", 3))] == [3]
     now = time.time_ns()
-    assert [items for items, _ in told(losses, (FULL, "otlp", 2), started=now, collector="two")] == [2]
-    assert told(losses, (FULL, "otlp", 1), collector="two") == []  # restarted
+    assert [items for items, _ in lost(losses, (FULL, "otlp", 2), started=now, collector="two")] == [2]
+    assert lost(losses, (FULL, "otlp", 1), collector="two") == []  # restarted
 
 
 def test_what_goes_elsewhere_is_not_counted():
     """Where an exporter has clawtrace in its name, the losses of others are none of ours."""
     losses = CollectorLosses()
-    told(losses)
-    found = told(losses, (FULL, "otlp_http/clawtrace", 1), (FULL, "otlp_http/backend", 50))
+    lost(losses)
+    found = lost(losses, (FULL, "otlp_http/clawtrace", 1), (FULL, "otlp_http/backend", 50))
 
     assert [items for items, _ in found] == [1]
 
@@ -63,13 +63,13 @@ def test_what_goes_elsewhere_is_not_counted():
 def test_only_metrics_are_read(signal):
     """A span that is named as a counter of the Collector says nothing."""
     losses = CollectorLosses()
-    told(losses)
+    lost(losses)
 
-    assert told(losses, (FULL, "otlp", 3), signal=signal) == []
+    assert lost(losses, (FULL, "otlp", 3), signal=signal) == []
 
 
 def test_bytes_that_are_no_metrics_tell_nothing():
     """What the decoder took as well as it could is no reason to fail."""
     request = Request("metrics", "http/protobuf", b"otelcol_\xff\xff", False, 0)
 
-    assert list(CollectorLosses().told_by(request)) == []
+    assert list(CollectorLosses().in_request(request)) == []

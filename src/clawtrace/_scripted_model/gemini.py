@@ -72,7 +72,7 @@ def _finish(reply: Reply) -> str:
 
 
 def _usage(reply: Reply) -> dict[str, Any]:
-    """Return the counts; Gemini counts thoughts beside the answer's tokens, and not among them."""
+    """Return the counts; Gemini counts thoughts apart from the answer's tokens."""
     usage = reply.usage
     if usage is None:
         return {}

@@ -124,7 +124,7 @@ class Condition(DialectPart):
     prefix: str | None = None
     """Some attribute key starts with this."""
     event: str | None = None
-    """The span has an event of this name; beside `key`: that is an attribute of the first such event that has it."""
+    """The span has an event of this name; with `key`: the value is an attribute of the first such event that has it."""
     scope: str | None = None
     """Glob on the instrumentation scope's name."""
     service: str | None = None

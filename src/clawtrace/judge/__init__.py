@@ -1,1 +1,1 @@
-"""Models that judge: what they are told, what they may answer, and what becomes of their scores (spec: config.md §4)."""
+"""Models that judge: what they are given, what they may answer, and what becomes of their scores (spec: config.md §4)."""

@@ -170,11 +170,11 @@ def _asked(
 
 def _material(one: CalibrationExample, target: Mapping[str, Any]) -> Material:
     """Return an example in the words and the order in which judges get runs."""
-    told = material(Subject(one.example_id, one.messages, target, {}, (), {}, one.answer))
+    found = material(Subject(one.example_id, one.messages, target, {}, (), {}, one.answer))
     if one.process is None:
-        return told
+        return found
     process = "What the agent did, as its spans record it"
-    return told._replace(sections=[(name, one.process if name == process else text) for name, text in told.sections])
+    return found._replace(sections=[(name, one.process if name == process else text) for name, text in found.sections])
 
 
 def _row(

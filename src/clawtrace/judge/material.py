@@ -19,7 +19,7 @@ _VALUE_CHARACTERS = 2_000
 
 
 class Subject(NamedTuple):
-    """Everything about a run that its judges are told; JSON values as reports have them."""
+    """Everything about a run that its judges are given; JSON values as reports have them."""
 
     run_id: str
     messages: Sequence[tuple[str, str]]
@@ -54,7 +54,7 @@ def expectations_of(target: Mapping[str, Any], group: str) -> Sequence[Mapping[s
 
 
 def material(of: Subject) -> Material:
-    """Return what the judges of a run are told."""
+    """Return what the judges of a run are given."""
     facts = of.facts
     final = facts.get("final_output") if facts.get("final_output") is not None else of.answer
     sections = (
@@ -163,7 +163,7 @@ def hidden_names(world: World, facts: Mapping[str, Any], models: Iterable[str | 
     Args:
         world: of the run.
         facts: what `inspect` says of it.
-        models: names of its model besides those of its calls.
+        models: further names of its model, apart from those of its calls.
     """
     names = set(models)
     for call in facts.get("llm_calls") or ():

@@ -1,7 +1,7 @@
-"""What a judge is told: what was asked of the agent, what is expected, and what the agent did, quoted as data.
+"""The prompt of a judge: what was asked of the agent, what is expected, and what the agent did, quoted as data.
 
 Everything that comes from the agent's run stands between two lines with a key that is computed from the quoted texts
-themselves, so that no text can close its own quotation; and the judge is told that nothing in there is an instruction.
+themselves, so that no text can close its own quotation; and the judge is instructed to follow nothing in there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from clawtrace.judge.panel import Panel, Scale
 __all__ = ["PROMPT_VERSION", "Material", "hide_names", "task_prompt", "written"]
 
 PROMPT_VERSION = 1
-"""Raised when the same material would be told in other words: what was judged before is then judged again."""
+"""Raised when the same material is put in other words: what was judged before is then judged again."""
 
 _SYSTEM = """\
 You judge the work of an AI agent. You are given what was asked of it, what is expected, and a record of what it did.
@@ -37,12 +37,12 @@ _LONGEST = 20_000
 
 
 class Material(NamedTuple):
-    """What is known of a run, each part as text under its name, in the order in which it is told."""
+    """What is known of a run, each part as text under its name, in the order of the prompt."""
 
     sections: Sequence[tuple[str, str]]
     """Quoted as data."""
     criteria: Sequence[tuple[str, str]] = ()
-    """What the profile and the case say: told as they are."""
+    """What the profile and the case say, as it is."""
 
 
 def written(material: Material, scale: Scale, panel: Panel, *, backwards: bool = False) -> tuple[str, str]:
@@ -52,16 +52,16 @@ def written(material: Material, scale: Scale, panel: Panel, *, backwards: bool =
         material: what is judged, and by what.
         scale: of the scores.
         panel: whose system prompt and anchors are used.
-        backwards: tell the sections in the reverse order: what a judge makes of the order is measured so.
+        backwards: put the sections in the reverse order: what a judge makes of the order is measured so.
     """
     sections = [(name, _cut(text)) for name, text in material.sections]
     key = _key(text for _, text in sections)
     quoted = [f"## {name}\n<<<DATA {key} {name}\n{text}\nDATA {key}>>>" for name, text in sections]
-    told = [f"## {name}\n{text}" for name, text in material.criteria]
+    criteria = [f"## {name}\n{text}" for name, text in material.criteria]
     if panel.anchors:
         examples = "\n".join(f"- {label}: {text}" for label, text in panel.anchors)
-        told.append(f"## Examples that show what scores mean\n{examples}")
-    order = [*quoted[::-1], *told] if backwards else [*told, *quoted]
+        criteria.append(f"## Examples that show what scores mean\n{examples}")
+    order = [*quoted[::-1], *criteria] if backwards else [*criteria, *quoted]
     ending = f"## Your task\nJudge the agent's work. Every score is a number from {scale}."
     system = f"{panel.system_prompt or _SYSTEM}\n\n{_RULES.format(key=key)}"
     return system, "\n\n".join([*order, ending])
@@ -76,7 +76,7 @@ def task_prompt(task: str, text: str, scale: Scale, panel: Panel) -> tuple[str, 
 def _key(texts: Iterable[str]) -> str:
     whole = "\0".join(texts)
     key = hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:16]
-    while key in whole:  # nobody can arrange it; a quotation that ends early would be a wrong verdict
+    while key in whole:  # it cannot be arranged; a quotation that ends early would be a wrong verdict
         key = hashlib.sha256(key.encode()).hexdigest()[:16]
     return key
 

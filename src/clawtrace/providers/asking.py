@@ -21,11 +21,11 @@ __all__ = ["FIRST_PAUSE_SECONDS", "AskedModel", "ModelAnswer", "Wording", "ask"]
 FIRST_PAUSE_SECONDS = 1.0
 """Before the first retry; each further pause is twice as long."""
 _INVALID_ANSWERS = 2
-"""How often a model may correct an answer that is not valid; it is told what is wrong."""
+"""How often a model may correct an answer that is not valid; it is given the error."""
 
 
 class Wording(NamedTuple):
-    """A question in full: what a model is told, and what it may answer."""
+    """A question in full: what a model is given, and what it may answer."""
 
     system: str
     prompt: str

@@ -151,7 +151,7 @@ class Writer:
                     passed_on=request.passed_on and bool(request.runs),
                     by_collector=request.sender == "collector",
                 )
-                for items, reason in self._losses.told_by(request):
+                for items, reason in self._losses.in_request(request):
                     self.lost_before(items, reason)
             given = (
                 RequestAnswer(RequestOutcome.REFUSED, 0, failure)

@@ -55,15 +55,15 @@ def print_verdicts(report: CampaignReport, console: ConsoleOutput, *, verbose: b
     cases = list(cases_of(report.results).values())
     hidden: set[tuple[int, int]] = set()
     hints: set[str] = set()
-    told: set[tuple[int, str]] = set()
+    printed: set[tuple[int, str]] = set()
     for block in () if verbose else _of_many_cases(cases, hidden):
         _print_block(block, report.trees, console, numbered=False, hints=hints, verbose=False)
         for note in _notes_of_all(block.runs):
-            if (id(block.runs[0]), note) not in told:
+            if (id(block.runs[0]), note) not in printed:
                 console.paragraph(note, first="  note: ", indent="        ", style="dim")
-            told |= {(id(run), note) for run in block.runs}
+            printed |= {(id(run), note) for run in block.runs}
     for runs in cases:
-        _print_case(runs, hidden, told, report.trees, console, verbose=verbose)
+        _print_case(runs, hidden, printed, report.trees, console, verbose=verbose)
 
 
 def title_of(result: RunResult) -> str:
@@ -74,7 +74,7 @@ def title_of(result: RunResult) -> str:
 def _print_case(
     runs: Sequence[RunResult],
     hidden: Set[tuple[int, int]],
-    told: Set[tuple[int, str]],
+    printed: Set[tuple[int, str]],
     trees: Mapping[str, Sequence[SpanNode]],
     console: ConsoleOutput,
     *,
@@ -91,14 +91,14 @@ def _print_case(
     pairs = [(run, verdict) for run in runs for verdict in shown[id(run)]]
     blocks = _alone(pairs) if verbose else _folded(pairs)
     silent = [run for run in reported if not run.spans]
-    _print_notes(silent, told, console, apart=True, which=lambda of: _title(of, numbered))  # why there is no trace
+    _print_notes(silent, printed, console, apart=True, which=lambda of: _title(of, numbered))  # why there is no trace
     _print_reasons(reported, console, numbered)
     hints: set[str] = set()
     for block in blocks:
         _print_block(block, trees, console, numbered=numbered, hints=hints, verbose=verbose)
     others = [run for run in reported if run.spans]
     which = _repetitions if len(runs) > 1 else lambda _: ""
-    _print_notes(others, told, console, apart=verbose or len(blocks) > 1, which=which)
+    _print_notes(others, printed, console, apart=verbose or len(blocks) > 1, which=which)
 
 
 def _is_numbered(runs: Sequence[RunResult]) -> bool:
@@ -275,14 +275,14 @@ def _print_reasons(runs: Sequence[RunResult], console: ConsoleOutput, numbered: 
 
 def _print_notes(
     runs: Sequence[RunResult],
-    told: Set[tuple[int, str]],
+    printed: Set[tuple[int, str]],
     console: ConsoleOutput,
     *,
     apart: bool,
     which: Callable[[Sequence[RunResult]], str],
 ) -> None:
     """Say what else there is to know of the runs."""
-    notes = _by((note, run) for run in runs for note in run.diagnostics if (id(run), note) not in told)
+    notes = _by((note, run) for run in runs for note in run.diagnostics if (id(run), note) not in printed)
     if apart and notes:
         console.line()
     for text, runs_of in notes.items():

@@ -240,9 +240,9 @@ class Control:
             part = chosen[start : start + step]
             for run_id in part if start else ():
                 self._record(run_id)  # it may have been deleted since the first were judged
-            yield from self._told(self._session.evaluate(part, asked))
+            yield from self._published(self._session.evaluate(part, asked))
 
-    def _told(self, results: Sequence[RunResult]) -> Iterator[RunResult]:
+    def _published(self, results: Sequence[RunResult]) -> Iterator[RunResult]:
         spans = self._spans([result.run_id for result in results]) if self._telemetry.sends_verdicts else {}
         for result in results:
             self._telemetry.judged(result, spans.get(result.run_id))

@@ -39,8 +39,8 @@ class HealthService:
         """Tell who watches, and end their calls."""
         with self._lock:
             self._stopped = True
-            told = [call for call, sent in self._watching.items() if sent]
-        for call in told:
+            answered = [call for call, sent in self._watching.items() if sent]
+        for call in answered:
             self._end(call)
 
     def _check(self, call: Call, service: str) -> None:

@@ -28,7 +28,7 @@ class Retention:
 
     Args:
         session: owns the store.
-        feed: is told of each run that is deleted.
+        feed: gets an event for each run that is deleted.
         keep: how much there may be.
     """
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["Keep", "Limit", "Surplus", "store_bytes", "surplus"]
 
 _QUIET_NS = {"unannounced": 600 * 10**9, "unended": 86_400 * 10**9}
-"""How long nothing came for a run that is over although nobody ended it: of one that was not announced, and of one that was."""
+"""How long nothing came until a run that was not ended counts as over: of one that was not announced, and of one that was."""
 _ROOM = 0.9
 """Part of the allowed size that is left, so that not every span makes one more run too many."""
 

@@ -105,7 +105,7 @@ def forget_runs(store: DuckStore, run_ids: Collection[str], why: str = "", *, st
     """Take runs out of a store with everything that it holds of them.
 
     Args:
-        store: its lock is the caller's; a receiver at work has been told (`Receiver.forget`).
+        store: its lock is the caller's; a receiver at work knows of it (`Receiver.forget`).
         run_ids: which ones; those that it does not have are passed over.
         why: with it they are remembered as deleted, so that a late span does not make a run again.
         strays_before_ns: what belongs to no run and came before this Unix time goes, too.

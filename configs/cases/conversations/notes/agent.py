@@ -23,7 +23,7 @@ def lines_of(message: dict[str, str]) -> list[str]:
 
 def main() -> None:
     """Answer one turn."""
-    told = json.load(sys.stdin)
+    given = json.load(sys.stdin)
     provider = TracerProvider()
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     tracer = provider.get_tracer("note-taker")
@@ -31,7 +31,7 @@ def main() -> None:
         agent.set_attribute("gen_ai.operation.name", "invoke_agent")
         agent.set_attribute("gen_ai.agent.name", os.environ["CLAWTRACE_AGENT_ID"])
         agent.set_attribute("gen_ai.conversation.id", os.environ["CLAWTRACE_SESSION_ID"])
-        for note in (line for message in told["messages"] if message["role"] == "user" for line in lines_of(message)):
+        for note in (line for message in given["messages"] if message["role"] == "user" for line in lines_of(message)):
             with tracer.start_as_current_span("execute_tool write_note") as tool:
                 tool.set_attribute("gen_ai.operation.name", "execute_tool")
                 tool.set_attribute("gen_ai.tool.name", "write_note")
@@ -39,7 +39,7 @@ def main() -> None:
                 with NOTES.open("a", encoding="utf-8") as stream:
                     stream.write(f"{note}\n")
         count = len(NOTES.read_text(encoding="utf-8").splitlines())
-        said = {"de": f"{count} Notizen", "en": f"{count} notes"}[told["context"]["language"]]
+        said = {"de": f"{count} Notizen", "en": f"{count} notes"}[given["context"]["language"]]
         sys.stdout.write(f"{said}\n")
     provider.shutdown()
 

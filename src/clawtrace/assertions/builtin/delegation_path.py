@@ -28,7 +28,7 @@ class DelegationPath(Assertion):
     A pipeline that skips its reviewer looks the same from outside. `ordered` finds the names in this order among the
     agent activations by start, others may come between; `path` wants a chain in which each delegated to the next,
     beginning at a root. Handoffs, agents as tools and spawned sessions all delegate. When the telemetry shows no
-    agent at all the assertion warns; an agent without a name makes absence unknown. Where it shows none besides a root,
+    agent at all the assertion warns; an agent without a name makes absence unknown. Where it shows none but a root,
     the decisions in a router state file are used, if one is named: a YAML or JSON mapping or a list of them, the agent
     of each being `selected_agent`, else `agent`, else `to`; the recorded root comes before them.
 

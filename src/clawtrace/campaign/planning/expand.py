@@ -47,7 +47,7 @@ class PlannedRun:
 
     @property
     def asked(self) -> ModelRequested:
-        """What the runner is told of the model."""
+        """The model as the runner gets it."""
         return self.case.asked(self.model)
 
 

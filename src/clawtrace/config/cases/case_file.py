@@ -47,7 +47,7 @@ class LoadedCase:
     """The file that it is a row of; None where it is no row."""
 
     def asked(self, model: ModelConfig | None) -> ModelRequested:
-        """Return what the runner is told of a model and of the tools that the case gives it."""
+        """Return the model, and the tools that the case gives it, as the runner gets them."""
         probe = self.config.input.context.llm_probe
         tools = tuple(probe.tools) if probe is not None else ()
         if model is None:

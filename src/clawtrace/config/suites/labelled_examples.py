@@ -75,8 +75,8 @@ class LabelledExamples(ConfigModel):
 
     def for_judges(self) -> dict[str, Any]:
         """Return what judges get with every example, as with a case."""
-        told = {"expectations": self.expectations.model_dump(mode="json")} if len(self.expectations) else {}
-        return told | ({} if self.rubric is None else {"rubric": self.rubric.model_dump(mode="json")})
+        given = {"expectations": self.expectations.model_dump(mode="json")} if len(self.expectations) else {}
+        return given | ({} if self.rubric is None else {"rubric": self.rubric.model_dump(mode="json")})
 
 
 def load_labelled_examples(path: Path) -> LabelledExamples:

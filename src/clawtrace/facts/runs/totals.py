@@ -91,14 +91,14 @@ def _leaves_out_none(
 ) -> bool:
     """Return whether the usage that calls do not record is zero.
 
-    It is not, where others tell that theirs is 0, and where the instrumentation does not record it of every call.
+    It is not where other calls record 0, nor where the instrumentation does not record it of every call.
     """
     fact = "reasoning_tokens" if name == "reasoning_tokens" else "cached_tokens"
     if name == "cache_write_tokens":
         used = [call for call in used if not call.writes_no_cache]
-    told = [value for call in used if (value := getattr(call, name)) is not None]
+    known = [value for call in used if (value := getattr(call, name)) is not None]
     silent = [run.spans[call.index] for call in used if getattr(call, name) is None]
-    return bool(told) and 0 not in told and all(records(span, fact) is True for span in silent)
+    return bool(known) and 0 not in known and all(records(span, fact) is True for span in silent)
 
 
 def exact_cost(row: Mapping[str, Any]) -> float | None:

@@ -39,16 +39,16 @@ def unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> li
 
 
 def _ends(run: RunSpans, bare: Sequence[LlmCall]) -> Iterator[LlmCall]:
-    """Yield the bare model calls whose requests no later one repeats or answers, where the later ones tell of requests."""
-    told: set[str | tuple[str | None, str | None] | None] = set()
+    """Yield the bare model calls whose requests no later one repeats or answers, where later ones contain requests."""
+    later: set[str | tuple[str | None, str | None] | None] = set()
     for call in reversed(bare):
         parts = () if call.voice is None else run.said(call.voice, "output")
         asked = [part for part in parts if part.type == "tool_call" and part.call_id is not None]
-        if told and asked and all(part.call_id not in told and (part.name, part.text) not in told for part in asked):
+        if later and asked and all(part.call_id not in later and (part.name, part.text) not in later for part in asked):
             yield call
         for part in (part for index in _members(call) for part in run.said(index, "input")):
             if part.type in ("tool_call", "tool_call_response"):
-                told |= {part.call_id, (part.name, part.text)}
+                later |= {part.call_id, (part.name, part.text)}
 
 
 def _members(call: LlmCall) -> list[int]:

@@ -28,7 +28,7 @@ _SERIES_LIMIT = 10_000
 
 
 class CollectorLosses:
-    """Reads counters that only grow, and tells by how much; used by one thread."""
+    """Reads counters that only grow, and returns by how much; used by one thread."""
 
     def __init__(self) -> None:
         self._since_ns = time.time_ns()
@@ -36,7 +36,7 @@ class CollectorLosses:
         """Last value by Collector, counter and its attributes."""
         self._collectors: set[str] = set()
 
-    def told_by(self, request: Request) -> Iterator[tuple[int, str]]:
+    def in_request(self, request: Request) -> Iterator[tuple[int, str]]:
         """Yield how many items were lost since the last request of the same Collector, and how."""
         if request.signal != "metrics" or request.json or _MARK not in request.body:
             return
@@ -49,11 +49,11 @@ class CollectorLosses:
             return
         for group in groups:
             points = list(_points(group))
-            ours = any(_OURS in told["exporter"] for _, told, _ in points)
-            for name, told, point in points:
-                more = self._more((str(group.resource), name, *told.values()), point)
-                if more and (_OURS in told["exporter"] or not ours or not told["exporter"]):
-                    whose = told["exporter"] or told["receiver"]
+            ours = any(_OURS in labels["exporter"] for _, labels, _ in points)
+            for name, labels, point in points:
+                more = self._more((str(group.resource), name, *labels.values()), point)
+                if more and (_OURS in labels["exporter"] or not ours or not labels["exporter"]):
+                    whose = labels["exporter"] or labels["receiver"]
                     yield more, f"a Collector {_LOST[name]} (`{name}` of `{whose}`)"
             self._collectors.add(str(group.resource))
 

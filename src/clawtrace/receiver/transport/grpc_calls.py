@@ -102,7 +102,7 @@ class Call:
             return False
 
     def when_gone(self, then: Callable[[Any], None]) -> None:
-        """Have `then` called with the event of the call's end, whoever ends it."""
+        """Have `then` called with the event of the call's end, on either side."""
         from grpc._cython import cygrpc
 
         self._watched = True

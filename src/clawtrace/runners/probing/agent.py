@@ -102,14 +102,14 @@ def _agent(order: ProbeOrder, loop: ProbeLoop, tracers: TracerProvider) -> Agent
 
 
 def _tools(order: ProbeOrder) -> list[Any]:
-    """Return the tools; what goes wrong in one is told to the model."""
+    """Return the tools; the model sees what goes wrong in one."""
     from functools import wraps
 
     from pydantic_ai.exceptions import ToolFailed
 
     from clawtrace.runners.probing.tools import ProbeTools, ToolError
 
-    def told(tool: Any) -> Any:
+    def reporting(tool: Any) -> Any:
         @wraps(tool)
         def call(**arguments: str) -> str:
             try:
@@ -119,7 +119,7 @@ def _tools(order: ProbeOrder) -> list[Any]:
 
         return call
 
-    return [told(tool) for tool in ProbeTools(order).chosen()]
+    return [reporting(tool) for tool in ProbeTools(order).chosen()]
 
 
 async def _ask(agent: Agent[object, str], history: list[ModelMessage]) -> tuple[str, list[ModelMessage]]:

@@ -30,7 +30,7 @@ _FINAL = (ModelQuotaExceededError, ModelRequestRejectedError)
 
 
 def is_providers(error: BaseException) -> bool:
-    """Return whether a request failed for the provider's reason: an outage, a limit, a key, an answer that nobody can read.
+    """Return whether a request failed for the provider's reason: an outage, a limit, a key, an answer that cannot be read.
 
     A conversation that is too long is the agent's own doing; so is an answer that the model was not allowed to give. What is
     no error of pydantic-ai's is one that a client stumbled over while it read an answer.

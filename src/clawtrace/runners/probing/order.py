@@ -1,4 +1,4 @@
-"""What the process of a probe is told, as JSON in the run's folder: everything but the messages and the key."""
+"""The order of a probe's process, as JSON in the run's folder: everything but the messages and the key."""
 
 from __future__ import annotations
 

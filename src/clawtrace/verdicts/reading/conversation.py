@@ -1,4 +1,4 @@
-"""Everything that was said in a run, as its last answered model call was told it, and answered."""
+"""Everything that was said in a run, as the input and the answer of its last answered model call."""
 
 from __future__ import annotations
 

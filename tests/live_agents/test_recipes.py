@@ -1,22 +1,18 @@
 """The recipes of `configs/cases/coding_agents` with the real programs from npm, each against a scripted model.
 
-They are installed once, of pinned versions, into the environment's folder (`CLAWTRACE_AGENTS_CACHE` names another). Where npm cannot
-install them the tests are listed as not run; `CLAWTRACE_REQUIRE=agents` makes that a failure.
+Where npm cannot install them (`agents_install.py`) the tests are listed as not run; `CLAWTRACE_REQUIRE=agents` makes that a failure.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import shutil
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from agents_install import PACKAGES, CannotInstallError, install
 from click.testing import CliRunner
 
 from clawtrace.cli.main import cli
@@ -25,7 +21,6 @@ from clawtrace.testing import Exchange, scripted_model
 pytestmark = [pytest.mark.full, pytest.mark.needs("node"), pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
-INSTALL_SECONDS = 600
 KEYS = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "scripted")
 COMMAND = "printf hello > hello.txt"
 CODEX = """\
@@ -62,41 +57,30 @@ class CodingAgent:
 
 AGENTS = {
     "claude_code": CodingAgent(
-        "@anthropic-ai/claude-code@2.1.197", "Write", {"file_path": "hello.txt", "content": "hello"}
+        PACKAGES["claude_code"], "Write", {"file_path": "hello.txt", "content": "hello"}
     ),
-    "codex": CodingAgent("@openai/codex@0.169.0", "exec_command", {"cmd": COMMAND}),
+    "codex": CodingAgent(PACKAGES["codex"], "exec_command", {"cmd": COMMAND}),
     "gemini_cli": CodingAgent(
-        "@google/gemini-cli@0.61.0", "run_shell_command", {"command": COMMAND}, env={"GEMINI_MODEL": "gemini-2.5-flash"}
+        PACKAGES["gemini_cli"], "run_shell_command", {"command": COMMAND}, env={"GEMINI_MODEL": "gemini-2.5-flash"}
     ),
     "qwen_code": CodingAgent(
-        "@qwen-code/qwen-code@0.15.10", "run_shell_command", {"command": COMMAND, "is_background": False},
+        PACKAGES["qwen_code"], "run_shell_command", {"command": COMMAND, "is_background": False},
         env={"OPENAI_MODEL": "gpt-4o"},
     ),
     "opencode": CodingAgent(
-        "opencode-ai@1.18.33", "write", {"filePath": "hello.txt", "content": "hello"}, countable=False
+        PACKAGES["opencode"], "write", {"filePath": "hello.txt", "content": "hello"}, countable=False
     ),
 }  # fmt: skip
 
 
 def installed(package: str) -> Path:
-    """Return the folder with the package's program; install it if it is not there yet."""
-    cache = os.environ.get("CLAWTRACE_AGENTS_CACHE") or str(Path(sys.prefix) / "cache")
-    folder = Path(cache) / "coding-agents" / package.replace("/", "-").lstrip("@")
-    folder.mkdir(parents=True, exist_ok=True)
-    npm = shutil.which("npm") or "npm"
-    command = [npm, "install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", str(folder), package]
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "done").exists():
-            try:
-                subprocess.run(command, capture_output=True, timeout=INSTALL_SECONDS, check=True)
-            except (OSError, subprocess.SubprocessError):
-                # The last words may name a registry: what was asked for is enough.
-                if "agents" in os.environ.get("CLAWTRACE_REQUIRE", "").split(","):
-                    pytest.fail(f"CLAWTRACE_REQUIRE names 'agents', and npm could not install {package}")
-                pytest.skip(f"npm could not install {package}")
-            (folder / "done").touch()
-    return folder / "node_modules" / ".bin"
+    """Return the folder with the package's program, installed if it is not there yet; else skip, or fail where it is required."""
+    try:
+        return install(package)
+    except CannotInstallError as error:
+        if "agents" in os.environ.get("CLAWTRACE_REQUIRE", "").split(","):
+            pytest.fail(f"CLAWTRACE_REQUIRE names 'agents', and {error}")
+        pytest.skip(str(error))
 
 
 def evaluated(name: str, agent: CodingAgent, home: Path, patch: pytest.MonkeyPatch) -> tuple[Any, list[Exchange]]:

@@ -53,14 +53,14 @@ def test_downloads_stay_in_the_folder():
 @pytest.mark.parametrize(
     ("here", "given", "required"),
     [
-        (True, "", "openclaw,otelcol"),
-        (True, "collector", "collector,openclaw,otelcol"),
+        (True, "", "openclaw,otelcol,agents"),
+        (True, "collector", "collector,openclaw,otelcol,agents"),
         (False, "", ""),
         (False, "collector", "collector"),
     ],
 )
 def test_ci_calls_both_tiers(tmp_path, here, given, required):
-    """`.ci/run` calls `make test`, then `make test-full`, and requires OpenClaw and the Collector where this machine can have them."""
+    """`.ci/run` calls `make test`, then `make test-full`, and requires OpenClaw, the Collector and the coding agents where this machine can have them."""
     for file in (".ci/run", ".venv/bin/python", "bin/make"):
         (tmp_path / file).parent.mkdir(parents=True)
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")

@@ -17,6 +17,8 @@ from clawtrace.config.projects.project_file import load_project
 from free_port import free_port
 
 ROOT = Path(__file__).parents[2]
+HERE = Path(sys.executable).parent
+"""Where the programs of this environment are."""
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")])
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
 RUN = re.compile(r"<!-- (run[^>]*?) -->\n```sh\n(.*?)```", re.DOTALL)
@@ -108,6 +110,33 @@ def test_the_commands_of_a_page_run(tmp_path: Path, page: str):
     run_the_blocks((ROOT / page).read_text(), checkout)
 
 
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_the_readme_works_with_a_plain_installation(tmp_path: Path):
+    """Its line of installation in a fresh environment, then each block as written: nothing but the declared dependencies is needed."""
+    text = (ROOT / "README.md").read_text()
+    (install,) = re.findall(r"<!-- install -->\n```sh\n(.*?)```", text, re.DOTALL)
+    programs = tmp_path / "environment" / "bin"
+    subprocess.run([sys.executable, "-m", "venv", str(programs.parent)], check=True, timeout=120)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-ec", install], cwd=ROOT, env={**environment, "PATH": path}, capture_output=True, text=True, timeout=400
+    )
+    if done.returncode:
+        lacks = f"this machine lacks a package registry: {done.stderr.strip().splitlines()[-1:]}"
+        if "registry" in {name.strip() for name in os.environ.get("CLAWTRACE_REQUIRE", "").split(",")}:
+            pytest.fail(f"CLAWTRACE_REQUIRE names 'registry', and {lacks}")
+        pytest.skip(lacks)
+    found = subprocess.run(
+        [programs / "python", "-m", "pip", "list"], capture_output=True, text=True, check=True
+    ).stdout
+    assert not re.search(r"^(pytest|pyarrow|pydantic-ai-slim) ", found, re.MULTILINE)
+
+    (tmp_path / "checkout").mkdir()
+    run_the_blocks(text, tmp_path / "checkout", programs)
+
+
 @pytest.mark.needs("curl")
 @pytest.mark.full
 def test_the_commands_for_an_agent_that_already_runs(tmp_path: Path):
@@ -146,12 +175,13 @@ def test_the_commands_for_the_sidecar(tmp_path: Path):
     assert "exit 0" in done.stdout
 
 
-def run_the_blocks(text: str, tmp_path: Path, **more: str) -> None:
-    """Run the commands of a page's `text`, with `more` variables."""
+def run_the_blocks(text: str, tmp_path: Path, programs: Path = HERE, **more: str) -> None:
+    """Run the commands of a page's `text`, with the installed `programs` and `more` variables."""
     blocks = RUN.findall(text)
     assert len(blocks) >= 4
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "HOME": str(tmp_path), "CI": "1", **more}
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    ours = {name: value for name, value in os.environ.items() if name != "PYTHONPATH" or programs == HERE}
+    environment = {**ours, "PATH": path, "HOME": str(tmp_path), "CI": "1", **more}
     folder = tmp_path
     for kind, block in blocks:
         if kind == "run, the last two exit with 1":

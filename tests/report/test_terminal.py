@@ -72,6 +72,16 @@ def test_recorded_input_has_no_model_column(verdict, run, campaign) -> None:
     check("recorded.txt", plain(campaign(run(verdict()), run(verdict(), case_id="other"))))
 
 
+def test_a_green_result_counts_what_was_asked(verdict, run, campaign) -> None:
+    """The number of assertions and of each type, the most frequent first; eight types, and how many more."""
+    many = [verdict(type=f"type_{number}") for number in range(10)]
+    text = plain(campaign(run(*many), run(verdict(type="type_3"), case_id="other")))
+
+    assert "exit 0: all 11 assertions passed: type_3 (2), type_0, type_1, type_2, type_4, type_5" in text
+    assert text.rstrip().endswith("type_6, type_7 and 2 more types")
+    assert "exit 0: the only assertion passed: tool_sequence\n" in plain(campaign(run(verdict(type="tool_sequence"))))
+
+
 def test_nothing_evaluated(campaign) -> None:
     """An empty campaign says that nothing was evaluated and exits 3."""
     assert plain(campaign()).split("\n")[-3:-1] == ["0 runs", "exit 3: nothing was evaluated: there was no run"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,6 +25,9 @@ MEANING = {
     ExitCode.UNDECIDED: "nothing failed, but something could not be judged",
     ExitCode.BROKEN: "an error: agent, precondition, assertion, store or report",
 }
+_MOST_READ = 10_000
+"""Verdicts of which the types are counted; each must be made for it."""
+_MOST_TYPES = 8
 _COUNTED = {
     Status.PASS: "passed",
     Status.FAIL: "failed",
@@ -184,7 +188,8 @@ def print_summary(report: CampaignReport, console: ConsoleOutput) -> None:
         console.paragraph(report.reuse)
     code = report.exit_code
     style = {ExitCode.PASSED: "green", ExitCode.UNDECIDED: "yellow"}.get(code, "red")
-    console.line((f"exit {int(code)}", f"bold {style}"), (f": {_meaning(report)}", ""))
+    first = f"exit {int(code)}"
+    console.paragraph(f": {_meaning(report)}", first=first, indent="        ", first_style=f"bold {style}")
 
 
 def _meaning(report: CampaignReport) -> str:
@@ -198,4 +203,16 @@ def _meaning(report: CampaignReport) -> str:
         standing.status is not Status.PASS for result in report.results for standing in result.standings
     ):
         return "no failure counts: what did not pass is a warning, or a flag or `min_pass_rate` lets it pass"
-    return MEANING[report.exit_code]
+    return _all_passed(report.results) if report.exit_code is ExitCode.PASSED else MEANING[report.exit_code]
+
+
+def _all_passed(results: Sequence[RunResult]) -> str:
+    """Say how many assertions passed, and of which types, the most frequent first."""
+    number = sum(len(result.verdicts) for result in results)
+    said = "the only assertion passed" if number == 1 else f"all {count(number)} assertions passed"
+    if not 0 < number <= _MOST_READ:
+        return said
+    types = Counter(verdict.type for result in results for verdict in result.verdicts).most_common()
+    listed = [name if times == 1 else f"{name} ({count(times)})" for name, times in types[:_MOST_TYPES]]
+    more = len(types) - len(listed)
+    return f"{said}: {', '.join(listed)}{f' and {count(more)} more types' if more else ''}"

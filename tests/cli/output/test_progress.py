@@ -102,6 +102,24 @@ def test_a_log_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert capsys.readouterr().err == ""
 
 
+def test_of_two_the_inner_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is said around it meanwhile is not shown in turns with it, and is shown again afterwards."""
+    monkeypatch.setattr(_progress, "Timer", Held)
+    Held.waiting.clear()
+    with _progress.working() as around:
+        around("asking the query", 0, 0)
+        with _progress.working() as inner:
+            around("asking the query", 1, 4)
+            inner("putting faults into the run", 0, 0)
+            for timer in [*Held.waiting]:
+                timer.over()
+        Held.waiting.clear()
+        around("asking the query", 1, 2)
+        Held.waiting.pop().over()
+
+    assert capsys.readouterr().err.splitlines() == ["putting faults into the run", "asking the query 50 %"]
+
+
 class TestLines:
     """A log of a campaign, where nobody watches."""
 

@@ -58,11 +58,11 @@ def print_score(score: MutationScore, console: ConsoleOutput) -> None:
             console.paragraph(f"{one.what}{doubt}", first="  missed: ", indent="    ", style="yellow")
     if score.not_made:
         console.paragraph(
-            f"{len(score.not_made)} more faults would not show as such in this telemetry, and do not count.",
+            f"Further faults that would not show as such in this telemetry, and do not count: {len(score.not_made)}.",
             indent="  ",
             style="dim",
         )
     for name in score.not_holding:
-        console.paragraph(f"{name} does not pass on the run itself, and was not asked", first="  ", style="yellow")
+        console.paragraph(f"{name} does not pass on the run itself, and was not asked", indent="  ", style="yellow")
     if score.not_asked:
-        console.paragraph(f"Not about the trace, and not asked: {', '.join(score.not_asked)}", first="  ", style="dim")
+        console.paragraph(f"Not about the trace, and not asked: {', '.join(score.not_asked)}", indent="  ", style="dim")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Lock, Timer
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -58,17 +59,27 @@ def _bars() -> Progress:
     return Progress(*columns, console=Console(stderr=True), transient=True, expand=True)
 
 
+_SHOWN: ContextVar[_Work | None] = ContextVar("_SHOWN", default=None)
+
+
 @contextmanager
 def working() -> Iterator[ShowProgress]:
     """Yield what is called with what is being done, and shows it from two seconds on while the block runs.
 
-    A terminal shows it all the time, a log of standard error has a line every ten seconds.
+    A terminal shows it all the time, a log of standard error has a line every ten seconds. Of two, one within the other,
+    the inner is shown.
     """
-    work = _Work()
+    work, around = _Work(), _SHOWN.get()
+    if around is not None:
+        around.end()
+    token = _SHOWN.set(work)
     try:
         yield work
     finally:
+        _SHOWN.reset(token)
         work.end()
+        if around is not None:
+            around.go_on()
 
 
 class _Work:
@@ -85,7 +96,7 @@ class _Work:
     def __call__(self, what: str, done: int, total: int) -> None:
         with self._lock:
             self._said = (what, done, total)
-            if self._timer is None:
+            if self._timer is None and not self._ended:
                 self._start_timer()
             self._draw()
 
@@ -97,6 +108,11 @@ class _Work:
                 self._timer.cancel()
             if self._bars is not None:
                 self._bars.stop()
+
+    def go_on(self) -> None:
+        """Show what is said from now on again."""
+        with self._lock:
+            self._ended, self._timer, self._bars = False, None, None
 
     def _start_timer(self) -> None:
         self._timer = Timer(SECONDS if self._watched else LOGGED_SECONDS, self._show)

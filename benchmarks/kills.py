@@ -108,19 +108,29 @@ class Sidecar:
         return next((int(line.split()[1]) / 1e3 for line in lines if line.startswith("VmHWM:")), 0.0)
 
 
-def stored(path: Path) -> dict[int, int]:
-    """Return the number of spans that the store has of each request; none may be there twice."""
-    from clawtrace.session.session import Session
+def stored(path: Path, *, facts: bool) -> dict[int, int]:
+    """Return the number of spans that the store has of each request; none may be there twice.
 
-    with Session.open(path) as session:
-        rows = session.query("SELECT span_id, count(*) AS times FROM spans GROUP BY span_id").rows
-    found: dict[int, int] = {}
-    for span_id, times in rows:
-        if times > 1:
-            raise SystemExit(f"the span {span_id} is stored {times} times")
-        number = int(span_id[:8], 16)
-        found[number] = found.get(number, 0) + 1
-    return found
+    Args:
+        path: of the store.
+        facts: ask the relation, in which a span that was sent again after a kill counts once; else the raw rows, of which
+            facts need not be computed.
+    """
+    from clawtrace.session.session import Session
+    from clawtrace.store.duckdb import DuckStore
+
+    counted = "SELECT left({0}, 8), count(*), count(DISTINCT {0}) FROM {1} GROUP BY 1"
+    if facts:
+        with Session.open(path) as session:
+            rows = session.query(counted.format("span_id", "spans")).rows
+    else:
+        store = DuckStore(path)
+        rows = store.script(counted.format('"SpanId"', "otel_traces"))
+        store.close()
+    twice = [request for request, spans, different in rows if spans > different]
+    if twice:
+        raise SystemExit(f"spans of {len(twice):,} requests are stored twice, such as of {twice[0]}")
+    return {int(request, 16): spans for request, spans, _ in rows}
 
 
 def main() -> None:
@@ -166,7 +176,7 @@ def main() -> None:
         most = max(most, sidecar.memory())
         sidecar.process.terminate()
         sidecar.process.communicate()
-        found = stored(folder / "spans.duckdb")
+        found = stored(folder / "spans.duckdb", facts=given.kills > 0)
     lost = sorted(number for number in load.acknowledged if found.get(number, 0) != SPANS)
     print(
         f"{given.kills} kills, {given.producers} producers, {time.perf_counter() - began:.0f} s: "

@@ -147,3 +147,25 @@ def test_a_broken_project_is_a_problem(program: Program, tmp_path: Path):
     assert done.returncode == 4
     assert "clawtrace.yaml:1:1: `outputz`" in done.stdout
     assert "No variable of this shell" in done.stdout
+
+
+def test_what_keeps_spans_away_is_found_in_the_agents_files(program: Program, tmp_path: Path):
+    """A framework and its call; an address, a sampler, content that is off and a disabled SDK, each with its file and line."""
+    (tmp_path / "requirements.txt").write_text("crewai\n")
+    (tmp_path / "agent.py").write_text(
+        "exporter = OTLPSpanExporter(\n    endpoint='http://localhost:4317',\n)\n"
+        "provider = TracerProvider(sampler=TraceIdRatioBased(0.1))\n"
+        "settings = InstrumentationSettings(include_content=False)\n"
+    )
+    (tmp_path / ".env").write_text("KEY=x\nOTEL_SDK_DISABLED=true\n")
+    (tmp_path / "good.py").write_text("exporter = OTLPSpanExporter()\n")
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules/x.js").write_text("new OTLPTraceExporter({url: 'http://x'})\n")
+    done = program("doctor", "--json")
+
+    assert done.returncode == 0, done.stderr
+    said = of(done, "agent")
+    assert ("ok", "requirements.txt names CrewAI.") in said
+    warned = [message.split(": ")[0] for status, message in said if status == "warning"]
+    assert warned == [".env:2", "agent.py:2", "agent.py:4", "agent.py:5"]
+    assert "'http://localhost:4317'" in next(message for _, message in said if message.startswith("agent.py:2"))

@@ -60,6 +60,7 @@ def checkup(start: Path, env: Mapping[str, str]) -> Iterator[CheckupFinding]:
         yield _outputs(project)
         yield from _instrumentations(project)
     yield from _shell(env)
+    yield from _agent(start)
 
 
 def _versions() -> CheckupFinding:
@@ -324,3 +325,31 @@ def _shell(env: Mapping[str, str]) -> Iterator[CheckupFinding]:
         )
     if not found and not proxies:
         yield CheckupFinding("shell", "ok", "No variable of this shell changes what agents export.")
+
+
+# The agent --------------------------------------------------------------------------------------
+
+
+def _agent(folder: Path) -> Iterator[CheckupFinding]:
+    """Yield what the agent uses and needs, what in its files keeps spans away, and who listens where exporters send by default."""
+    from clawtrace.cli.output.connecting import names_of
+    from clawtrace.cli.projects.agent_checkup import agent_findings, listening
+    from clawtrace.config.files.document import display
+    from clawtrace.runners.starting.frameworks import call_that_connects
+    from clawtrace.runners.starting.used_frameworks import used_frameworks
+
+    if (used := used_frameworks((), folder)) is not None:
+        needs = ", ".join(
+            f"`{call}` ({' '.join(one.install) or one.name})" for one in used.found if (call := call_that_connects(one))
+        )
+        advice = f"Its spans come here with {needs}: `clawtrace run -- CMD` prints the lines." if needs else ""
+        yield CheckupFinding("agent", "ok", f"{display(used.place)} names {names_of(used)}.", advice)
+    for found in agent_findings(folder):
+        yield CheckupFinding("agent", "warning", f"{found.place}: {found.message}", found.advice)
+    for port in listening():
+        yield CheckupFinding(
+            "agent",
+            "ok",
+            f"Port {port} is in use, maybe by a Collector: an exporter that does not read the environment sends there.",
+            "A Collector can pass spans on to `clawtrace serve`; with a `tee` both get them.",
+        )

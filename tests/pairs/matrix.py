@@ -20,7 +20,7 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "soak"))
 
-from environments import CannotInstallError, Framework, frameworks, python_of  # noqa: E402
+from environments import CannotInstallError, Framework, frameworks, program_of  # noqa: E402
 from random_model import RandomModel  # noqa: E402
 
 from clawtrace._scripted_model.script import Play  # noqa: E402
@@ -96,11 +96,11 @@ def matrix(names: Iterable[str], seed: str, runs: int, out: Path | None = None) 
     batches = []
     for framework in pairings(names):
         try:
-            python = python_of(framework)
+            program = program_of(framework)
         except CannotInstallError as error:
             print(f"not run: {error}", file=sys.stderr)
             continue
-        batches += [(Batch(framework, pairing, seed, range(runs)), python) for pairing in framework.instrumentations]
+        batches += [(Batch(framework, pairing, seed, range(runs)), program) for pairing in framework.instrumentations]
     with (
         tempfile.TemporaryDirectory() as name,
         Session.open(receive=True) as session,
@@ -109,8 +109,8 @@ def matrix(names: Iterable[str], seed: str, runs: int, out: Path | None = None) 
         model = SoundModel(seed)
         model.start()
 
-        def one(batch: Batch, python: Path) -> tuple[str, Tally]:
-            return batch.client, judge(batch, play(batch, python, session, model, Path(name)), session, out)
+        def one(batch: Batch, program: tuple[str, ...]) -> tuple[str, Tally]:
+            return batch.client, judge(batch, play(batch, program, session, model, Path(name)), session, out)
 
         try:
             return dict(future.result() for future in [together.submit(one, *given) for given in batches])

@@ -1,11 +1,16 @@
-"""The frameworks: each one script in `frameworks/`, whose first lines say what it needs (PEP 723), in an environment of its own."""
+"""The frameworks: each one script in `frameworks/`, whose first lines say what it needs (PEP 723), in an environment of its own.
+
+A script is of Python, with requirements of PyPI, or of JavaScript (`.mjs`), with packages of npm.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -42,13 +47,14 @@ class Framework:
 
 def frameworks() -> dict[str, Framework]:
     """Return all frameworks by name."""
-    return {path.stem.replace("_", "-"): _framework(path) for path in sorted((HERE / "frameworks").glob("*.py"))}
+    paths = sorted(path for path in (HERE / "frameworks").iterdir() if path.suffix in (".py", ".mjs"))
+    return {path.stem.replace("_", "-"): _framework(path) for path in paths}
 
 
 def _framework(script: Path) -> Framework:
-    block = re.search(r"(?m)^# /// script$\n((?:#.*\n)+?)# ///$", script.read_text(encoding="utf-8"))
+    block = re.search(r"(?m)^(#|//) /// script$\n((?:\1.*\n)+?)\1 ///$", script.read_text(encoding="utf-8"))
     assert block, f"{script.name} does not say what it needs"
-    said: dict[str, Any] = tomllib.loads(re.sub(r"(?m)^# ?", "", block[1]))
+    said: dict[str, Any] = tomllib.loads(re.sub(r"(?m)^(#|//) ?", "", block[2]))
     soak = said["tool"]["soak"]
     return Framework(
         script.stem.replace("_", "-"), script, tuple(said["dependencies"]), tuple(soak.get("instrumentations", ("",))),
@@ -57,28 +63,43 @@ def _framework(script: Path) -> Framework:
     )  # fmt: skip
 
 
-def python_of(framework: Framework) -> Path:
-    """Return the interpreter of a framework's environment, made if it is not there yet.
+def program_of(framework: Framework) -> tuple[str, ...]:
+    """Return the command that starts a framework's script, in an environment that is made if it is not there yet.
 
     Raises:
         CannotInstallError: the machine cannot have it.
     """
+    install, version = (_packages, "npm") if framework.script.suffix == ".mjs" else (_environment, sys.version)
     cache = Path(os.environ.get("CLAWTRACE_SOAK_CACHE") or Path(sys.prefix) / "cache" / "soak")
-    wanted = hashlib.sha256("\n".join((sys.version, *framework.dependencies)).encode()).hexdigest()[:8]
+    wanted = hashlib.sha256("\n".join((version, *framework.dependencies)).encode()).hexdigest()[:8]
     folder = cache / f"{framework.name}-{wanted}"
     folder.mkdir(parents=True, exist_ok=True)
-    python = folder / "venv" / "bin" / "python"
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "done").exists():
-            base = getattr(sys, "_base_executable", sys.executable)
-            _run([base, "-m", "venv", "--clear", str(folder / "venv")], "an environment")
-            _run(
-                [str(python), "-m", "pip", "install", "--quiet", "--no-compile", *framework.dependencies],
-                framework.name,
-            )
+            install(folder, framework)
             (folder / "done").touch()
-    return python
+        if framework.script.suffix != ".mjs":
+            return str(folder / "venv" / "bin" / "python"), str(framework.script)
+        # Node looks for packages above the place of the script.
+        for script in (HERE / "agent_program.mjs", framework.script):
+            shutil.copyfile(script, folder / script.name)
+        return "node", str(folder / framework.script.name)
+
+
+def _environment(folder: Path, framework: Framework) -> None:
+    base = getattr(sys, "_base_executable", sys.executable)
+    python = str(folder / "venv" / "bin" / "python")
+    _run([base, "-m", "venv", "--clear", str(folder / "venv")], "an environment")
+    _run([python, "-m", "pip", "install", "--quiet", "--no-compile", *framework.dependencies], framework.name)
+
+
+def _packages(folder: Path, framework: Framework) -> None:
+    wanted = dict(dependency.rsplit("@", 1) for dependency in framework.dependencies)
+    package = {"private": True, "type": "module", "dependencies": wanted}
+    (folder / "package.json").write_text(json.dumps(package), encoding="utf-8")
+    npm = ["npm", "install", "--prefix", str(folder), "--no-package-lock", "--no-audit", "--no-fund"]
+    _run(npm, framework.name)
 
 
 def _run(command: list[str], what: str) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from claims import claims
-from environments import CannotInstallError, Framework, frameworks, python_of
+from environments import CannotInstallError, Framework, frameworks, program_of
 from random_model import RandomModel, run_of
 from truth import Truth, as_recording, compare, may_be_reason, truth_of
 
@@ -94,7 +94,9 @@ class Batch:
         }  # fmt: skip
 
 
-def play(batch: Batch, python: Path, session: Session, model: RandomModel, folder: Path) -> dict[str, Truth]:
+def play(
+    batch: Batch, program: tuple[str, ...], session: Session, model: RandomModel, folder: Path
+) -> dict[str, Truth]:
     """Run the program of one batch and return what truly happened, by run."""
     name = f"{batch.client}.{batch.numbers[0]}"
     jobs, log, said = (folder / f"{name}.{kind}" for kind in ("jobs.json", "log.jsonl", "output"))
@@ -110,7 +112,7 @@ def play(batch: Batch, python: Path, session: Session, model: RandomModel, folde
         # As `clawtrace env` does: past 128 attributes an SDK drops the first, which is the id of the run.
         "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "1000000",
     }  # fmt: skip
-    command = [str(python), str(batch.framework.script), batch.instrumentation, str(jobs), str(log)]
+    command = [*program, batch.instrumentation, str(jobs), str(log)]
     with said.open("wb") as output:
         try:
             limit = 60 + SECONDS_A_RUN * len(batch.numbers)
@@ -202,7 +204,7 @@ def soak(
     batches = []
     for framework in chosen:
         try:
-            python = python_of(framework)
+            program = program_of(framework)
         except CannotInstallError as error:
             print(f"not run: {error}", file=sys.stderr)
             continue
@@ -214,7 +216,7 @@ def soak(
                 whole = Batch(framework, instrumentation, seed, [int(only.rpartition(".")[2])])
             for start in range(0, len(whole.numbers), RUNS_A_PROCESS):
                 part = whole.numbers[start : start + RUNS_A_PROCESS]
-                batches.append((Batch(framework, instrumentation, seed, part), python))
+                batches.append((Batch(framework, instrumentation, seed, part), program))
     with (
         tempfile.TemporaryDirectory() as name,
         Session.open(receive=True) as session,
@@ -223,8 +225,8 @@ def soak(
         model = RandomModel(seed)
         model.start()
 
-        def one(batch: Batch, python: Path) -> tuple[Batch, Tally]:
-            truths = play(batch, python, session, model, Path(name))
+        def one(batch: Batch, program: tuple[str, ...]) -> tuple[Batch, Tally]:
+            truths = play(batch, program, session, model, Path(name))
             return batch, judge(batch, truths, session, out, keep=only is not None)
 
         try:

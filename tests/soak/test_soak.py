@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from environments import CannotInstallError, frameworks, python_of
+from environments import CannotInstallError, frameworks, program_of
 
 from soak import soak, table
 
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.full
 SEED, RUNS = "11", 4
 
 
-@pytest.mark.parametrize("name", ["openai-sdk", "openai-agents", "pydantic-ai"])
+@pytest.mark.parametrize("name", ["openai-sdk", "openai-agents", "pydantic-ai", "vercel-ai"])
 def test_nothing_is_wrong(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """No fact is wrong, no verdict contradicts what happened, and what is unknown is unknown for a reason that holds."""
     framework = frameworks()[name]
     try:
-        python_of(framework)
+        program_of(framework)
     except CannotInstallError as error:
         if "frameworks" in os.environ.get("CLAWTRACE_REQUIRE", "").split(","):
             raise

@@ -1,0 +1,100 @@
+// What the JavaScript agent programs share: the tools and their log, telemetry, and the command line of `agent_program.py`.
+//
+//     node X.mjs INSTRUMENTATIONS JOBS LOG
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { createHash } from 'node:crypto';
+import { appendFileSync, readFileSync } from 'node:fs';
+
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
+
+export const MODEL = 'gpt-4o';
+export const MAX_STEPS = 8;
+const [, , INSTRUMENTATIONS, JOBS, LOG] = process.argv;
+export const instrumentations = INSTRUMENTATIONS.split(',').filter(Boolean);
+const atWork = new AsyncLocalStorage();
+// Calls side by side start within one millisecond.
+const now = () => (performance.timeOrigin + performance.now()) / 1000;
+
+/** The system prompt of an agent; by it the model server knows who asks. */
+export const system = (agent) => `You are the agent ${agent}. Use your tools.`;
+
+const write = (record) => appendFileSync(LOG, `${JSON.stringify({ run: atWork.getStore(), ...record })}\n`);
+
+/** The tool with a log of every call of it. */
+export const logged = (name, body) => async (given) => {
+  const start = now();
+  let error = null;
+  try {
+    return await body(given);
+  } catch (raised) {
+    error = String(raised);
+    throw raised;
+  } finally {
+    write({ kind: 'tool', name, arguments: given, start, end: now(), error });
+  }
+};
+
+const FOUND = ['', 'Error: no note says so', 'word '.repeat(400), '{"notes": [], "error": null}', 'Nothing.', 'failed'];
+
+/** Description, parameters and body of the tools, by name. */
+export const tools = {
+  get_weather: {
+    description: 'Return the weather of a city.',
+    parameters: { city: 'string' },
+    run: ({ city }) => `It is ${city.length} degrees in ${city}.`,
+  },
+  add_numbers: {
+    description: 'Add two whole numbers.',
+    parameters: { a: 'integer', b: 'integer' },
+    run: ({ a, b }) => String(a + b),
+  },
+  search_notes: {
+    description: 'Search the notes for a query, with tags.',
+    parameters: { query: 'string', tags: 'strings' },
+    run: ({ query }) => FOUND[createHash('sha256').update(query).digest()[0] % FOUND.length],
+  },
+  refund_order: {
+    description: 'Refund an order.',
+    parameters: { order_id: 'string' },
+    run: ({ order_id }) => {
+      throw new Error(`order '${order_id}' cannot be refunded`);
+    },
+  },
+};
+for (const [name, tool] of Object.entries(tools)) {
+  tool.run = logged(name, tool.run);
+}
+
+// Writes the run into each span that is started in its context.
+const namesRun = {
+  onStart: (span) => atWork.getStore() && span.setAttribute('clawtrace.run_id', atWork.getStore()),
+  onEnd: () => {},
+  forceFlush: async () => {},
+  shutdown: async () => {},
+};
+
+/**
+ * Makes the runs of the command line, `together` at once.
+ *
+ * `run` has the conversation of one job and returns the last answer; `processor` makes what exports the spans.
+ */
+export const main = async (run, { processor = (exporter) => new BatchSpanProcessor(exporter), together = 1 } = {}) => {
+  const provider = new NodeTracerProvider({ spanProcessors: [namesRun, processor(new OTLPTraceExporter())] });
+  provider.register();
+  const jobs = JSON.parse(readFileSync(JOBS, 'utf8'));
+  const one = async (job) => {
+    try {
+      write({ kind: 'run', output: await run(job), raised: null });
+    } catch (error) {
+      write({ kind: 'run', output: null, raised: String(error) });
+    }
+  };
+  const worker = async () => {
+    for (let job = jobs.shift(); job; job = jobs.shift()) {
+      await atWork.run(job.run, one, job);
+    }
+  };
+  await Promise.all(Array.from({ length: together }, worker));
+  await provider.shutdown();
+};

@@ -128,6 +128,18 @@ class TestTokens:
 
         assert lab.totals("input_tokens", "output_tokens", "cache_read_tokens") == (None, None, None)
 
+    def test_a_rollup_around_one_agent_is_not_the_usage_of_another(self, lab: Lab) -> None:
+        """The second crew failed, and states nothing; a record that no agent works in is of them all."""
+        scope = "opentelemetry.instrumentation.crewai.instrumentation"
+        usage = {"crewai.crew.usage_metrics": "{'prompt_tokens': 50, 'completion_tokens': 5}"}
+        crew = S("first", name="crewai.workflow", attrs=usage, scope=scope)
+        other = S("second", name="crewai.workflow", at=200, to=300, scope=scope)
+        lab.put(crew, agent("a", "first"), other, agent("b", "second", at=201, to=300))
+        lab.put(crew, agent("f", at=200, to=300), run="record")
+
+        assert lab.totals("input_tokens", "output_tokens") == (None, None)
+        assert lab.totals("input_tokens", "output_tokens", run="record") == (50, 5)
+
     def test_an_agent_around_the_one_that_states_is_its_frame(self, lab: Lab) -> None:
         """Unless a tool works in it that the other did not call: then it asked a model itself."""
         usage = {"gen_ai.usage.input_tokens": 50, "gen_ai.usage.output_tokens": 5}

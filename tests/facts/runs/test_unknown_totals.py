@@ -50,6 +50,17 @@ def test_details_that_are_recorded_of_some_calls_only(lab: Lab) -> None:
     assert reasons(lab)["cache_read_tokens"] == ("needs-setting", 1, 2)
 
 
+def test_calls_that_a_conversation_tells_are_missing_where_there_is_none(lab: Lab) -> None:
+    """A crew's span has no span of a tool below, but its agents' conversations, unless it fails."""
+    scope = "opentelemetry.instrumentation.crewai.instrumentation"
+    lab.put(
+        S("c", name="crewai.workflow", scope=scope),
+        S("a", "c", at=1, to=9, name="assistant.agent", scope=scope),
+    )
+
+    assert [reasons(lab)[fact][0] for fact in ("tool_calls", "errors")] == ["missing", "missing"]
+
+
 def test_a_model_without_a_price(lab: Lab) -> None:
     unheard = {"gen_ai.request.model": "unheard-of", "gen_ai.response.model": "unheard-of"}
     lab.put(agent("a"), chat("m", "a", **unheard))

@@ -27,6 +27,19 @@ def test_an_id_of_two_parts_is_also_its_first_part(lab: Lab, requested: str, exe
     assert lab.rows(TOOLS) == [("search", '{"q":2}', "ok"), ("search", '{"q":1}', "ok")]
 
 
+def test_which_of_two_requests_an_execution_carried_out_is_not_guessed(lab: Lab) -> None:
+    """One answer asks for a tool twice, and one execution, which says its name alone, is all that follows."""
+    first, second = ("c1", "search", {"q": 1}), ("c2", "search", {"q": 2})
+    lab.put(
+        agent("a"),
+        chat("m", "a", at=1, **{"gen_ai.output.messages": asks(first, second)}),
+        tool("t", "a", at=20, tool="search", **{"gen_ai.tool.call.id": None}),
+    )  # fmt: skip
+
+    executed = "SELECT arguments, call_id FROM tool_calls WHERE outcome = 'ok'"
+    assert lab.rows(executed) == [(None, None)]
+
+
 def test_an_execution_that_names_its_tool_alone_is_of_what_its_agent_requested_last(lab: Lab) -> None:
     """What the agent requested before, and nothing executed, was answered otherwise when it asked its model again."""
     unnamed = {"gen_ai.tool.call.id": None}

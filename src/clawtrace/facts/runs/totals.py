@@ -286,8 +286,7 @@ def _rollup(run: RunSpans, contradicted: Set[int]) -> dict[str, Any]:
         return {}
     if own and not _all_state(run, top):
         return {}
-    agents = [index for index in found if run.spans[index].kind == "agent"]
-    if agents and not own and not _all_inside(run, agents):
+    if not own and not _all_inside(run, found):
         return {}
     # What was used in an attempt before it failed may be missing in the sum of the agent that made it again.
     if "attempt" in run.role:
@@ -320,15 +319,18 @@ def _all_state(run: RunSpans, stated: Sequence[Span]) -> bool:
 def _all_inside(run: RunSpans, found: Sequence[int]) -> bool:
     """Return whether each agent states totals or is inside of a span that does: another one's are missing.
 
-    One around such a span, in which no tool works apart from it, is its frame.
+    One around such a span, in which no tool works apart from it, is its frame. Records without an agent are of all of them.
     """
-    inside, stating = run.inside(found), {*found}
+    agents = [index for index in run.kinds.get("agent", ()) if run.role[index] not in ("wrapper", "accounting")]
+    stating = {index for index in found if index in agents or any(run.encloses(index, agent) for agent in agents)}
+    if not stating:
+        return True
+    inside = run.inside(stating)
     apart = [index for index in run.kinds.get("tool", ()) if index not in stating and not inside(index)]
 
     def is_frame(index: int) -> bool:
-        return any(run.encloses(index, one) for one in found) and not any(run.encloses(index, one) for one in apart)
+        return any(run.encloses(index, one) for one in stating) and not any(run.encloses(index, one) for one in apart)
 
-    agents = (index for index in run.kinds.get("agent", ()) if run.role[index] not in ("wrapper", "accounting"))
     return all(index in stating or inside(index) or is_frame(index) for index in agents)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -91,8 +92,10 @@ def tool_calls(run: RunSpans, models: Sequence[LlmCall], executions_of: Executio
     of_execution |= {executions[e].group: asked[r] for e, (r, sure) in nameless.items() if sure}
     carried_out = {*matched, *(number for number, _ in nameless.values())}
     conversations = histories(run)
+    unsure = _unsure(asked, executions, matched, {*answers, *carried_out})
+    asked_for = {group: request for group, request in of_execution.items() if request.number not in unsure}
     found = [
-        _with_history(_executed(execution, of_execution.get(execution.group), answers), conversations)
+        _with_history(_executed(execution, asked_for.get(execution.group), answers), conversations)
         for execution in executions
     ]
     offers = Offers(run)
@@ -195,6 +198,26 @@ def final_answers(spans: Sequence[Span]) -> set[str]:
         if isinstance(listed, list):
             names.update(name for name in listed if isinstance(name, str))
     return names
+
+
+def _unsure(
+    asked: Sequence[ToolRequest], executions: Sequence[Execution], matched: Mapping[int, int], done: Container[int]
+) -> set[int]:
+    """Return the requests of which only the name says that an execution carried them out, where it says so of another one, too.
+
+    That is one of the same answer, with other arguments, that is not `done`: nothing carried it out or answered it.
+    """
+    left: dict[tuple[int, str], set[str | None]] = defaultdict(set)
+    for request in asked:
+        if request.number not in done:
+            left[request.group, request.name].add(request.arguments)
+    return {
+        asked[one].number
+        for one, other in matched.items()
+        if executions[other].arguments is None
+        and executions[other].call_id is None
+        and left.get((asked[one].group, asked[one].name), set()) - {asked[one].arguments}
+    }
 
 
 def _executed(execution: Execution, request: ToolRequest | None, results: dict[int, Result]) -> ToolCallRow:

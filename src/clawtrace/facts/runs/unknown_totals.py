@@ -41,7 +41,7 @@ _RECORDED_AS = {
     "tool_calls": "tool_calls", "errors": "errors", "unrecovered_errors": "errors", "agents": "agents",
 }  # fmt: skip
 """Totals, and what dialects call the fact (`RECORDABLE`)."""
-_TOLD = ("tool_calls", "errors", "unrecovered_errors")
+_FROM_CONVERSATIONS = ("tool_calls", "errors", "unrecovered_errors")
 """Totals that a conversation tells where no span records them."""
 
 
@@ -75,7 +75,7 @@ class _TotalsInput(NamedTuple):
         if finding is not None:
             return Unknown(total, finding.check.id, len(indices), of, finding.span)
         recorded = self.records(self.spans.spans[indices[0]], _RECORDED_AS[total])
-        if total in _TOLD and any(rule.is_ == "history" for rule in self.spans.words(indices[0]).roles):
+        if total in _FROM_CONVERSATIONS and any(rule.is_ == "history" for rule in self.spans.words(indices[0]).roles):
             recorded = recorded or True
         reason = "missing" if recorded is True else "needs-setting" if isinstance(recorded, str) else "not-recorded"
         return Unknown(total, reason, len(indices), of, indices[0])

@@ -56,14 +56,14 @@ class TestCode:
     """What instrumentations call after a method."""
 
     def test_a_method_around_agents_is_none(self, lab: Lab) -> None:
-        """Nobody delegated to the outermost agent; the kind that counts is published."""
+        """No agent delegated to the outermost one; the kind that counts is published, and a method names no agent."""
         lab.put(
             mlflow("r", "", "AGENT", "AgentRunner.run", 0, 99), mlflow("w", "r", "CHAIN", "Agent workflow", 1, 98),
             mlflow("a", "w", "AGENT", "desk", 2, 90), mlflow("m", "a", "CHAT_MODEL", "Response", 3, 9),
         )  # fmt: skip
 
         assert lab.rows(ACTIVATIONS) == [("desk", None, "root")]
-        assert lab.rows(KINDS)[0] == ("AgentRunner.run", "chain", "AgentRunner.run")
+        assert lab.rows(KINDS)[0] == ("AgentRunner.run", "chain", None)
         assert lab.rows("SELECT counted_by FROM spans WHERE name = 'AgentRunner.run'") == [("runner-of-agents",)]
 
     def test_one_that_holds_nothing_runs_the_agent_beside_it(self, lab: Lab) -> None:

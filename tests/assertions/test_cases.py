@@ -7,15 +7,15 @@ every case also shows that an answer takes nothing from another run.
 from pathlib import Path
 
 import pytest
-import yaml
 from assertion_facts import join, rows_of
 
 from clawtrace.assertions import registry
 from clawtrace.assertions.probe import Probe
+from clawtrace.support.yaml_reading import read_yaml
 from clawtrace.verdicts.asking.ask import ask
 
 FILES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
-CASES = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in FILES}
+CASES = {path.stem: read_yaml(path.read_text(encoding="utf-8")) for path in FILES}
 
 
 def run_id(place):

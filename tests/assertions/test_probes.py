@@ -9,18 +9,18 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-import yaml
 
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.probing.http import MAX_BODY
 from clawtrace.assertions.registry import InvalidAssertionError, all_types, parse_assertion
 from clawtrace.assertions.world import Gateway, World
 from clawtrace.errors import ClawtraceError
+from clawtrace.support.yaml_reading import read_yaml
 
 ROOT = Path(__file__).parents[2]
 
 CASES = {
-    path.stem: yaml.safe_load(path.read_text(encoding="utf-8"))
+    path.stem: read_yaml(path.read_text(encoding="utf-8"))
     for path in sorted((Path(__file__).parent / "probe_cases").glob("*.yaml"))
 }
 """By probe: its cases; or `elsewhere`, the file of tests of one that needs more than a folder."""

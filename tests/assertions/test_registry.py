@@ -7,13 +7,13 @@ import sys
 from importlib import metadata
 
 import pytest
-import yaml
 
 from clawtrace.assertions import registry
 from clawtrace.assertions.base import Assertion, summary
 from clawtrace.assertions.probe import Probe
 from clawtrace.assertions.reference import json_schema, reference
 from clawtrace.assertions.registry import PluginError, UnknownTypeError, parse_assertion
+from clawtrace.support.yaml_reading import read_yaml
 
 TYPES = registry.all_types()
 
@@ -56,7 +56,7 @@ def test_each_type_explains_itself(name):
     assert found.sentence == summary(TYPES[name])
     assert found.sentence.endswith((".", "."))
     assert len(found.why) > 60
-    assert yaml.safe_load(found.example)[0]["type"] == name
+    assert read_yaml(found.example)[0]["type"] == name
     assert issubclass(TYPES[name], Probe) or found.sql.upper().startswith(("SELECT", "WITH"))
     assert all(field.meaning for field in found.fields)
     assert [field.common for field in found.fields] == sorted(field.common for field in found.fields)
@@ -81,7 +81,7 @@ def test_a_field_is_described_in_words():
 @pytest.mark.parametrize("name", [name for name, cls in TYPES.items() if not issubclass(cls, Probe)])
 def test_the_sql_keeps_to_the_portable_subset(name):
     """No construct that one of the engines lacks or reads differently."""
-    assertion = parse_assertion(yaml.safe_load(reference(TYPES[name]).example)[0])
+    assertion = parse_assertion(read_yaml(reference(TYPES[name]).example)[0])
     for query in (assertion.query(), assertion.details(), assertion.evidence()):
         for pattern, what in FORBIDDEN.items():
             assert query is None or not re.search(pattern, query.sql, re.IGNORECASE), what

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import yaml
 from test_cases import CASES
 
 from clawtrace.assertions import registry
@@ -14,6 +13,7 @@ from clawtrace.facts.scopes.scopes import IN, Scope
 from clawtrace.model.relations import RELATIONS
 from clawtrace.receiver.recordings.recording import Grouping
 from clawtrace.session.session import Session
+from clawtrace.support.yaml_reading import read_yaml
 from clawtrace.verdicts.asking.ask import ask
 from clawtrace.verdicts.asking.scope import scope_of
 
@@ -76,7 +76,7 @@ def test_a_type_takes_a_scope_or_says_why_not(type_name):
     """Nothing accepts a scope that it would not heed."""
     cls = registry.get(type_name)
     assert cls.needs_trace or cls.unscoped
-    example = yaml.safe_load(reference_example(cls))[0]
+    example = read_yaml(reference_example(cls))[0]
     for scope in ({"agent": "boss"}, {"turn": 1}):
         if cls.unscoped:
             with pytest.raises(InvalidAssertionError, match="cannot be used here"):

@@ -28,6 +28,7 @@ from clawtrace.config.projects.session_settings import session_settings
 from clawtrace.config.schemas import FILE_KINDS
 from clawtrace.errors import ConfigError
 from clawtrace.runners.base import runner_types
+from clawtrace.support.yaml_reading import read_yaml
 
 ROOT = Path(__file__).parents[2]
 AGENT = """\
@@ -64,9 +65,9 @@ def read_keys() -> tuple[dict[str, Key], dict[str, str]]:
     return here, elsewhere
 
 
-TABLE = yaml.safe_load(Path(__file__).with_name("every_key.yaml").read_text())
+TABLE = read_yaml(Path(__file__).with_name("every_key.yaml").read_text())
 for file in sorted((Path(__file__).parent / "runner_keys").glob("*.yaml")):
-    TABLE["keys"] |= {f"runner.{file.stem}.{key}": entry for key, entry in yaml.safe_load(file.read_text()).items()}
+    TABLE["keys"] |= {f"runner.{file.stem}.{key}": entry for key, entry in read_yaml(file.read_text()).items()}
 DOCUMENTS = {kind: entry["data"] for kind, entry in TABLE["documents"].items()}
 FILES = TABLE["files"] | {f"configs/cases/{case}/agent.py": AGENT for case in "cd"}
 KEYS, ELSEWHERE = read_keys()

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import Result
 
-MISTAKES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8"))
+from clawtrace.support.yaml_reading import read_yaml
+
+MISTAKES: list[dict[str, Any]] = read_yaml(Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8"))
 
 SPAN = (
     '{"resourceSpans": [{"scopeSpans": [{"scope": {"name": "greeter"}, "spans": [{"traceId": "0af7651916cd43dd8448eb211c80319c",'

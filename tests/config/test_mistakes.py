@@ -16,8 +16,9 @@ from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.registry import names
 from clawtrace.config.loading.assertions_file import load_assertions_file
 from clawtrace.errors import ConfigError
+from clawtrace.support.yaml_reading import read_yaml
 
-MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8"))
+MISTAKES = read_yaml(Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8"))
 WORDS = {
     "{types}": ", ".join(names()),
     "{listed}": "`clawtrace assertions` lists those that there are",

@@ -7,11 +7,11 @@ from typing import Any
 
 import duckdb
 import pytest
-import yaml
 
 from clawtrace.dialects.expressions import macros
+from clawtrace.support.yaml_reading import read_yaml
 
-CASES = yaml.safe_load((Path(__file__).parent / "macro_cases.yaml").read_text(encoding="utf-8"))
+CASES = read_yaml((Path(__file__).parent / "macro_cases.yaml").read_text(encoding="utf-8"))
 
 
 def literal(value: Any) -> str:

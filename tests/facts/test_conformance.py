@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 import conformance
 import pytest
 import verified
-import yaml
 
 from clawtrace.dialects import load_dialects
 from clawtrace.dialects.unread import unknown_attributes
 from clawtrace.facts.runs.unknown_totals import UNKNOWN_REASONS
 from clawtrace.model.relations import RELATIONS
 from clawtrace.session.session import Session
+from clawtrace.support.yaml_reading import read_yaml
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE.parent / "recordings"
@@ -45,9 +45,9 @@ INHERITED = "opencode"
 
 
 def _unknown() -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = yaml.safe_load((HERE / "unknown.yaml").read_text(encoding="utf-8"))
+    found: dict[str, dict[str, str]] = read_yaml((HERE / "unknown.yaml").read_text(encoding="utf-8"))
     for path in sorted(RECORDINGS.glob("*/unknown.yaml")):
-        own = yaml.safe_load(path.read_text(encoding="utf-8"))
+        own = read_yaml(path.read_text(encoding="utf-8"))
         found |= {f"{path.parent.name}/{key}": entries for key, entries in own.items()}
     return found
 

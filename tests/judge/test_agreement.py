@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from scipy.stats import spearmanr
 
 from clawtrace.judge.agreement import kappa, mean_absolute_error, spearman, squared
 
@@ -16,9 +15,12 @@ def pairs(seed: int) -> tuple[list[float], list[float]]:
     return people, [min(5, max(1, one + chance.choice((-1, 0, 0, 1)))) for one in people]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(5))
 def test_spearman_is_scipys(seed):
     """Also with many equal scores."""
+    from scipy.stats import spearmanr
+
     first, second = pairs(seed)
 
     assert spearman(first, second) == pytest.approx(spearmanr(first, second).statistic)

@@ -6,15 +6,15 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clawtrace.facts.commands.shell_split import split
 from clawtrace.facts.commands.shell_text import MAX_BYTES
 from clawtrace.facts.commands.shell_words import ELIDED
+from clawtrace.support.yaml_reading import read_yaml
 
-CASES = yaml.safe_load(Path(__file__).with_name("shell_cases.yaml").read_text(encoding="utf-8"))
+CASES = read_yaml(Path(__file__).with_name("shell_cases.yaml").read_text(encoding="utf-8"))
 
 PROGRAMS = [
     ("/usr/bin/git status", "git"),

@@ -475,6 +475,8 @@ def test_turns_add_up_to_the_run(recorded: Session) -> None:
                 found += store.script(select)
 
     for name, of_run, low, high in zip(SUMS, whole, summed(least), summed(most), strict=True):
+        if name.endswith("_tokens_low") and not whole[SUMS.index("usage_calls")]:
+            continue  # Totals that agents state: those of one turn are not the run's where an agent of another turn states none.
         if None not in (of_run, low, high):
             assert low <= of_run <= high, name
             assert low == of_run or least != most, name

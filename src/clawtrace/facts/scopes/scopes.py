@@ -127,7 +127,7 @@ class ScopePart:
         found.sum_up(records)
         answer = final_output(found.spans, found.models)
         found.spans = run
-        return found, answer
+        return found, answer or None  # An empty text is none of the run either.
 
 
 def _groups(facts: RunFacts) -> set[int | None]:

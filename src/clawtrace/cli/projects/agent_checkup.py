@@ -20,12 +20,12 @@ _USUAL_PORTS = (4317, 4318)
 _IN_CODE = (
     (
         re.compile(r"""\bOTLP\w*Exporter\s*\([^)]*?\b(?:endpoint|url)\s*[=:]\s*["'`]([^"'`]+)""", re.DOTALL),
-        "an exporter has the address {0!r} in code, and does not send here.",
+        "an exporter has the address {0!r} in code: it sends there, wherever clawtrace receives.",
         "Construct it without an address: it then reads OTEL_EXPORTER_OTLP_ENDPOINT.",
     ),
     (
         re.compile(r"\b(TraceIdRatioBased\w*|ALWAYS_OFF|AlwaysOffSampler|ParentBasedTraceIdRatio)\b\s*[(,)]"),
-        "the sampler `{0}` drops spans.",
+        "the sampler `{0}` can drop spans.",
         "Set no sampler in code: clawtrace switches sampling off by OTEL_TRACES_SAMPLER.",
     ),
     (

@@ -25,7 +25,11 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 
-sys.path.insert(0, str(Path(__file__).parent))  # chdb_store, free_port, otelcol: what tests of several rooms use
+sys.path.insert(
+    0, str(Path(__file__).parent)
+)  # chdb_store, free_port, not_run, otelcol: what tests of several rooms use
+
+from not_run import not_run  # noqa: E402
 
 PROBES: dict[str, tuple[Callable[[], bool], str]] = {
     "chdb": (lambda: importlib.util.find_spec("chdb") is not None, "ClickHouse's engine (pip install chdb)"),
@@ -96,13 +100,10 @@ def _needs(item: pytest.Item) -> list[str]:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose needs are not met, or fail it where they are required."""
-    required = {name.strip() for name in os.environ.get("CLAWTRACE_REQUIRE", "").split(",")}
     for name in _needs(item):
         present, what = PROBES[name]
         if not present():
-            if name in required:
-                pytest.fail(f"CLAWTRACE_REQUIRE names {name!r}, and this machine lacks {what}")
-            pytest.skip(f"this machine lacks {what}")
+            not_run(name, f"this machine lacks {what}")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from clawtrace.cli.main import cli
 from clawtrace.testing import Exchange, scripted_model
+from not_run import not_run
 
 pytestmark = [pytest.mark.full, pytest.mark.needs("node"), pytest.mark.timeout(900)]
 
@@ -78,9 +79,7 @@ def installed(package: str) -> Path:
     try:
         return install(package)
     except CannotInstallError as error:
-        if "agents" in os.environ.get("CLAWTRACE_REQUIRE", "").split(","):
-            pytest.fail(f"CLAWTRACE_REQUIRE names 'agents', and {error}")
-        pytest.skip(str(error))
+        not_run("agents", str(error))
 
 
 def evaluated(name: str, agent: CodingAgent, home: Path, patch: pytest.MonkeyPatch) -> tuple[Any, list[Exchange]]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from not_run import not_run
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -20,30 +22,28 @@ FLAGS = [
 ]  # fmt: skip
 
 
-def chromium() -> Path | None:
-    """Return the browser, installed first in CI where it is missing; None where there is none."""
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    """The browser, installed first in CI where it is missing; without it, its tests are listed as not run."""
     for attempt in (1, 2):
         for name in ("chromium", "chromium-browser", "google-chrome"):
             if found := shutil.which(name):
                 return Path(found)
         may = os.environ.get("CI") and shutil.which("apt-get") and getattr(os, "geteuid", lambda: 1)() == 0
         if attempt == 2 or not may:
-            return None
+            break
         for words in (["update"], ["install", "--yes", "--no-install-recommends", "chromium"]):
             subprocess.run(["apt-get", "-q", *words], check=False, capture_output=True, timeout=600)
-    return None
+    return not_run("chromium", "this machine lacks Chromium (apt-get install chromium)")
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(chromium: Path) -> Iterator[Browser]:
     """One headless browser for the tests of a file; while it runs, no other test of this process can start an event loop."""
     from playwright.sync_api import sync_playwright
 
-    found = chromium()
-    if found is None:
-        pytest.skip("this machine lacks Chromium (apt-get install chromium)")
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=str(found), args=FLAGS)
+        started = playwright.chromium.launch(executable_path=str(chromium), args=FLAGS)
         yield started
         started.close()
 

@@ -7,16 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.page.conftest import chromium
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.full
-def test_the_pictures_are_made_again(tmp_path: Path) -> None:
+def test_the_pictures_are_made_again(chromium: Path, tmp_path: Path) -> None:
     """The failing run is drawn as it is printed, without a font from elsewhere, and the page as a picture of its own size."""
-    if chromium() is None:
-        pytest.skip("this machine lacks Chromium (apt-get install chromium)")
     spec = importlib.util.spec_from_file_location("pictures", DOCS / "pictures.py")
     assert spec is not None
     assert spec.loader is not None

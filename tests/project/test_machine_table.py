@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-CONFTEST = Path(__file__).parents[1] / "conftest.py"
+CONFTEST = [Path(__file__).parents[1] / name for name in ("conftest.py", "not_run.py")]
 TEST = "import pytest\n@pytest.mark.needs('docker')\ndef test_with_docker():\n    pass\n"
 
 
@@ -23,7 +23,8 @@ TEST = "import pytest\n@pytest.mark.needs('docker')\ndef test_with_docker():\n  
 )
 def test_a_missing_need_is_listed_or_fails(tmp_path: Path, required: str, code: int, line: str):
     """Without what it needs a test is skipped and listed by reason; where CLAWTRACE_REQUIRE names it, it fails."""
-    shutil.copy(CONFTEST, tmp_path / "conftest.py")
+    for file in CONFTEST:
+        shutil.copy(file, tmp_path)
     (tmp_path / "test_it.py").write_text(TEST)
     environment = {**os.environ, "PATH": str(tmp_path), "CLAWTRACE_REQUIRE": required}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--strict-markers", str(tmp_path)]
@@ -55,7 +56,8 @@ def test_on_another_engine(): pass
 )
 def test_the_second_tier_runs_when_asked_for(tmp_path: Path, switches: list[str], ran: set[str]):
     """Without `--full` what is marked so, or needs a slow thing, does not run; with it everything does."""
-    shutil.copy(CONFTEST, tmp_path / "conftest.py")
+    for file in CONFTEST:
+        shutil.copy(file, tmp_path)
     (tmp_path / "test_it.py").write_text(TIERS)
     command = [
         sys.executable,

@@ -53,10 +53,10 @@ def test_downloads_stay_in_the_folder():
 @pytest.mark.parametrize(
     ("here", "given", "required"),
     [
-        (True, "", "openclaw,otelcol,agents"),
-        (True, "collector", "collector,openclaw,otelcol,agents"),
-        (False, "", ""),
-        (False, "collector", "collector"),
+        (True, "", "registry,openclaw,otelcol,agents"),
+        (True, "collector", "collector,registry,openclaw,otelcol,agents"),
+        (False, "", "registry"),
+        (False, "collector", "collector,registry"),
     ],
 )
 def test_ci_calls_both_tiers(tmp_path, here, given, required):

@@ -11,8 +11,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-
-from conftest import Judged, Play
+from tests.live_openclaw.conftest import Judged, Play
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]  # a busy machine starts two gateways in minutes
 

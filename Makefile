@@ -68,7 +68,7 @@ pytest: $(DEV) ## Run the tests of the first tier
 
 test-full: $(DEV) ## Run all tests of both tiers (at most 40 minutes), property tests for longer
 	@$(BIN)/python -m compileall -q src
-	$(IN_VENV) pytest -n auto --dist loadfile --full
+	$(IN_VENV) pytest -n auto --dist loadfile --no-loadscope-reorder --full
 
 soak: $(DEV) ## Run real frameworks against a model that behaves at random (RUNS of each, SEED); findings go to outputs/soak
 	$(IN_VENV) python tests/soak/soak.py --runs $(RUNS) --seed $(SEED) --out outputs/soak

@@ -80,8 +80,10 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of this tier."""
+    """Keep the tests of this tier. With both, files of the second come first: the long ones are among them."""
     if config.getoption("--full"):
+        later = {item.path for item in items if not _of_second_tier(item)}
+        items.sort(key=lambda item: item.path in later)
         return
     slow = {item for item in items if _of_second_tier(item)}
     config.hook.pytest_deselected(items=[item for item in items if item in slow])

@@ -21,7 +21,7 @@ from clawtrace.store.api import Columns
 from clawtrace.store.questions.question_side import QuestionSide
 from clawtrace.verdicts.evaluate import evaluate
 
-RUNS = 1_200
+RUNS = 400
 
 
 @pytest.mark.full

@@ -235,10 +235,10 @@ failed_llm_attempts i Requests that got no answer; NULL where an SDK may have re
 tool_calls i Executed, failed and blocked tool calls; NULL when the instrumentation cannot record tool calls, or when it is not known whether one was executed.
 input_tokens i Sum over all model calls; NULL when an answered call lacks it.
 input_tokens_known i How many calls know their input tokens.
-input_tokens_low i Sum over the calls that know it: a lower bound.
+input_tokens_low i Sum over the calls that know it, or of what agents state where no call has a span: a lower bound.
 output_tokens i Sum over all model calls; NULL when an answered call lacks it.
 output_tokens_known i How many calls know their output tokens.
-output_tokens_low i Sum over the calls that know it: a lower bound.
+output_tokens_low i Sum over the calls that know it, or of what agents state where no call has a span: a lower bound.
 cache_read_tokens i Sum; NULL when no call knows it.
 cache_read_tokens_known i How many calls know it.
 cache_write_tokens i Sum; NULL when no call knows it.

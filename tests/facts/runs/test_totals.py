@@ -122,11 +122,12 @@ class TestTokens:
         assert lab.totals("llm_calls", "input_tokens", "output_tokens") == (None, 50, 5)
 
     def test_a_rollup_of_one_agent_is_not_the_usage_of_another(self, lab: Lab) -> None:
-        """The second conversation failed, and states nothing."""
+        """The second conversation failed, and states nothing: what the first states is the least."""
         usage = {"gen_ai.usage.input_tokens": 50, "gen_ai.usage.output_tokens": 5}
         lab.put(agent("a", **usage), agent("b", at=200, to=300))
 
         assert lab.totals("input_tokens", "output_tokens", "cache_read_tokens") == (None, None, None)
+        assert lab.totals("input_tokens_low", "output_tokens_low") == (50, 5)
 
     def test_a_rollup_around_one_agent_is_not_the_usage_of_another(self, lab: Lab) -> None:
         """The second crew failed, and states nothing; a record that no agent works in is of them all."""
@@ -138,7 +139,35 @@ class TestTokens:
         lab.put(crew, agent("f", at=200, to=300), run="record")
 
         assert lab.totals("input_tokens", "output_tokens") == (None, None)
+        assert lab.totals("input_tokens_low", "output_tokens_low") == (50, 5)
         assert lab.totals("input_tokens", "output_tokens", run="record") == (50, 5)
+
+    def test_of_running_totals_the_largest_is_the_least_that_was_used(self, lab: Lab) -> None:
+        """That of the second crew may include that of the first."""
+        scope = "opentelemetry.instrumentation.crewai.instrumentation"
+        lab.put(
+            *(
+                S(
+                    id,
+                    name="crewai.workflow",
+                    at=at,
+                    to=at + 9,
+                    scope=scope,
+                    attrs={"crewai.crew.usage_metrics": repr(usage)},
+                )
+                for id, at, usage in (
+                    ("a", 0, {"prompt_tokens": 50, "completion_tokens": 5}),
+                    ("b", 20, {"prompt_tokens": 80, "completion_tokens": 7}),
+                )
+            )
+        )
+
+        assert lab.totals("input_tokens", "input_tokens_low", "output_tokens", "output_tokens_low") == (
+            None,
+            80,
+            None,
+            7,
+        )
 
     def test_an_agent_around_the_one_that_states_is_its_frame(self, lab: Lab) -> None:
         """Unless a tool works in it that the other did not call: then it asked a model itself."""

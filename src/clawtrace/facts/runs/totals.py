@@ -53,7 +53,7 @@ def totals(
         whole = sum(known) if len(known) == len(used) else None
         row[name] = whole if models else rollup.get(name)
         row[f"{name}_known"] = len(known)
-        row[f"{name}_low"] = sum(known) if known else rollup.get(name) or 0
+        row[f"{name}_low"] = sum(known) if known else rollup.get(f"{name}_low", 0)
     # Of a call without usage nothing is known.
     silent = [call for call in used if call.input_tokens is None and call.output_tokens is None]
     for name in ("cache_read_tokens", "cache_write_tokens", "reasoning_tokens"):
@@ -265,9 +265,9 @@ def _may_ask(run: RunSpans, call: LlmCall) -> bool:
 
 
 def _rollup(run: RunSpans, contradicted: Set[int]) -> dict[str, Any]:
-    """Return the totals that the topmost roll-up spans state, for a run without any model call.
+    """Return the totals that the topmost roll-up spans state, for a run without any model call, and their lower bounds.
 
-    None where one of them states what its agent's conversation contradicts.
+    Only the bounds where one of them states what its agent's conversation contradicts, or where some of the work is in none.
     """
     stated = [
         index
@@ -279,21 +279,17 @@ def _rollup(run: RunSpans, contradicted: Set[int]) -> dict[str, Any]:
     is_inside = run.inside(whole)
     own = [index for index in stated if run.words(index).rollup == "own" and not is_inside(index)]
     found = [*run.topmost(whole), *own]
-    if not contradicted.isdisjoint(found):
-        return {}
     top = [run.spans[index] for index in found]
-    if len(top) > 1 and any(run.words(index).rollup == "running" for index in found):
-        return {}
-    if own and not _all_state(run, top):
-        return {}
-    if not own and not _all_inside(run, found):
-        return {}
+    low = _stated_at_least(run, [index for index in found if index not in contradicted])
+    whole_work = _all_state(run, top) if own else _all_inside(run, found)
+    several_running = len(top) > 1 and any(run.words(index).rollup == "running" for index in found)
     # What was used in an attempt before it failed may be missing in the sum of the agent that made it again.
-    if "attempt" in run.role:
-        return {}
+    if not whole_work or several_running or "attempt" in run.role or not contradicted.isdisjoint(found):
+        return low
     # No request is empty: zero means that the instrumentation did not get the usage.
     silent = any(span.rollup_input_tokens == 0 and span.rollup_llm_calls for span in top)
     return {
+        **low,
         "input_tokens": None
         if silent
         else _whole([span.rollup_input_tokens for span in top], at_least_one=True) or None,
@@ -307,6 +303,16 @@ def _rollup(run: RunSpans, contradicted: Set[int]) -> dict[str, Any]:
         "llm_calls": _whole([span.rollup_llm_calls for span in top]),
         "cost_usd": _whole([span.cost_usd for span in top]),
     }
+
+
+def _stated_at_least(run: RunSpans, stated: Sequence[int]) -> dict[str, int]:
+    """Return the tokens that spans state together: their sum, of running totals the largest, which may include the others."""
+    low = {}
+    for name in ("input_tokens", "output_tokens"):
+        values = [(index, getattr(run.spans[index], f"rollup_{name}") or 0) for index in stated]
+        running = [value for index, value in values if run.words(index).rollup == "running"]
+        low[f"{name}_low"] = sum(value for _, value in values) - sum(running) + max(running, default=0)
+    return low
 
 
 def _all_state(run: RunSpans, stated: Sequence[Span]) -> bool:

@@ -148,6 +148,8 @@ def _masked(run: RunSpans, kept: Sequence[bool]) -> RunSpans:
                 top = index
             root[index] = top
     spans = [span if keep else _idle(span) for span, keep in zip(run.spans, kept, strict=True)]
+    for index in _running_from_elsewhere(run, kept):
+        spans[index] = _without_totals(spans[index])
     return replace(
         run,
         spans=spans,
@@ -157,18 +159,24 @@ def _masked(run: RunSpans, kept: Sequence[bool]) -> RunSpans:
     )
 
 
+def _running_from_elsewhere(run: RunSpans, kept: Sequence[bool]) -> list[int]:
+    """Return the kept spans whose running totals may include those of an earlier span that is not kept."""
+    found, elsewhere = [], False
+    for index, span in enumerate(run.spans):  # in order of start
+        if span.rollup_input_tokens is not None and run.words(index).rollup == "running":
+            if kept[index] and elsewhere:
+                found.append(index)
+            elsewhere = elsewhere or not kept[index]
+    return found
+
+
 def _idle(span: Span) -> Span:
     """Return a span as one that neither is nor describes work."""
-    return span._replace(
-        kind="infra",
-        source="otlp",
-        role=None,
-        emits=None,
-        final_output=None,
-        rollup_input_tokens=None,
-        rollup_output_tokens=None,
-        rollup_llm_calls=None,
-    )
+    return _without_totals(span)._replace(kind="infra", source="otlp", role=None, emits=None, final_output=None)
+
+
+def _without_totals(span: Span) -> Span:
+    return span._replace(rollup_input_tokens=None, rollup_output_tokens=None, rollup_llm_calls=None)
 
 
 def part_of(facts: RunFacts, scope: Scope) -> ScopePart:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 from not_run import not_run
 
@@ -20,6 +23,9 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--no-first-run",
 ]  # fmt: skip
+
+REFUSED = "status of 401"
+"""What the browser says of a token that is refused."""
 
 
 @pytest.fixture(scope="session")
@@ -48,14 +54,39 @@ def browser(chromium: Path) -> Iterator[Browser]:
         started.close()
 
 
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The accessibility checker, from the page's own lock file."""
+    if shutil.which("npm") is None:
+        pytest.skip("this machine lacks npm, which brings the accessibility checker")
+    folder = tmp_path_factory.mktemp("axe")
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(Path(__file__).parents[2] / "src" / "page" / name, folder)
+    subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, check=True, capture_output=True, timeout=300)
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     """An empty tab without network; an error in the page's script fails the test."""
+    yield from tab_of(browser, offline=True)
+
+
+@pytest.fixture
+def online(browser: Browser) -> Iterator[Page]:
+    """An empty tab; an error in the page's script fails the test."""
+    yield from tab_of(browser, offline=False)
+
+
+def tab_of(browser: Browser, *, offline: bool) -> Iterator[Page]:
     problems: list[str] = []
-    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 900})
+    context = browser.new_context(offline=offline, viewport={"width": 1280, "height": 900})
     tab = context.new_page()
     tab.on("pageerror", lambda error: problems.append(str(error)))
-    tab.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    tab.on(
+        "console",
+        lambda said: problems.append(said.text) if said.type == "error" and REFUSED not in said.text else None,
+    )
     yield tab
     context.close()
     assert problems == []

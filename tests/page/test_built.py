@@ -23,6 +23,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = root / "src" / "page"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("node_modules", "types"))
     shutil.copytree(ROOT / "configs" / "schemas", root / "configs" / "schemas")
+    (root / "docs" / "reference").mkdir(parents=True)
+    shutil.copy(ROOT / "docs" / "reference" / "openapi.json", root / "docs" / "reference")
     for words in (["ci", "--no-audit", "--no-fund"], ["run", "types"], ["run", "build"]):
         done = subprocess.run(["npm", *words], cwd=copy, check=False, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -36,7 +38,7 @@ def test_the_asset_is_built_from_the_source(built: Path) -> None:
     assert (built / "src" / "clawtrace" / "report" / "assets" / "page.html").read_bytes() == shipped.read_bytes()
 
 
-@pytest.mark.parametrize("name", ["results.ts", "run-details.ts"])
+@pytest.mark.parametrize("name", ["results.ts", "run-details.ts", "run-list.ts"])
 def test_the_types_are_those_of_the_schemas(built: Path, name: str) -> None:
     """`npm run types` writes them."""
     assert (built / "src/page/src/types" / name).read_text() == (SOURCE / "src/types" / name).read_text()

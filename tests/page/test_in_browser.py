@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from traces_of_pages import HOSTILE, agent_and_tools, recorded
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).parents[2]
-HOSTILE = '</script><script>document.title="taken"</script><img src=x onerror="document.title=\'taken\'">'
 STATUSES = """
 assertions:
   - {id: order, type: tool_sequence, expected: [search, add]}
@@ -56,39 +56,6 @@ def evaluate(tmp_path: Path) -> Evaluate:
         return page.as_uri()
 
     return run
-
-
-def recorded(path: Path, spans: list[dict[str, Any]]) -> Path:
-    """Write a recording of one trace; each span is name, milliseconds from and to, and attributes."""
-    start = 1_764_000_000_000_000_000
-    written = [
-        {
-            "traceId": "1" * 32,
-            "spanId": f"{number:016x}",
-            "parentSpanId": f"{1:016x}" if number > 1 else "",
-            "name": span["name"],
-            "startTimeUnixNano": str(start + int(span["at"] * 1e6)),
-            "endTimeUnixNano": str(start + int(span["to"] * 1e6)),
-            "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in span["attributes"].items()],
-        }
-        for number, span in enumerate(spans, start=1)
-    ]
-    scope = {"scope": {"name": "test"}, "spans": written}
-    path.write_text(json.dumps({"resourceSpans": [{"resource": {"attributes": []}, "scopeSpans": [scope]}]}) + "\n")
-    return path
-
-
-def agent_and_tools(names: list[str], **attributes: str) -> list[dict[str, Any]]:
-    """Return an agent that calls these tools, one after the other."""
-    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "boss"}
-    tool = {"gen_ai.operation.name": "execute_tool", **attributes}
-    return [
-        {"name": "invoke_agent boss", "at": 0, "to": 10 * len(names) + 1, "attributes": agent},
-        *(
-            {"name": f"tool {n}", "at": 10 * n, "to": 10 * n + 8, "attributes": {**tool, "gen_ai.tool.name": name}}
-            for n, name in enumerate(names)
-        ),
-    ]
 
 
 def test_from_the_failure_to_its_spans(page: Page, evaluate: Evaluate, tmp_path: Path) -> None:
@@ -183,18 +150,6 @@ def test_ten_thousand_spans_are_in_reach(page: Page, evaluate: Evaluate, tmp_pat
 
     assert page.locator("[role=treeitem]").count() < 100
     assert page.locator("[role=treeitem][aria-selected=true]").get_attribute("aria-posinset") == "10001"
-
-
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The accessibility checker, from the page's own lock file."""
-    if shutil.which("npm") is None:
-        pytest.skip("this machine lacks npm, which brings the accessibility checker")
-    folder = tmp_path_factory.mktemp("axe")
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(ROOT / "src" / "page" / name, folder)
-    subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, check=True, capture_output=True, timeout=300)
-    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])

@@ -27,4 +27,5 @@ def test_the_pictures_are_made_again(chromium: Path, tmp_path: Path) -> None:
     assert "close_account" in names[0]
     assert names[0] == names[1]
     assert "@font-face" not in drawn
+    assert (tmp_path / "live.png").stat().st_size > 10_000
     assert (tmp_path / "page.png").read_bytes()[16:24] == (1280).to_bytes(4) + (720).to_bytes(4)

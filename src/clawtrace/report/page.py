@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from importlib.resources import files
@@ -19,9 +20,11 @@ from clawtrace.report.json_report import results_of
 from clawtrace.report.json_text import json_pieces
 from clawtrace.verdicts.reading.run_details import RunDetails
 
-__all__ = ["PageReport", "details_schema", "packed_details"]
+__all__ = ["PageReport", "details_schema", "live_page", "packed_details"]
 
 _MARK = "<!-- data -->"
+_POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]+)"')
+_NOT_BUILT = "assets/page.html is not the page: build it with `npm run build` in src/page"
 _PIECE = 3 * 16384
 """Bytes that are written at a time; a multiple of three, which base64 writes without padding."""
 
@@ -34,9 +37,7 @@ class PageReport(Report):
 
     def write(self, report: CampaignReport, stream: TextIO) -> None:
         """Write one HTML document."""
-        before, mark, after = (files("clawtrace.report") / "assets" / "page.html").read_text("utf-8").partition(_MARK)
-        if not mark:
-            raise ValueError("assets/page.html is not the page: build it with `npm run build` in src/page")
+        before, after = _application()
         stream.write(before)
         stream.write('<script type="text/plain" id="results">')
         stream.writelines(_base64(_packed(json_pieces(results_of(report)))))
@@ -50,6 +51,24 @@ class PageReport(Report):
             stream.writelines(_base64([packed]))
             stream.write("</script>\n")
         stream.write(after)
+
+
+def live_page() -> tuple[str, str]:
+    """Return the page that asks the service which sent it, and the Content-Security-Policy that it is to be sent with."""
+    before, after = _application()
+    found = _POLICY.search(before)
+    if found is None:
+        raise ValueError(_NOT_BUILT)
+    policy = f"{found[1]}; connect-src 'self'"
+    return f'{before.replace(found[1], policy)}<script type="text/plain" id="live"></script>\n{after}', policy
+
+
+def _application() -> tuple[str, str]:
+    """Return the page before and behind its data."""
+    before, mark, after = (files("clawtrace.report") / "assets" / "page.html").read_text("utf-8").partition(_MARK)
+    if not mark:
+        raise ValueError(_NOT_BUILT)
+    return before, after
 
 
 def packed_details(details: RunDetails) -> bytes:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from clawtrace.store.api import Answer, QueryableStore
     from clawtrace.verdicts.asking.rerun import Rerun
     from clawtrace.verdicts.reading.run_details import RunDetails
+    from clawtrace.verdicts.reading.run_list import ListedRun
     from clawtrace.verdicts.reading.tree_view import SpanNode
 
 __all__ = ["SessionQuestions"]
@@ -234,6 +235,14 @@ class SessionQuestions:
         with self._store.lock:
             self._current(run_ids)
             yield from run_details(self._store, run_ids)
+
+    def listed(self, run_ids: Sequence[str]) -> list[ListedRun]:
+        """Return a line for each run: how it stands, agents, models, and what it took."""
+        from clawtrace.verdicts.reading.run_list import listed_runs
+
+        with self._store.lock:
+            self._current(run_ids)
+            return listed_runs(self._store, run_ids)
 
     def why_no_trace(self, run_id: str) -> str:
         """Return why no span of a run arrived, as far as the receiver knows."""

@@ -15,6 +15,7 @@ from clawtrace.model.run import ClosedBy, RunRecord, SentTurn
 from clawtrace.runners.base import TelemetryTarget
 from clawtrace.runners.starting.telemetry_env import telemetry_variables
 from clawtrace.sidecar.feed import Feed
+from clawtrace.sidecar.last_verdicts import LastVerdicts
 from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, WaitComplete
 from clawtrace.sidecar.telemetry import OwnTelemetry, SpanOfRun
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from clawtrace.report.base import CampaignReport
     from clawtrace.session.session import Session
     from clawtrace.store.api import Answer
+    from clawtrace.verdicts.reading.run_details import RunDetails
+    from clawtrace.verdicts.reading.run_list import RunList
 
 __all__ = ["Begun", "Control", "NoSuchRunError", "RunDeletedError", "RunExistsError"]
 
@@ -70,6 +73,7 @@ class Control:
         self._telemetry = telemetry
         self._feed = feed
         self._switches = dict(switches or {})
+        self._judged = LastVerdicts()
         self._changed = threading.Condition()
         self._open: set[str] = set()
         """Runs that were begun here and have not ended."""
@@ -199,13 +203,34 @@ class Control:
         self._record(run_id)
         return self._session.inspect([run_id])
 
-    def list_runs(self) -> list[dict[str, Any]]:
-        """Return every run, in the order of first sight: its case, model, what closed it, and whether it is complete."""
-        rows = self._session.query(
-            "SELECT run_id, case_id, model_id, repetition, closed_by, complete, run_status FROM runs"
-        )
-        by_id = {row["run_id"]: row for row in rows.dicts()}
-        return [by_id[run_id] for run_id in self._session.run_ids() if run_id in by_id]
+    def list_runs(self, last: int | None = None) -> RunList:
+        """Return a line for each run, or for the last of them, with the verdicts that were given here."""
+        from clawtrace.verdicts.reading.run_list import RunList
+
+        known = self._session.run_ids()
+        runs = self._session.listed(known if last is None else known[-last:])
+        for run in runs:
+            run.verdicts = self._judged.counts(run.run_id)
+        return RunList(runs, len(known))
+
+    def run_page(self, run_id: str) -> tuple[CampaignReport, RunDetails]:
+        """Return what the page shows of a run: how it stands, with the verdicts that were given here last, and its spans.
+
+        Raises:
+            NoSuchRunError: there is no such run.
+        """
+        from clawtrace.report.base import CampaignReport
+        from clawtrace.verdicts.gating.gate import Gate
+
+        self._record(run_id)
+        (now,) = self._session.evaluate([run_id], ())
+        given = self._judged.of(run_id)
+        if given is not None:
+            stale = given.facts_state != now.facts_state
+            verdicts = [one._replace(stale=one.stale or stale) for one in given.verdicts]
+            now = now._replace(verdicts=verdicts, status=given.status)
+        (details,) = self._session.details([run_id])
+        return CampaignReport.gated(None, datetime.now(UTC), [now], Gate()), details
 
     def evaluate(self, assertions: str, gating: Gating) -> CampaignReport:
         """Judge runs by the text of an assertions file; see `judge`."""
@@ -245,6 +270,7 @@ class Control:
     def _published(self, results: Sequence[RunResult]) -> Iterator[RunResult]:
         spans = self._spans([result.run_id for result in results]) if self._telemetry.sends_verdicts else {}
         for result in results:
+            self._judged.put(result)
             self._telemetry.judged(result, spans.get(result.run_id))
             for verdict in result.verdicts:
                 self._feed.put(

@@ -6,7 +6,8 @@ import asyncio
 import json
 import threading
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,12 +17,19 @@ _KEPT = 1_000
 """Events that a follower may be behind."""
 _FOLLOWERS = 16
 _HEARTBEAT_SECONDS = 15.0
+_RECEIVED_SECONDS = 1.0
+"""Time between two looks at whether spans came."""
 
 
 class Feed:
-    """The last events, numbered, and their followers; safe to use from several threads."""
+    """The last events, numbered, and their followers; safe to use from several threads.
 
-    def __init__(self) -> None:
+    Args:
+        received: returns what changes when spans arrive.
+    """
+
+    def __init__(self, received: Callable[[], object] = lambda: None) -> None:
+        self._received = received
         self._lock = threading.Lock()
         self._events: deque[tuple[int, bytes]] = deque(maxlen=_KEPT)
         self._last = 0
@@ -46,7 +54,8 @@ class Feed:
     def follow(self, after: int, *, waits: bool) -> AsyncIterator[bytes] | None:
         """Return the events after a number as lines of JSON; None where too many follow already.
 
-        An event ``lost`` says how many are no more kept. An empty line comes when nothing did for a while.
+        An event ``lost`` says how many are no more kept, ``received`` that spans came, at most once a second; neither has a
+        number. An empty line comes when nothing did for a while.
 
         Args:
             after: number of the last event that is known; 0 for all that are kept.
@@ -62,6 +71,7 @@ class Feed:
         try:
             with self._lock:  # here and not in `follow`: of a generator that never begins, nothing is taken back
                 self._waking.add(me)
+            silent, received = 0.0, self._received()
             while True:
                 me[1].clear()
                 with self._lock:
@@ -70,14 +80,17 @@ class Feed:
                     after, closed = max(self._last, after), self._closed
                 if missed > 0:
                     lines.insert(0, json.dumps({"event": "lost", "events": missed}).encode() + b"\n")
-                if lines:
-                    yield b"".join(lines)
+                before, received = received, self._received()
+                if waits and received != before:
+                    lines.append(b'{"event": "received"}\n')
+                silent = 0.0 if lines else silent + _RECEIVED_SECONDS
+                if lines or silent >= _HEARTBEAT_SECONDS:
+                    silent = 0.0
+                    yield b"".join(lines) or b"\n"
                 if closed or not waits:
                     return
-                try:
-                    await asyncio.wait_for(me[1].wait(), _HEARTBEAT_SECONDS)
-                except TimeoutError:
-                    yield b"\n"
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(me[1].wait(), _RECEIVED_SECONDS)
         finally:
             with self._lock:
                 self._waking.discard(me)

@@ -68,7 +68,9 @@ class Operations:
 
     def _list(self, asked: Any) -> Iterator[Any]:
         del asked
-        yield _pb("ListRunsResponse", {"runs": self._control.list_runs()})
+        names = ("run_id", "case_id", "model_id", "repetition", "closed_by", "complete", "run_status")
+        runs = self._control.list_runs().runs
+        yield _pb("ListRunsResponse", {"runs": [{name: getattr(run, name) for name in names} for run in runs]})
 
     def _inspect(self, asked: Any) -> Iterator[Any]:
         (run,) = self._control.inspect(asked.run_id)["runs"]

@@ -7,6 +7,7 @@ import logging
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -21,11 +22,11 @@ from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, Wa
 __all__ = ["ControlHttp"]
 
 _LOG = logging.getLogger("clawtrace.sidecar")
-_RUN = re.compile(r"/clawtrace/v1/runs/(?P<run>.+?)(?P<verb>/adopt|/end|/wait)?")
+_RUN = re.compile(r"/clawtrace/v1/runs/(?P<run>.+?)(?P<verb>/adopt|/end|/page|/wait)?")
 _RUNS = "/clawtrace/v1/runs"
 _EVALUATE = "/clawtrace/v1/evaluate"
 _OPENAPI = "/clawtrace/v1/openapi.json"
-_PATHS = f"`{_RUNS}`, `{_RUNS}/RUN_ID`, `{_RUNS}/RUN_ID/adopt`, `{_RUNS}/RUN_ID/end`, `{_RUNS}/RUN_ID/wait`, `{_EVALUATE}`, `{QUESTIONS_PATH}` and `{_OPENAPI}`"
+_PATHS = f"`{_RUNS}`, `{_RUNS}/RUN_ID`, `{_RUNS}/RUN_ID/adopt`, `{_RUNS}/RUN_ID/end`, `{_RUNS}/RUN_ID/page`, `{_RUNS}/RUN_ID/wait`, `{_EVALUATE}`, `{QUESTIONS_PATH}` and `{_OPENAPI}`"
 EXIT_CODE_HEADER = b"x-clawtrace-exit-code"
 
 M = TypeVar("M", bound=BaseModel)
@@ -78,7 +79,7 @@ class ControlHttp:
 
     def _routes(self, asked: HttpQuestion) -> list[_Route]:
         if asked.path.rstrip("/") == _RUNS:
-            return [_Route("GET", self._list), _Route("POST", lambda: self._begin(asked))]
+            return [_Route("GET", lambda: self._list(asked)), _Route("POST", lambda: self._begin(asked))]
         if asked.path == _EVALUATE:
             return [_Route("POST", lambda: self._evaluate(asked))]
         if asked.path == _OPENAPI:
@@ -93,13 +94,23 @@ class ControlHttp:
             return [_Route("POST", lambda: _json(self._control.wait_complete(run_id, _read(WaitComplete, asked))))]
         if named["verb"] == "/adopt":
             return [_Route("POST", lambda: _json(self._control.adopt_traces(run_id, _read(AdoptTraces, asked))))]
+        if named["verb"] == "/page":
+            return [_Route("GET", lambda: self._run_page(run_id))]
         return [
             _Route("GET", lambda: _json(self._control.inspect(run_id))),
             _Route("DELETE", lambda: _json(self._control.delete_run(run_id))),
         ]
 
-    def _list(self) -> QuestionReply:
-        return _json({"runs": self._control.list_runs()})
+    def _list(self, asked: HttpQuestion) -> QuestionReply:
+        last = asked.query.get("last", [""])[-1]
+        if last and not (last.isdecimal() and 0 < int(last[:10]) < 1_000_000):
+            raise UsageError(f"`last` is {last[:100]!r}; it takes a number of runs")
+        return _json(asdict(self._control.list_runs(int(last) if last else None)))
+
+    def _run_page(self, run_id: str) -> QuestionReply:
+        report, details = self._control.run_page(run_id)
+        pieces = ('{"results": ', *json_pieces(results_of(report)), ', "details": ', json.dumps(details.data()), "}")
+        return QuestionReply(200, "".join(pieces).encode("utf-8", "replace"))
 
     def _begin(self, asked: HttpQuestion) -> QuestionReply:
         form = _one(asked.query, "format", ("json", "shell"))

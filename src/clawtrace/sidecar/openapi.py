@@ -9,6 +9,8 @@ from pydantic import BaseModel, TypeAdapter
 
 from clawtrace.report.results import Results
 from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, WaitComplete
+from clawtrace.verdicts.reading.run_details import RunDetails
+from clawtrace.verdicts.reading.run_list import RunList
 
 __all__ = ["openapi"]
 
@@ -37,23 +39,11 @@ class RunStanding:
 
 
 @dataclass
-class ListedRun:
-    """One run."""
+class RunPage:
+    """What the page shows of a run: ``clawtrace.results/1`` of it with the last verdicts of the service, and its spans."""
 
-    run_id: str
-    case_id: str | None
-    model_id: str | None
-    repetition: int | None
-    closed_by: str | None
-    complete: bool | None
-    run_status: str | None
-
-
-@dataclass
-class Runs:
-    """Every run, in the order of first sight."""
-
-    runs: list[ListedRun]
+    results: Results
+    details: RunDetails
 
 
 @dataclass
@@ -86,7 +76,7 @@ class Health:
 
 
 _MODELS: tuple[TypeAdapter[Any], ...] = (
-    *(TypeAdapter(one) for one in (BegunRun, RunStanding, Runs, Deletion, Inspected, Refusal, Health)),
+    *(TypeAdapter(one) for one in (BegunRun, RunStanding, RunList, RunPage, Deletion, Inspected, Refusal, Health)),
     *(TypeAdapter(one) for one in (BeginRun, EndRun, WaitComplete, AdoptTraces, Results)),
 )
 
@@ -112,7 +102,8 @@ def openapi(version: str) -> dict[str, Any]:
             f"{_PREFIX}/events": {"get": _events()},
             "/metrics": {"get": _text("metrics", "Metrics of the service, in the text format of Prometheus.", "text/plain")},
             f"{_PREFIX}/runs": {
-                "get": _operation("listRuns", "List every run.", Runs),
+                "get": _operation("listRuns", "List the runs, with the verdicts that were given here last.", RunList)
+                | {"parameters": [{"name": "last", "in": "query", "schema": {"type": "integer", "minimum": 1}}]},
                 "post": _operation("beginRun", "Announce a run.", BegunRun, BeginRun, status="201")
                 | {"parameters": [_choice("format", "json", "shell")]},
             },
@@ -128,6 +119,10 @@ def openapi(version: str) -> dict[str, Any]:
             f"{_PREFIX}/runs/{{run_id}}/end": {
                 "parameters": [run],
                 "post": _operation("endRun", "End a run.", RunStanding, EndRun),
+            },
+            f"{_PREFIX}/runs/{{run_id}}/page": {
+                "parameters": [run],
+                "get": _operation("runPage", "What the page shows of a run.", RunPage),
             },
             f"{_PREFIX}/runs/{{run_id}}/wait": {
                 "parameters": [run],

@@ -71,7 +71,7 @@ class Service:
     ) -> None:
         self._session = session
         self.token = token or secrets.token_urlsafe(32)
-        self._feed = Feed()
+        self._feed = Feed(session.last_received)
         self.retention = Retention(session, self._feed, keep)
         self._telemetry = OwnTelemetry(session, *(sends or Sends()), self.retention)
         control = Control(session, self._telemetry, self._feed, switches)
@@ -90,7 +90,13 @@ class Service:
             ReceiverError: a port is taken, or the address needs a token.
         """
         questions = Questions(
-            self._answer, self.token, threads=_THREADS, waiting=_WAITING, events=self._events, calls=self._call
+            self._answer,
+            self.token,
+            threads=_THREADS,
+            waiting=_WAITING,
+            events=self._events,
+            calls=self._call,
+            page=_page(),
         )
         endpoints = self._session.serve(questions, self.token)
         self.retention.start()
@@ -159,6 +165,21 @@ class Service:
             yield
         finally:
             self._last_request = time.monotonic()
+
+
+def _page() -> QuestionReply:
+    """Return the page, which asks this service for what it shows."""
+    from clawtrace.report.page import live_page
+
+    text, policy = live_page()
+    headers = {
+        "content-security-policy": f"{policy}; frame-ancestors 'none'",
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cache-control": "no-store",
+    }
+    fields = tuple((name.encode(), value.encode()) for name, value in headers.items())
+    return QuestionReply(200, text.encode(), "text/html; charset=utf-8", fields)
 
 
 class ReadyFile:

@@ -2,8 +2,10 @@
 import type { Comparison } from "./types/compare";
 import type { Results } from "./types/results";
 import type { RunDetails } from "./types/run-details";
+import type { RunList } from "./types/run-list";
 
-export type { Comparison, Results, RunDetails };
+export type { Comparison, Results, RunDetails, RunList };
+export type ListedRun = RunList["runs"][number];
 export type Case = Results["cases"][number];
 export type Run = Case["runs"][number];
 export type Verdict = Run["assertions"][number];

@@ -1,5 +1,9 @@
 // Numbers as people read them. Unknown is "?", never 0.
-import type { Run } from "./data";
+
+/** What has the sums of a run: a run of the results, or one that the service lists. */
+interface Summed {
+  totals: Record<string, unknown>;
+}
 
 const whole = new Intl.NumberFormat("en-US");
 
@@ -30,13 +34,13 @@ export function percent(share: number | null | undefined): string {
   return share == null ? "?" : `${Math.round(share * 100)} %`;
 }
 
-function total(run: Run, name: string): number | null {
+function total(run: Summed, name: string): number | null {
   const value = run.totals[name];
   return typeof value === "number" ? value : null;
 }
 
 /** Input and output tokens together; a lower bound carries ≥. */
-export function tokensOf(run: Run): { value: number | null; text: string } {
+export function tokensOf(run: Summed): { value: number | null; text: string } {
   const input = total(run, "input_tokens");
   const output = total(run, "output_tokens");
   if (input != null && output != null) return { value: input + output, text: count(input + output) };
@@ -45,7 +49,7 @@ export function tokensOf(run: Run): { value: number | null; text: string } {
 }
 
 /** Cost; a bound carries ≥ or ≤. */
-export function costOf(run: Run): { value: number | null; text: string } {
+export function costOf(run: Summed): { value: number | null; text: string } {
   const low = total(run, "cost_low");
   const high = total(run, "cost_high");
   if (high != null) return { value: high, text: low != null && low < high ? `≤${dollars(high)}` : dollars(high) };

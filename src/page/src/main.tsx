@@ -2,39 +2,35 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Diff } from "./diff";
 import { readReport, type Report } from "./data";
+import { Live } from "./live";
 import { Overview } from "./overview";
-import { overviewLink, usePlace } from "./router";
-import { RunPage } from "./run";
-import { ThemeSwitch } from "./theme";
+import { Frame } from "./parts";
+import { usePlace } from "./router";
+import { RunPage, useDetails } from "./run";
 import "./style.css";
 
 function Page({ results, comparison }: Report) {
   const place = usePlace();
+  const id = place.ids[0] ?? "";
+  const details = useDetails(id);
   useEffect(() => {
     scrollTo(0, 0);
   }, [place.view, place.ids.join("/")]);
   const title = results.suite?.title || results.suite_id || "Recorded runs";
-  document.title = `${place.view === "run" ? place.ids[0] : title} · clawtrace`;
+  document.title = `${place.view === "run" ? id : title} · clawtrace`;
   return (
-    <>
-      <header class="bar">
-        <a class="brand" href={overviewLink(new URLSearchParams())}>clawtrace</a>
-        <span class="where">{title}</span>
-        <ThemeSwitch />
-      </header>
-      <main>
-        {place.view === "run" ? (
-          <RunPage results={results} id={place.ids[0] ?? ""} query={place.query} />
-        ) : place.view === "diff" ? (
-          <Diff results={results} left={place.ids[0] ?? ""} right={place.ids[1] ?? ""} />
-        ) : (
-          <Overview results={results} comparison={comparison} query={place.query} />
-        )}
-      </main>
-      <footer>
-        clawtrace {results.clawtrace} · evaluated {results.started_at} · this file holds everything it shows
-      </footer>
-    </>
+    <Frame
+      title={title}
+      foot={`clawtrace ${results.clawtrace} · evaluated ${results.started_at} · this file holds everything it shows`}
+    >
+      {place.view === "run" ? (
+        <RunPage results={results} details={details} id={id} query={place.query} />
+      ) : place.view === "diff" ? (
+        <Diff results={results} left={id} right={place.ids[1] ?? ""} />
+      ) : (
+        <Overview results={results} comparison={comparison} query={place.query} />
+      )}
+    </Frame>
   );
 }
 
@@ -49,5 +45,6 @@ function App() {
 }
 
 const place = document.getElementById("page")!;
+const live = document.getElementById("live") !== null;
 place.textContent = "";
-render(<App />, place);
+render(live ? <Live /> : <App />, place);

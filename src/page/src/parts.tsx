@@ -2,10 +2,27 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { plain } from "./format";
+import { overviewLink } from "./router";
+import { ThemeSwitch } from "./theme";
 
 const SIGN: Record<string, string> = {
   pass: "✓", fail: "✗", error: "‼", inconclusive: "?", skip: "–", warn: "!", none: "·",
 };
+
+/** What stands around every view. */
+export function Frame({ title, foot, children }: { title: string; foot: string; children: ComponentChildren }) {
+  return (
+    <>
+      <header class="bar">
+        <a class="brand" href={overviewLink(new URLSearchParams())}>clawtrace</a>
+        <span class="where"><Data>{title}</Data></span>
+        <ThemeSwitch />
+      </header>
+      <main>{children}</main>
+      <footer>{foot}</footer>
+    </>
+  );
+}
 
 /** The word of a status with its sign, so that colour is never all there is. */
 export function StatusMark({ status, short = false }: { status: string | null; short?: boolean }) {

@@ -22,10 +22,17 @@ export function useDetails(id: string): RunDetails | null | undefined {
   return details;
 }
 
-export function RunPage({ results, id, query }: { results: Results; id: string; query: URLSearchParams }) {
+interface Shown {
+  results: Results;
+  /** Undefined until they are read, null where there are none. */
+  details: RunDetails | null | undefined;
+  id: string;
+  query: URLSearchParams;
+}
+
+export function RunPage({ results, details, id, query }: Shown) {
   const all = useMemo(() => runsOf(results), [results]);
   const place = all.findIndex((one) => one.run.run_id === id);
-  const details = useDetails(id);
   const found = all[place];
   if (!found) {
     return <p class="wait">There is no run <code>{id}</code> in these results. <a href={overviewLink(new URLSearchParams())}>All runs</a></p>;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -91,7 +92,7 @@ def command(
     """Receive OTLP on the standard ports, keep it in a span store, and answer about the runs over HTTP.
 
     Any process can export to it; a run is announced, ended and judged over the control service, with curl or with the
-    commands that take `--server`. Both ports take gRPC and HTTP. Requests to the control service carry the token of
+    commands that take `--server`; a browser shows them at the HTTP address as they come. Both ports take gRPC and HTTP. Requests to the control service carry the token of
     the ready file, or CLAWTRACE_SERVER_TOKEN where that variable is set.
 
     SIGTERM and Ctrl-C stop it: what was received is stored before it ends, with exit code 0. SIGHUP has it read
@@ -172,6 +173,8 @@ def _serve(
             if ready is not None:
                 ready.write(endpoints, service.token, store=str(store.absolute()))
             click.echo(f"listening on {endpoints.http} and {endpoints.grpc}; spans go to {store}", err=True)
+            if sys.stderr.isatty():  # others may read what is kept of a log
+                click.echo(f"the runs as they come: {endpoints.http}/#token={service.token}", err=True)
             try:
                 idle = service.wait(idle_seconds=idle_seconds, reload=partial(_reload, session, service, keep))
             finally:

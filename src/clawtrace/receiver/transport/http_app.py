@@ -27,7 +27,7 @@ from clawtrace.receiver.transport.http_body import (
     SlowBodyError,
     TooLargeError,
 )
-from clawtrace.receiver.transport.questions import METRICS_PATH, PREFIX, Questions
+from clawtrace.receiver.transport.questions import Questions
 from clawtrace.receiver.transport.site import Site
 
 __all__ = ["HttpApp"]
@@ -108,7 +108,7 @@ class HttpApp:
             self._desk.counters.turned_away(reason)
             await _send(send, 403, status_body(Code.PERMISSION_DENIED, reason, as_json=True), as_json=True)
             return
-        if self._questions is not None and (scope["path"].startswith(PREFIX) or scope["path"] == METRICS_PATH):
+        if self._questions is not None and self._questions.answers(scope["method"], scope["path"]):
             await self._questions(scope, receive, send)
             return
         link: Connection = scope["state"]["link"]

@@ -1,4 +1,4 @@
-"""What is not OTLP on the ports, over HTTP below `/clawtrace/`: questions about the store, and a sidecar's control service.
+"""What is not OTLP on the ports, over HTTP below `/clawtrace/`: questions about the store, and a sidecar's control service and page.
 
 Who answers is handed in (`clawtrace.verdicts.reading.remote`, `clawtrace.sidecar`); here is what keeps requests harmless: a token,
 a bounded body, a bounded number that wait, and threads that are neither the event loop's nor the writer's.
@@ -41,6 +41,7 @@ HEALTH_PATH = f"{PREFIX}v1/health"
 LIVE_PATH = f"{PREFIX}v1/live"
 EVENTS_PATH = f"{PREFIX}v1/events"
 METRICS_PATH = "/metrics"
+PAGE_PATH = "/"
 
 _BODY_BYTES = 1 << 20
 _BODY_SECONDS = 10.0
@@ -82,6 +83,7 @@ class Questions:
         threads: how many requests are answered at once.
         waiting: how many are answered or wait; any more get 503.
         events: returns what is sent piece by piece to a request for `EVENTS_PATH`, None where too many follow already.
+        page: what a browser gets at `PAGE_PATH`, without the token; it holds nothing of a run.
         calls: returns what takes the messages of a gRPC call, None where there is no such method; it looks at the token.
     """
 
@@ -93,11 +95,13 @@ class Questions:
         threads: int = 1,
         waiting: int = 8,
         events: Callable[[Mapping[str, Sequence[str]]], AsyncIterator[bytes] | None] | None = None,
+        page: QuestionReply | None = None,
         calls: Callable[[Call, Questions], Talk | None] | None = None,
     ) -> None:
         self._answer = answer
         self._token = token
         self._events = events
+        self._page = page
         self._calls = calls
         self._bodies = ByteBudget(waiting * _BODY_BYTES)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="clawtrace-questions")
@@ -127,6 +131,12 @@ class Questions:
             fields.append((b"retry-after", b"1"))
         await send({"type": "http.response.start", "status": reply.status, "headers": fields})
         await send({"type": "http.response.body", "body": reply.body})
+
+    def answers(self, method: str, path: str) -> bool:
+        """Say whether a request is for this endpoint; what it is not is OTLP."""
+        if path == PAGE_PATH:
+            return self._page is not None and method in ("GET", "HEAD")
+        return path.startswith(PREFIX) or path == METRICS_PATH
 
     def stop(self) -> None:
         """Take no more requests, and wait for those that are being answered."""
@@ -167,6 +177,8 @@ class Questions:
 
     async def _reply(self, scope: Mapping[str, Any], headers: Mapping[str, str], receive: Receive) -> QuestionReply:
         path = unquote(scope["raw_path"].decode("ascii"))
+        if path == PAGE_PATH and self._page is not None:
+            return self._page
         if path == LIVE_PATH:
             return QuestionReply(200, b'{"status": "alive"}')
         if path == HEALTH_PATH:

@@ -31,6 +31,10 @@ ADAPTER = TypeAdapter(Matcher)
         ("mcp:read", "mcp:read", True),
         ("literal:GET /api/*", "GET /api/*", True),
         ("gr\u00fc\u00dfe", "gr\u00fc\u00dfe", True),
+        ("gr\u00fc\u00dfe", "gru\u0308\u00dfe", True),
+        ("gru\u0308\u00dfe", "gr\u00fc\u00dfe", True),
+        ("re:^gru\u0308", "gr\u00fc\u00dfe", True),
+        ("glob:gr\u00fc*", "gru\u0308\u00dfe", True),
     ],
 )
 def test_a_matcher_means_a_whole_name_unless_it_says_otherwise(text, value, meant):
@@ -98,6 +102,7 @@ ARGUMENTS = [
     ({"s": "re:^/tmp/"}, '{"s": "/tmp/x"}', "subset", (), True),
     ({"s": "glob:*.md"}, '{"s": "a.txt"}', "subset", (), False),
     ({"s": "gr\u00fc\u00df"}, '{"s": "gr\\u00fc\\u00df"}', "subset", (), True),
+    ({"s": "gr\u00fc\u00df"}, '{"s": "gru\u0308\u00df"}', "subset", (), True),
     ({"s": "\U0001f980"}, '{"s": "\\ud83e\\udd80"}', "subset", (), True),
     ({"o": {"a": 1}}, '{"o": {"a": 1, "b": 2}}', "subset", (), False),
     ({"o": {"a": "any", "b": ">1"}}, '{"o": {"a": 1, "b": 2}}', "subset", (), True),

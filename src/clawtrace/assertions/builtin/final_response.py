@@ -21,7 +21,7 @@ from clawtrace.assertions.matching.answer_text import (
     similar,
 )
 from clawtrace.assertions.matching.json_schema import check_schema, schema_problem
-from clawtrace.assertions.matching.matchers import RegexText
+from clawtrace.assertions.matching.matchers import RegexText, is_found_in_every
 from clawtrace.assertions.matching.redacted import holds_mark
 from clawtrace.model.query import Query, Resolve
 
@@ -86,6 +86,11 @@ class FinalResponse(Assertion):
             raise PydanticCustomError(
                 "dead_key", "`threshold` belongs to `similar_to`, which is not given", {"field": "threshold"}
             )
+        if self.matches is not None and is_found_in_every(self.matches, "", "a"):
+            raise PydanticCustomError(
+                "everything", "{text} matches every answer: nothing is checked",
+                {"text": repr(self.matches), "field": "matches"},
+            )  # fmt: skip
         return self
 
     @property

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.base import Assertion, Growth, Outcome
 from clawtrace.assertions.counting.bounds import need_one_of, plural
-from clawtrace.assertions.matching.matchers import ModelMatcher
+from clawtrace.assertions.matching.matchers import LimitingModel, ModelMatcher
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["ModelUsed"]
@@ -76,7 +76,7 @@ class ModelUsed(Assertion):
     """Model that at least one answered call used; or `glob:`, `re:`, `literal:`."""
     not_expected: ModelMatcher | None = None
     """Model that no call may use, matched widely: `gpt-4` forbids `gpt-4-turbo` too, not `gpt-4o`."""
-    only: tuple[ModelMatcher, ...] | None = Field(default=None, min_length=1)
+    only: tuple[LimitingModel, ...] | None = Field(default=None, min_length=1)
     """Models of which every call used one."""
 
     @model_validator(mode="after")

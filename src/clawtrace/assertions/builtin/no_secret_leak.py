@@ -8,7 +8,7 @@ from typing import Any
 from clawtrace.assertions.base import Assertion, Outcome, Row
 from clawtrace.assertions.counting.bounds import plural
 from clawtrace.assertions.counting.everything import EVERY_TOOL_CALL
-from clawtrace.assertions.matching.matchers import Matcher
+from clawtrace.assertions.matching.matchers import Limiting
 from clawtrace.assertions.matching.redacted import marks
 from clawtrace.assertions.probing.files import MAX_BYTES, read_text
 from clawtrace.assertions.world import World
@@ -66,7 +66,7 @@ class NoSecretLeak(Assertion):
     main_field = "allow"
     requires = ("tool_calls.arguments", "tool_calls.result", "runs.final_output", "messages.text")
 
-    allow: tuple[Matcher, ...] = ()
+    allow: tuple[Limiting, ...] = ()
     """Kinds of secrets that may be there, whole as in the mark, or `glob:`, `re:`, `literal:`."""
 
     files: bool = True

@@ -6,7 +6,7 @@ from typing import Any
 
 from clawtrace.assertions.base import Assertion, Growth, Outcome
 from clawtrace.assertions.counting.bounds import plural
-from clawtrace.assertions.matching.matchers import Matcher
+from clawtrace.assertions.matching.matchers import Limiting
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["NoSpanErrors"]
@@ -56,7 +56,7 @@ class NoSpanErrors(Assertion):
     growth = "shrinking"
     requires = ("errors.name", "errors.recovered")
 
-    ignore: tuple[Matcher, ...] = ()
+    ignore: tuple[Limiting, ...] = ()
     """Names of spans, tools or models (bare) whose errors do not count, whole, or `glob:`, `re:`, `literal:`."""
     unrecovered: bool = False
     """Whether only errors count after which the same tool or model did not succeed."""

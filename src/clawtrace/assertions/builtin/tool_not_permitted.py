@@ -9,7 +9,7 @@ from clawtrace.assertions.base import Outcome
 from clawtrace.assertions.counting.attempts import attempts_evidence, attempts_query, describe_attempts
 from clawtrace.assertions.counting.bounds import plural
 from clawtrace.assertions.counting.everything import EVERY_ATTEMPT
-from clawtrace.assertions.matching.matchers import Matcher
+from clawtrace.assertions.matching.matchers import Limiting
 from clawtrace.model.query import Query, Resolve
 
 __all__ = ["ToolNotPermitted"]
@@ -32,7 +32,7 @@ class ToolNotPermitted(LogSource):
     main_field = "allowed_tools"
     requires = ("tool_calls.name", "tool_calls.outcome")
 
-    allowed_tools: tuple[Matcher, ...]
+    allowed_tools: tuple[Limiting, ...]
     """Names of the permitted tools, whole and case-sensitive, or `glob:`, `re:`, `literal:`; empty permits none."""
     count_blocked: bool = True
     """Whether an attempt that was denied counts; `false` forgives it."""

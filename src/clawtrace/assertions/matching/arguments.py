@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.matching.json_path import Step, parse_path, without
 from clawtrace.assertions.matching.matchers import compile_matcher
+from clawtrace.assertions.matching.one_form import composed
 
 __all__ = ["ArgumentMode", "check_arguments", "check_path", "match_arguments", "read_arguments"]
 
@@ -151,7 +152,7 @@ def _scalar_equal(wanted: Any, actual: Any) -> bool:
             return _is_number(actual) and _OPERATORS[comparison[1]](actual, _number(comparison[2]))
         if wanted.startswith(("re:", "glob:")):
             return isinstance(actual, str) and compile_matcher(wanted)(actual)
-        return bool(actual == wanted.removeprefix("literal:"))
+        return isinstance(actual, str) and composed(actual) == composed(wanted.removeprefix("literal:"))
     if _is_number(wanted):
         return _is_number(actual) and bool(wanted == actual)
     return type(wanted) is type(actual) and bool(wanted == actual)

@@ -2,7 +2,8 @@
 
 A plain text names one thing whole and case-sensitively. ``glob:``, ``re:`` and ``literal:`` say otherwise. Regular
 expressions are compiled when the file is loaded (an invalid one is an error there, with its position) and searched
-anywhere in the value, at most `TIME_LIMIT_S` seconds a value.
+anywhere in the value, at most `TIME_LIMIT_S` seconds a value. Letters are compared composed (NFC): a name that was sent
+as letters and marks is the same name.
 """
 
 from __future__ import annotations
@@ -10,22 +11,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import AfterValidator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from clawtrace.assertions.matching.one_form import composed
 from clawtrace.errors import ClawtraceError
 from clawtrace.model.model_names import bare_model_name, is_version_of, model_matches, model_mentioned
 
 __all__ = [
     "TIME_LIMIT_S",
+    "Limiting",
+    "LimitingModel",
     "Matcher",
     "ModelMatcher",
     "PatternTimeoutError",
     "RegexText",
     "compile_matcher",
     "compile_regex",
+    "is_found_in_every",
 ]
 
 TIME_LIMIT_S = 1.0
@@ -35,6 +40,7 @@ _MEANT = {"re": "re", "regex": "re", "regexp": "re", "glob": "glob", "literal": 
 """What is meant by a word before a colon that is no matcher as it is written."""
 
 Predicate = Callable[[str], bool]
+_M = TypeVar("_M", bound="Matcher")
 
 
 class PatternTimeoutError(ClawtraceError):
@@ -54,14 +60,14 @@ def compile_regex(pattern: str) -> Predicate:
         raise ValueError("the regular expression is empty: it would match everything")
     try:
         re.compile(pattern)
-        compiled = regex.compile(pattern)
+        compiled = regex.compile(composed(pattern))
     except (re.error, regex.error) as error:
         position = f" at character {error.pos + 1}" if error.pos is not None else ""
         raise ValueError(f"invalid regular expression {pattern!r}: {error.msg}{position}") from None
 
     def search(value: str) -> bool:
         try:
-            return compiled.search(value, timeout=TIME_LIMIT_S) is not None
+            return compiled.search(composed(value), timeout=TIME_LIMIT_S) is not None
         except TimeoutError:
             raise PatternTimeoutError(
                 f"the regular expression {pattern!r} took longer than {TIME_LIMIT_S:g} s on the value {value[:60]!r}: "
@@ -84,6 +90,15 @@ RegexText = Annotated[str, AfterValidator(_check_regex)]
 """A regular expression as a separate field, checked when the file is loaded."""
 
 
+_WILD = re.compile(r"(?:[\^$.*+?()|]|\[\\s\\S\])*")
+"""A regular expression that names no character, and so may be found in every text."""
+
+
+def is_found_in_every(pattern: str, *texts: str) -> bool:
+    """Return whether a valid regular expression is found in all texts, as `.*` is; `texts` are some of them."""
+    return _WILD.fullmatch(pattern) is not None and all(map(compile_regex(pattern), texts))
+
+
 _UNCLOSED = re.compile(r"^(?:[^\[]|\[!?+\]?+[^\]]*\])*+\[")
 """A bracket that no other one closes."""
 
@@ -100,7 +115,7 @@ def _compile_glob(pattern: str) -> Predicate:
             f"invalid glob {pattern!r}: `[` at character {at} is never closed; `[[]` is the character itself"
         )
     compiled = re.compile(fnmatch.translate(pattern))
-    return lambda value: compiled.match(value) is not None
+    return lambda value: compiled.match(composed(value)) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -110,18 +125,18 @@ def compile_matcher(text: str) -> Predicate:
     Raises:
         ValueError: the text is empty or its pattern is invalid; the message is for the author of the file.
     """
-    kind, separator, rest = text.partition(":")
+    kind, separator, rest = composed(text).partition(":")
     if separator and kind == "re":
         return compile_regex(rest)
     if separator and kind == "glob":
         return _compile_glob(rest)
     literal = bool(separator) and kind == "literal"
-    whole = rest if literal else text
+    whole = rest if literal else composed(text)
     if not whole:
         raise ValueError("an empty text matches nothing")
     if not literal:
         _check_plain(text, kind if separator else "")
-    return lambda value: value == whole
+    return lambda value: composed(value) == whole
 
 
 def _check_plain(text: str, kind: str) -> None:
@@ -182,7 +197,7 @@ class Matcher(NamedTuple):
             compile_matcher(text)
         except ValueError as error:
             raise PydanticCustomError("pattern", "{problem}", {"problem": str(error)}) from None
-        return cls(text)
+        return cls(composed(text))
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
@@ -219,3 +234,20 @@ class ModelMatcher(Matcher):
 
     def _pattern(self, recorded: str) -> bool:
         return self(recorded) or self(bare_model_name(recorded))
+
+
+def _check_limiting(matcher: _M) -> _M:
+    """Refuse an entry of a list of exceptions that excepts everything."""
+    kind, _, rest = matcher.text.partition(":")
+    if (kind == "glob" and not rest.strip("*")) or (kind == "re" and is_found_in_every(rest, "a", "a" * 999)):
+        raise PydanticCustomError(
+            "everything", "{text} means every name: nothing is checked", {"text": repr(matcher.text)}
+        )
+    return matcher
+
+
+Limiting = Annotated[Matcher, AfterValidator(_check_limiting)]
+"""An entry of a list of names that are allowed, each of which leaves others to be checked."""
+
+LimitingModel = Annotated[ModelMatcher, AfterValidator(_check_limiting)]
+"""The same of a list of models."""

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 import yaml
 from sarif_pydantic import Sarif
@@ -27,9 +28,14 @@ HOSTILE = "<script>alert(1)</script> [x](http://evil.example) @team #12 | `a` ::
 
 
 def written(word: str, report: CampaignReport) -> str:
-    stream = io.StringIO()
+    return as_bytes(word, report).decode(errors="surrogateescape")
+
+
+def as_bytes(word: str, report: CampaignReport) -> bytes:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n")
     formats()[word]().write(report, stream)
-    return stream.getvalue()
+    stream.flush()
+    return stream.buffer.getvalue()  # type: ignore[attr-defined] # BytesIO
 
 
 @pytest.fixture
@@ -167,6 +173,26 @@ def test_csv_has_a_row_for_each_verdict(mixed: CampaignReport) -> None:
     assert rows[3]["input_tokens"] == ""
     assert rows[1]["span_id"] == "c1"
     assert all(None not in row and None not in row.values() for row in rows)
+
+
+def test_parquet_has_the_rows_of_csv_with_their_types(full: CampaignReport, tmp_path: Path) -> None:
+    """What is unknown is NULL, and a column has its type also where all of it is unknown."""
+    (tmp_path / "verdicts.parquet").write_bytes(as_bytes("parquet", full))
+    with duckdb.connect() as engine:
+        rows = engine.read_parquet(str(tmp_path / "verdicts.parquet"))
+        types = dict(zip(rows.columns, map(str, rows.types), strict=True))
+        found = [dict(zip(rows.columns, row, strict=True)) for row in rows.fetchall()]
+    plain = [
+        {name: "" if cell is None else {True: "true", False: "false"}.get(cell, str(cell)) if isinstance(cell, bool) else str(cell)
+         for name, cell in row.items()}
+        for row in found
+    ]  # fmt: skip
+
+    assert plain == list(csv.DictReader(io.StringIO(written("csv", full))))
+    assert {name: kind for name, kind in types.items() if kind != "VARCHAR"} == {
+        "repetition": "BIGINT", "complete": "BOOLEAN", "spans": "BIGINT", "llm_calls": "BIGINT", "tool_calls": "BIGINT",
+        "input_tokens": "BIGINT", "output_tokens": "BIGINT", "cost_low": "DOUBLE", "cost_high": "DOUBLE", "duration_ms": "DOUBLE",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("first", "=+-@")

@@ -183,7 +183,7 @@ class Report(ABC):
 
     @abstractmethod
     def write(self, report: CampaignReport, stream: TextIO) -> None:
-        """Write `report` to `stream`, a text stream in UTF-8 that stays open."""
+        """Write `report` to `stream`, a text stream in UTF-8 that stays open; a format of bytes writes to its `buffer`."""
 
 
 def formats() -> dict[str, type[Report]]:

@@ -9,6 +9,7 @@ import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import duckdb
 import pytest
 from tests.cli.conftest import PROGRAM, clean_environment
 
@@ -450,6 +451,16 @@ class TestQuery:
 
         assert rows == json.loads(ask(self.SQL, "--format", "json").stdout)
         assert rows[0] == {"run_id": "delegation", "name": "get_weather", "error": None, "some": True, "n": 1}
+
+    def test_parquet(self, ask, tmp_path) -> None:
+        """Parquet has each column with its type; NULL is NULL."""
+        (tmp_path / "rows.parquet").write_bytes(ask(self.SQL, "--format", "parquet").stdout_bytes)
+        with duckdb.connect() as engine:
+            rows = engine.read_parquet(str(tmp_path / "rows.parquet"))
+            types, found = list(map(str, rows.types)), rows.fetchall()
+
+        assert types == ["VARCHAR", "VARCHAR", "VARCHAR", "BOOLEAN", "BIGINT"]
+        assert found[0] == ("delegation", "get_weather", None, True, 1)
 
     def test_wrong_sql_is_shown_with_the_engines_words_and_the_relations(self, ask) -> None:
         """Exit 2, what the engine said, the relations, and the columns of those that the question or the answer names."""

@@ -13,6 +13,7 @@ from clawtrace.cli.sources.source import TraceSource, source_options
 if TYPE_CHECKING:
     from clawtrace.facts.scopes.scopes import Scope
     from clawtrace.store.api import Answer
+    from clawtrace.support.parquet_table import ColumnType
 
 __all__ = ["command"]
 
@@ -34,8 +35,8 @@ __all__ = ["command"]
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["table", "csv", "json"]),
-    help="How to print the rows.  [default: table]",
+    type=click.Choice(["table", "csv", "json", "parquet"]),
+    help="How to print the rows; parquet is bytes, for a file.  [default: table]",
 )
 @json_option
 def command(
@@ -61,7 +62,7 @@ def command(
     if (sql is None) == (verdict is None):
         raise click.UsageError("Give one SELECT, or --verdict; `clawtrace query --help` shows examples.")
     if verdict is not None:
-        if agent or turn or form == "csv":
+        if agent or turn or form in ("csv", "parquet"):
             raise click.UsageError("--verdict has its own agent and turn, and prints text or JSON.")
         if source.server is not None:
             raise click.UsageError(
@@ -71,6 +72,8 @@ def command(
 
         return rerun(verdict, source, as_json=form == "json")
     assert sql is not None
+    if form == "parquet" and sys.stdout.isatty():
+        raise click.UsageError("Parquet is no text: write it into a file, as in `--format parquet > rows.parquet`.")
     _print(_answered(sql, source, _scope(agent, turn)), form)
     return 0
 
@@ -131,6 +134,8 @@ def _print(answer: Answer, form: str) -> None:
         print_json(answer.dicts())
     elif form == "csv":
         _print_csv(answer)
+    elif form == "parquet":
+        _write_parquet(answer)
     else:
         from clawtrace.cli.output.data import print_table
 
@@ -149,3 +154,24 @@ def _print_csv(answer: Answer) -> None:
 def _csv_cell(cell: Any) -> Any:
     """Write truth values as JSON does; NULL is an empty field."""
     return {True: "true", False: "false"}[cell] if isinstance(cell, bool) else cell
+
+
+def _write_parquet(answer: Answer) -> None:
+    from clawtrace.support.parquet_table import write_table
+
+    columns = {name: _typed([row[n] for row in answer.rows]) for n, name in enumerate(answer.columns)}
+    write_table(columns, sys.stdout.buffer)
+
+
+def _typed(cells: list[Any]) -> tuple[ColumnType, list[Any]]:
+    """Return the cells of a column with the type that they have: what is neither a number nor a truth value is text."""
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if kinds == {bool}:
+        return "boolean", cells
+    if kinds == {int} and all(cell is None or -(1 << 63) <= cell < 1 << 63 for cell in cells):
+        return "bigint", cells
+    if kinds and kinds <= {int, float}:
+        return "double", cells
+    from clawtrace.report.json_text import json_text
+
+    return "text", [None if cell is None else cell if isinstance(cell, str) else json_text(cell) for cell in cells]

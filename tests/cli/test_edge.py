@@ -103,7 +103,6 @@ def test_version(invoke) -> None:
         (["query"], "error: Give one SELECT, or --verdict"),
         (["eval"], "error: Give --suite to run agents, or --traces, --store or --server with --assertions"),
         (["eval", "--suite", "a", "--assertions", "b"], "error: --suite runs agents"),
-        (["eval", "--suite", "a", "--server", "ready.json"], "error: --server cannot be combined with --suite"),
         (["eval", "--traces", "."], "error: --assertions is missing"),
         (["eval", "--traces", "-", "--assertions", "x", "--case", "a", "--repeat", "2"], "--case, --repeat needs --suite"),
         (["eval", "--traces", "missing.json", "--assertions", "x"], "'missing.json' does not exist"),

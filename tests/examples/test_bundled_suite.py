@@ -114,6 +114,34 @@ def test_the_junit_report_counts_the_same(healthy: Evaluated):
     assert list(root.iter("failure")) == []
 
 
+def test_a_service_receives_and_the_verdicts_are_the_same(healthy: Evaluated, tmp_path: Path):
+    """`--server`: a running `clawtrace serve` takes the place of the command's own receiver."""
+    ready, ports = tmp_path / "ready.json", ("--grpc-port", "0", "--http-port", "0")
+    command = [
+        str(BIN / "clawtrace"),
+        "serve",
+        *ports,
+        "--ready-file",
+        str(ready),
+        "--store",
+        str(tmp_path / "s.duckdb"),
+    ]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as service:
+        assert service.stderr is not None
+        service.stderr.readline()
+        out = str(tmp_path / "out")
+        joined = evaluate(tmp_path, "--suite", "quickstart", "--server", str(ready), "--no-reuse", "--out", out)
+        service.terminate()
+
+    assert joined.code == healthy.code, joined.stderr
+    for case in ("refund", "research"):
+        ours, theirs = joined.run(case), healthy.run(case)
+        assert [(one["id"], one["status"], one["final"]) for one in ours["assertions"]] == [
+            (one["id"], one["status"], one["final"]) for one in theirs["assertions"]
+        ]
+        assert (ours["status"], ours["trace"]["spans"]) == (theirs["status"], theirs["trace"]["spans"])
+
+
 def test_a_wrong_tool_fails_the_run_although_the_answer_sounds_right(tmp_path: Path):
     """FAULT=wrong_tool: exit 1; the verdict names the forbidden tool's span, and the other agent still passes."""
     evaluated = quickstart(tmp_path, fault="wrong_tool")

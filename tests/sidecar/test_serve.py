@@ -3,74 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from exported import export
+from running import Running, environment
 
 from clawtrace.errors import QueryError
-from clawtrace.sidecar.client import Client
 
 pytestmark = pytest.mark.full
 
-PROGRAM = Path(sys.executable).parent / "clawtrace"
 HERE = Path(__file__).parent
 CHECKS = "assert:\n- tool_was_called: search\n- tool_not_invoked: delete_all\n"
-
-
-def environment(**more: str) -> dict[str, str]:
-    unwanted = ("OTEL_", "CLAWTRACE_", "NO_COLOR", "CI", "COLUMNS", "TRACEPARENT")
-    return {name: value for name, value in os.environ.items() if not name.startswith(unwanted)} | more
-
-
-class Running:
-    """A service that has said that it listens."""
-
-    def __init__(self, folder: Path, *flags: str) -> None:
-        self.folder = folder
-        self.ready = folder / "sidecar.json"
-        command = [
-            str(PROGRAM),
-            "serve",
-            "--grpc-port",
-            "0",
-            "--http-port",
-            "0",
-            "--ready-file",
-            str(self.ready),
-            *flags,
-        ]
-        self.process = subprocess.Popen(
-            command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        assert self.process.stderr is not None
-        line = self.process.stderr.readline()
-        assert line.startswith("listening on http://127.0.0.1:"), line
-        self.said: dict[str, Any] = json.loads(self.ready.read_text())
-        self.http: str = self.said["http"]
-
-    @property
-    def client(self) -> Client:
-        return Client.at(str(self.ready))
-
-    def clawtrace(self, *args: object, **env: str) -> subprocess.CompletedProcess[str]:
-        command = [str(PROGRAM), *map(str, args)]
-        return subprocess.run(
-            command, cwd=self.folder, env=environment(**env), capture_output=True, text=True, timeout=60
-        )
-
-    def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
-        """Send a signal; return exit code and what was said on stderr."""
-        self.process.send_signal(number)
-        _, stderr = self.process.communicate(timeout=30)
-        return self.process.returncode, stderr
 
 
 @pytest.fixture
@@ -180,6 +129,7 @@ AGENT = """
 import os, sys
 sys.path.insert(0, os.environ["TESTS"])
 from exported import export
+from running import Running, environment
 export(os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"], *os.environ["TOOLS"].split())
 """
 
@@ -293,7 +243,7 @@ def test_ctrl_c_stops_it_as_sigterm_does(serve) -> None:
 
 
 def test_a_suite_is_judged_where_it_runs_and_its_tee_reaches_the_service(serve) -> None:
-    """CLAWTRACE_SERVER does not change a suite; with a tee the service has its runs, under their ids, and judges them alike."""
+    """With a tee the service has the runs of a suite under their ids, and judges them alike."""
     running = serve()
     agent = json.dumps([sys.executable, str(HERE.parent / "cli" / "agent.py"), "search"])
     files = {
@@ -306,7 +256,7 @@ def test_a_suite_is_judged_where_it_runs_and_its_tee_reaches_the_service(serve) 
         path = running.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    judged = running.clawtrace("eval", "--suite", "all", "--report", "json=r.json", CLAWTRACE_SERVER=str(running.ready))
+    judged = running.clawtrace("eval", "--suite", "all", "--report", "json=r.json")
     assert judged.returncode == 0, judged.stderr
     here = json.loads((running.folder / "r.json").read_text())["cases"][0]["runs"]
     run_ids = [run["run_id"] for run in here]

@@ -159,51 +159,6 @@ class TestSql:
             served.client.evaluate(slow)
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority, the service's certificate and a client's."""
-    folder = tmp_path_factory.mktemp("certificates")
-
-    def run(*args: object) -> None:
-        subprocess.run(["openssl", *map(str, args)], cwd=folder, check=True, capture_output=True)
-
-    run(
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-keyout",
-        "ca.key",
-        "-out",
-        "ca.pem",
-        "-days",
-        2,
-        "-subj",
-        "/CN=ca",
-    )
-    (folder / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-    for name in ("server", "client"):
-        run(
-            "req",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-keyout",
-            f"{name}.key",
-            "-out",
-            f"{name}.csr",
-            "-subj",
-            f"/CN={name}",
-        )
-        run(
-            *("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", 2),
-            *("-extfile", "names", "-out", f"{name}.pem"),
-        )
-    (folder / "client-both.pem").write_text((folder / "client.pem").read_text() + (folder / "client.key").read_text())
-    return folder
-
-
 class TestTls:
     def test_the_client_checks_the_service(self, tmp_path, certificates, monkeypatch) -> None:
         network = Network(tls_certificate=certificates / "server.pem", tls_key=certificates / "server.key")

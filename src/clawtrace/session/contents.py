@@ -74,6 +74,20 @@ class SessionContents(SessionQuestions):
         with self._store.lock:
             return take_run(self._store, store, run_id, renamed)
 
+    def packed_run(self, run_id: str) -> bytes:
+        """Return a run as the file of a store of its own (see `clawtrace.store.whole_runs.packed_run`)."""
+        from clawtrace.store.whole_runs import packed_run
+
+        with self._store.lock:
+            return packed_run(self._store, run_id)
+
+    def received_rows(self, run_ids: Sequence[str]) -> dict[str, int]:
+        """Return how many rows of each run came over the wire (see `clawtrace.store.whole_runs.received_rows`)."""
+        from clawtrace.store.whole_runs import received_rows
+
+        with self._store.lock:
+            return received_rows(self._store, run_ids)
+
     def runs_to_take(self, store: Path) -> list[str] | None:
         """Return the runs of another store; None where it cannot be opened, such as while another process holds it."""
         from clawtrace.store.whole_runs import opened

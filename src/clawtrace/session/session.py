@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.errors import ReceiverError
@@ -60,7 +60,7 @@ class Session(SessionContents):
         receive: bool = False,
         settings: SessionSettings | None = None,
         patience_s: float = PATIENCE_SECONDS,
-    ) -> Session:
+    ) -> Self:
         """Open the store, and with `receive` start a receiver that writes to it.
 
         A store that another process holds is tried again for `patience_s` seconds.

@@ -22,10 +22,14 @@ from clawtrace.errors import ClawtraceError, QueryError, ReceiverError, UsageErr
 from clawtrace.store.files.owner import Owner
 from clawtrace.support.http_connection import connection_to
 
-__all__ = ["Client", "server_named"]
+__all__ = ["Client", "NoAnswerError", "server_named"]
 
 _SECONDS = 660.0
 """Longest wait for an answer: ending a run waits for its spans."""
+
+
+class NoAnswerError(ReceiverError):
+    """The service could not be reached, or did not answer: it may when it is asked again."""
 
 
 def server_named(named: str, token: str | None) -> Owner:
@@ -59,7 +63,8 @@ class Client:
     Raises:
         UsageError: (every method) the service refuses the request; the message says why.
         QueryError: (every method) SQL was refused.
-        ReceiverError: (every method) the service does not answer.
+        NoAnswerError: (every method) the service does not answer.
+        ReceiverError: (every method) it answers that it failed.
     """
 
     def __init__(self, server: Owner) -> None:
@@ -108,31 +113,64 @@ class Client:
         query = {name: str(value).lower() if isinstance(value, bool) else value for name, value in gating.items()}
         return self._ask("POST", f"/evaluate?{urlencode(query, doseq=True)}", text=assertions)
 
+    def endpoints(self) -> dict[str, Any]:
+        """Return where agents export to: `grpc`, `http` and `token`."""
+        return self._ask("GET", "/endpoints")
+
+    def packed_run(self, run_id: str) -> bytes:
+        """Return all that came of a run: the file of a DuckDB store of its own, compressed with gzip."""
+        return self._answer("GET", f"/runs/{quote(run_id, safe='')}/data")
+
+    def received_rows(self, run_ids: Sequence[str]) -> dict[str, int]:
+        """Return how much came of runs so far, by run id; a run that is not there is left out."""
+        return dict(self._ask("POST", "/received", {"run_ids": list(run_ids)})["received"])
+
+    def put_verdicts(self, run_id: str, verdicts: Sequence[Mapping[str, Any]], received: int | None = None) -> None:
+        """Have the service count and send on verdicts that were given here: `clawtrace.sidecar.requests.PutVerdicts`."""
+        fields = {"verdicts": list(verdicts), "received": received}
+        self._ask("POST", f"/runs/{quote(run_id, safe='')}/verdicts", fields)
+
     def query(self, sql: str) -> dict[str, Any]:
         """Answer one read-only SELECT over the relations of all runs: `columns` and `rows`."""
         return self._ask("POST", "/query", {"ask": "query", "sql": sql})
 
     def _ask(self, method: str, path: str, fields: Mapping[str, Any] | None = None, text: str = "") -> dict[str, Any]:
-        body = text if fields is None else json.dumps(fields)
+        answer = self._answer(method, path, text if fields is None else json.dumps(fields))
+        try:
+            return dict(json.loads(answer))
+        except (ValueError, TypeError) as error:
+            raise ReceiverError(f"what answers at {self._server.address} is no clawtrace service: {error}") from error
+
+    def _answer(self, method: str, path: str, body: str = "") -> bytes:
         connection = connection_to(self._server.address, _SECONDS)
         headers = {"authorization": f"Bearer {self._server.token}", "content-type": "application/json"}
         try:
             connection.request(method, f"/clawtrace/v1{path}", body.encode(), headers)
             answer = connection.getresponse()
-            status, data = answer.status, json.loads(answer.read())
-        except (OSError, HTTPException, ValueError) as error:
-            raise ReceiverError(f"the service at {self._server.address} does not answer: {error}") from error
+            status, data = answer.status, answer.read()
+        except (OSError, HTTPException) as error:
+            raise NoAnswerError(f"the service at {self._server.address} does not answer: {error}") from error
         finally:
             connection.close()
-        if status < 300 and isinstance(data, dict):
+        if status < 300:
             return data
-        raise _error(status, data if isinstance(data, dict) else {})
+        raise _error(status, data)
 
 
-def _error(status: int, data: Mapping[str, Any]) -> ClawtraceError:
+def _error(status: int, answer: bytes) -> ClawtraceError:
+    try:
+        data = dict(json.loads(answer))
+    except (ValueError, TypeError):
+        data = {}
     message = str(data.get("message", f"the service answered {status}"))
     if data.get("error") == "QueryError":
         return QueryError(message)
+    if data.get("error") == "RunExistsError":
+        from clawtrace.sidecar.control import RunExistsError
+
+        return RunExistsError(message)
+    if status == 503:
+        return NoAnswerError(message)
     if status >= 500:
         return ReceiverError(message)
     return UsageError(message)

@@ -16,7 +16,7 @@ from clawtrace.runners.base import TelemetryTarget
 from clawtrace.runners.starting.telemetry_env import telemetry_variables
 from clawtrace.sidecar.feed import Feed
 from clawtrace.sidecar.last_verdicts import LastVerdicts
-from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, WaitComplete
+from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, PutVerdicts, ReceivedRows, WaitComplete
 from clawtrace.sidecar.telemetry import OwnTelemetry, SpanOfRun
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ __all__ = ["Begun", "Control", "NoSuchRunError", "RunDeletedError", "RunExistsEr
 
 _AT_ONCE = 50
 """Runs that are asked about together where verdicts are sent as they are known."""
+
+_MOST_BYTES = 256 << 20
+"""Of a run that is handed over."""
 
 
 class NoSuchRunError(UsageError):
@@ -85,7 +88,9 @@ class Control:
             RunExistsError: there is such a run.
         """
         run_id = asked.run_id or f"{asked.case_id or 'run'}-{secrets.token_hex(4)}"
-        turn = SentTurn(secrets.token_hex(16), secrets.token_hex(8), time.time_ns())
+        own = SentTurn(secrets.token_hex(16), secrets.token_hex(8), time.time_ns())
+        turns = tuple(one.sent() for one in asked.turns) or (own,)
+        turn = turns[0]
         record = RunRecord(
             run_id,
             asked.case_id or run_id,
@@ -95,7 +100,7 @@ class Control:
             asked.session_ids,
             turn.parent_span_id,
             started_ns=time.time_ns(),
-            turns=(turn,),
+            turns=turns,
         )
         with self._changed:
             if run_id in self._open or self._session.record(run_id) is not None:
@@ -127,16 +132,22 @@ class Control:
             exited = asked.exit_code is not None
             by_code = None if asked.exit_code is None else "failed" if asked.exit_code else "success"
             status = asked.status or by_code
+            agent = asked.agent or ("started" if exited else "running")
             ended = record._replace(
-                ended_ns=time.time_ns(),
+                started_ns=asked.started_ns or record.started_ns,
+                ended_ns=asked.ended_ns or time.time_ns(),
                 agent_exit_code=asked.exit_code,
                 run_status=status,
-                timed_out=status == "timed_out",
+                ended_by_signal=asked.ended_by_signal,
+                timed_out=asked.timed_out or status == "timed_out",
+                cut_off=asked.cut_off,
+                runner_error=asked.runner_error,
                 final_output=asked.final_output,
-                agent="started" if exited else "running",
+                turns=tuple(one.sent() for one in asked.turns) or record.turns,
+                agent=None if agent == "unknown" else agent,
                 settle_ms=asked.settle_ms,
             )
-            self._session.close_run(ended, processes_gone=True)
+            self._session.close_run(ended, processes_gone=asked.processes_gone)
             with self._changed:
                 self._open.discard(run_id)
                 self._changed.notify_all()
@@ -202,6 +213,46 @@ class Control:
         """
         self._record(run_id)
         return self._session.inspect([run_id])
+
+    def endpoints(self) -> dict[str, Any]:
+        """Return where agents export to, and what every export must carry; null where nothing is asked for."""
+        return self._session.endpoints._asdict()
+
+    def packed_run(self, run_id: str) -> bytes:
+        """Return all that came of a run, and its record, as the file of a DuckDB store of its own, compressed with gzip.
+
+        Raises:
+            NoSuchRunError: there is no such run.
+            UsageError: it is too large for an answer.
+        """
+        self._record(run_id)
+        packed = self._session.packed_run(run_id)
+        if len(packed) > _MOST_BYTES:
+            raise UsageError(
+                f"the run {run_id!r} takes {len(packed) >> 20} MiB, and an answer at most {_MOST_BYTES >> 20}: judge it where "
+                "the store is, with `clawtrace eval --store`"
+            )
+        return packed
+
+    def received_rows(self, asked: ReceivedRows) -> dict[str, int]:
+        """Return how much came of runs so far: it grows when more does. A run that is not there is left out."""
+        return self._session.received_rows(asked.run_ids)
+
+    def put_verdicts(self, run_id: str, asked: PutVerdicts) -> dict[str, Any]:
+        """Count verdicts that a client gave on a run, and send them on, as those that are given here.
+
+        Raises:
+            NoSuchRunError: there is no such run.
+        """
+        from clawtrace.model.verdict import run_status_of
+
+        self._record(run_id)
+        (now,) = self._session.evaluate([run_id], ())
+        verdicts = tuple(one.verdict(run_id) for one in asked.verdicts)
+        same = self._session.received_rows([run_id])[run_id] == asked.received
+        state = now.facts_state if same else ()
+        list(self._published([now._replace(verdicts=verdicts, status=run_status_of(verdicts), facts_state=state)]))
+        return {"run_id": run_id, "verdicts": len(verdicts)}
 
     def list_runs(self, last: int | None = None) -> RunList:
         """Return a line for each run, or for the last of them, with the verdicts that were given here."""

@@ -17,16 +17,28 @@ from clawtrace.receiver.transport.questions import QUESTIONS_PATH, HttpQuestion,
 from clawtrace.report.json_report import results_of
 from clawtrace.report.json_text import json_pieces
 from clawtrace.sidecar.control import Begun, Control, NoSuchRunError, RunDeletedError, RunExistsError
-from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, WaitComplete, problems, read
+from clawtrace.sidecar.requests import (
+    AdoptTraces,
+    BeginRun,
+    EndRun,
+    Gating,
+    PutVerdicts,
+    ReceivedRows,
+    WaitComplete,
+    problems,
+    read,
+)
 
 __all__ = ["ControlHttp"]
 
 _LOG = logging.getLogger("clawtrace.sidecar")
-_RUN = re.compile(r"/clawtrace/v1/runs/(?P<run>.+?)(?P<verb>/adopt|/end|/page|/wait)?")
+_RUN = re.compile(r"/clawtrace/v1/runs/(?P<run>.+?)(?P<verb>/adopt|/data|/end|/page|/verdicts|/wait)?")
 _RUNS = "/clawtrace/v1/runs"
 _EVALUATE = "/clawtrace/v1/evaluate"
+_ENDPOINTS = "/clawtrace/v1/endpoints"
+_RECEIVED = "/clawtrace/v1/received"
 _OPENAPI = "/clawtrace/v1/openapi.json"
-_PATHS = f"`{_RUNS}`, `{_RUNS}/RUN_ID`, `{_RUNS}/RUN_ID/adopt`, `{_RUNS}/RUN_ID/end`, `{_RUNS}/RUN_ID/page`, `{_RUNS}/RUN_ID/wait`, `{_EVALUATE}`, `{QUESTIONS_PATH}` and `{_OPENAPI}`"
+_PATHS = f"`{_RUNS}`, `{_RUNS}/RUN_ID`, `{_EVALUATE}`, `{QUESTIONS_PATH}` and what `{_OPENAPI}` describes"
 EXIT_CODE_HEADER = b"x-clawtrace-exit-code"
 
 M = TypeVar("M", bound=BaseModel)
@@ -82,20 +94,34 @@ class ControlHttp:
             return [_Route("GET", lambda: self._list(asked)), _Route("POST", lambda: self._begin(asked))]
         if asked.path == _EVALUATE:
             return [_Route("POST", lambda: self._evaluate(asked))]
+        if asked.path == _ENDPOINTS:
+            return [_Route("GET", lambda: _json(self._control.endpoints()))]
+        if asked.path == _RECEIVED:
+            return [
+                _Route("POST", lambda: _json({"received": self._control.received_rows(_read(ReceivedRows, asked))}))
+            ]
         if asked.path == _OPENAPI:
             return [_Route("GET", _described)]
         named = _RUN.fullmatch(asked.path)
         if named is None:
             return []
-        run_id = named["run"]
-        if named["verb"] == "/end":
-            return [_Route("POST", lambda: _json(self._control.end_run(run_id, _read(EndRun, asked))))]
-        if named["verb"] == "/wait":
-            return [_Route("POST", lambda: _json(self._control.wait_complete(run_id, _read(WaitComplete, asked))))]
-        if named["verb"] == "/adopt":
-            return [_Route("POST", lambda: _json(self._control.adopt_traces(run_id, _read(AdoptTraces, asked))))]
-        if named["verb"] == "/page":
-            return [_Route("GET", lambda: self._run_page(run_id))]
+        return self._routes_of_run(named["run"], named["verb"], asked)
+
+    def _routes_of_run(self, run_id: str, verb: str | None, asked: HttpQuestion) -> list[_Route]:
+        control = self._control
+        match verb:
+            case "/end":
+                return [_Route("POST", lambda: _json(control.end_run(run_id, _read(EndRun, asked))))]
+            case "/wait":
+                return [_Route("POST", lambda: _json(control.wait_complete(run_id, _read(WaitComplete, asked))))]
+            case "/adopt":
+                return [_Route("POST", lambda: _json(control.adopt_traces(run_id, _read(AdoptTraces, asked))))]
+            case "/page":
+                return [_Route("GET", lambda: self._run_page(run_id))]
+            case "/verdicts":
+                return [_Route("POST", lambda: _json(control.put_verdicts(run_id, _read(PutVerdicts, asked))))]
+            case "/data":
+                return [_Route("GET", lambda: QuestionReply(200, control.packed_run(run_id), "application/gzip"))]
         return [
             _Route("GET", lambda: _json(self._control.inspect(run_id))),
             _Route("DELETE", lambda: _json(self._control.delete_run(run_id))),

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from clawtrace.report.results import Results
-from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, WaitComplete
+from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, PutVerdicts, ReceivedRows, WaitComplete
 from clawtrace.verdicts.reading.run_details import RunDetails
 from clawtrace.verdicts.reading.run_list import RunList
 
@@ -54,6 +54,30 @@ class Deletion:
 
 
 @dataclass
+class ExportEndpoints:
+    """Where agents export to: base URLs, and what every export must carry as `x-clawtrace-token`; null where nothing is asked for."""
+
+    grpc: str
+    http: str
+    token: str | None
+
+
+@dataclass
+class Received:
+    """How much came of runs so far, by run id; a run that is not there is left out."""
+
+    received: dict[str, int]
+
+
+@dataclass
+class PutAnswer:
+    """How many verdicts were taken."""
+
+    run_id: str
+    verdicts: int
+
+
+@dataclass
 class Inspected:
     """``clawtrace.inspect/1``: the facts of runs."""
 
@@ -77,7 +101,8 @@ class Health:
 
 _MODELS: tuple[TypeAdapter[Any], ...] = (
     *(TypeAdapter(one) for one in (BegunRun, RunStanding, RunList, RunPage, Deletion, Inspected, Refusal, Health)),
-    *(TypeAdapter(one) for one in (BeginRun, EndRun, WaitComplete, AdoptTraces, Results)),
+    *(TypeAdapter(one) for one in (ExportEndpoints, Received, PutAnswer)),
+    *(TypeAdapter(one) for one in (BeginRun, EndRun, WaitComplete, AdoptTraces, ReceivedRows, PutVerdicts, Results)),
 )
 
 
@@ -128,6 +153,16 @@ def openapi(version: str) -> dict[str, Any]:
                 "parameters": [run],
                 "post": _operation("waitForRun", "Wait until a run has been ended.", RunStanding, WaitComplete),
             },
+            f"{_PREFIX}/runs/{{run_id}}/data": {
+                "parameters": [run],
+                "get": _text("fetchRun", "All that came of a run: the file of a DuckDB store, in gzip.", "application/gzip"),
+            },
+            f"{_PREFIX}/runs/{{run_id}}/verdicts": {
+                "parameters": [run],
+                "post": _operation("putVerdicts", "Count and send on verdicts of a client.", PutAnswer, PutVerdicts),
+            },
+            f"{_PREFIX}/received": {"post": _operation("countReceived", "How much came of runs.", Received, ReceivedRows)},
+            f"{_PREFIX}/endpoints": {"get": _operation("getEndpoints", "Where agents export to.", ExportEndpoints)},
             f"{_PREFIX}/evaluate": {"post": _evaluation()},
         },
         "components": {

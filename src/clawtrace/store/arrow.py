@@ -15,7 +15,7 @@ from nanoarrow.c_array import ArrayFromIterableBuilder
 
 from clawtrace.model.raw import LogBatch, MapColumn, NestedMap, SpanBatch, StrList
 
-__all__ = ["ArrowTable", "logs_table", "rows_table", "spans_table"]
+__all__ = ["ArrowRows", "ArrowTable", "logs_table", "rows_table", "spans_table"]
 
 # Types are made once: making them anew for every column took half of the time of a small commit.
 _STRING, _INT64, _UINT64, _FLOAT64, _BOOL = (
@@ -44,6 +44,16 @@ class ArrowTable:
 
     def __arrow_c_schema__(self) -> object:
         return self._array.schema.__arrow_c_schema__()
+
+
+class ArrowRows:
+    """What DuckDB's SELECT finds on one connection, to be read once by another one."""
+
+    def __init__(self, relation: Any) -> None:
+        self._relation = relation
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._relation.__arrow_c_stream__(requested_schema)
 
 
 def _text(values: Sequence[Any]) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from clawtrace.errors import InputError
+from clawtrace.store.arrow import ArrowRows
 from clawtrace.store.export import LOG_COLUMNS, SPAN_COLUMNS, otlp_request
 
 if TYPE_CHECKING:
@@ -18,16 +19,6 @@ _FILES = {"otel_traces": "traces.parquet", "otel_logs": "logs.parquet"}
 _RECEIVED = "arrival_ns, request_no, protocol, run_no, run_rule"
 """Columns on the way that rows came by; an exported run has its id instead."""
 _ROWS_A_REQUEST = 500
-
-
-class _Rows:
-    """Rows of one connection for another one."""
-
-    def __init__(self, relation: Any) -> None:
-        self._relation = relation
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._relation.__arrow_c_stream__(requested_schema)
 
 
 def write_parquet(store: DuckStore, run_id: str, folder: Path) -> list[Path]:
@@ -48,7 +39,7 @@ def write_parquet(store: DuckStore, run_id: str, folder: Path) -> list[Path]:
                 continue
 
             def copy(rows: Any, path: Path = path) -> None:
-                engine.register("exported", _Rows(rows))
+                engine.register("exported", ArrowRows(rows))
                 engine.execute("COPY exported TO ? (FORMAT parquet, COMPRESSION zstd)", [str(path)])
 
             try:

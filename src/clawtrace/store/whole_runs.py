@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import gzip
+import tempfile
 import time
-from collections.abc import Collection, Iterator
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clawtrace.errors import InputError, StoreError
 from clawtrace.model.relations import RELATIONS
 from clawtrace.model.run import RunRecord
+from clawtrace.store.arrow import ArrowRows
 from clawtrace.store.raw.adoption import RETIRED
 from clawtrace.store.raw.deleted_runs import remember
 from clawtrace.store.records import write_record
 
 if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
     from clawtrace.store.duckdb import DuckStore
 
-__all__ = ["copy_run", "forget_runs", "opened", "take_run"]
+__all__ = ["copy_run", "forget_runs", "opened", "packed_run", "received_rows", "take_rows", "take_run"]
 
 _BY_NUMBER = ("otel_traces", "otel_logs", "receipts", "run_conflicts")
 """Tables whose rows carry the number of their run, under which they are found in a store."""
-_CHUNK = 2_000
-"""Rows that are copied at a time."""
+_RECEIVED = "protocol <> 'file'"
+"""Tells what came over the wire from what was read from logs and recordings."""
 
 
 @contextmanager
@@ -91,14 +97,119 @@ def copy_run(source: DuckStore, target: DuckStore, run_id: str, renamed: RunReco
             run_id=named, case_id=renamed.case_id, model_id=renamed.model_id, repetition=renamed.repetition
         )
     with source.transaction() as reading, target.transaction() as writing:
-        for table in _BY_NUMBER:
-            rows = reading.execute(f"SELECT * REPLACE ({new} AS run_no) FROM {table} WHERE run_no = ?", [old])
-            names = ", ".join(f'"{column[0]}"' for column in rows.description or ())
-            marks = ", ".join("?" * len(rows.description or ()))
-            while chunk := rows.fetchmany(_CHUNK):
-                writing.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", chunk)
+        _copy_rows(reading, old, writing, new)
         if record is not None:
             writing.execute("INSERT INTO run_records VALUES (?, ?, ?)", [named, write_record(record), time.time_ns()])
+
+
+def _copy_rows(
+    reading: DuckDBPyConnection,
+    old: int,
+    writing: DuckDBPyConnection,
+    new: int,
+    clean: Callable[[str], str] | None = None,
+) -> None:
+    """Copy the rows of a run as columns; those of which `clean` changes a text are few, and copied one by one."""
+    for table in _BY_NUMBER:
+        unclean = []
+        if clean is not None:
+            texts = reading.execute(f"SELECT rowid, to_json(t)::VARCHAR FROM {table} AS t WHERE run_no = {old}")
+            unclean = [row for row, text in texts.fetchall() if clean(text) != text]
+        chosen = f"SELECT * REPLACE ({new}::BIGINT AS run_no) FROM {table} WHERE run_no = {old}"
+        apart = f"rowid IN ({', '.join(map(str, unclean)) or 'NULL'})"
+        writing.register("copied_rows", ArrowRows(reading.sql(f"{chosen} AND ({apart}) IS NOT TRUE")))
+        writing.execute(f"INSERT INTO {table} BY NAME SELECT * FROM copied_rows")
+        writing.unregister("copied_rows")
+        if clean is not None and unclean:
+            rows = reading.execute(f"{chosen} AND {apart}")
+            names = ", ".join(f'"{column[0]}"' for column in rows.description or ())
+            marks = ", ".join("?" * len(rows.description or ()))
+            cleaned = [[_changed(value, clean) for value in row] for row in rows.fetchall()]
+            writing.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", cleaned)
+
+
+def packed_run(store: DuckStore, run_id: str) -> bytes:
+    """Return a run, its spans and its record, as the file of a store of its own, compressed with gzip.
+
+    Raises:
+        StoreError: it could not be written.
+    """
+    from clawtrace.store.duckdb import DuckStore
+
+    with tempfile.TemporaryDirectory(prefix="clawtrace-") as folder:
+        path = Path(folder) / "run.duckdb"
+        alone = DuckStore(path)
+        try:
+            copy_run(store, alone, run_id)
+        finally:
+            alone.close()
+        return gzip.compress(path.read_bytes(), 1)
+
+
+def take_rows(target: DuckStore, packed: bytes, run_id: str, clean: Callable[[str], str]) -> RunRecord:
+    """Replace what `target` has received of a run by what another store has; return the record that is kept there.
+
+    What was read from the run's logs stays, and so does the record of `target`.
+
+    Args:
+        target: knows the run.
+        packed: what `packed_run` returned there.
+        run_id: of the run.
+        clean: is applied to every text: it takes secrets out that the other process does not know.
+
+    Raises:
+        StoreError: it is no store that this version reads, has no such run, or the rows could not be written.
+    """
+    from clawtrace.store.duckdb import DuckStore
+
+    with tempfile.TemporaryDirectory(prefix="clawtrace-") as folder:
+        path = Path(folder) / "run.duckdb"
+        try:
+            path.write_bytes(gzip.decompress(packed))
+        except (OSError, EOFError, zlib.error) as error:
+            raise StoreError(f"the run {run_id!r} came damaged: {error}") from error
+        source = DuckStore(path)
+        try:
+            record = source.record(run_id)
+            if record is None:
+                raise StoreError(f"the run {run_id!r} came without its record")
+            with source.transaction() as reading, target.transaction() as writing:
+                number = target.run_no(run_id)
+                for table in _BY_NUMBER:
+                    received = f" AND {_RECEIVED}" if table in ("otel_traces", "otel_logs") else ""
+                    writing.execute(f"DELETE FROM {table} WHERE run_no = ?{received}", [number])
+                _copy_rows(reading, source.run_no(run_id), writing, number, clean)
+        finally:
+            source.close()
+    return record
+
+
+def _changed(value: Any, clean: Callable[[str], str]) -> Any:
+    """Return a value of a row with `clean` applied to every text in it."""
+    match value:
+        case str():
+            return clean(value)
+        case list():
+            return [_changed(one, clean) for one in value]
+        case dict():
+            return {key: _changed(one, clean) for key, one in value.items()}
+    return value
+
+
+def received_rows(store: DuckStore, run_ids: Sequence[str]) -> dict[str, int]:
+    """Return how many rows of each run came over the wire; a run that the store does not have is left out."""
+    known = set(store.run_ids())
+    numbers = {store.run_no(run_id): run_id for run_id in run_ids if run_id in known}
+    found = dict.fromkeys(numbers.values(), 0)
+    with store.transaction() as reading:
+        for table in ("otel_traces", "otel_logs", "receipts"):
+            rows = reading.execute(
+                f"SELECT run_no, count(*) FROM {table} WHERE run_no IN (SELECT unnest(?)) AND {_RECEIVED} GROUP BY run_no",
+                [list(numbers)],
+            ).fetchall()
+            for number, count in rows:
+                found[numbers[number]] += count
+    return found
 
 
 def forget_runs(store: DuckStore, run_ids: Collection[str], why: str = "", *, strays_before_ns: int = 0) -> None:

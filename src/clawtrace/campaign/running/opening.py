@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from clawtrace.campaign.running.attempts import attempt_ids
 from clawtrace.campaign.running.run_files import clean_streams
 
 if TYPE_CHECKING:
+    from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.session.session import Session
 
 __all__ = ["open_campaign"]
@@ -23,12 +24,16 @@ _HEAPS = 2
 
 
 @contextmanager
-def open_campaign(plan: Plan) -> Iterator[Session]:
+def open_campaign(plan: Plan, opened: Callable[[Path, SessionSettings], Session] | None = None) -> Iterator[Session]:
     """Hold the campaign's folder, and open its store and a receiver.
 
     What an earlier process left unfinished when it was killed is put in order first: its spans go, and what its agents printed
     is cleaned of secrets. At the end the runs go that others took the place of, and attempts that failed
     before one did not.
+
+    Args:
+        plan: from `expand`.
+        opened: opens the store; by default with a receiver of its own.
 
     Raises:
         StoreLockedError: another process runs this campaign.
@@ -40,7 +45,8 @@ def open_campaign(plan: Plan) -> Iterator[Session]:
     _share_heaps()
     with campaign_lock(plan.folder):
         settings = session_settings(plan.suite.project)
-        with Session.open(plan.store, settings=settings) as session:
+        opening = opened or (lambda store, settings: Session.open(store, settings=settings))
+        with opening(plan.store, settings) as session:
             kept = list(kept_runs(plan.folder))
             session.forget_runs(_left_behind(plan, kept, session.run_ids()))
             for folder in _unfinished(plan):

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import click
-from click.core import ParameterSource
 
 from clawtrace.cli.evaluating.existing_runs import ExistingRuns, judge_runs
 from clawtrace.cli.evaluating.suite import SuiteFlags, eval_suite, suite_options
@@ -88,8 +87,8 @@ def command(
 ) -> int:
     """Judge agents by their traces.
 
-    With --suite every case is run, its spans are received, and its assertions are asked. With --traces the runs are
-    recordings, with --store those of a span store, with --server those of a running `clawtrace serve`, and --assertions says
+    With --suite every case is run, its spans are received (with --server by a running `clawtrace serve`), and its assertions
+    are asked. With --traces the runs are recordings, with --store those of a span store, with --server those of a running `clawtrace serve`, and --assertions says
     what must be true of each.
 
     Exit codes: 0 everything passed; 1 something failed; 2 usage or configuration, nothing was judged; 3 nothing
@@ -99,20 +98,11 @@ def command(
         raise click.UsageError(f"{stray[0]!r} is not a flag: use --suite for a suite, --traces for a recording.")
     there = ExistingRuns.named(recordings, store, server if suite is None else None, wanted, where)
     if suite is not None:
-        if (
-            server is not None
-            and click.get_current_context().get_parameter_source("server") is ParameterSource.COMMANDLINE
-        ):
-            raise click.UsageError(
-                "--server cannot be combined with --suite, whose agents export to this command: leave it out. "
-                "With `receiver: {tee: …}` in clawtrace.yaml the service gets the spans, too; with --assertions in place of "
-                "--suite its runs are judged."
-            )
         if there.given() or assertions is not None:
             raise click.UsageError(
                 "--suite runs agents; --traces or --store with --assertions judges existing runs; give one of them."
             )
-        return eval_suite(suite, suite_flags, out, output, gate)
+        return eval_suite(suite, suite_flags, out, output, gate, server)
     there = there.located(asked=assertions is not None)
     if assertions == "-" and Path("-") in recordings.paths:
         raise click.UsageError("--traces - and --assertions - both read standard input; give one of them a file.")

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from clawtrace.campaign.running.execute import CampaignResult
     from clawtrace.config.loading.suite_file import LoadedSuite
     from clawtrace.config.projects.project_file import Project
+    from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.report.base import CampaignReport, SuiteLabels
+    from clawtrace.session.session import Session
     from clawtrace.verdicts.gating.gate import Gate
 
 __all__ = ["SuiteFlags", "eval_suite", "suite_options"]
@@ -132,13 +134,24 @@ def suite_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def eval_suite(suite: str, flags: SuiteFlags, out: Path | None, output: Output, gate: Gate) -> int:
-    """Run and judge a suite, once or whenever it changes; return the exit code."""
+def eval_suite(
+    suite: str, flags: SuiteFlags, out: Path | None, output: Output, gate: Gate, server: str | None = None
+) -> int:
+    """Run and judge a suite, once or whenever it changes; return the exit code.
+
+    Args:
+        suite: its id or path.
+        flags: those that belong to a suite.
+        out: folder of results; None for the project's.
+        output: what is printed, and which reports are written.
+        gate: what passes.
+        server: address or ready file of the service that receives; None for a receiver of this process.
+    """
     from clawtrace.config.projects.project_file import load_project
 
     project = load_project(Path.cwd(), os.environ)
     if not flags.watch:
-        return _evaluate(suite, project, flags, out, output, gate)
+        return _evaluate(suite, project, flags, out, output, gate, server)
     if flags.dry_run:
         raise click.UsageError("--watch runs the suite again and again, --dry-run starts nothing; give one of them.")
     from clawtrace.cli.evaluating.watch import watch
@@ -147,12 +160,14 @@ def eval_suite(suite: str, flags: SuiteFlags, out: Path | None, output: Output, 
     ours |= {Path(target).absolute() for _, target in output.reports if target != "-"}
 
     def again() -> int:
-        return _evaluate(suite, load_project(Path.cwd(), os.environ), flags, out, output, gate)
+        return _evaluate(suite, load_project(Path.cwd(), os.environ), flags, out, output, gate, server)
 
     return watch(project.root, ours, again)
 
 
-def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None, output: Output, gate: Gate) -> int:
+def _evaluate(
+    suite: str, project: Project, flags: SuiteFlags, out: Path | None, output: Output, gate: Gate, server: str | None
+) -> int:
     from clawtrace.campaign.reusing.last_time import against_the_store
     from clawtrace.campaign.running.budget import Budget
     from clawtrace.campaign.running.execute import execute
@@ -172,7 +187,7 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
         print_plan(plan, decisions, refusals(plan, decisions, os.environ))
         return 0
     budget = Budget(flags.max_cost, flags.max_tokens)
-    with open_campaign(plan) as session:
+    with open_campaign(plan, None if server is None else _joining(server, project)) as session:
         plan, decisions = _as_flagged(plan, against_the_store(plan, decisions, session), flags, gate)
         if not plan.runs:
             return _nothing_to_run(decisions)
@@ -180,6 +195,8 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
             done = execute(plan, session, os.environ, listener, decisions=decisions, budget=budget)
         trees = trees_of(session, done.results, quiet=output.quiet)
         details = details_of(session, done.results)
+        if note := session.keep_verdicts(done.results):
+            click.echo(f"note: {note}", err=True)
     for sentence in [*done.blind_spots, *_stale_verdicts(done)]:
         click.echo(f"warning: {sentence}", err=True)
     report = _report_of(plan, done, gate, trees, session.clean)
@@ -189,6 +206,25 @@ def _evaluate(suite: str, project: Project, flags: SuiteFlags, out: Path | None,
         click.echo(f"interrupted, exit code {_INTERRUPTED}: the same command runs the rest", err=True)
         return _INTERRUPTED
     return code
+
+
+def _joining(server: str, project: Project) -> Callable[[Path, SessionSettings], Session]:
+    """Return what opens a session whose spans a running service receives.
+
+    Raises:
+        UsageError: the service is not named rightly, or its token is missing.
+    """
+    from clawtrace.cli.sources.source import service_at
+    from clawtrace.sidecar.joined import JoinedSession, NamedService
+
+    service_at(server)
+    if project.config.receiver.tee.endpoint is not None:
+        click.echo(
+            "warning: `receiver: {tee: …}` of clawtrace.yaml does not apply: the service receives, and its own does",
+            err=True,
+        )
+    service = NamedService(server, os.environ.get("CLAWTRACE_SERVER_TOKEN"))
+    return functools.partial(JoinedSession.joining, service)
 
 
 def _nothing_to_run(decisions: Mapping[str, Decision]) -> int:

@@ -289,7 +289,8 @@ class RoleRule(DialectPart):
     another root. `history`: its output messages are the conversation, or a part of it, of its own agent or of the agent inside
     of it, which no other span records. `runner`: on an agent, it counts as an agent only if it made a model or tool call
     itself; else it only runs the agents inside of it. `request`: on a step, it contains what a model is asked next; if no
-    span starts after it, that model call was made and has no span.
+    span starts after it, that model call was made and has no span. `reply`: on a step, its column `response_model` is that of
+    the one model call before it that is its sibling, or a child of a sibling.
     """
 
     is_: Literal[
@@ -304,6 +305,7 @@ class RoleRule(DialectPart):
         "history",
         "runner",
         "request",
+        "reply",
     ] = Field(alias="is")
     when: Condition
 

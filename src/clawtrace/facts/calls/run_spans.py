@@ -17,6 +17,7 @@ from clawtrace.facts.calls.agents.runners import without_runners
 from clawtrace.facts.calls.agents.silent_agents import silent_agents, without_callers
 from clawtrace.facts.calls.evidence.duplicate_instrumentations import join_duplicates
 from clawtrace.facts.calls.evidence.match_by_usage import join_by_content
+from clawtrace.facts.calls.evidence.replies import with_replies
 from clawtrace.facts.calls.evidence.split_calls import split_calls
 from clawtrace.facts.calls.evidence.stream_answers import join_answers
 from clawtrace.facts.calls.ledger import Ledger
@@ -85,7 +86,7 @@ class RunSpans:
         """Return the run whose distinct `spans` these are, in order of `Span.sid`; for `layers` see `with_layers`."""
         first = spans[0].sid
         parents = [None if span.parent_sid is None else span.parent_sid - first for span in spans]
-        spans, runners = without_runners(spans, parents)
+        spans, runners = without_runners(with_replies(spans, parents), parents)
         ledger = Ledger(spans)
         walked = walk(spans, parents, ledger, layers)
         split_calls(spans, walked, ledger)

@@ -24,6 +24,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-h
 	--no-emit-index-url --no-emit-find-links
 
 export PIP_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache
+export UV_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/uv
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests and agents start many interpreters, each of which would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -94,7 +95,6 @@ site: $(DEV) ## Build the documentation as a site in build/site; a broken link f
 	cp -R action.yml ci collector-config configs proto build/site
 
 lock: $(DEV) ## Choose the newest allowed versions and write the lock files again
-	$(INSTALL) uv
 	printf 'hatchling>=1.27\neditables>=0.5\n' | $(BIN)/$(COMPILE) pyproject.toml - --extra agents \
 		--upgrade --output-file requirements.lock
 	$(BIN)/$(COMPILE) --group dev --constraints requirements.lock --upgrade --output-file requirements-dev.lock

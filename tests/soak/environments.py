@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,37 +70,62 @@ def program_of(framework: Framework) -> tuple[str, ...]:
     Raises:
         CannotInstallError: the machine cannot have it.
     """
-    install, version = (_packages, "npm") if framework.script.suffix == ".mjs" else (_environment, sys.version)
+    javascript = framework.script.suffix == ".mjs"
+    folder = (packages if javascript else environment)(framework.name, framework.dependencies)
+    if not javascript:
+        return str(folder / "venv" / "bin" / "python"), str(framework.script)
+    # Node looks for packages above the place of the script.
+    for script in (HERE / "agent_program.mjs", framework.script):
+        shutil.copyfile(script, folder / script.name)
+    return "node", str(folder / framework.script.name)
+
+
+def environment(name: str, dependencies: Sequence[str]) -> Path:
+    """Return a folder whose `venv` has distributions of PyPI; it is made if it is not there yet.
+
+    Raises:
+        CannotInstallError: the machine cannot have it.
+    """
+    return _made(name, (sys.version, *dependencies), _environment, dependencies)
+
+
+def packages(name: str, dependencies: Sequence[str]) -> Path:
+    """Return a folder whose `node_modules` has packages of npm, `name@version`; it is made if it is not there yet.
+
+    Raises:
+        CannotInstallError: the machine cannot have it.
+    """
+    return _made(name, ("npm", *dependencies), _packages, dependencies)
+
+
+def _made(
+    name: str, key: Sequence[str], install: Callable[[Path, Sequence[str]], None], dependencies: Sequence[str]
+) -> Path:
     cache = Path(os.environ.get("CLAWTRACE_SOAK_CACHE") or Path(sys.prefix) / "cache" / "soak")
-    wanted = hashlib.sha256("\n".join((version, *framework.dependencies)).encode()).hexdigest()[:8]
-    folder = cache / f"{framework.name}-{wanted}"
+    wanted = hashlib.sha256("\n".join(key).encode()).hexdigest()[:8]
+    folder = cache / f"{name}-{wanted}"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "done").exists():
-            install(folder, framework)
+            install(folder, dependencies)
             (folder / "done").touch()
-        if framework.script.suffix != ".mjs":
-            return str(folder / "venv" / "bin" / "python"), str(framework.script)
-        # Node looks for packages above the place of the script.
-        for script in (HERE / "agent_program.mjs", framework.script):
-            shutil.copyfile(script, folder / script.name)
-        return "node", str(folder / framework.script.name)
+    return folder
 
 
-def _environment(folder: Path, framework: Framework) -> None:
+def _environment(folder: Path, dependencies: Sequence[str]) -> None:
     base = getattr(sys, "_base_executable", sys.executable)
-    python = str(folder / "venv" / "bin" / "python")
-    _run([base, "-m", "venv", "--clear", str(folder / "venv")], "an environment")
-    _run([python, "-m", "pip", "install", "--quiet", "--no-compile", *framework.dependencies], framework.name)
+    venv = str(folder / "venv")
+    _run([base, "-m", "venv", "--without-pip", "--clear", venv], "an environment")
+    _run([sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", venv, *dependencies], folder.name)
 
 
-def _packages(folder: Path, framework: Framework) -> None:
-    wanted = dict(dependency.rsplit("@", 1) for dependency in framework.dependencies)
+def _packages(folder: Path, dependencies: Sequence[str]) -> None:
+    wanted = dict(dependency.rsplit("@", 1) for dependency in dependencies)
     package = {"private": True, "type": "module", "dependencies": wanted}
     (folder / "package.json").write_text(json.dumps(package), encoding="utf-8")
     npm = ["npm", "install", "--prefix", str(folder), "--no-package-lock", "--no-audit", "--no-fund"]
-    _run(npm, framework.name)
+    _run(npm, folder.name)
 
 
 def _run(command: list[str], what: str) -> None:

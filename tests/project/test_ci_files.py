@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
+
+from pipelines import run_the_action, shell
 
 ROOT = Path(__file__).parents[2]
 SPANS = ROOT / "tests" / "recordings" / "pydantic-ai" / "one_tool" / "traces.otlp.jsonl"
@@ -44,20 +43,6 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def shell(script: str, folder: Path, program: str = "bash", **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a script as a pipeline does, with the program and its interpreter first on the path."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    kept = {name: value for name, value in os.environ.items() if name in ("PYTHONPATH", "HOME", "LANG")}
-    return subprocess.run(
-        [program, "-e", "-c", script],
-        cwd=folder,
-        env=kept | {"PATH": path, "CI": "true"} | env,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
 @pytest.mark.full
 @pytest.mark.needs("bash")
 @pytest.mark.parametrize(
@@ -66,21 +51,13 @@ def shell(script: str, folder: Path, program: str = "bash", **env: str) -> subpr
 )
 def test_the_github_action(project: Path, suite: str, undecided: str, code: int, ends: int) -> None:
     """Its step judges the suite, writes every report, annotates, fills the summary, and ends as its inputs say."""
-    action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
-    given = {name: str(one.get("default", "")) for name, one in action["inputs"].items()}
-    given |= {"suite": suite, "undecided": undecided, "install": "", "args": "--case '*d*' --repeat 1"}
-    (step,) = [one for one in action["runs"]["steps"] if one.get("id") == "eval"]
-    env = {
-        name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda one: given[one[1]], value)
-        for name, value in step["env"].items()
-    }
-    outputs = {"GITHUB_OUTPUT": str(project / "output"), "GITHUB_STEP_SUMMARY": str(project / "summary")}
-    done = shell(step["run"], project, **env, **outputs)
+    given = {"suite": suite, "undecided": undecided, "install": "", "args": "--case '*d*' --repeat 1"}
+    done = run_the_action(project, given)
 
     assert done.returncode == ends, done.stdout + done.stderr
     assert (project / "output").read_text("utf-8").split() == [f"exit-code={code}"]
     assert suite in (project / "summary").read_text("utf-8")
-    written = {path.name for path in (project / given["results"]).iterdir()}
+    written = {path.name for path in (project / "clawtrace-results").iterdir()}
     assert written == {"summary.md", "results.xml", "results.json", "report.html"}
     assert ("::error" in done.stdout) is (code != 0)
     assert ("::warning title=clawtrace::" in done.stdout) is (undecided == "warn")

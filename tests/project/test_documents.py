@@ -16,13 +16,11 @@ import yaml
 from clawtrace.config.projects.project_file import load_project
 from free_port import free_port
 from not_run import not_run
+from page_blocks import RUN, run_the_blocks
 
 ROOT = Path(__file__).parents[2]
-HERE = Path(sys.executable).parent
-"""Where the programs of this environment are."""
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")])
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
-RUN = re.compile(r"<!-- (run[^>]*?) -->\n```sh\n(.*?)```", re.DOTALL)
 
 
 def anchors(page: Path) -> set[str]:
@@ -133,7 +131,7 @@ def test_the_readme_works_with_a_plain_installation(tmp_path: Path):
     assert not re.search(r"^(pytest|pyarrow|pydantic-ai-slim) ", found, re.MULTILINE)
 
     (tmp_path / "checkout").mkdir()
-    run_the_blocks(text, tmp_path / "checkout", programs)
+    run_the_blocks(text, tmp_path / "checkout", programs, PYTHONPATH="")
 
 
 @pytest.mark.needs("curl")
@@ -172,33 +170,6 @@ def test_the_commands_for_the_sidecar(tmp_path: Path):
     assert (tmp_path / "sidecar/sidecar.log").read_text().endswith("stopped\n")
     assert '"complete": true' in done.stdout
     assert "exit 0" in done.stdout
-
-
-def run_the_blocks(text: str, tmp_path: Path, programs: Path = HERE, **more: str) -> None:
-    """Run the commands of a page's `text`, with the installed `programs` and `more` variables."""
-    blocks = RUN.findall(text)
-    assert len(blocks) >= 4
-    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
-    ours = {name: value for name, value in os.environ.items() if name != "PYTHONPATH" or programs == HERE}
-    environment = {**ours, "PATH": path, "HOME": str(tmp_path), "CI": "1", **more}
-    folder = tmp_path
-    for kind, block in blocks:
-        if kind == "run, the last two exit with 1":
-            *lines, first, last = block.strip().splitlines()
-            block = "\n".join(
-                [*lines, *(f"{line} || status=$?\ntest ${{status:-0}} -eq 1\nstatus=" for line in (first, last))]
-            )
-        if kind != "run in the checkout":
-            where = folder
-            script = f"set -e\n{block}\npwd > {tmp_path}/folder\n"
-        else:
-            where, script = ROOT, f"set -e\n{block}"
-        done = subprocess.run(
-            ["sh", "-c", script], cwd=where, env=environment, capture_output=True, text=True, timeout=120
-        )
-        assert done.returncode == 0, f"{block}\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}"
-        if where is folder:
-            folder = Path((tmp_path / "folder").read_text().strip())
 
 
 def test_the_figures_name_programs_that_exist():

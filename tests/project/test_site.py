@@ -21,9 +21,14 @@ def test_the_navigation_names_every_page():
     listed = [
         page for section in CONFIG["nav"] for pages in section.values() for page in pages if isinstance(pages, list)
     ]
-    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    docs = ROOT / "docs"
+    pages = {
+        page.relative_to(docs).as_posix() for pattern in ("*.md", "frameworks/*.md") for page in docs.glob(pattern)
+    }
 
-    assert sorted(page for page in listed if "/" not in page) == sorted(pages)
+    assert sorted(page for page in listed if not page.startswith(("adr/", "reference/"))) == sorted(
+        pages - {"README.md"}
+    )
     assert [page for page in listed if not (ROOT / "docs" / page).is_file()] == []
 
 

@@ -1,0 +1,49 @@
+"""The commands of a documentation page: blocks of shell after a comment `<!-- run -->`, run as a reader pastes them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["RUN", "run_the_blocks"]
+
+ROOT = Path(__file__).parents[1]
+RUN = re.compile(r"<!-- (run[^>]*?) -->\n```sh\n(.*?)```", re.DOTALL)
+_FAIL = {"run, the last exits with 1": 1, "run, the last two exit with 1": 2}
+"""How many lines at the end of a block exit with 1, by the block's comment."""
+
+
+def run_the_blocks(text: str, folder: Path, *programs: Path, **more: str) -> list[str]:
+    """Run the commands of a page, one block after the other, each of which succeeds, or fails where the page says so.
+
+    Args:
+        text: of the page.
+        folder: where the reader begins.
+        programs: folders of programs that come before those of this environment.
+        more: variables.
+
+    Returns:
+        what each block printed.
+    """
+    blocks = RUN.findall(text)
+    assert len(blocks) >= 4
+    path = os.pathsep.join([*map(str, programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "HOME": str(folder), "CI": "1", **more}
+    here, printed = folder, list[str]()
+    for kind, block in blocks:
+        where = ROOT if kind == "run in the checkout" else here
+        lines, fail = block.strip().splitlines(), _FAIL.get(kind, 0)
+        failing = lines[len(lines) - fail :]
+        ends = [f"{line} || status=$?\ntest ${{status:-0}} -eq 1\nstatus=" for line in failing]
+        script = "\n".join(["set -e", *lines[: len(lines) - fail], *ends, f"pwd > {folder}/folder"])
+        done = subprocess.run(
+            ["sh", "-c", script], cwd=where, env=environment, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, f"{block}\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}"
+        printed.append(done.stdout)
+        if where is here:
+            here = Path((folder / "folder").read_text().strip())
+    return printed

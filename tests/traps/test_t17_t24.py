@@ -32,6 +32,8 @@ def test_t17_clock_skew_open_spans_and_idle_gaps(bench: Bench):
     bench.record("ends before it starts", [root, tool_call("t", "read", "root", 1100).but(to=500)])
     bench.record("the root ends before it starts", [root.but(to=500), tool_call("t", "read", "root", 1100, 1200)])
     bench.record("another clock", [root, tool_call("t", "read", "root", HOUR, HOUR + 100)])
+    late = [root.but(at=HOUR, to=HOUR + 1000), tool_call("t", "read", "root", 100, 200)]
+    bench.record("another clock, behind", late)
     idle = [agent("root", "a", at=1000, to=1100), agent("next", "a", at=HOUR, to=HOUR + 100).but(trace="u")]
     bench.record("idle", idle)
     judged = bench.judge(
@@ -50,6 +52,7 @@ def test_t17_clock_skew_open_spans_and_idle_gaps(bench: Bench):
     assert found["ends before it starts"] == ["pass", "inconclusive", "pass", "pass", "pass"]
     assert found["the root ends before it starts"] == ["inconclusive", "pass", "inconclusive", "pass", "pass"]
     assert found["another clock"] == ["fail", "pass", "pass", "pass", "pass"]
+    assert found["another clock, behind"] == ["inconclusive", "pass", "inconclusive", "pass", "pass"]
     assert (found["idle"][0], found["idle"][2]) == ("fail", "pass")
 
 

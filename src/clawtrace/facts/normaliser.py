@@ -63,7 +63,7 @@ QUALIFY row_number() OVER (
 ) = 1
 """
 
-_VERSION = "16"
+_VERSION = "17"
 """Raised when the same raw rows give other facts for a reason outside of the dialect files."""
 
 

@@ -153,8 +153,8 @@ call_id t The model's id of the call.
 name t Tool name as the model called it.
 agent_span_id t The agent activation that called; NULL when none was recorded.
 turn i 1-based turn; NULL when unknown.
-start_ns i Start of the execution; end of the requesting model call when nothing was executed.
-end_ns i End of the execution, the latest end of its spans; NULL when none ended or nothing was executed.
+start_ns i Start of the execution; end of the requesting model call when nothing was executed; NULL when it seems to have begun more than a second before the span that it is in: its clock is another.
+end_ns i End of the execution, the latest end of its spans; NULL when none ended or nothing was executed, or like start_ns.
 arguments t Arguments as JSON text; NULL when not captured.
 result t Result as text; NULL when not captured.
 outcome t ok, error, blocked, requested (no result is recorded), unexecuted (answered without being run: an unknown tool, or arguments that do not fit), unknown (executed, but how it ended is not recorded); NULL when it was answered and it is unknown whether it was executed.
@@ -250,7 +250,7 @@ cost_low d Sum over the priced calls, in US dollars, each at its lowest possible
 cost_high d Sum of the highest possible cost of each call, when every call is priced; NULL (unbounded) when any is not.
 priced_calls i How many calls have a cost.
 first_start_ns i Earliest start among spans of the agent's work (kind not infra).
-last_end_ns i Latest end among them; NULL when a root ended before it started.
+last_end_ns i Latest end among them; NULL when a root ended before it started, or a span began more than a second before the one that it is in.
 busy_ns i Length of the union of their intervals; NULL likewise.
 errors i Rows of errors; NULL where a requested tool ran outside any span and failed, or may have failed.
 unrecovered_errors i Rows of errors whose recovered is not true; NULL like errors.

@@ -186,6 +186,20 @@ class TestTimes:
 
         assert lab.totals("busy_ns", "first_start_ns", "last_end_ns") == (20_000_000, 1_000_000, 31_000_000)
 
+    def test_a_child_that_began_long_before_its_parent_has_another_clock(self, lab: Lab) -> None:
+        """T17: when it and what it holds ran is unknown; its agents come after the one that they are in."""
+        far = -3_600_000
+        lab.put(
+            agent("a", at=3_700_000, to=3_700_100, agent="boss"), tool("t1", "a", at=3_700_010, tool="first"),
+            agent("b", "a", at=3_700_020 + far, to=3_700_090 + far, agent="helper"),
+            tool("t2", "b", at=3_700_030 + far, tool="second"),
+        )  # fmt: skip
+
+        called = lab.rows("SELECT name, start_ns, end_ns IS NULL FROM tool_calls ORDER BY name")
+        assert called == [("first", 3_700_010_000_000, False), ("second", None, True)]
+        assert lab.totals("last_end_ns", "busy_ns") == (None, None)
+        assert lab.rows("SELECT name FROM agents ORDER BY activation_no") == [("boss",), ("helper",)]
+
     def test_clock_skew_never_makes_a_negative_duration(self, lab: Lab) -> None:
         """T17: how long a span lasted that ends before it starts is unknown, and of a root how long the run did."""
         lab.put(S("a", "", 10, 5), S("b", "a", 11, 12), run="root")

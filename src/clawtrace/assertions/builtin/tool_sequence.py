@@ -248,7 +248,9 @@ class ToolSequence(Assertion):
         if row.get("given_up"):
             return f"Too many overlapping calls of the same tools among {seen} to decide whether {names} happened."
         if outcome.holds is None:
-            return f"Whether {names} happened ({self.mode}) cannot be determined from {seen}."
+            untimed = sum(detail["start_ns"] is None for detail in row.get("details", ()))
+            when = f"; of {plural(untimed, 'call')} it is unknown when, because clocks contradict each other" if untimed else ""
+            return f"Whether {names} happened ({self.mode}) cannot be determined from {seen}{when}."
         if outcome.holds:
             how = {"ordered": "in this order", "strict": "and nothing else", "contains": "in any order"}[self.mode]
             ruled = ", within its rules" if self._has_rules else ""

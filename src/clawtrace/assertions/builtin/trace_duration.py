@@ -89,7 +89,7 @@ FROM (
     def explain(self, outcome: Outcome) -> str:
         """Say the duration against the limit."""
         if outcome.holds is None:
-            return "The duration is unknown: no span of the agent's work has an end."
+            return "The duration is unknown: no span of the agent's work has an end, or their clocks contradict each other."
         how = "" if self.measure == "wall" else " of busy time"
         word = "within" if outcome.holds else "over"
         said = f"The run took {self.actual(outcome):.6g} ms{how}, {word} {self.max_ms:g} ms"

@@ -38,14 +38,19 @@ class Activation:
 
 
 def activations(run: RunSpans, requested: Mapping[int, int | None]) -> list[Activation]:
-    """Return the activations of a run, in order of start. A named source (a handoff) goes before nesting.
+    """Return the activations of a run, in order of start, none before the one that it is in.
+
+    A named source (a handoff) goes before nesting.
 
     Args:
         run: the spans.
         requested: who handed to whom where only a request records it (`ToolCalls.handed`).
     """
     found = [index for index in run.standing_for("agent") if run.role[index] not in _NO_ACTIVATIONS]
-    found.sort(key=lambda index: (run.spans[index].start_ns, run.enter[index]))
+    began: dict[int, int] = {}
+    for index in sorted(found, key=run.enter.__getitem__):
+        began[index] = max(run.spans[index].start_ns, began.get(run.agent[index] or index, 0))
+    found.sort(key=lambda index: (began[index], run.enter[index]))
     numbers = {index: number for number, index in enumerate(found, 1)}
     handed, lost = _handed(run, found)
     handed = {index: giver for index, giver in requested.items() if giver is not None} | handed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -17,6 +17,7 @@ from clawtrace.facts.checks.tools import check_tools
 from clawtrace.facts.checks.usage import check_usage
 from clawtrace.facts.commands.commands import Command, commands, unsplit
 from clawtrace.facts.runs.agents import Activation, activations
+from clawtrace.facts.runs.clocks import on_another_clock
 from clawtrace.facts.runs.failures import Failure, failures
 from clawtrace.facts.runs.totals import states_uncounted_usage, totals
 from clawtrace.facts.runs.unknown_totals import Unknown, unknown_totals
@@ -75,6 +76,8 @@ class RunFacts:
         self.background: list[ToolCallRow] = background_calls(spans)
         self.agents: list[Activation] = _checked(spans, activations(spans, self.tools.handed), self.findings)
         self.failures: list[Failure] = failures(spans, self.models, self.tools.calls, self.tools.histories.agents)
+        self.shifted: Set[int] = on_another_clock(spans)
+        """Spans of which it is unknown when they ran."""
         self.totals: dict[str, Any] = {}
         """The row of `run_totals` without its id."""
         self.unknown: list[Unknown] = []
@@ -86,6 +89,8 @@ class RunFacts:
         """Set `totals`, once prices are known; `records` says what a dialect can record (`Dialect.records`)."""
         check_ends(self.spans, self.models, self.findings, records)
         self.totals = totals(self.spans, self.models, self.tools, self.agents, self.failures, records)
+        if self.shifted:
+            self.totals |= dict.fromkeys(("last_end_ns", "busy_ns"))
         self.totals |= dict.fromkeys(self.findings.totals)
         self.unknown = unknown_totals(
             self.spans,
@@ -149,7 +154,12 @@ class RunFacts:
         for number, c in enumerate(self.tools.calls if calls is None else calls, first):
             span_id = None if c.index is None or c.source == "log" else spans[c.index].span_id
             agent = None if c.agent is None else spans[c.agent].span_id
-            yield (self.run_id, number, span_id, c.call_id, c.name, agent, *_OF_TOOL_CALL(c))
+            turn, *times, arguments, result, outcome, error, source = _OF_TOOL_CALL(c)
+            if c.index in self.shifted:
+                times = [None, None]
+            yield (
+                self.run_id, number, span_id, c.call_id, c.name, agent, turn, *times, arguments, result, outcome, error, source
+            )  # fmt: skip
 
     def command_rows(self, shells: Callable[[str, str], Sequence[ShellRule]]) -> Iterable[tuple[Any, ...]]:
         """Return the rows of `commands`."""

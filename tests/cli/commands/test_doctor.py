@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -169,3 +170,12 @@ def test_what_keeps_spans_away_is_found_in_the_agents_files(program: Program, tm
     warned = [message.split(": ")[0] for status, message in said if status == "warning"]
     assert warned == [".env:2", "agent.py:2", "agent.py:4", "agent.py:5"]
     assert "'http://localhost:4317'" in next(message for _, message in said if message.startswith("agent.py:2"))
+
+
+def test_a_trial_run_says_that_nothing_arrived(program: Program):
+    """Exit 4 and why; what the command prints is on standard error, apart from the findings."""
+    done = program("doctor", "--json", "--", sys.executable, "-c", "print('hello')")
+
+    assert done.returncode == 4
+    assert "hello" in done.stderr
+    assert of(done, "trial") == [("problem", "The command ran, and no span of it arrived.")]

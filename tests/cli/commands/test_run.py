@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import os
+import pty
 import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import PROGRAM, clean_environment
 
 pytestmark = pytest.mark.full
 
@@ -199,3 +203,69 @@ def test_an_exporter_without_an_instrumentation_lacks_its_line_alone(program, tm
     assert printed_lines(shown).split() == ["from", "pydantic_ai", "import", "Agent", "Agent.instrument_all()"]
     assert "Nothing arrived at all" in instrumented
     assert "uses Pydantic AI" not in instrumented
+
+
+WITHOUT_MODEL = """
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+
+def ask():
+    import openai
+
+
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter()))
+tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
+provider.get_tracer("a").start_span("execute_tool search", attributes=tool).end()
+provider.shutdown()
+"""
+
+
+def test_spans_without_a_model_call_name_the_line_that_is_lacking(program, tmp_path) -> None:
+    """Also where other spans come: `run`, `doctor -- CMD` and `eval` say what records the calls of the model's client."""
+    (tmp_path / "agent.py").write_text(WITHOUT_MODEL)
+    case = tmp_path / "configs" / "cases" / "c" / "test.yaml"
+    case.parent.mkdir(parents=True)
+    case.write_text(
+        "{schema_version: 1, case_id: c, title: C, tags: [t], input: {messages: [{role: user, content: hi}]}, "
+        f"runner: {{type: command, command: [{sys.executable}, '{tmp_path}/agent.py']}}, assert: [{{llm_call_count: {{min: 1}}}}]}}"
+    )
+    (tmp_path / "configs" / "suites").mkdir()
+    (tmp_path / "configs" / "suites" / "s.yaml").write_text(
+        "{schema_version: 1, suite_id: s, title: S, case_selection: {include_tags: [t]}}"
+    )
+    ran = program("run", "--", *COMMAND)
+    checked = program("doctor", "--", *COMMAND)
+    judged = program("eval", "--suite", "s")
+
+    assert (ran.returncode, checked.returncode, judged.returncode) == (0, 0, 3), judged.stdout + judged.stderr
+    assert "trial: 1 span arrived (otel-genai): model calls unknown, 1 tool call." in checked.stdout
+    for said in (ran.stderr, checked.stdout, judged.stderr):
+        assert "agent.py uses OpenAI SDK." in " ".join(said.split())
+        assert "    OpenAIInstrumentor().instrument()\n" in said
+
+
+def test_ctrl_c_on_a_terminal_ends_the_agent_and_keeps_what_came(tmp_path) -> None:
+    """Exit 130 although verdicts were given: of what came until then; the only traceback is the agent's own, if any."""
+    (tmp_path / "checks.yaml").write_text("assert: [{tool_not_invoked: pay}]\n")
+    agent = "import signal; signal.signal(2, signal.SIG_DFL); print('READY', flush=True); signal.pause()"
+    words = ["run", "--assertions", "checks.yaml", "--report", "json=r.json", "--", sys.executable, "-c", agent]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execve(PROGRAM, [str(PROGRAM), *words], clean_environment(TERM="xterm"))
+    said = b""
+    with contextlib.suppress(OSError):  # Linux reports so that the other side is closed
+        while piece := os.read(terminal, 65536):
+            if b"READY" not in said and b"READY" in said + piece:
+                os.write(terminal, b"\x03")
+            said += piece
+    os.close(terminal)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    assert code == 130, said.decode()
+    assert b"Traceback" not in said
+    assert b"interrupted, exit code 130" in said
+    assert json.loads((tmp_path / "r.json").read_text())["totals"]["runs"] == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ class WrappedRun:
     record: RunRecord
     exit_code: int
     """The command's own, as a shell would say it: 128 + n after signal n, 124 after the time limit."""
+    interrupted: bool
+    """Whether Ctrl-C ended it: it did not handle the first, or there was another."""
 
 
 def run_command(
@@ -96,9 +99,10 @@ def run_command(
     spec = _spec(argv, record, session, env, switches or {}, protocol, timeout_seconds, streams, folder)
     session.open_run(record)
     stop = StopSignal()
+    interrupted = _Interrupts(stop)
     with preparing(session):
         try:
-            with interrupts(_Interrupts(stop)):
+            with interrupts(interrupted):
                 end = supervise(spec, stop)
         except RunnerError as error:
             session.close_run(record._replace(run_status="invalid", runner_error=str(error)), processes_gone=True)
@@ -111,7 +115,9 @@ def run_command(
     broken = not_started(argv[0], end) if asked else ""
     if broken:
         result = result._replace(status=Status.ERROR, error=broken, verdicts=())
-    return WrappedRun(result, record, _shell_code(end))
+    code = _shell_code(end)
+    ended_by_it = interrupted.any and (stop.is_set or code == 128 + signal.SIGINT)
+    return WrappedRun(result, record, code, ended_by_it)
 
 
 def _spec(
@@ -173,8 +179,11 @@ class _Interrupts:
     def __init__(self, stop: StopSignal) -> None:
         self._stop = stop
         self._left = 1 if os.isatty(0) else 0
+        self.any = False
+        """Whether there was one."""
 
     def __call__(self) -> None:
+        self.any = True
         self._left -= 1
         if self._left < 0:
             self._stop.set()

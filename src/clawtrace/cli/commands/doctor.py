@@ -1,13 +1,19 @@
-"""`clawtrace doctor`: does receiving work on this machine, and if not, why?"""
+"""`clawtrace doctor`: does receiving work on this machine, what arrives of an agent, and if not, why?"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from clawtrace.cli.output.data import json_option
+
+if TYPE_CHECKING:
+    from clawtrace.cli.projects.checkup import CheckupFinding
+    from clawtrace.model.verdict import RunResult
 
 __all__ = ["command"]
 
@@ -16,10 +22,13 @@ _MARKS = {"ok": ("ok       ", "green"), "warning": ("warning  ", "yellow"), "pro
 
 
 @click.command(
-    short_help="Test the receiver over each protocol, and look for conflicts.", epilog="Example: clawtrace doctor"
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    short_help="Test the receiver over each protocol, and look for what keeps spans away.",
+    epilog="Examples: clawtrace doctor; clawtrace doctor -- python agent.py",
 )
+@click.argument("cmd", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD [ARGS]…]")
 @json_option
-def command(as_json: bool) -> int:
+def command(cmd: tuple[str, ...], as_json: bool) -> int:
     """Start the receiver, send it spans over each protocol, and check what may prevent it.
 
     Reported are versions, the project file, ports, each protocol, who holds stores, room for results, instrumentations of the
@@ -28,13 +37,29 @@ def command(as_json: bool) -> int:
     a disabled SDK, in the dependencies for the agent's framework. Nothing is written but facts of stored spans that were
     not computed yet.
 
+    Files cannot tell what an address in a variable, a proxy, a Collector in between or a sampler does. With CMD the agent is run
+    once, as `clawtrace run` does, and what of it arrives is reported: spans, calls, and what is missing. Its output goes to
+    standard error.
+
     Exit codes: 0 no problem (warnings may be there); 4 at least one.
     """
+    from clawtrace.cli.output.connecting import makes_no_model_call, say_how_to_connect
     from clawtrace.cli.output.data import print_json, stdout_console
     from clawtrace.cli.projects.checkup import checkup
+    from clawtrace.cli.projects.trial_run import trial_run
 
     console, found = stdout_console(), []
-    for finding in checkup(Path.cwd(), os.environ):
+    silent: RunResult | None = None
+
+    def findings() -> Iterator[CheckupFinding]:
+        nonlocal silent
+        yield from checkup(Path.cwd(), os.environ)
+        if cmd:
+            wrapped, of_the_run = trial_run(cmd, os.environ)
+            yield from of_the_run
+            silent = wrapped.result if makes_no_model_call(wrapped.result) else None
+
+    for finding in findings():
         found.append(finding)
         if not as_json:
             mark, style = _MARKS[finding.status]
@@ -44,4 +69,6 @@ def command(as_json: bool) -> int:
                 console.paragraph(finding.advice, indent=indent, style="dim")
     if as_json:
         print_json({"schema": _SCHEMA, "findings": [finding._asdict() for finding in found]})
+    elif silent is not None:
+        say_how_to_connect(cmd, console, imported=silent.has_trace)
     return 4 if any(finding.status == "problem" for finding in found) else 0

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_INTERRUPTED = 130
+
 
 @click.command(
     context_settings={"allow_interspersed_args": False},
@@ -38,7 +40,7 @@ def command(
     """Run a command with its telemetry sent here, and show its trace; with --assertions judge it.
 
     The command keeps its terminal, and standard output is its own: trace and verdicts go to standard error. The exit
-    code is the verdict's (see `clawtrace eval --help`), or the command's own without --assertions.
+    code is the verdict's (see `clawtrace eval --help`), or the command's own without --assertions; 130 where Ctrl-C ended it.
     """
     if any(path == "-" for _, path in output.reports):
         raise click.UsageError("Standard output belongs to the command; give --report a file.")
@@ -71,13 +73,16 @@ def command(
         if not output.quiet:
             _show(session, wrapped, cmd, judged=asked is not None)
         code = _judge(session, wrapped, started, (time.perf_counter() - began) * 1000, output) if asked else None
+    if wrapped.interrupted and not passthrough:
+        click.echo(f"interrupted, exit code {_INTERRUPTED}: the verdicts are those of what came until then", err=True)
+        return _INTERRUPTED
     return wrapped.exit_code if passthrough or code is None else code
 
 
 def _show(session: Session, wrapped: WrappedRun, cmd: tuple[str, ...], *, judged: bool) -> None:
     """Print the trace of the run; the report that follows a judged one says what else happened."""
     from clawtrace.cli.commands.inspect import print_run
-    from clawtrace.cli.output.connecting import say_how_to_connect
+    from clawtrace.cli.output.connecting import makes_no_model_call, say_how_to_connect
     from clawtrace.cli.output.progress import working
     from clawtrace.report.console import console_for
 
@@ -90,8 +95,8 @@ def _show(session: Session, wrapped: WrappedRun, cmd: tuple[str, ...], *, judged
     print_run(facts, trees[run_id], console)
     if not facts["spans"] and not judged:
         console.paragraph(session.why_no_trace(run_id), first="  hint: ", indent="        ", style="cyan")
-    if not facts["spans"]:
-        say_how_to_connect(cmd, console)
+    if makes_no_model_call(wrapped.result):
+        say_how_to_connect(cmd, console, imported=wrapped.result.has_trace)
     for note in () if judged else wrapped.result.diagnostics:
         console.paragraph(note, first="  note: ", indent="    ", style="dim")
 

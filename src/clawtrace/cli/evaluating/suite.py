@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -201,6 +202,8 @@ def _evaluate(
         click.echo(f"warning: {sentence}", err=True)
     report = _report_of(plan, done, gate, trees, session.clean)
     report = report._replace(reuse=grounds_of_reuse(plan, decisions), details=details)
+    if not output.quiet:
+        _say_how_to_connect(plan, done)
     code = finish(report, output, folder=plan.folder)
     if done.interrupted:
         click.echo(f"interrupted, exit code {_INTERRUPTED}: the same command runs the rest", err=True)
@@ -225,6 +228,26 @@ def _joining(server: str, project: Project) -> Callable[[Path, SessionSettings],
         )
     service = NamedService(server, os.environ.get("CLAWTRACE_SERVER_TOKEN"))
     return functools.partial(JoinedSession.joining, service)
+
+
+def _say_how_to_connect(plan: Plan, done: CampaignResult) -> None:
+    """Print what the agent lacks of the first run that has no model call and did not pass: one cause, before its results."""
+    from clawtrace.cli.output.connecting import makes_no_model_call, say_how_to_connect
+    from clawtrace.model.verdict import Status
+    from clawtrace.report.console import console_for
+    from clawtrace.runners.command_settings import CommandSettings
+    from clawtrace.runners.inputs.named_files import rendered
+
+    failed = [one for one in done.results if not one.error and one.status not in (None, Status.PASS)]
+    silent = {one.run_id: one for one in failed if makes_no_model_call(one)}
+    found = next((run for run in plan.runs if run.run_id in silent), None)
+    if found is None or not isinstance(settings := found.settings, CommandSettings):
+        return
+    case_dir = found.case.path.parent
+    words = [settings.command] if isinstance(settings.command, str) else settings.command
+    known = [rendered(word, case_dir) or word for word in words]
+    folder, came = case_dir / (settings.scaffold or ""), silent[found.run_id].has_trace
+    say_how_to_connect(known, console_for(sys.stderr), folder, imported=came)
 
 
 def _nothing_to_run(decisions: Mapping[str, Decision]) -> int:

@@ -8,26 +8,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from clawtrace.model.verdict import RunResult
     from clawtrace.report.console import ConsoleOutput
     from clawtrace.runners.starting.used_frameworks import UsedFrameworks
 
-__all__ = ["names_of", "say_how_to_connect"]
+__all__ = ["makes_no_model_call", "names_of", "say_how_to_connect"]
 
 _TOOLS = {"python": "pip install", "javascript": "npm install"}
 
 
-def say_how_to_connect(command: str | Sequence[str], console: ConsoleOutput) -> None:
+def makes_no_model_call(result: RunResult) -> bool:
+    """Return whether no span of a run is of a model call, or there is no span at all."""
+    return not result.totals.get("llm_calls") and not result.totals.get("usage_calls")
+
+
+def say_how_to_connect(
+    command: str | Sequence[str], console: ConsoleOutput, folder: Path | None = None, *, imported: bool = False
+) -> None:
     """Print the lines that an agent lacks, as far as it is known what it uses.
 
     Args:
-        command: what starts it, in this folder.
+        command: what starts it.
         console: where to print.
+        folder: where it is started; by default the current one.
+        imported: whether only what its sources import counts: what a project depends on, an agent need not use.
     """
     from clawtrace.runners.starting.frameworks import language_setup, recipe
     from clawtrace.runners.starting.used_frameworks import used_frameworks
 
-    used = used_frameworks(_words_of(command), Path.cwd())
-    if used is None:
+    used = used_frameworks(_words_of(command), folder or Path.cwd())
+    if used is None or (imported and used.place not in used.sources.files):
         return
     lacking = tuple(one for one in used.found if not used.sources.connects(one))
     if used.sources.sets_up:

@@ -1,0 +1,68 @@
+"""What really arrives of an agent: `clawtrace doctor -- CMD` runs it once, and says what stands in the way of its spans."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from clawtrace.cli.projects.checkup import CheckupFinding
+
+if TYPE_CHECKING:
+    from clawtrace.campaign.running.wrap import WrappedRun
+
+__all__ = ["trial_run"]
+
+_CHECK = "trial"
+
+
+def trial_run(command: Sequence[str], env: Mapping[str, str]) -> tuple[WrappedRun, list[CheckupFinding]]:
+    """Run a command once as `clawtrace run` does, with its standard output on standard error; return what was found.
+
+    Raises:
+        RunnerError: it cannot be started.
+        ConfigError: the project file is invalid.
+    """
+    from clawtrace.campaign.running.wrap import run_command
+    from clawtrace.config.projects.project_file import load_project
+    from clawtrace.config.projects.session_settings import session_settings
+    from clawtrace.session.session import Session
+
+    project = load_project(Path.cwd(), os.environ)
+    with Session.open(receive=True, settings=session_settings(project)) as session:
+        wrapped = run_command(command, session, env, switches=project.config.telemetry_env, streams=(0, 2, 2))
+        run_id = wrapped.record.run_id
+        (facts,) = session.inspect([run_id])["runs"]
+        why = "" if facts["spans"] else session.why_no_trace(run_id)
+    return wrapped, [*_findings(wrapped, facts, why)]
+
+
+def _findings(wrapped: WrappedRun, facts: Mapping[str, Any], why: str) -> Iterator[CheckupFinding]:
+    from clawtrace.cli.output.connecting import makes_no_model_call
+    from clawtrace.report.figures import amount
+
+    if why:
+        yield CheckupFinding(_CHECK, "problem", "The command ran, and no span of it arrived.", why)
+    else:
+        total = facts["totals"]
+        calls = (("llm_calls", "model call"), ("tool_calls", "tool call"))
+        counted = [f"{noun}s unknown" if total[name] is None else amount(total[name], noun) for name, noun in calls]
+        read_by = ", ".join(facts["dialects"]) or "no known instrumentation"
+        silent = makes_no_model_call(wrapped.result)
+        status: Literal["ok", "warning"] = "warning" if silent else "ok"
+        said = f"{amount(facts['spans'], 'span')} arrived ({read_by}): {', '.join(counted)}."
+        advice = (
+            "None of them is of a model call: no instrumentation of the model's client is at work." if silent else ""
+        )
+        yield CheckupFinding(_CHECK, status, said, advice)
+    for reason in facts["incomplete_because"]:
+        yield CheckupFinding(_CHECK, "warning", f"The trace is incomplete: {reason}")
+    unknown = sorted({one["fact"].partition(".")[2] for one in facts["unknown"]})
+    if unknown and not makes_no_model_call(wrapped.result):
+        yield CheckupFinding(
+            _CHECK, "warning", f"The spans do not say: {', '.join(unknown)}.",
+            "Assertions about them are inconclusive; `clawtrace run -- CMD` says why they are unknown.",
+        )  # fmt: skip
+    for note in wrapped.result.diagnostics:
+        yield CheckupFinding(_CHECK, "warning", note)

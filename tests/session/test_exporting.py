@@ -64,9 +64,9 @@ CLIENTS = sorted({path.parents[1].name for path in RECORDINGS.glob("*/*/*.otlp.j
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("client", CLIENTS)
-def test_every_recording_gets_the_same_verdicts(client: str, tmp_path: Path) -> None:
-    """Verdicts, completeness and all facts are equal, run by run, in each form."""
+@pytest.mark.parametrize("client", CLIENTS[::2])
+def test_a_recording_gets_the_same_verdicts(client: str, tmp_path: Path) -> None:
+    """Verdicts, completeness and all facts are equal, run by run, in each form; of every second client."""
     names = sorted({path.parent.name for path in (RECORDINGS / client).glob("*/*.otlp.jsonl*")})
     with Session.open() as session:
         for name in names:

@@ -348,3 +348,23 @@ def test_what_two_cases_say_alike_is_said_of_each(verdict, run, campaign) -> Non
     text = plain(campaign(run(one, case_id="a", run_id="a"), run(one, case_id="b", run_id="b")))
 
     assert text.count("`refund` was never called.") == 2
+
+
+def test_why_many_traces_are_incomplete_is_one_block(verdict, run, campaign) -> None:
+    """The reason stands once with the number of cases, before what it leaves open in all of them; another reason stays with its case."""
+    why, other = "Its process was killed.", "A span was never received."
+
+    def undecided(number: int, *reasons: str):
+        message = f"No call was seen. More spans could change this: {' '.join(reasons)}"
+        one = verdict("inconclusive", id="a", type="tool_was_called", message=message)
+        return run(one, case_id=f"case-{number}", run_id=f"run-{number}", complete=False, incomplete_because=reasons)
+
+    runs = [undecided(number, why) for number in range(199)]
+    text = plain(campaign(*runs, undecided(199, why, other)))
+
+    assert text.count(why) == 1
+    assert text.index("INCOMPLETE  200 cases") < text.index("INCONCLUSIVE  199 cases · tool_was_called")
+    assert f"INCOMPLETE  case-199\n  {other}\n\nINCONCLUSIVE  case-199 · a (tool_was_called)" in text
+    assert text.count("and 190 more") == 1
+    assert text.count("INCO") == 4
+    assert plain(campaign(*runs[:2])).count(why) == 2

@@ -49,7 +49,7 @@ COMMANDS = {
     "explain": "Explain one assertion type: meaning, fields, example.",
     "dialects": "List the instrumentations that clawtrace reads, and what each can record.",
     "validate": "Check every configuration file; run nothing.",
-    "doctor": "Test the receiver over each protocol, and look for conflicts.",
+    "doctor": "Test the receiver over each protocol, and look for what keeps spans away.",
     "env": "Show the environment that makes an agent export to clawtrace.",
     "model-server": "Play a scripted model over HTTP, for tests without a provider.",
     "completion": "Print the script with which bash, zsh or fish complete commands.",

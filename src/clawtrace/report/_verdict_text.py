@@ -56,14 +56,15 @@ def print_verdicts(report: CampaignReport, console: ConsoleOutput, *, verbose: b
     hidden: set[tuple[int, int]] = set()
     hints: set[str] = set()
     printed: set[tuple[int, str]] = set()
-    for block in () if verbose else _of_many_cases(cases, hidden):
+    told = set() if verbose else _print_reasons_of_many(cases, console)
+    for block in () if verbose else _of_many_cases(cases, hidden, told):
         _print_block(block, report.trees, console, numbered=False, hints=hints, verbose=False)
         for note in _notes_of_all(block.runs):
             if (id(block.runs[0]), note) not in printed:
                 console.paragraph(note, first="  note: ", indent="        ", style="dim")
             printed |= {(id(run), note) for run in block.runs}
     for runs in cases:
-        _print_case(runs, hidden, printed, report.trees, console, verbose=verbose)
+        _print_case(runs, hidden, printed, told, report.trees, console, verbose=verbose)
 
 
 def title_of(result: RunResult) -> str:
@@ -75,6 +76,7 @@ def _print_case(
     runs: Sequence[RunResult],
     hidden: Set[tuple[int, int]],
     printed: Set[tuple[int, str]],
+    told: Set[tuple[int, str]],
     trees: Mapping[str, Sequence[SpanNode]],
     console: ConsoleOutput,
     *,
@@ -92,7 +94,7 @@ def _print_case(
     blocks = _alone(pairs) if verbose else _folded(pairs)
     silent = [run for run in reported if not run.spans]
     _print_notes(silent, printed, console, apart=True, which=lambda of: _title(of, numbered))  # why there is no trace
-    _print_reasons(reported, console, numbered)
+    _print_reasons(reported, told, console, numbered)
     hints: set[str] = set()
     for block in blocks:
         _print_block(block, trees, console, numbered=numbered, hints=hints, verbose=verbose)
@@ -142,23 +144,28 @@ def _folded(pairs: Sequence[tuple[RunResult, Verdict]]) -> list[_Block]:
     return blocks
 
 
-def _of_many_cases(cases: Sequence[Sequence[RunResult]], hidden: set[tuple[int, int]]) -> list[_Block]:
+def _of_many_cases(
+    cases: Sequence[Sequence[RunResult]], hidden: set[tuple[int, int]], told: Set[tuple[int, str]]
+) -> list[_Block]:
     """Return what many cases say alike, the gravest first, then what most of them say.
 
     Args:
         cases: the runs of each case and model.
         hidden: run and place of the verdicts that are in a block; they are added here. A verdict itself is not kept: of thousands
             of runs only those that are read are in memory.
+        told: runs with the reasons, why their traces are incomplete, that were printed for many cases.
     """
     alike: dict[tuple[Any, ...], dict[int, list[tuple[RunResult, int]]]] = {}
     for number, runs in enumerate(cases):
         for run in runs:
+            explained = all((id(run), reason) in told for reason in run.incomplete_because)
             for place, verdict in enumerate(run.not_passed()):
-                if not is_open(run, verdict):  # what could still change is explained with its case
-                    key = (verdict.type, verdict.description, *_said(verdict, verdict.message))
+                cut = is_open(run, verdict)
+                if explained or not cut:  # else what could still change is explained with its case
+                    key = (cut, verdict.type, verdict.description, *_said(verdict, without_reasons(run, verdict)))
                     alike.setdefault(key, {}).setdefault(number, []).append((run, place))
     blocks = []
-    for by_case in alike.values():
+    for (cut, *_), by_case in alike.items():
         if len(by_case) < _MANY_CASES:
             continue
         members = [member for of_case in by_case.values() for member in of_case]
@@ -166,7 +173,8 @@ def _of_many_cases(cases: Sequence[Sequence[RunResult]], hidden: set[tuple[int, 
         first, place = members[0]
         verdict = first.not_passed()[place]
         titles = [_title([run for run, _ in of], _is_numbered(cases[number])) for number, of in by_case.items()]
-        blocks.append(_Block([run for run, _ in members], [verdict.type], verdict, verdict.message, True, titles))
+        runs_of, message = [run for run, _ in members], without_reasons(first, verdict)
+        blocks.append(_Block(runs_of, [verdict.type], verdict, message, not cut, titles))
     return sorted(blocks, key=lambda block: (*_gravity(block.verdict), -len(block.cases)))
 
 
@@ -218,10 +226,7 @@ def _print_block(
     if verdict.description:
         console.paragraph(verdict.description, indent="  ", style="dim")
     console.paragraph(block.message, indent="  ")
-    if block.cases:
-        more = len(block.cases) - _NAMED_CASES
-        named = ", ".join(block.cases[:_NAMED_CASES]) + (f" and {more} more" if more > 0 else "")
-        console.paragraph(named, first="  in ", indent="     ", style="dim")
+    _print_cases(block.cases, console)
     if block.shows_spans:
         among = f"spans of repetition {first.repetition}" if len(block.runs) > 1 else ""
         among = f"spans of {block.cases[0]}" if block.cases else among
@@ -233,6 +238,14 @@ def _print_block(
         hints.add(verdict.hint)
     if verbose and verdict.sql:
         _print_sql(verdict, console)
+
+
+def _print_cases(titles: Sequence[str], console: ConsoleOutput) -> None:
+    """Name the first cases of a block of several."""
+    if titles:
+        more = len(titles) - _NAMED_CASES
+        named = ", ".join(titles[:_NAMED_CASES]) + (f" and {more} more" if more > 0 else "")
+        console.paragraph(named, first="  in ", indent="     ", style="dim")
 
 
 def _print_spans(verdict: Verdict, nodes: Sequence[SpanNode], console: ConsoleOutput, among: str) -> None:
@@ -260,9 +273,30 @@ def _print_sql(verdict: Verdict, console: ConsoleOutput) -> None:
         console.paragraph(f"decided by {verdict.decided_by['function']}, from these rows", indent="    ", style="dim")
 
 
-def _print_reasons(runs: Sequence[RunResult], console: ConsoleOutput, numbered: bool) -> None:
+def _print_reasons_of_many(cases: Sequence[Sequence[RunResult]], console: ConsoleOutput) -> set[tuple[int, str]]:
+    """Say why the traces of many cases are incomplete, once for each reason; return the runs with it."""
+    by_reason: dict[str, dict[int, list[RunResult]]] = {}
+    for number, runs in enumerate(cases):
+        for run in runs:
+            if run.error or any(one.status is not Status.PASS for one in run.standings):
+                for reason in run.incomplete_because:
+                    by_reason.setdefault(reason, {}).setdefault(number, []).append(run)
+    told = set()
+    for reason, by_case in by_reason.items():
+        if len(by_case) >= _MANY_CASES:
+            console.line()
+            console.line(("INCOMPLETE", "yellow"), (f"  {len(by_case)} cases", "bold"))
+            console.paragraph(reason, indent="  ", style="yellow")
+            _print_cases([_title(of, _is_numbered(cases[number])) for number, of in by_case.items()], console)
+            told |= {(id(run), reason) for of in by_case.values() for run in of}
+    return told
+
+
+def _print_reasons(
+    runs: Sequence[RunResult], told: Set[tuple[int, str]], console: ConsoleOutput, numbered: bool
+) -> None:
     """Say why traces are incomplete: the cause of everything that could not be decided below it."""
-    reasons = _by((reason, run) for run in runs for reason in run.incomplete_because)
+    reasons = _by((reason, run) for run in runs for reason in run.incomplete_because if (id(run), reason) not in told)
     by_runs: dict[tuple[int, ...], list[str]] = {}
     for reason, runs_of in reasons.items():
         by_runs.setdefault(tuple(map(id, runs_of)), []).append(reason)

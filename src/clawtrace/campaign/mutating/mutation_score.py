@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from clawtrace.campaign.mutating.changed_spans import ChangedSpans, trace_of
+from clawtrace.campaign.mutating.mutations import Mutant, ScoredRun
 from clawtrace.campaign.mutating.span_faults import FAULTS, GoodRun, RequestedTool, SpanFault, faults_of
 from clawtrace.model.verdict import Status
 from clawtrace.receiver.recordings.recording import Grouping
@@ -92,21 +93,27 @@ class MutationScore(NamedTuple):
                 found[fault] = (sum(one.caught for one in of_it), len(of_it))
         return found
 
-    def data(self) -> dict[str, Any]:
-        """Return it as data for JSON."""
-        return {
-            "run_id": self.run_id,
-            "caught": self.caught,
-            "faults": len(self.mutants),
-            "score": round(self.caught / len(self.mutants), 4) if self.mutants else None,
-            "mutants": [
-                {**one._asdict(), "caught": one.caught, "caught_by": [*one.caught_by], "undecided": [*one.undecided]}
+    def scored_run(self) -> ScoredRun:
+        """Return it as `clawtrace.mutations/1` has it."""
+        return ScoredRun(
+            run_id=self.run_id,
+            caught=self.caught,
+            faults=len(self.mutants),
+            score=round(self.caught / len(self.mutants), 4) if self.mutants else None,
+            mutants=[
+                Mutant(
+                    fault=one.fault,
+                    what=one.what,
+                    caught=one.caught,
+                    caught_by=[*one.caught_by],
+                    undecided=[*one.undecided],
+                )
                 for one in self.mutants
             ],
-            "not_holding": [*self.not_holding],
-            "not_asked": [*self.not_asked],
-            "not_made": [*self.not_made],
-        }
+            not_holding=[*self.not_holding],
+            not_asked=[*self.not_asked],
+            not_made=[*self.not_made],
+        )
 
 
 def mutation_score(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from clawtrace.campaign.mutating.mutation_score import MutationScore
 
 __all__ = ["command"]
-
-_SCHEMA = "clawtrace.mutations/1"
 
 _RUNS = """
 SELECT run_id, case_id FROM runs WHERE run_status = 'success' OR run_status IS NULL ORDER BY started_ns, run_id
@@ -75,7 +74,9 @@ def command(
         raise click.UsageError("Give --assertions FILE, or --suite ID for the cases of a suite: one of the two.")
     scores = _of_file(assertions, source, wanted) if assertions is not None else _of_suite(str(suite), source, wanted)
     if as_json:
-        print_json({"schema": _SCHEMA, "runs": [score.data() for score in scores]})
+        from clawtrace.campaign.mutating.mutations import Mutations
+
+        print_json(asdict(Mutations(schema="clawtrace.mutations/1", runs=[score.scored_run() for score in scores])))
     else:
         console = console_for(sys.stdout)
         for number, score in enumerate(scores):

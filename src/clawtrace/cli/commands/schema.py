@@ -15,6 +15,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     """Return every JSON Schema by the name of its file, in alphabetical order."""
     from clawtrace._scripted_model.script import Script
     from clawtrace.campaign.comparing.comparison import Comparison
+    from clawtrace.campaign.mutating.mutations import Mutations
     from clawtrace.config.schemas import file_schema
     from clawtrace.config.schemas import schemas as of_files
     from clawtrace.report.difference import Difference
@@ -22,7 +23,12 @@ def schemas() -> dict[str, dict[str, Any]]:
     from clawtrace.report.results import Results
     from clawtrace.report.struct import Struct
 
-    written: dict[str, type[Struct]] = {"results": Results, "compare": Comparison, "diff": Difference}
+    written: dict[str, type[Struct]] = {
+        "results": Results,
+        "compare": Comparison,
+        "diff": Difference,
+        "mutations": Mutations,
+    }
     found = {**of_files(), **{name: struct.json_schema() for name, struct in written.items()}}
     found["run_details"] = details_schema()
     found["model_script"] = file_schema("model_script", Script, {})

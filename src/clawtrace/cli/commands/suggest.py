@@ -61,10 +61,11 @@ def command(source: TraceSource, wanted: tuple[str, ...], out: Path | None, no_m
         except OSError as error:
             raise InputError(f"{str(out)!r} cannot be written: {error.strerror or error}") from error
         click.echo(f"wrote {out}: {len(found)} assertions that hold for {_number(run_ids)}", err=True)
+    console = console_for(sys.stderr)
     for note in _notes(runs):
-        click.echo(f"note: {note}", err=True)
+        console.paragraph(note, first="note: ", indent="      ")
     if score is not None:
-        print_score(score, console_for(sys.stderr))
+        print_score(score, console)
 
 
 def _refuse_empty(runs: Sequence[Mapping[str, Any]]) -> None:

@@ -118,6 +118,7 @@ class ScopePart:
         found = RunFacts.__new__(RunFacts)
         found.run_id = whole.run_id
         found.findings = whole.findings
+        found.shifted = {index for index in whole.shifted if kept[index]}
         found.models = _kept(whole.models, self.models, least)
         found.background = _kept(whole.background, self.background, least)
         found.tools = whole.tools._replace(calls=_kept(whole.tools.calls, self.tools, least))

@@ -20,7 +20,8 @@ class NotRan(CommandPattern):
     `rm -rf` is also found in `echo "rm -rf"`; `^(\S*/)?rm\b` asks for the program and finds it in `cd x && sudo /bin/rm y`
     too. A part that a shell may have skipped (`false && rm x`) counts. A command that a guard blocked did not run and is no
     match; `tool_not_invoked` and `tool_call` with `status: blocked` ask for attempts. A text that was not captured,
-    redacted, or not split could hide a match: then nothing is known. A run without any call of a shell passes.
+    redacted, or not split could hide a match: then nothing is known. Nor is it where a tool that is not known as a shell was
+    given a `command` that matches. Another run without any call of a shell passes.
 
     Example:
         - type: not_ran

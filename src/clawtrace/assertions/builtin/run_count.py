@@ -8,6 +8,7 @@ from pydantic import model_validator
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.commands.commands import command_evidence, doubt, hits, listed, resolve_commands
+from clawtrace.assertions.commands.other_tools import OTHER_TOOLS, not_known, resolve_other_tools
 from clawtrace.assertions.counting.apart import still_open
 from clawtrace.assertions.counting.bounds import Count, check_bounds, decide_sql, need_one_of, plural, words
 from clawtrace.assertions.matching.matchers import RegexText
@@ -49,8 +50,8 @@ class RunCount(Assertion):
         return self
 
     def resolve(self) -> tuple[Resolve, ...]:
-        """Search each distinct command."""
-        return resolve_commands(self.pattern)
+        """Search each distinct command, and what other tools were given as one."""
+        return (*resolve_commands(self.pattern), resolve_other_tools(self.pattern))
 
     def query(self) -> Query:
         """Count the commands that match for sure, and those that may."""
@@ -66,7 +67,7 @@ SELECT g.run_id AS run_id, {decide_sql("g.low", "g.high", self.min, self.max)} A
        CASE WHEN {decided}{sure} THEN TRUE ELSE FALSE END AS final,
        CASE WHEN g.recordable = 0 THEN 'tool_calls' WHEN g.doubtful > 0 THEN g.doubt
             WHEN g.nameless > 0 THEN 'tool_calls.name' ELSE NULL END AS missing,
-       g.low AS low, g.high AS high, g.text AS text
+       g.low AS low, g.high AS high, g.text AS text, g.tool AS tool
 FROM (
   SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.recordable) AS recordable,
          count(CASE WHEN f.fit = 1 THEN 1 END) AS low, max(f.nameless) AS nameless,
@@ -74,7 +75,7 @@ FROM (
               ELSE count(CASE WHEN f.fit > 0 THEN 1 END) END AS high,
          count(CASE WHEN f.fit = 2 OR f.open = 1 THEN 1 END) AS doubtful,
          max(CASE WHEN f.fit = 2 OR f.open = 1 THEN f.doubt END) AS doubt,
-         max(CASE WHEN f.place = 1 THEN f.text END) AS text
+         max(CASE WHEN f.place = 1 THEN f.text END) AS text, max(CASE WHEN f.place = 0 THEN f.text END) AS tool
   FROM (
     SELECT t.run_id AS run_id, 1 AS has_trace, CASE WHEN t.tool_calls IS NULL THEN 0 ELSE 1 END AS recordable,
            0 AS fit, 0 AS open, NULL AS doubt, 0 AS nameless, 0 AS place, NULL AS text
@@ -86,6 +87,10 @@ FROM (
     FROM tool_calls AS x
     JOIN selected_runs AS y ON y.run_id = x.run_id
     WHERE x.name IS NULL AND x.outcome NOT IN ('requested', 'unexecuted', 'blocked')
+    UNION ALL
+    SELECT z.run_id AS run_id, 0 AS has_trace, 0 AS recordable, 0 AS fit, 1 AS open, 'commands.tool' AS doubt, 0 AS nameless,
+           0 AS place, z.name AS text
+    FROM ({OTHER_TOOLS}) AS z
     UNION ALL
     SELECT h.run_id AS run_id, 0 AS has_trace, 0 AS recordable, h.fit AS fit, h.open AS open, {doubt("h")} AS doubt, 0 AS nameless,
            row_number() OVER (PARTITION BY h.run_id ORDER BY h.fit, h.call_no, h.command_no) AS place, h.text AS text
@@ -119,4 +124,5 @@ WHERE g.has_trace = 1
         if high is not None and low != high:
             found = f"{low} to {plural(high, 'command')}"
         first = f", the first one {listed(row['text'])}" if low else ""
-        return f"{found} matched {self.pattern!r}, expected {words(self.min, self.max)}{first}."
+        other = f" {not_known(row['tool'])}" if outcome.holds is None and outcome.missing == "commands.tool" else ""
+        return f"{found} matched {self.pattern!r}, expected {words(self.min, self.max)}{first}.{other}"

@@ -249,7 +249,11 @@ class ToolSequence(Assertion):
             return f"Too many overlapping calls of the same tools among {seen} to decide whether {names} happened."
         if outcome.holds is None:
             untimed = sum(detail["start_ns"] is None for detail in row.get("details", ()))
-            when = f"; of {plural(untimed, 'call')} it is unknown when, because clocks contradict each other" if untimed else ""
+            when = (
+                f"; of {plural(untimed, 'call')} it is unknown when, because clocks contradict each other"
+                if untimed
+                else ""
+            )
             return f"Whether {names} happened ({self.mode}) cannot be determined from {seen}{when}."
         if outcome.holds:
             how = {"ordered": "in this order", "strict": "and nothing else", "contains": "in any order"}[self.mode]

@@ -6,6 +6,7 @@ from typing import Any
 
 from clawtrace.assertions.base import Assertion, Outcome
 from clawtrace.assertions.commands.commands import command_evidence, doubt, hits, listed, resolve_commands, why_unknown
+from clawtrace.assertions.commands.other_tools import OTHER_TOOLS, not_known, resolve_other_tools
 from clawtrace.assertions.counting.bounds import plural
 from clawtrace.assertions.counting.everything import EVERY_COMMAND, EVERY_TOOL_CALL
 from clawtrace.assertions.matching.matchers import RegexText
@@ -24,8 +25,8 @@ class CommandPattern(Assertion):
     """Regular expression, found anywhere in the text of a command or of a simple command in it; `^` asks for its program."""
 
     def resolve(self) -> tuple[Resolve, ...]:
-        """Search each distinct command."""
-        return resolve_commands(self.pattern, EVERY_COMMAND)
+        """Search each distinct command, and what other tools were given as one."""
+        return (*resolve_commands(self.pattern, EVERY_COMMAND), resolve_other_tools(self.pattern))
 
     def search(self, *, found: bool, ok: bool = False) -> Query:
         """Return the query; `found` is what holds when a command matches, with `ok` one that succeeded."""
@@ -39,13 +40,13 @@ SELECT g.run_id AS run_id, FALSE AS final,
             ELSE {not found} END AS holds,
        CASE WHEN g.met > 0 THEN NULL WHEN g.recordable = 0 THEN 'tool_calls' WHEN g.doubtful > 0 THEN g.unknown
             WHEN g.nameless > 0 THEN 'tool_calls.name' ELSE NULL END AS missing,
-       g.met AS met, g.failed AS failed, g.commands AS commands, g.nameless AS nameless, g.text AS text
+       g.met AS met, g.failed AS failed, g.commands AS commands, g.nameless AS nameless, g.text AS text, g.tool AS tool
 FROM (
   SELECT f.run_id AS run_id, max(f.has_trace) AS has_trace, max(f.recordable) AS recordable,
          count(CASE WHEN f.hit = 1 THEN 1 END) AS met, count(CASE WHEN f.hit = 2 THEN 1 END) AS doubtful,
          count(CASE WHEN f.hit = 0 THEN 1 END) AS failed, max(f.unknown) AS unknown,
          count(CASE WHEN f.command = 1 THEN 1 END) AS commands, count(CASE WHEN f.nameless = 1 THEN 1 END) AS nameless,
-         max(CASE WHEN f.place = 1 THEN f.text END) AS text
+         max(CASE WHEN f.place = 1 THEN f.text END) AS text, max(CASE WHEN f.place = 0 THEN f.text END) AS tool
   FROM (
     SELECT t.run_id AS run_id, 1 AS has_trace, CASE WHEN t.tool_calls IS NULL THEN 0 ELSE 1 END AS recordable,
            3 AS hit, NULL AS unknown, 0 AS command, 0 AS nameless, 0 AS place, NULL AS text
@@ -63,6 +64,10 @@ FROM (
     FROM {EVERY_TOOL_CALL} AS x
     JOIN selected_runs AS y ON y.run_id = x.run_id
     WHERE x.name IS NULL AND x.outcome NOT IN ('requested', 'unexecuted', 'blocked')
+    UNION ALL
+    SELECT z.run_id AS run_id, 0 AS has_trace, 0 AS recordable, 2 AS hit, 'commands.tool' AS unknown, 0 AS command, 0 AS nameless,
+           0 AS place, z.name AS text
+    FROM ({OTHER_TOOLS}) AS z
     UNION ALL
     SELECT j.run_id AS run_id, 0 AS has_trace, 0 AS recordable, j.hit AS hit,
            CASE WHEN j.hit = 2 THEN j.unknown END AS unknown, 0 AS command, 0 AS nameless,
@@ -99,6 +104,8 @@ WHERE g.has_trace = 1
         if outcome.missing == "tool_calls.name":
             nameless = plural(row["nameless"], "tool call")
             return f"Whether a command matches {self.pattern!r} is unknown: {nameless} without a name may have been a shell's."
+        if outcome.missing == "commands.tool":
+            return f"Whether a command matches {self.pattern!r} is unknown: {not_known(row['tool'])}"
         if outcome.missing == "commands.ok":
             return f"{listed(row['text'])} matches {self.pattern!r}; whether it succeeded is unknown."
         return f"Whether one of {recorded} matches {self.pattern!r} is unknown: {listed(row['text'])} may{why_unknown(outcome.missing)}."

@@ -75,6 +75,8 @@ def hint_for(missing: str, dialects: Iterable[Dialect], doubts: Iterable[CrossCh
             return f"The trace contradicts itself (cross-check `{check.id}`): {check.meaning} {check.settled_by}"
     if missing in ("commands.exit_code", "commands.ok"):
         return "An exit code is read from the JSON result of the tool (`exit_code`), or from the span of the process."
+    if missing == "commands.tool":
+        return "Add the tool under `shell` in a dialect file of the project (`dialects`), with the argument that holds its command."
     if missing == "commands.last_no":
         return (
             "The text could not be split into its simple commands; a pattern without `^`, `$` and look-around is "

@@ -40,7 +40,7 @@ def run_the_blocks(text: str, folder: Path, *programs: Path, **more: str) -> lis
         ends = [f"{line} || status=$?\ntest ${{status:-0}} -eq 1\nstatus=" for line in failing]
         script = "\n".join(["set -e", *lines[: len(lines) - fail], *ends, f"pwd > {folder}/folder"])
         done = subprocess.run(
-            ["sh", "-c", script], cwd=where, env=environment, capture_output=True, text=True, timeout=120
+            ["sh", "-c", script], cwd=where, env=environment, capture_output=True, text=True, timeout=300
         )
         assert done.returncode == 0, f"{block}\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}"
         printed.append(done.stdout)

@@ -149,7 +149,7 @@ def test_the_commands_of_a_page(name: str, tmp_path: Path) -> None:
         programs, there = PAGES[name][0](tmp_path)
     except (environments.CannotInstallError, agents_install.CannotInstallError) as error:
         not_run("registry", f"the page of {name}: {error}")
-    assert set(installed(text)) <= there
+    assert set(map(name_of, installed(text))) <= there
 
     printed = run_the_blocks(text, tmp_path, programs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from openclaw_install import OpenClaw
+from openclaw_install import VERSION, OpenClaw
 from tests.judge.conftest import answer, says
 
 from clawtrace.campaign.planning.expand import expand
@@ -26,6 +27,7 @@ from clawtrace.config.projects.session_settings import session_settings
 from clawtrace.model.verdict import RunResult
 from clawtrace.session.session import Session
 from clawtrace.testing import Exchange, scripted_model
+from page_blocks import run_the_blocks
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
@@ -276,11 +278,7 @@ def test_three_runners_in_one_report(suite) -> None:
 
 def test_the_bundled_suite_passes(openclaw: OpenClaw, tmp_path: Path) -> None:
     """`configs/suites/openclaw.yaml` against its script, with OpenClaw found on PATH."""
-    program = tmp_path / "bin" / "openclaw"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{openclaw.node}" "{openclaw.program}" "$@"\n')
-    program.chmod(0o755)
-    path = os.pathsep.join((str(program.parent), str(openclaw.bin), os.environ["PATH"]))
+    path = os.pathsep.join((*map(str, on_path(openclaw, tmp_path)), os.environ["PATH"]))
     root, out = Path(__file__).parents[2], tmp_path / "out"
     evaluate = ["eval", "--suite", "openclaw", "--run-profile", "openclaw", "--out", str(out)]
     clawtrace = [sys.executable, "-m", "clawtrace"]
@@ -292,3 +290,25 @@ def test_the_bundled_suite_passes(openclaw: OpenClaw, tmp_path: Path) -> None:
     )  # fmt: skip
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_commands_of_its_page(openclaw: OpenClaw, tmp_path: Path) -> None:
+    """docs/frameworks/openclaw.md as it is written: the case passes, and the planted fault fails as the page shows."""
+    text = (Path(__file__).parents[2] / "docs" / "frameworks" / "openclaw.md").read_text("utf-8")
+    assert f"npm install -g openclaw@{VERSION}\n" in text
+    programs = on_path(openclaw, tmp_path)
+
+    printed = run_the_blocks(text, tmp_path, *programs, OPENCLAW_PLUGIN_STAGE_DIR=str(openclaw.stage))
+
+    (red,) = [one for one in printed if "FAIL" in one]
+    (shown,) = re.findall(r"```\n(FAIL.*?\n)```", text, re.DOTALL)
+    assert shown in red
+
+
+def on_path(openclaw: OpenClaw, folder: Path) -> tuple[Path, Path]:
+    """Return the folders that hold `openclaw` and Node, for PATH."""
+    program = folder / "bin" / "openclaw"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{openclaw.node}" "{openclaw.program}" "$@"\n')
+    program.chmod(0o755)
+    return program.parent, openclaw.bin

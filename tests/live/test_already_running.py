@@ -248,7 +248,7 @@ class TestClosedBySilence:
         found = standing.judge("deaf search flush", more="  settle_ms: 400\n")
 
         assert (found.status, found.has_trace) == (Status.SKIP, False)
-        assert "3 spans in 1 trace arrived that do not name a run" in found.verdicts[0].hint
+        assert "3 spans in 1 trace arrived that name no run of this evaluation" in found.verdicts[0].hint
         assert "traceparent" in found.verdicts[0].hint
 
 

@@ -231,6 +231,18 @@ class TestMistakes:
 
         assert [(p.file, p.line, p.column) for p in raised.value.problems] == list(where.values())
 
+    def test_a_key_that_is_not_known_is_told_with_those_that_are(self):
+        """Of a price, and of a tier of it."""
+        tier = {"above_input_tokens": 9, "input_per_1m": 1, "outputs_per_1m": 1}
+        with pytest.raises(ConfigError) as raised:
+            Pricing.from_mapping({"a": {**FLAT, "input_per_m": 1}, "b": {**FLAT, "tiers": [tier]}})
+
+        price, of_tier = raised.value.problems
+        assert price.message.startswith("is not a known key; known are `input_per_1k`, ")
+        assert "`input_per_1m`" in price.hint
+        assert "`above_input_tokens`" in of_tier.message
+        assert "`output_per_1m`" in of_tier.hint
+
     def test_two_globs_that_are_equally_particular_are_refused(self):
         """Two globs with equally long literal parts that can name one model would depend on order."""
         with pytest.raises(ConfigError, match="equally particular"):

@@ -12,10 +12,11 @@ from pydantic import ValidationError
 
 from clawtrace.errors import ConfigError, ConfigProblem
 from clawtrace.model.model_names import model_name
-from clawtrace.pricing.entry import PriceEntry, Rates
+from clawtrace.pricing.entry import PriceEntry, PriceTier, Rates
 from clawtrace.pricing.genai import genai_cost, writes_no_cache
 from clawtrace.pricing.globs import can_both_match, compile_glob, literal_length
 from clawtrace.pricing.providers import provider_names
+from clawtrace.support.did_you_mean import did_you_mean
 
 __all__ = ["Locate", "ModelCall", "Price", "Pricing"]
 
@@ -220,7 +221,12 @@ class _Problems:
                 said = item["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
                 if item["type"] in ("decimal_parsing", "decimal_type"):
                     said = f"must be a number, found {item['input']!r}"
-                self.add((key, *item["loc"]), said)
+                hint = ""
+                if item["type"] == "extra_forbidden":
+                    keys = list(PriceEntry.model_fields if len(item["loc"]) == 1 else PriceTier.model_fields)
+                    said = f"is not a known key; known are {', '.join(f'`{one}`' for one in keys)}"
+                    hint = did_you_mean(item["loc"][-1], keys)
+                self.add((key, *item["loc"]), said, hint)
         return None
 
     def compare(self, globs: Mapping[str, PriceEntry]) -> None:

@@ -224,7 +224,8 @@ JOIN selected_runs AS s ON s.run_id = c.run_id
                 f"{row['nameless']} of {calls} do not record their model" if row["nameless"] else f"{calls} recorded"
             )
             if row["open"]:
-                nameless = f"in {row['open']} of {calls} nothing says which model answered the request for {row['first_model']!r}"
+                asked = f" the request for {row['first_model']!r}" if row["first_model"] else ""
+                nameless = f"in {row['open']} of {calls} nothing says which model answered{asked}"
             seen = f"{met}; which others were used is unknown" if row["wanted"] else "Which models were used is unknown"
             return f"{seen}: {nameless}."
         names = self._names(outcome)

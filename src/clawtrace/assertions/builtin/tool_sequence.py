@@ -263,7 +263,7 @@ class ToolSequence(Assertion):
         return f"{self._failure(outcome, names, seen)}{self._change(outcome)}{handoff_words(outcome)}"
 
     def _undetermined(self, row: Row) -> bool:
-        if self.order != "interval" or not (self._is_partial or self.mode == "strict"):
+        if self.order != "interval" or (self.mode == "contains" and not self._is_partial):
             return False
         return _overlapping(row["details"]) if "details" in row else bool(row.get("overlapping"))
 

@@ -1,7 +1,7 @@
 """The SQL of `tool_sequence`: what it can settle exactly, set-based; the search in Python settles the rest.
 
 Each text answers ``run_id, calls, met, recordable``: `calls` attempts were made, and so many expectations are met for sure.
-That of a strict list also answers ``overlapping``, 1 when calls ran side by side.
+Those of lists in order also answer ``overlapping``, 1 when calls ran side by side.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ _MEETING = f"""meeting AS (
   WHERE c.outcome NOT IN ('requested', 'unexecuted') AND c.start_ns IS NOT NULL
 )"""
 
+_LATEST = """max({0}.ends) OVER (
+           PARTITION BY {0}.run_id ORDER BY {0}.begins, {0}.call_no ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS latest"""
+"""The latest end of the calls that began before one."""
 
 _WITHOUT_CALLS = f"(g.calls = 0 AND NOT {has_handoff('g.run_id')})"
 """A run without any call: nothing is left to search, and no handoff could be what was meant."""
@@ -50,6 +53,14 @@ _ATTEMPTS = _UnionPart(
     "    WHERE a.outcome NOT IN ('requested', 'unexecuted') GROUP BY a.run_id",
     "a.run_id",
     {"calls": "count(*)"},
+)
+_SIDE_BY_SIDE = _UnionPart(
+    f"""(
+      SELECT b.run_id AS run_id, b.begins AS begins, {_LATEST.format("b")}
+      FROM meeting AS b
+    ) AS y GROUP BY y.run_id""",
+    "y.run_id",
+    {"overlapping": "max(CASE WHEN y.begins < y.latest THEN 1 ELSE 0 END)"},
 )
 
 
@@ -97,7 +108,7 @@ def ordered_sql(expected: int) -> str:
     """
     tables = [_MEETING, *(f"step_{item} AS (\n{_step(item)}\n)" for item in range(expected))]
     steps = [_UnionPart(f"step_{item} AS d", "d.run_id", {"met": str(item + 1)}) for item in range(expected)]
-    return _combined(tables, [_TOTALS, _ATTEMPTS, *steps], _grown(expected))
+    return _combined(tables, [_TOTALS, _ATTEMPTS, _SIDE_BY_SIDE, *steps], _grown(expected))
 
 
 def _step(item: int) -> str:
@@ -119,8 +130,7 @@ def strict_sql(expected: int) -> str:
     placed = f"""placed AS (
   SELECT n.run_id AS run_id, n.tool AS tool, n.begins AS begins,
          row_number() OVER (PARTITION BY n.run_id ORDER BY n.call_no) AS place,
-         max(n.ends) OVER (
-           PARTITION BY n.run_id ORDER BY n.begins, n.call_no ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS latest
+         {_LATEST.format("n")}
   FROM (
     SELECT c.run_id AS run_id, c.call_no AS call_no, c.start_ns AS begins, {_ENDS} AS ends,
            CASE WHEN c.start_ns IS NULL THEN NULL ELSE c.name END AS tool

@@ -46,7 +46,7 @@ def _no_trace_hint(came: Arrivals, ended: str) -> str:
         spans, traces = came.nameless_spans, came.nameless_traces
         counted = f"{spans} span{'s' if spans != 1 else ''} in {traces} trace{'s' if traces != 1 else ''}"
         return (
-            f"{counted} arrived that do not name a run: pass CLAWTRACE_RUN_ID on as the resource "
+            f"{counted} arrived that name no run of this evaluation: pass CLAWTRACE_RUN_ID on as the resource "
             "attribute clawtrace.run_id (OTEL_RESOURCE_ATTRIBUTES), or as the header x-clawtrace-run-id. An agent that "
             "already runs must continue the `traceparent` of each request (TRACEPARENT), or name the session "
             "(CLAWTRACE_SESSION_ID) as `session.id` or `gen_ai.conversation.id`."

@@ -142,6 +142,27 @@ class TestTokens:
         assert lab.totals("input_tokens_low", "output_tokens_low") == (50, 5)
         assert lab.totals("input_tokens", "output_tokens", run="record") == (50, 5)
 
+    @pytest.mark.parametrize(
+        ("around", "inside", "total"),
+        [
+            ({}, {}, 50),
+            ({"error": "no answer"}, {}, None),
+            ({}, {"gen_ai.usage.input_tokens": 7}, 7),
+            ({"id": "b"}, {}, None),
+        ],
+    )
+    def test_what_is_stated_around_model_calls_without_usage_is_theirs(
+        self, lab: Lab, around: dict[str, str], inside: dict[str, int], total: int | None
+    ) -> None:
+        """Not where that work failed, where a call records its own, or where a call is outside of it."""
+        silent = {"gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None} | inside
+        program = agent("a", **{"gen_ai.usage.input_tokens": 50, "gen_ai.usage.output_tokens": 5})
+        for word, value in around.items():
+            setattr(program, word, value)
+        lab.put(program, chat("m", "a", at=1, **silent))
+
+        assert lab.totals("input_tokens") == (total,)
+
     def test_of_running_totals_the_largest_is_the_least_that_was_used(self, lab: Lab) -> None:
         """That of the second crew may include that of the first."""
         scope = "opentelemetry.instrumentation.crewai.instrumentation"

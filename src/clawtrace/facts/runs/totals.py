@@ -39,9 +39,12 @@ def totals(
         failed: failures.
         records: whether the instrumentation that wrote a span records a fact (`Dialect.records`).
     """
-    rollup = {} if models else _rollup(run, tools.histories.contradicted)
     turns = [span for span, role in zip(run.spans, run.role, strict=True) if role == "turn"] if models else []
     used = [call for call in models if call.has_usage]
+    silent = [call for call in used if call.input_tokens is None and call.output_tokens is None]
+    # Calls that record no usage at all may be inside of spans that state it.
+    states = not models or (bool(used) and len(silent) == len(used) and not turns)
+    rollup = _rollup(run, used, tools.histories.contradicted) if states else {}
     knows_tools = not tools.unseen and _knows_tools(run, models, tools, agents, records)
     row: dict[str, Any] = {
         "llm_calls": sum(call.outcome == "ok" for call in models) if models else rollup.get("llm_calls"),
@@ -51,11 +54,10 @@ def totals(
     for name in ("input_tokens", "output_tokens"):
         known = [value for value in map(attrgetter(name), used) if value is not None]
         whole = sum(known) if len(known) == len(used) else None
-        row[name] = whole if models else rollup.get(name)
+        row[name] = rollup.get(name) if states else whole
         row[f"{name}_known"] = len(known)
         row[f"{name}_low"] = sum(known) if known else rollup.get(f"{name}_low", 0)
     # Of a call without usage nothing is known.
-    silent = [call for call in used if call.input_tokens is None and call.output_tokens is None]
     for name in ("cache_read_tokens", "cache_write_tokens", "reasoning_tokens"):
         known = [value for value in map(attrgetter(name), used) if value is not None]
         unheard = any(not (call.writes_no_cache and name == "cache_write_tokens") for call in silent)
@@ -264,8 +266,8 @@ def _may_ask(run: RunSpans, call: LlmCall) -> bool:
     return call.asks is not False
 
 
-def _rollup(run: RunSpans, contradicted: Set[int]) -> dict[str, Any]:
-    """Return the totals that the topmost roll-up spans state, for a run without any model call, and their lower bounds.
+def _rollup(run: RunSpans, used: Sequence[LlmCall], contradicted: Set[int]) -> dict[str, Any]:
+    """Return the totals that the topmost roll-up spans state, for a run whose model calls record none, and their lower bounds.
 
     Only the bounds where one of them states what its agent's conversation contradicts, or where some of the work is in none.
     """
@@ -282,6 +284,8 @@ def _rollup(run: RunSpans, contradicted: Set[int]) -> dict[str, Any]:
     top = [run.spans[index] for index in found]
     low = _stated_at_least(run, [index for index in found if index not in contradicted])
     whole_work = _all_state(run, top) if own else _all_inside(run, found)
+    if used and (any(span.failed for span in top) or not all(map(run.inside(found), (call.index for call in used)))):
+        whole_work = False
     several_running = len(top) > 1 and any(run.words(index).rollup == "running" for index in found)
     # What was used in an attempt before it failed may be missing in the sum of the agent that made it again.
     if not whole_work or several_running or "attempt" in run.role or not contradicted.isdisjoint(found):

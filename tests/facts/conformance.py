@@ -7,7 +7,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -23,6 +25,9 @@ FACTS = (
     "llm_calls", "failed_llm_attempts", "models", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
     "reasoning_tokens", "tool_calls", "arguments", "agents", "delegations", "errors", "final_output", "complete",
 )  # fmt: skip
+
+DETAILS = ("failed_llm_attempts", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+"""Facts that many instrumentations never record; the others are the core."""
 
 LOST = frozenset(("opencode",))
 """Clients that end without sending their last spans: their recordings must not be complete, and what is counted in them is at
@@ -96,6 +101,42 @@ def _truth(path: Path) -> dict[str, Any]:
     }
 
 
+def is_absent(path: Path, fact: str) -> bool:
+    """Return whether a recording cannot tell a core fact: a value that makes it up occurs nowhere in what was exported.
+
+    False does not mean that it can: a name may occur and be no agent's. Of numbers of calls and failures nothing is said.
+    """
+    truth = json.loads((path / "truth.json").read_text(encoding="utf-8"))
+    calls, tools = truth["llm_calls"], truth["tools"]
+    values: dict[str, list[Any]] = {
+        "models": [call["response_model"] or call["model"] for call in calls],
+        "tool_calls": [tool["name"] for tool in tools],
+        "arguments": [value for tool in tools for value in tool["arguments"].values()],
+        "agents": truth["agents"],
+        "delegations": [name for pair in truth["delegations"] for name in pair],
+        "final_output": [] if truth["final_output"] is None else [truth["final_output"]],
+    }
+    text = _exported(path)
+    if fact in ("input_tokens", "output_tokens"):
+        sums = [call[fact] for call in calls], [sum(call[fact] for call in calls)]
+        return not any(all(_holds(text, value) for value in of) for of in sums)
+    return any(not _holds(text, value) for value in values.get(fact, ()))
+
+
+def _exported(path: Path) -> str:
+    """Return what was exported, without the escapes of JSON inside of JSON."""
+    texts = []
+    for file in sorted(path.glob("*.otlp.jsonl*")):
+        data = file.read_bytes()
+        texts.append((gzip.decompress(data) if file.suffix == ".gz" else data).decode())
+    return re.sub(r'\\+(["\\/])', r"\1", "".join(texts))
+
+
+def _holds(text: str, value: Any) -> bool:
+    """Return whether a value occurs as a whole word."""
+    return re.search(rf"(?<![\w.-]){re.escape(str(value))}(?![\w-])", text) is not None
+
+
 def found(run: dict[str, Any]) -> dict[str, Any]:
     """Return the facts of a run of `clawtrace inspect --json`, None where they are unknown."""
     totals, calls = run["totals"], run["llm_calls"]
@@ -144,8 +185,12 @@ def main(root: Path, clients: tuple[str, ...]) -> None:
         runs = inspected(session)
     table: dict[str, dict[str, Counter[str]]] = {}
     words = []
+    sums: Counter[str] = Counter()
     for path in paths:
         for fact, (status, found, truth) in compare(path, runs[name(path)]).items():
+            if fact not in DETAILS:
+                sums[status] += 1
+                sums["absent"] += status == "unknown" and is_absent(path, fact)
             table.setdefault(path.parent.name, {}).setdefault(fact, Counter())[status] += 1
             if status == "wrong":
                 words.append(f"{name(path)}: {fact}: found {found!r}, true is {truth!r}")
@@ -153,6 +198,9 @@ def main(root: Path, clients: tuple[str, ...]) -> None:
     for client, facts in table.items():
         cells = (f"{n['true']}/{n['unknown']}/{n['wrong']}" for n in (facts.get(fact, Counter()) for fact in FACTS))
         print(client.ljust(32), *(cell.rjust(9) for cell in cells))
+    print(
+        f"core facts: {sums['true']} true, {sums['unknown']} unknown ({sums['absent']} of them occur nowhere in the recording), {sums['wrong']} wrong"
+    )
     print(*words, sep="\n")
 
 

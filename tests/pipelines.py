@@ -26,7 +26,7 @@ def shell(script: str, folder: Path, program: str = "bash", **env: str) -> subpr
         env=kept | {"PATH": path, "CI": "true"} | env,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 
+from not_run import not_run
 from pipelines import run_the_action, shell
 
 ROOT = Path(__file__).parents[2]
@@ -113,3 +118,33 @@ def test_the_image_is_built_from_what_is_there() -> None:
     (entry,) = re.findall(r"^ENTRYPOINT (.*)$", text, re.MULTILINE)
     assert json.loads(entry)[0] in project["scripts"]
     assert re.search(r"^USER (?!root)", text, re.MULTILINE)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_the_commands_of_the_image(tmp_path: Path) -> None:
+    """From what the Dockerfile copies, and nothing else, its commands build and install a program that judges a recording."""
+    text = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", "")
+    for names in re.findall(r"^COPY (?!--from)(.*)$", text, re.MULTILINE):
+        for name in names.split()[:-1]:
+            path = ROOT / name
+            (shutil.copytree if path.is_dir() else shutil.copy)(path, tmp_path / name)
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True, timeout=120)
+    commands = [command for line in re.findall(r"^RUN (.*)$", text, re.MULTILINE) for command in line.split("&&")]
+    ours = [command.replace("/wheels", "wheels") for command in commands if command.split()[0] in ("pip", "rm")]
+    assert len(ours) == 4
+    path = f"{tmp_path / 'venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    # The cache of this machine is used, which an image has not.
+    script = "\n".join(ours).replace("--no-cache-dir ", "")
+    settings = {name: value for name, value in os.environ.items() if name.startswith("PIP_")} | {"PIP_RETRIES": "1"}
+    done = shell(script, tmp_path, "sh", **settings, PATH=path, PYTHONPATH="")
+    if "Could not find a version" in done.stderr:
+        not_run("registry", "this machine lacks a package registry")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    (tmp_path / "checks.yaml").write_text("assertions:\n  - {type: tool_was_called, tool: get_weather}\n", "utf-8")
+    judge = f"{json.loads(re.findall(r'^ENTRYPOINT (.*)$', text, re.MULTILINE)[0])[0]} eval --traces {SPANS} --assertions checks.yaml"
+    judged = shell(judge, tmp_path, "sh", PATH=path, PYTHONPATH="")
+    assert judged.returncode == 0, judged.stdout + judged.stderr
+    assert [*tmp_path.glob("venv/lib/*/site-packages/clawtrace/cli/main.py")]
+    assert not (tmp_path / "wheels").exists()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _RUNS = """
-SELECT run_id, case_id FROM runs WHERE run_status = 'success' OR run_status IS NULL ORDER BY started_ns, run_id
+SELECT run_id, case_id, model_id, workspace, started_ns FROM runs WHERE run_status = 'success' OR run_status IS NULL ORDER BY started_ns, run_id
 """
 
 
@@ -40,6 +40,9 @@ SELECT run_id, case_id FROM runs WHERE run_status = 'success' OR run_status IS N
     shell_complete=complete_suites,
     help="The cases of this suite, on the runs of its newest campaign, in place of --assertions.",
 )
+@click.option(
+    "--evaluation-profile", metavar="ID|PATH", help="With --suite: what its hooks and judges need to be read."
+)
 @click.option("--run-id", "wanted", multiple=True, metavar="ID", help="Only this run. Repeatable.")
 @click.option(
     "--at-least",
@@ -52,6 +55,7 @@ def command(
     source: TraceSource,
     assertions: str | None,
     suite: str | None,
+    evaluation_profile: str | None,
     wanted: tuple[str, ...],
     at_least: float | None,
     as_json: bool,
@@ -72,7 +76,12 @@ def command(
 
     if (assertions is None) == (suite is None):
         raise click.UsageError("Give --assertions FILE, or --suite ID for the cases of a suite: one of the two.")
-    scores = _of_file(assertions, source, wanted) if assertions is not None else _of_suite(str(suite), source, wanted)
+    if suite is None and evaluation_profile is not None:
+        raise click.UsageError("--evaluation-profile goes with --suite.")
+    if assertions is not None:
+        scores = _of_file(assertions, source, wanted)
+    else:
+        scores = _of_suite(str(suite), evaluation_profile, source, wanted)
     if as_json:
         from clawtrace.campaign.mutating.mutations import Mutations
 
@@ -106,7 +115,7 @@ def _of_file(assertions: str, source: TraceSource, wanted: Sequence[str]) -> lis
         return [score_of(asked, run_id, loaded.assertions.parsed, loaded.project) for run_id in run_ids]
 
 
-def _of_suite(suite: str, source: TraceSource, wanted: Sequence[str]) -> list[MutationScore]:
+def _of_suite(suite: str, profile: str | None, source: TraceSource, wanted: Sequence[str]) -> list[MutationScore]:
     """Return the score of each case of a suite, on its first run of the newest campaign that succeeded.
 
     Raises:
@@ -115,9 +124,10 @@ def _of_suite(suite: str, source: TraceSource, wanted: Sequence[str]) -> list[Mu
     from clawtrace.cli.output.mutations import score_of
     from clawtrace.config.loading.suite_file import load_suite
     from clawtrace.config.projects.project_file import load_project
+    from clawtrace.runners.starting.templates import RunValues
 
     project = load_project(Path.cwd(), os.environ)
-    loaded = load_suite(suite, project, os.environ)
+    loaded = load_suite(suite, project, os.environ, evaluation_profile=profile)
     if source.recordings or source.store is not None or source.server is not None:
         raise click.UsageError("--suite reads its own campaign; --traces, --store and --server go with --assertions.")
     campaigns = (project.outputs / "campaigns" / loaded.config.suite_id).glob("*/spans.duckdb")
@@ -126,15 +136,19 @@ def _of_suite(suite: str, source: TraceSource, wanted: Sequence[str]) -> list[Mu
         raise click.UsageError(
             f"The suite {suite!r} has no stored campaign: run `clawtrace eval --suite {suite}` first."
         )
-    asking = {case.config.case_id: case.assertions.parsed for case in loaded.cases}
+    cases = {case.config.case_id: case for case in loaded.cases}
     scores = []
     with source._replace(store=store).opened(wanted) as (asked, known):
         chosen = set(chosen_runs(wanted, known, asked))
         seen = set()
-        for run_id, case_id in asked.query(_RUNS).rows:
-            if run_id in chosen and case_id in asking and (wanted or case_id not in seen):
+        for run_id, case_id, model_id, workspace, started_ns in asked.query(_RUNS).rows:
+            if run_id in chosen and case_id in cases and (wanted or case_id not in seen):
                 seen.add(case_id)
-                scores.append(score_of(asked, run_id, asking[case_id], project))
+                case, started = cases[case_id], (started_ns or 0) / 1e9
+                values = RunValues(
+                    run_id, case_id, str(case.path.parent), model_id, workspace or "", started, os.environ, {}
+                )
+                scores.append(score_of(asked, run_id, case.assertions.for_run(values), project))
     return scores
 
 

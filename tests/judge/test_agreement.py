@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from clawtrace.judge.agreement import kappa, mean_absolute_error, spearman, squared
+from clawtrace.judge.agreement import interval, kappa, mean_absolute_error, spearman, squared
 
 
 def pairs(seed: int) -> tuple[list[float], list[float]]:
@@ -47,6 +47,37 @@ def test_weighted_kappa_by_its_table(seed):
             expected += (i - j) ** 2 * first.count(i) / number * second.count(j) / number
 
     assert kappa(first, second, squared) == pytest.approx(1 - observed / expected)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("measure", [spearman, mean_absolute_error])
+def test_the_interval_is_scipys(measure):
+    """Within what a thousand draws leave to chance."""
+    from scipy.stats import bootstrap
+
+    first, second = pairs(1)
+    theirs = bootstrap(
+        (first, second), measure, paired=True, vectorized=False, method="percentile", n_resamples=1000, rng=7
+    ).confidence_interval
+
+    assert interval(measure, first, second) == pytest.approx((theirs.low, theirs.high), abs=0.06)
+
+
+def test_an_interval_contains_its_measure_and_shrinks_with_examples():
+    """Twice the same at each call; four times as many examples make it about half as wide."""
+    first, second = pairs(2)
+    low, high = interval(kappa, first, second)
+    low_4, high_4 = interval(kappa, first * 4, second * 4)
+
+    assert interval(kappa, first, second) == (low, high)
+    assert low < kappa(first, second) < high
+    assert (high_4 - low_4) / (high - low) == pytest.approx(0.5, abs=0.1)
+
+
+def test_an_interval_of_what_is_mostly_undefined():
+    """It is unknown, as it is where the measure is."""
+    assert interval(kappa, [1, 1], [1, 1]) is None
+    assert interval(lambda first, _: 1.0 if first == [1, 2] else None, [1, 2], [1, 2]) is None
 
 
 def test_what_is_undefined():

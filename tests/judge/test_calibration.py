@@ -73,7 +73,8 @@ def test_what_is_measured(calibrate):
     assert code == 0
     assert agreement(found) == {
         "examples": 4, "kappa": 1, "spearman": 1, "mean_absolute_error": 1, "bias": 1, "spread": None,
-        "position_bias": -1, "length_bias": None,
+        "position_bias": -1, "length_bias": None, "kappa_interval": [1, 1], "spearman_interval": [1, 1],
+        "mean_absolute_error_interval": [1, 1],
     }  # fmt: skip
     assert len(asked) == 8
     prompts = [told(one) for one in asked if "work-a" in told(one)]
@@ -99,6 +100,42 @@ def test_without_a_threshold_kappa_weighs_whole_points(calibrate, project):
     _, found, _ = calibrate({"a": [9, 9], "b": [8, 8], "c": [3, 3], "d": [3, 3]})
 
     assert 0.97 < agreement(found)["kappa"] < 1
+
+
+def test_a_limited_cost(calibrate, project):
+    """Once it is spent no judge is asked, and nothing is measured; what was answered is kept for the next time."""
+    project.write("clawtrace.yaml", {"model_pricing": {"acme/judge-1": {"input_per_1k": 1000, "output_per_1k": 0}}})
+    scores = {"a": [9, 9], "b": [8, 8], "c": [3, 3], "d": [2, 2]}
+    code, found, asked = calibrate(scores, "--max-cost", "0.001", "--concurrency", "1")
+
+    assert (code, len(asked)) == (4, 1)
+    assert "USD have been spent" in found["error"]
+    assert "`--max-cost` is 0.001" in found["error"]
+    code, _, rest = calibrate(scores)
+    assert (code, len(rest)) == (0, 7)
+
+
+def test_validate_says_what_a_judge_lacks(calibrate, project):
+    """Not calibrated, then with too little agreement, then edited: a warning each; nothing once it agrees."""
+    project.profile["calibration"] |= {"examples": "../calibration/people.yaml", "min_kappa": 0.6}
+    (project.root / "configs/evaluation_profiles/people.yaml").unlink()
+    project.write("configs/calibration/people.yaml", EXAMPLES)
+    project.write_all("http://127.0.0.1:9")
+
+    def warned(*more: str) -> str:
+        ended = CliRunner().invoke(cli, ["validate", *more], prog_name="clawtrace")
+        assert ended.exit_code == 0, ended.output
+        return ended.stdout
+
+    assert "The judge `j` was not calibrated" in warned()
+    assert calibrate({"a": [3, 3], "b": [9, 9], "c": [8, 8], "d": [2, 2]})[0] == 1
+    assert "kappa is 0, at least 0.6 is demanded. Its verdicts are inconclusive." in warned()
+    assert "kappa is 0" in warned("configs/evaluation_profiles/e.yaml")
+    assert "kappa is 0" in warned("--suite", "s", "--evaluation-profile", "e")
+    assert calibrate({"a": [9, 9], "b": [8, 8], "c": [3, 3], "d": [2, 2]}, "--no-reuse")[0] == 0
+    assert "kappa" not in warned()
+    project.write("configs/calibration/people.yaml", {**EXAMPLES, "title": "Edited"})
+    assert "edited since it was calibrated" in warned()
 
 
 @pytest.mark.full

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from clawtrace.errors import ProviderError
 from clawtrace.judge.aggregation import combine, spread
-from clawtrace.judge.agreement import kappa, mean_absolute_error, spearman, squared
+from clawtrace.judge.agreement import interval, kappa, mean_absolute_error, spearman, squared
 from clawtrace.judge.answers import profile_answer
 from clawtrace.judge.judging import Answered, Judging, Question, why_no_answer
 from clawtrace.judge.material import Subject, expectations_of, material, scale_of
@@ -81,6 +82,10 @@ class Agreement:
     """Mean change of the score where the judge gets the same material in the reverse order."""
     length_bias: float | None
     """Spearman's correlation of the answer's length with the judge's error: above 0 it likes long answers more than people do."""
+    kappa_interval: Sequence[float] | None = None
+    """Of 95 %, over examples like these, as the following; None where it is undefined or was not computed."""
+    spearman_interval: Sequence[float] | None = None
+    mean_absolute_error_interval: Sequence[float] | None = None
 
 
 class Calibrated(NamedTuple):
@@ -200,27 +205,35 @@ def _overall(of: Answered) -> float:
 def _agreement(panel: Panel, scale: Scale, rows: Sequence[Mapping[str, Any]]) -> Agreement:
     people, judge = [row["people"] for row in rows], [row["judge"] for row in rows]
     threshold = panel.pass_threshold
+    beyond_chance: Callable[[Sequence[float], Sequence[float]], float | None] = kappa
     if threshold is None:
-        of_chance = kappa([round(one) for one in people], [round(one) for one in judge], squared)
+        beyond_chance, parts = partial(kappa, weight=squared), [[round(one) for one in of] for of in (people, judge)]
     else:
-        of_chance = kappa([one >= threshold for one in people], [one >= threshold for one in judge])
+        parts = [[one >= threshold for one in of] for of in (people, judge)]
     ten = 10 / (scale.max - scale.min)
     errors = [one - other for one, other in zip(judge, people, strict=True)]
     spreads = [spread(row["answers"]) for row in rows if len(row["answers"]) > 1]
     return Agreement(
         len(rows),
-        _rounded(of_chance),
+        _rounded(beyond_chance(*parts)),
         _rounded(spearman(people, judge)),
         round(ten * mean_absolute_error(people, judge), 4),
         round(ten * fmean(errors), 4),
         round(ten * fmean(spreads), 4) if spreads else None,
         round(ten * fmean(row["reverse_order"] - fmean(row["answers"]) for row in rows), 4),
         _rounded(spearman([row["length"] for row in rows], errors)),
+        _both(interval(beyond_chance, *parts)),
+        _both(interval(spearman, people, judge)),
+        _both(interval(mean_absolute_error, people, judge), ten),
     )
 
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
+
+
+def _both(ends: tuple[float, float] | None, times: float = 1) -> list[float] | None:
+    return None if ends is None else [round(times * end, 4) for end in ends]
 
 
 def unmet(demands: Demands, agreement: Agreement) -> list[str]:

@@ -14,6 +14,7 @@ import click
 from clawtrace.cli.output.data import json_option
 
 if TYPE_CHECKING:
+    from clawtrace.campaign.running.budget import Budget
     from clawtrace.config.projects.project_file import Project
     from clawtrace.config.suites.evaluation_profile import EvaluationProfile
     from clawtrace.judge.calibration import Calibrated, Demands
@@ -48,18 +49,23 @@ def command() -> None:
 )
 @click.option("--evaluation-profile", metavar="ID|PATH", required=True, help="Whose judges, demands and examples.")
 @click.option("--concurrency", type=click.IntRange(1), default=4, show_default=True, help="Examples at the same time.")
+@click.option(
+    "--max-cost", metavar="USD", type=click.FloatRange(0, min_open=True), help="Ask nothing once this was spent."
+)
 @click.option("--no-reuse", is_flag=True, help="Ask anew what is known from an earlier calibration.")
 @json_option
-def calibrate(evaluation_profile: str, concurrency: int, no_reuse: bool, as_json: bool) -> int:
+def calibrate(evaluation_profile: str, concurrency: int, max_cost: float | None, no_reuse: bool, as_json: bool) -> int:
     """Ask each judge of a profile about the examples that its `calibration` names, and compare with people's scores.
 
     Each example is asked about as often as the profile's runs are, and once more with the material in the reverse order. What
     was measured is kept next to the profile, in ID.calibration.json: `clawtrace eval` reads it, and takes no verdict from a judge
-    that does not meet the profile's demands.
+    that does not meet the profile's demands. Where `--max-cost` ends it nothing is measured; the answers are kept, and the next
+    calibration asks only for the others.
 
     Exit codes: 0 each judge meets the demands; 1 at least one does not; 2 the profile or the examples are wrong; 4 a judge gave no
     answer.
     """
+    from clawtrace.campaign.running.budget import Budget
     from clawtrace.config.loading.judges import demands_of, panel_of
     from clawtrace.config.projects.project_file import load_project
     from clawtrace.errors import UsageError
@@ -75,11 +81,14 @@ def calibrate(evaluation_profile: str, concurrency: int, no_reuse: bool, as_json
     folder = project.outputs / "calibration" / profile.evaluation_profile_id
     if no_reuse:
         shutil.rmtree(folder, ignore_errors=True)
-    measured = _measured(panel, project, profile.examples_file, folder, concurrency)
+    budget = Budget(max_cost)
+    measured = _measured(panel, project, profile.examples_file, folder, concurrency, budget)
     write_record(record, measured)
     demands = demands_of(profile)
     lacks = {one.judge.judge_id: unmet(demands, one.agreement) for one in measured}
     (_print_json if as_json else _print)(measured, lacks, demands, record)
+    for unseen in budget.blind_spots():
+        click.echo(f"warning: {unseen}", err=True)
     return 1 if any(lacks.values()) else 0
 
 
@@ -94,7 +103,9 @@ def _profile(named: str, project: Project) -> EvaluationProfile:
     return profile
 
 
-def _measured(panel: Panel, project: Project, file: Path, folder: Path, concurrency: int) -> list[Calibrated]:
+def _measured(
+    panel: Panel, project: Project, file: Path, folder: Path, concurrency: int, budget: Budget
+) -> list[Calibrated]:
     from clawtrace.config.suites.labelled_examples import load_labelled_examples
     from clawtrace.errors import ProviderError
     from clawtrace.judge.calibration import CalibrationExample, calibrate, calibration_key
@@ -111,7 +122,7 @@ def _measured(panel: Panel, project: Project, file: Path, folder: Path, concurre
         why = why_unavailable(judge.model.choice, os.environ, judge.model.options)
         if why is not None:
             raise ProviderError(f"the judge `{judge.judge_id}` cannot be asked: {why}")
-    judging = Judging(panel, os.environ, project.pricing or Pricing())
+    judging = Judging(panel, os.environ, project.pricing or Pricing(), spent=budget.spent, took=budget.add_judging)
     return [
         calibrate(
             judging,
@@ -134,7 +145,8 @@ def _print(measured: Sequence[Calibrated], lacks: dict[str, list[str]], demands:
     rows: list[tuple[Any, ...]] = []
     for one in measured:
         values = asdict(one.agreement)
-        rows.append((one.judge.judge_id, one.agreement.examples, *(_shown(values[name]) for name, _ in columns)))
+        shown = (_shown(values[name], values.get(f"{name}_interval")) for name, _ in columns)
+        rows.append((one.judge.judge_id, one.agreement.examples, *shown))
     print_table(("judge", "examples", *(title for _, title in columns)), rows)
     click.echo()
     titles = ("judge", "example", "people", "judge's score", "answers", "reverse order")
@@ -152,8 +164,9 @@ def _print(measured: Sequence[Calibrated], lacks: dict[str, list[str]], demands:
     click.echo(f"{sum(one.tokens for one in measured)} tokens, {cost}; kept in {display(record)}.", err=True)
 
 
-def _shown(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.2f}"
+def _shown(value: float | None, interval: Sequence[float] | None) -> str:
+    text = "undefined" if value is None else f"{value:.2f}"
+    return text if interval is None else f"{text} ({interval[0]:.2f} to {interval[1]:.2f})"
 
 
 def _example(judge_id: str, row: Any) -> tuple[Any, ...]:

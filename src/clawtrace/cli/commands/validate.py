@@ -69,6 +69,7 @@ def command(
 
 def _suite(suite: str, run_profile: str | None, evaluation_profile: str | None) -> Checked:
     from clawtrace.config.files.document import display
+    from clawtrace.config.loading.judges import doubts_about
     from clawtrace.config.loading.suite_file import load_suite
     from clawtrace.config.loading.whole_project import Checked
     from clawtrace.config.projects.project_file import load_project
@@ -80,7 +81,8 @@ def _suite(suite: str, run_profile: str | None, evaluation_profile: str | None) 
     except ConfigError as error:
         return Checked(tuple(dict.fromkeys(one.file for one in error.problems)), tuple(error.problems), ())
     files = [display(path) for path in (loaded.path, *(case.path for case in loaded.cases))]
-    return Checked(tuple(files), (), tuple(ConfigProblem("", 0, 0, text) for text in loaded.warnings))
+    warnings = (*loaded.warnings, *doubts_about(loaded.evaluation_profile))
+    return Checked(tuple(files), (), tuple(ConfigProblem("", 0, 0, text) for text in warnings))
 
 
 def _path(path: Path, evaluation_profile: str | None) -> Checked:

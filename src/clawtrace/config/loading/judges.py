@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from clawtrace.judge.calibration import Demands
     from clawtrace.judge.panel import Panel
 
-__all__ = ["demands_of", "judge_refusals", "panel_of"]
+__all__ = ["demands_of", "doubts_about", "judge_refusals", "panel_of"]
 
 
 def panel_of(profile: EvaluationProfile | None) -> Panel | None:
@@ -60,6 +60,12 @@ def _doubts(panel: Panel, profile: EvaluationProfile) -> dict[str, str]:
         return {}
     command = f"clawtrace judge calibrate --evaluation-profile {profile.evaluation_profile_id}"
     return doubts_of(panel, demands_of(profile), file.read_bytes(), record, command)
+
+
+def doubts_about(profile: EvaluationProfile | None) -> list[str]:
+    """Return which judges of a profile its verdicts cannot rely on, and why; one sentence each."""
+    panel = panel_of(profile)
+    return [] if panel is None else [f"{doubt} Its verdicts are inconclusive." for doubt in panel.doubts.values()]
 
 
 def demands_of(profile: EvaluationProfile) -> Demands:

@@ -13,7 +13,7 @@ from clawtrace.config.files.document import Document, display, read_document
 from clawtrace.config.files.places import SUFFIXES, NamedFile, case_files, with_either_suffix
 from clawtrace.config.files.problems import in_reading_order
 from clawtrace.config.loading.assertions_file import load_assertions_file
-from clawtrace.config.loading.judges import judge_refusals
+from clawtrace.config.loading.judges import doubts_about, judge_refusals
 from clawtrace.config.loading.permissions import hook_policy, hook_problems, refusal
 from clawtrace.config.loading.suite_file import around_results, idle_tags, load_suite, same_ids, suite_problems
 from clawtrace.config.projects.project_file import Project, dialect_problems
@@ -168,10 +168,13 @@ class _Check:
     def _read_evaluation_profile(self, found: NamedFile) -> None:
         self._files.append(display(found.path))
         said: list[str] = []
+        before = len(self._problems)
         profile = load_evaluation_profile(found, self._env, self._problems, said)
         self._say(said)
         if profile is not None:
             self._judging.append(profile)
+        if profile is not None and len(self._problems) == before:
+            self._say([f"{display(found.path)}: {doubt}" for doubt in doubts_about(profile)])
 
     def _check_examples(self, path: Path) -> None:
         try:

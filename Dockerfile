@@ -1,4 +1,4 @@
-# clawtrace in a container: docker build -t clawtrace . && docker run --rm -v "$PWD:/work" clawtrace eval --suite smoke
+# clawtrace in a container: docker build -t clawtrace . && docker run --rm --user "$(id -u)" -v "$PWD:/work" clawtrace eval --suite smoke
 # To judge what other containers export, run `clawtrace serve` in it (docs/sidecar.md).
 FROM python:3.13-slim AS build
 WORKDIR /src

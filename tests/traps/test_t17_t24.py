@@ -42,17 +42,25 @@ def test_t17_clock_skew_open_spans_and_idle_gaps(bench: Bench):
         {"type": "trace_duration", "max_ms": 5000, "measure": "busy"},
         {"type": "tool_was_called", "tool": "read"},
         NEVER,
+        {"type": "trace_duration", "max_ms": 5000, "agent": "a"},
     )
     found = statuses(judged)
 
-    assert found["whole"] == ["pass"] * 5
+    assert found["whole"] == ["pass"] * 6
     assert set(found["open"][:3]) == {"inconclusive"}
-    assert found["open"][3:] == ["pass", "inconclusive"]
+    assert found["open"][3:5] == ["pass", "inconclusive"]
     assert set(found["open root"][:1] + found["open root"][2:3]) == {"inconclusive"}
-    assert found["ends before it starts"] == ["pass", "inconclusive", "pass", "pass", "pass"]
-    assert found["the root ends before it starts"] == ["inconclusive", "pass", "inconclusive", "pass", "pass"]
-    assert found["another clock"] == ["fail", "pass", "pass", "pass", "pass"]
-    assert found["another clock, behind"] == ["inconclusive", "pass", "inconclusive", "pass", "pass"]
+    assert found["ends before it starts"] == ["pass", "inconclusive", "pass", "pass", "pass", "pass"]
+    assert found["the root ends before it starts"] == [
+        "inconclusive",
+        "pass",
+        "inconclusive",
+        "pass",
+        "pass",
+        "inconclusive",
+    ]
+    assert found["another clock"] == ["fail", "pass", "pass", "pass", "pass", "fail"]
+    assert found["another clock, behind"] == ["inconclusive", "pass", "inconclusive", "pass", "pass", "inconclusive"]
     assert (found["idle"][0], found["idle"][2]) == ("fail", "pass")
 
 

@@ -1,4 +1,4 @@
-"""A failed verdict suggests the recorded name that differs from the written one by its spelling only."""
+"""A decided verdict suggests the recorded name that differs from the written one by its spelling only."""
 
 from __future__ import annotations
 
@@ -36,16 +36,20 @@ def run(lab: Lab) -> Lab:
         ({"type": "tool_sequence", "expected": ["issue_refund", "get_users"]}, "get_user"),
         ({"type": "delegation_occurred", "to_agent": "Helper"}, "helper"),
         ({"type": "delegation_path", "expected": ["Boss", "helper"]}, "boss"),
+        ({"type": "tool_not_invoked", "tool": "Issue-Refund"}, "issue_refund"),
+        ({"type": "tool_call_count", "tool": "issueRefund", "max": 3}, "issue_refund"),
+        ({"type": "tool_not_invoked", "tool": "get_user"}, ""),
         ({"type": "tool_was_called", "tool": "set_user"}, ""),
         ({"type": "tool_was_called", "tool": "glob:Issue*"}, ""),
         ({"type": "tool_call", "tool": "get_user", "args": {"id": 1}}, ""),
     ],
 )
-def test_a_failed_verdict_suggests_the_recorded_name(run: Lab, asked: dict[str, Any], meant: str) -> None:
+def test_a_decided_verdict_suggests_the_recorded_name(run: Lab, asked: dict[str, Any], meant: str) -> None:
     """Another letter case, another separator or a slip; not a name that is merely similar, and not for patterns."""
     run.facts.ensure(["r"])
     (result,) = evaluate(run.store, [parse_assertion(asked)], ["r"], DIALECTS, scoped=run.facts.scoped)
 
     (verdict,) = result.verdicts
-    assert verdict.status == "fail" or not meant, verdict.message
+    forbids = asked["type"] == "tool_not_invoked" or "max" in asked
+    assert verdict.status == ("pass" if forbids else "fail") or not meant, verdict.message
     assert (f"`{meant}` is recorded" in verdict.hint) if meant else not verdict.hint.startswith("`")

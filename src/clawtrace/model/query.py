@@ -55,7 +55,7 @@ class Resolve(NamedTuple):
     where: str = ""
     """Optional SQL condition over the relation (alias ``r``) and earlier bound relations, narrowing the values."""
     names: tuple[str, ...] = ()
-    """The names that are meant, if they are plain names; a failed verdict suggests a recorded one that is nearly the same."""
+    """The names that are meant, if they are plain names; a decided verdict suggests a recorded one that is nearly the same."""
 
 
 class BoundRelation(NamedTuple):

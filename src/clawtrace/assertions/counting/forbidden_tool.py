@@ -32,7 +32,7 @@ class ForbiddenTool(Assertion):
 
     def resolve(self) -> tuple[Resolve, ...]:
         """Decide the tool's name once per distinct name."""
-        return (Resolve("asked_tool", EVERY_ATTEMPT, "name", self.tool.items),)
+        return (Resolve("asked_tool", EVERY_ATTEMPT, "name", self.tool.items, names=self.tool.names),)
 
     def query(self) -> Query:
         """Count the attempts."""

@@ -268,7 +268,7 @@ class Judgement:
         hint = ""
         if outcome.holds is None and outcome.missing:
             hint = hint_for(outcome.missing, runs.dialects[place], runs.doubts.get(outcome.run_id, ()))
-        elif outcome.holds is False and self._asked is not None:
+        elif outcome.holds is not None and self._asked is not None:
             hint = self._asked.near_names(outcome.run_id)
         if weight.on_missing:
             message += f" `on_missing: {weight.status}` decides."

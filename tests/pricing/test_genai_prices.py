@@ -116,7 +116,7 @@ def test_the_price_is_that_of_the_calls_time():
     for provider, model, day in changed:
         start = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 10**9
         calls = [ModelCall(provider, model, 10**6, 0, 0, 0, 0, at) for at in (start - 1, start)]
-        before, after = Pricing().price_calls(calls)
+        before, after = (Pricing().price_call(*call) for call in calls)
         assert before.usd != after.usd, (provider, model)
 
 

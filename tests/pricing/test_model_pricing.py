@@ -185,10 +185,8 @@ class TestWhatItCosts:
 
     def test_no_model_no_price(self):
         """A call whose model is unknown cannot be priced."""
-        assert (
-            Pricing().price_calls([ModelCall("openai", None, 1, 1), ModelCall("openai", " ", 1, 1)])
-            == [Price(None, None)] * 2
-        )
+        assert Pricing().price_call("openai", None, 1, 1) == Price(None, None)
+        assert Pricing().price_call("openai", " ", 1, 1) == Price(None, None)
 
 
 class TestMistakes:

@@ -185,10 +185,6 @@ class Pricing(NamedTuple):
             return False
         return bool(model.strip()) and writes_no_cache(provider, model)
 
-    def price_calls(self, calls: Iterable[tuple[Any, ...]]) -> list[Price]:
-        """Return the price of each call, in order; `calls` are `ModelCall` tuples, best distinct ones."""
-        return [self.price_call(*call) for call in calls]
-
     def _entry(self, names: _Names) -> PriceEntry | None:
         for name in (*names.with_provider, *names.plain):
             if name in self.exact:

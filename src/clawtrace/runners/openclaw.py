@@ -39,6 +39,7 @@ from clawtrace.runners.gateways.order import (
     remove,
     write_gateway_order,
 )
+from clawtrace.runners.gateways.state import keep_transcripts
 from clawtrace.runners.inputs.content import file_digest
 from clawtrace.runners.model_runner import ModelRunner, ModelRunnerSettings, model_of, parameters_of, requested
 from clawtrace.runners.starting.command_turn import read_output
@@ -147,13 +148,14 @@ class OpenClawRunner(ModelRunner):
         try:
             outcome = CommandRunner().run(alone, target, stop)
             started = _started(home)
+            transcripts, lost = _kept(home, request.folder)
             return replace(
                 outcome,
                 turns_started_ns=started or outcome.turns_started_ns,
                 final_output=read_output(home / ANSWER_FILE) or None,
-                logs=_kept(home, request.folder),
+                logs=tuple(transcripts),
                 runner_error=outcome.runner_error or _why(outcome),
-                notes=(*outcome.notes, *_unfinished(outcome, order.turns, started)),
+                notes=(*outcome.notes, *_unfinished(outcome, order.turns, started), *lost),
             )
         finally:
             file.unlink(missing_ok=True)
@@ -222,19 +224,11 @@ def _started(home: Path) -> tuple[int, ...]:
         return ()
 
 
-def _kept(home: Path, folder: Path) -> tuple[Path, ...]:
-    """Keep the gateway's log and the transcripts of its sessions; return the transcripts."""
+def _kept(home: Path, folder: Path) -> tuple[list[Path], list[str]]:
+    """Keep the gateway's log and the transcripts of its sessions; return the transcripts, and why one is not kept."""
     with suppress(OSError):
         shutil.move(home / "gateway.log", folder / "gateway.log")
-    kept = []
-    for file in sorted((home / "state").glob("agents/*/sessions/*.jsonl")):
-        if file.is_symlink() or ".trajectory." in file.name or ".checkpoint." in file.name:
-            continue
-        place = folder / "transcripts" / file.relative_to(home / "state")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(file, place)
-        kept.append(place)
-    return tuple(kept)
+    return keep_transcripts(home / "state", folder / "transcripts")
 
 
 def _why(outcome: RunOutcome) -> str | None:

@@ -1,9 +1,10 @@
 """A program with OpenClaw's command line, for what real ones show only by chance: refusals, hangs, taken ports.
 
-    python program.py config validate | gateway run | agent --message TEXT …
+    python program.py --version | config validate | plugins install NAME | gateway run | agent --message TEXT …
 
 `PROGRAM` in the environment says how it behaves: `refuse`, `dead`, `hang` (a turn never ends), `fail` (a turn's exit code is 3),
-`taken` (the first gateway says that its port is in use).
+`taken` (the first gateway says that its port is in use), `new` (a version that installs its plugin and asks a second model), `bare`
+(one that cannot install it), `unknown` (one that says it has no version, and refuses what newer ones have), `no prompt`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-CONFIG = json.loads(Path(os.environ["OPENCLAW_CONFIG_PATH"]).read_text())
+CONFIG = json.loads(Path(os.environ["OPENCLAW_CONFIG_PATH"]).read_text()) if sys.argv[1:] != ["--version"] else {}
 HOME = Path(os.environ["OPENCLAW_STATE_DIR"])
 HOW = os.environ.get("PROGRAM", "")
 
@@ -59,9 +60,33 @@ def agent(words: list[str]) -> None:
     sys.exit(3 if HOW == "fail" else 0)
 
 
+def validate() -> None:
+    if HOW == "refuse":
+        sys.exit("agents: unknown key")
+    if HOW == "unknown" and "utilityModel" in CONFIG["agents"]["defaults"]:
+        sys.exit('agents.defaults: Unrecognized key: "utilityModel"')
+    if HOW == "no prompt":
+        sys.exit('agents.entries.main: Unrecognized key: "systemPromptOverride"')
+    if HOW == "new" and CONFIG["agents"]["defaults"].get("utilityModel") != "":
+        sys.exit("it would ask a second model")
+    if HOW in ("new", "bare") and not (HOME / "plugin").exists():
+        print("! plugins.entries.diagnostics-otel: plugin not installed: diagnostics-otel — install it")
+
+
+def install(name: str) -> None:
+    if HOW == "bare":
+        sys.exit("fetch failed | ENOTFOUND")
+    HOME.mkdir(parents=True, exist_ok=True)
+    (HOME / "plugin").write_text(name)
+
+
 match sys.argv[1:]:
+    case ["--version"]:
+        print("" if HOW == "unknown" else f"OpenClaw 2026.{'9.6' if HOW in ('new', 'bare') else '4.27'} (abc)")
     case ["config", "validate"]:
-        sys.exit("agents: unknown key" if HOW == "refuse" else 0)
+        validate()
+    case ["plugins", "install", name]:
+        install(name)
     case ["gateway", "run"]:
         gateway()
     case ["agent", *words]:

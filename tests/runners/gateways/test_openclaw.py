@@ -99,13 +99,27 @@ def test_one_message_is_given_as_it_is(openclaw):
 
 @pytest.mark.parametrize(
     ("how", "said"),
-    [("refuse", "OpenClaw refuses its configuration: agents: unknown key"), ("dead", "the gateway did not become ready: no such plugin")],
-)  # fmt: skip
+    [
+        ("refuse", "OpenClaw refuses its configuration: agents: unknown key"),
+        ("dead", "the gateway did not become ready: no such plugin"),
+        ("bare", "could not install it: fetch failed | ENOTFOUND"),
+        ("bare", "`openclaw plugins install @openclaw/diagnostics-otel`"),
+        ("no prompt", "move `openclaw.agent.prompt` of agent.yaml into the agent's `workspace/AGENTS.md`"),
+    ],
+)
 def test_what_keeps_the_agent_from_running(openclaw, how, said):
     """It is no failure of the agent's, and says why."""
     outcome, _ = openclaw.run("One.", how=how)
 
-    assert outcome.runner_error == said
+    assert said in outcome.runner_error
+
+
+@pytest.mark.parametrize("how", ["new", "unknown"])
+def test_other_versions(openclaw, how):
+    """A newer one has its plugin installed and asks no second model; one of no known version is asked what it accepts."""
+    outcome, _ = openclaw.run("One.", how=how)
+
+    assert (outcome.run_status, outcome.runner_error) == ("success", None)
 
 
 def test_a_taken_port_is_no_failure(openclaw):
@@ -210,10 +224,11 @@ def test_in_a_container(openclaw, containers):
     """The gateway has a named container without any value of a variable on its command line; turns are run in it; it is removed."""
     outcome, folder = openclaw.run("One.", "Two.", image="claw:1", docker_cli=str(containers))
     asked = asked_of(containers)
-    check, gateway = asked["run"]
+    version, check, gateway = asked["run"]
     name = gateway[gateway.index("--name") + 1]
 
     assert outcome.final_output == "heard: Two."
+    assert version[-1] == "--version"
     assert check[-2:] == ["config", "validate"]
     assert gateway[gateway.index("claw:1") :] == ["claw:1", PROGRAM[1], "gateway", "run"]
     assert gateway[gateway.index("--entrypoint") + 1] == sys.executable
@@ -257,6 +272,15 @@ class TestConfiguration:
         assert provider[1]["baseUrl"] == "http://127.0.0.1:9/v1"
         assert provider[1]["apiKey"] == "${OPENROUTER_API_KEY}"
         assert found["agents"]["defaults"]["model"] == {"primary": "openai-compatible/openai/gpt-4o-mini"}
+
+    @pytest.mark.parametrize(("moved", "address"), [("", "/v1beta"), ("/v1", "/v1")])
+    def test_another_address_of_google(self, openclaw, moved, address):
+        """The version is part of the address here; the variable that moves Google has none."""
+        base = "http://127.0.0.1:9"
+        found = openclaw.configuration(provider="google", base_url=f"{base}{moved}", api_key_env="OPENROUTER_API_KEY")
+        provider = found["models"]["providers"]["google"]
+
+        assert (provider["baseUrl"], provider["api"]) == (f"{base}{address}", "google-generative-ai")
 
     def test_settings(self, openclaw):
         """Denied tools, a heartbeat that is asked for, and more of the file, which cannot switch telemetry off."""

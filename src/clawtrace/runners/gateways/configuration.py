@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,8 @@ _APIS = {
     "openai-responses": "openai-responses",
 }
 """What a provider at another address speaks; the others Chat Completions."""
+_GOOGLE_VERSION = "v1beta"
+"""Part of Google's address here, and not of the variable that moves it."""
 _CONTEXT = 128_000
 _OUTPUT = 16_384
 
@@ -93,6 +96,8 @@ def configuration(
             "maxTokens": _OUTPUT, "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
         }  # fmt: skip
         api = _APIS.get(choice.provider, "openai-completions")
+        if choice.provider == "google" and not re.search(r"/v\d\w*/?$", address):
+            address = f"{address.rstrip('/')}/{_GOOGLE_VERSION}"
         if api == "openai-completions":
             entry["compat"] = {"supportsUsageInStreaming": True}
         key = f"${{{key_variable}}}" if key_variable else "none"

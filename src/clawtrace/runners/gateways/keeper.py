@@ -1,8 +1,8 @@
 """The process that keeps a gateway: ``python -P -m clawtrace.runners.gateways.keeper ORDER.json``.
 
-It has the configuration checked by OpenClaw's own command line, starts the gateway, gives it the turns one after the other,
-waits for its sub-agents, and ends it with SIGTERM: its exporter flushes then, so all is exported when this process ends. What
-the agent answered is standard output.
+It has the configuration checked by OpenClaw's own command line, has it install the plugin that exports if it does not carry it,
+starts the gateway, gives it the turns one after the other, waits for its sub-agents, and ends it with SIGTERM: its exporter
+flushes then, so all is exported when this process ends. What the agent answered is standard output.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import secrets
 import signal
 import socket
@@ -20,12 +21,13 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from watchfiles import watch
 
 from clawtrace.runners.gateways.configuration import TOKEN
 from clawtrace.runners.gateways.order import CONFIG_REFUSED, NOT_READY, GatewayOrder, read_gateway_order, remove
+from clawtrace.runners.gateways.state import sub_agents_ended
 
 __all__ = ["ANSWER_FILE", "TURNS_FILE", "answer_text", "answers", "at_a_change", "main"]
 
@@ -38,6 +40,15 @@ _EXIT_SECONDS = 20
 """For a gateway to end once it was asked to; less than what this process itself is given."""
 _PORTS = 5
 """How many ports are tried: another program may take one between its choice and its use."""
+_PLUGIN = "@openclaw/diagnostics-otel"
+"""The plugin that exports. 2026.4 carries it, and so do OpenClaw's own images; only one that is installed by its name may export:
+a folder named in `plugins.load.paths` is not trusted with what it would export."""
+_NO_PLUGIN = re.compile(r"plugin not (?:installed|found): diagnostics-otel")
+"""What the check of a configuration says where it is not there."""
+_NO_PROMPT = "systemPromptOverride"
+_UTILITY = "utilityModel"
+"""The setting of a second model, which newer versions ask for titles and recaps if it is not empty; 2026.4 refuses it."""
+_HAS_NO_UTILITY = re.compile(r"OpenClaw 2026\.[1-4]\.")
 _TAKEN = ("EADDRINUSE", "already in use", "already listening")
 
 
@@ -57,6 +68,8 @@ class _Keeper:
         self._order = order
         self._home = Path(order.home)
         self._log = self._home / "gateway.log"
+        self._one_model = False
+        self._port = 0
         self._config = self._home / "openclaw.json"
         self._env = {
             **os.environ,
@@ -71,48 +84,92 @@ class _Keeper:
 
     def run(self) -> int:
         self._home.mkdir(parents=True, exist_ok=True)
-        port = self._written()
+        self._one_model = not _HAS_NO_UTILITY.search(self._asked(["--version"], self._env).stdout)
+        self._write()
         self._check()
         for _ in range(_PORTS):
             with self._log.open("wb") as log:
                 gateway = subprocess.Popen(self._gateway(), env=self._env, stdout=log, stderr=log)
                 try:
-                    if self._ready(gateway, port):
+                    if self._ready(gateway):
                         return self._turns()
                 finally:
                     self._stop(gateway)
             if not any(word in self._said() for word in _TAKEN):
                 break
-            port = self._written()
+            self._write()
         sys.stderr.write(f"the gateway did not become ready: {self._said()[-2000:]}\n")
         return NOT_READY
 
-    def _written(self) -> int:
-        """Write the configuration with a port that is free now; return the port."""
+    def _write(self) -> None:
+        """Write the configuration with a port that is free now."""
         with socket.socket() as chosen:
             chosen.bind(("127.0.0.1", 0))
-            port: int = chosen.getsockname()[1]
+            self._port = chosen.getsockname()[1]
         whole = self._order.configuration
-        whole = {**whole, "gateway": {**whole["gateway"], "port": port}}
+        whole = {**whole, "gateway": {**whole["gateway"], "port": self._port}}
+        if self._one_model:
+            agents = whole["agents"]
+            whole["agents"] = {**agents, "defaults": {_UTILITY: "", **agents["defaults"]}}
         self._config.write_text(json.dumps(whole, indent=1), encoding="utf-8")
-        return port
 
     def _check(self) -> None:
-        """Have the configuration checked by the program itself.
+        """Have the configuration checked by the program itself, and the plugin that exports installed where it is missing.
 
         Raises:
-            SystemExit: it is refused.
+            SystemExit: the configuration is refused, or the plugin is not to be had.
         """
-        done = subprocess.run(
-            self._command(["config", "validate"], alone=True),
-            env=self._env,
+        if not _NO_PLUGIN.search(self._validated()):
+            return
+        said = self._install()
+        if _NO_PLUGIN.search(self._validated()):
+            sys.stderr.write(
+                f"this OpenClaw does not carry its plugin `diagnostics-otel`, without which it exports no spans, and "
+                f"`openclaw plugins install {_PLUGIN}` could not install it: {said[-1000:]}\n"
+            )
+            raise SystemExit(NOT_READY)
+
+    def _validated(self) -> str:
+        """Return what the program says of its configuration, which it accepts."""
+        done = self._asked(["config", "validate"], self._env)
+        said = (done.stdout + done.stderr).strip()
+        if done.returncode and self._one_model and _UTILITY in said:
+            self._one_model = False
+            self._write()
+            return self._validated()
+        if done.returncode:
+            sys.stderr.write(f"OpenClaw refuses its configuration: {said[-2000:]}\n")
+            if _NO_PROMPT in said:
+                sys.stderr.write(
+                    "this OpenClaw writes the system prompt itself: move `openclaw.agent.prompt` of agent.yaml "
+                    "into the agent's `workspace/AGENTS.md`\n"
+                )
+            raise SystemExit(CONFIG_REFUSED)
+        return said
+
+    def _install(self) -> str:
+        """Install the plugin into the state of this run; return what was said.
+
+        Its configuration is an empty one: the run's own asks for the plugin, and would have it installed from somewhere else first.
+        """
+        empty = self._home / "plugin.json"
+        empty.write_text("{}", encoding="utf-8")
+        cache = str(Path(self._order.plugin_stage) / "npm")
+        done = self._asked(
+            ["plugins", "install", _PLUGIN],
+            {**self._env, "OPENCLAW_CONFIG_PATH": str(empty), "NPM_CONFIG_CACHE": cache},
+        )
+        return (done.stdout + done.stderr).strip()
+
+    def _asked(self, words: Sequence[str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self._command(words, alone=True),
+            env=env,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode:
-            sys.stderr.write(f"OpenClaw refuses its configuration: {(done.stdout + done.stderr).strip()[-2000:]}\n")
-            raise SystemExit(CONFIG_REFUSED)
 
     # Processes and containers ---------------------------------------------------------------
 
@@ -136,7 +193,7 @@ class _Keeper:
         ]  # fmt: skip
 
     def _passed(self, globs: Sequence[str]) -> list[str]:
-        own = {"HOME", TOKEN, "TZ", "LANG"}
+        own = {"HOME", TOKEN, "NPM_CONFIG_CACHE", "TZ", "LANG"}
         return sorted(
             name
             for name in self._env
@@ -160,9 +217,9 @@ class _Keeper:
     def _said(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
-    def _ready(self, gateway: subprocess.Popen[bytes], port: int) -> bool:
+    def _ready(self, gateway: subprocess.Popen[bytes]) -> bool:
         """Wait until the gateway answers or has ended; its health page is asked whenever it has written something."""
-        at_a_change(self._home, lambda: gateway.poll() is not None or answers(port))
+        at_a_change(self._home, lambda: gateway.poll() is not None or answers(self._port))
         return gateway.poll() is None
 
     # Turns ----------------------------------------------------------------------------------
@@ -175,7 +232,8 @@ class _Keeper:
             code = self._turn(text)
             if code:
                 return code
-        at_a_change(self._home / "state", self._no_sub_agents)
+        state = self._home / "state"
+        at_a_change(state, lambda: sub_agents_ended(state))
         return 0
 
     def _turn(self, text: str) -> int:
@@ -191,24 +249,15 @@ class _Keeper:
         sys.stdout.flush()
         return done.returncode if done.returncode >= 0 else 128 - done.returncode
 
-    def _no_sub_agents(self) -> bool:
-        """Whether every sub-agent has ended, and its requester has its answer."""
-        try:
-            runs = json.loads((self._home / "state" / "subagents" / "runs.json").read_text(encoding="utf-8"))["runs"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return not (self._home / "state" / "subagents").exists()
-        return all(one.get("cleanupCompletedAt") for one in _values(runs))
-
-
-def _values(runs: Any) -> list[Mapping[str, Any]]:
-    return list(runs.values()) if isinstance(runs, Mapping) else list(runs)
-
 
 def answer_text(said: str) -> str:
-    """Return the texts that the agent answered with, one a line."""
+    """Return the texts that the agent answered with, one a line; none where the program says that it failed."""
     try:
-        payloads = json.loads(said)["result"]["payloads"]
-    except (ValueError, KeyError, TypeError):
+        answer = json.loads(said)
+        if answer.get("ok") is False:
+            return ""
+        payloads = answer["result"]["payloads"]
+    except (ValueError, KeyError, TypeError, AttributeError):
         return said
     return "".join(f"{payload['text']}\n" for payload in payloads if payload.get("text"))
 

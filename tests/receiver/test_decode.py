@@ -266,6 +266,14 @@ class TestEquivalence:
 
         assert filled(from_json(camel)) == filled(from_json(snake))
 
+    def test_a_field_in_both_spellings_is_refused(self):
+        """Neither of them is lost silently."""
+        document = as_json(traces(span("a")))
+        document["resource_spans"] = as_json(traces(span("b")))["resourceSpans"]
+
+        with pytest.raises(BadPayloadError, match="`resourceSpans` is given a second time, as `resource_spans`"):
+            from_json(document)
+
     @pytest.mark.parametrize(
         ("value", "number"),
         [

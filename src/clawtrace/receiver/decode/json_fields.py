@@ -49,14 +49,20 @@ _SEVERITIES = {
 
 
 def get(node: dict[str, Any], name: str) -> Any:
-    """Return the field `name` (camelCase) of an object, also when it is written in snake_case; None when absent."""
+    """Return the field `name` (camelCase) of an object, also when it is written in snake_case; None when absent.
+
+    Raises:
+        BadItemError: it is written in both ways, so that one of them would be lost.
+    """
     value = node.get(name)
-    if value is not None:
-        return value
     snake = _SNAKE.get(name)
     if snake is None:
         snake = _SNAKE[name] = _CAPITAL.sub(lambda match: "_" + match[0].lower(), name)
-    return node.get(snake) if snake != name else None
+    if snake == name or (other := node.get(snake)) is None:
+        return value
+    if value is not None:
+        raise BadItemError(f"`{name}` is given a second time, as `{snake}`")
+    return other
 
 
 def objects(node: dict[str, Any], name: str) -> list[dict[str, Any]]:

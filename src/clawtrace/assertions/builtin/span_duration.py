@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from clawtrace.assertions.base import Assertion, Growth, Outcome
-from clawtrace.assertions.counting.bounds import Amount, plural
+from clawtrace.assertions.counting.bounds import Amount, milliseconds, plural
 from clawtrace.assertions.spans.named_spans import SpanType, kind_of, named, resolve_names
 from clawtrace.model.query import Query, Resolve, Scalar
 
@@ -158,10 +158,10 @@ FROM ({self._lengths()}
         if not row["spans"]:
             return f"There is no {kind}{name}, so its duration is unknown."
         what = "had their first token" if self.first_token else "took at most"
-        limit = f"within {self.max_ms:g} ms" if self.first_token else f"{self.max_ms:g} ms"
+        limit = f"{'within ' if self.first_token else ''}{milliseconds(self.max_ms)}"
         asked = "all of them" if self.quantile == 1 else f"a share of {self.quantile:g}"
         unknown = f", {row['unknown']} unknown" if row["unknown"] else ""
-        slowest = "" if row["longest_ns"] is None else f", the slowest {row['longest_ns'] / 1e6:.6g} ms"
+        slowest = "" if row["longest_ns"] is None else f", the slowest {milliseconds(row['longest_ns'] / 1e6)}"
         return (
             f"{row['within']} of {plural(row['spans'], kind)}{name} {what} {limit}{unknown}, expected {asked}{slowest}."
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from clawtrace.assertions.base import Assertion, Outcome
-from clawtrace.assertions.counting.bounds import Amount
+from clawtrace.assertions.counting.bounds import Amount, milliseconds
 from clawtrace.model.query import Query
 
 __all__ = ["TraceDuration"]
@@ -92,10 +92,8 @@ FROM (
             return "The duration is unknown: no span of the agent's work has an end, or their clocks contradict each other."
         how = "" if self.measure == "wall" else " of busy time"
         word = "within" if outcome.holds else "over"
-        said = f"The run took {self.actual(outcome):.6g} ms{how}, {word} {self.max_ms:g} ms"
+        said = f"The run took {milliseconds(self.actual(outcome))}{how}, {word} {milliseconds(self.max_ms)}"
         wall, whole = outcome.row["wall_ns"], outcome.row["whole_ns"]
         if wall is None or whole is None or whole <= wall:
             return f"{said}."
-        return (
-            f"{said}; the whole trace, including infrastructure spans, which do not count, took {whole / 1e6:.6g} ms."
-        )
+        return f"{said}; the whole trace, including infrastructure spans, which do not count, took {milliseconds(whole / 1e6)}."

@@ -23,6 +23,7 @@ __all__ = [
     "check_bounds",
     "check_count",
     "decide_sql",
+    "milliseconds",
     "need_one_of",
     "plural",
     "words",
@@ -146,3 +147,8 @@ def words(minimum: int | None, maximum: int | None) -> str:
 def plural(count: int, noun: str) -> str:
     """Say a count with its noun: "1 call", "2 calls"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def milliseconds(value: float) -> str:
+    """Say a number of milliseconds to six digits, also a large one without a power of ten."""
+    return f"{value:.0f} ms" if value >= 1e6 else f"{value:.6g} ms"

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parent.parent
 
 sys.path.insert(
     0, str(Path(__file__).parent)
-)  # chdb_store, free_port, not_run, otelcol: what tests of several rooms use
+)  # chdb_store, free_port, not_run, other_engines, otelcol: what tests of several rooms use
 
 from not_run import not_run  # noqa: E402
 
@@ -49,7 +49,15 @@ PROBES: dict[str, tuple[Callable[[], bool], str]] = {
         lambda: importlib.import_module("otelcol").PROGRAM.is_file(),
         "the OpenTelemetry Collector, built with collector-config/builder.yaml",
     ),
+    "postgresql": (
+        lambda: importlib.util.find_spec("psycopg") is not None and "CLAWTRACE_TEST_POSTGRES" in os.environ,
+        "PostgreSQL (pip install 'psycopg[binary]', and CLAWTRACE_TEST_POSTGRES)",
+    ),
     "root": (lambda: getattr(os, "geteuid", lambda: 1)() == 0, "the rights of root"),
+    "spark": (
+        lambda: importlib.util.find_spec("pyspark") is not None and shutil.which("java") is not None,
+        "Spark (pip install pyspark, and Java)",
+    ),
     "zsh": (lambda: shutil.which("zsh") is not None, "zsh"),
 }
 """What a test may need: how to know whether it is there, and what it is."""

@@ -101,6 +101,7 @@ class Service:
         endpoints = self._session.serve(questions, self.token)
         self.retention.start()
         self._telemetry.start([urlsplit(address).port or 0 for address in (endpoints.grpc, endpoints.http)])
+        self._last_request = time.monotonic()  # what starting took was no idleness
         return endpoints
 
     def drain(self) -> None:

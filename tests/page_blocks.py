@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["RUN", "run_the_blocks"]
+__all__ = ["FRAMEWORKS", "ROOT", "RUN", "heredoc", "installed", "run_the_blocks"]
 
 ROOT = Path(__file__).parents[1]
+FRAMEWORKS = ROOT / "docs" / "frameworks"
 RUN = re.compile(r"<!-- (run[^>]*?) -->\n```sh\n(.*?)```", re.DOTALL)
 _FAIL = {"run, the last exits with 1": 1, "run, the last two exit with 1": 2}
 """How many lines at the end of a block exit with 1, by the block's comment."""
@@ -47,3 +49,16 @@ def run_the_blocks(text: str, folder: Path, *programs: Path, **more: str) -> lis
         if where is here:
             here = Path((folder / "folder").read_text().strip())
     return printed
+
+
+def installed(text: str) -> list[str]:
+    """Return the packages that a page installs, but for clawtrace."""
+    (block,) = re.findall(r"<!-- install -->\n```sh\n(.*?)```", text, re.DOTALL)
+    words = [word for line in block.splitlines() if " install " in line for word in shlex.split(line)[2:]]
+    return [word for word in words if word not in ("-g", "PATH_OF_THE_CHECKOUT")]
+
+
+def heredoc(text: str, file: str) -> str:
+    """Return what a page writes into a file."""
+    (found,) = re.findall(rf"cat > {re.escape(file)} <<'(\w+)'\n(.*?)\n\1\n", text, re.DOTALL)
+    return str(found[1])

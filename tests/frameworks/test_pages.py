@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
-from clawtrace.runners.starting.frameworks import frameworks, language_setup, recipe
 from not_run import not_run
-from page_blocks import run_the_blocks
+from page_blocks import FRAMEWORKS, installed, run_the_blocks
 from pipelines import run_the_action
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 for room in ("soak", "live_agents"):
@@ -80,73 +79,34 @@ def name_of(requirement: str) -> str:
     return re.sub(r"(?<=.)(==|@).*", "", requirement)
 
 
-PAGES: dict[str, tuple[Callable[[Path], tuple[Path, set[str]]], list[str]]] = {
-    "claude-code": (of_agent("claude_code"), []),
-    "codex": (of_agent("codex"), []),
-    "crewai": (of_python, ["CrewAI", "OpenAI SDK"]),
-    "google-adk": (of_python, ["Google ADK"]),
-    "langchain-js": (of_javascript, ["LangChain.js, LangGraph.js"]),
-    "langgraph": (of_python, ["LangChain, LangGraph"]),
-    "llamaindex": (of_python, ["LlamaIndex"]),
-    "openai-agents": (of_soak("openai-agents"), ["OpenAI Agents SDK"]),
-    "openai-agents-js": (of_javascript, ["OpenAI Agents SDK for JavaScript"]),
-    "pydantic-ai": (of_soak("pydantic-ai"), ["Pydantic AI"]),
-    "smolagents": (of_python, ["smolagents"]),
-    "vercel-ai-sdk": (of_javascript, ["Vercel AI SDK"]),
+PAGES: dict[str, Callable[[Path], tuple[Path, set[str]]]] = {
+    "claude-code": of_agent("claude_code"),
+    "codex": of_agent("codex"),
+    "crewai": of_python,
+    "google-adk": of_python,
+    "langchain-js": of_javascript,
+    "langgraph": of_python,
+    "llamaindex": of_python,
+    "openai-agents": of_soak("openai-agents"),
+    "openai-agents-js": of_javascript,
+    "pydantic-ai": of_soak("pydantic-ai"),
+    "smolagents": of_python,
+    "vercel-ai-sdk": of_javascript,
 }
-"""How what a page installs comes to be there, and the rows of frameworks.yaml that it follows."""
+"""How what a page installs comes to be there."""
 
 
-def text_of(name: str) -> str:
-    return (ROOT / "docs" / "frameworks" / f"{name}.md").read_text(encoding="utf-8")
+def test_every_page_is_run() -> None:
+    """Each page is one of those below, or OpenClaw's, which tests/live_openclaw runs."""
+    assert {page.stem for page in FRAMEWORKS.iterdir()} == {*PAGES, "openclaw"}
 
 
-def installed(text: str) -> list[str]:
-    """Return the packages that a page installs, but for clawtrace."""
-    (block,) = re.findall(r"<!-- install -->\n```sh\n(.*?)```", text, re.DOTALL)
-    words = [word for line in block.splitlines() if " install " in line for word in shlex.split(line)[2:]]
-    return [word for word in words if word not in ("-g", "PATH_OF_THE_CHECKOUT")]
-
-
-def heredoc(text: str, file: str) -> str:
-    """Return what a page writes into a file."""
-    (found,) = re.findall(rf"cat > {re.escape(file)} <<'(\w+)'\n(.*?)\n\1\n", text, re.DOTALL)
-    return found[1]
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_has_the_lines_of_the_table(name: str) -> None:
-    """What is installed for the spans, and the file that exports them, are those that `clawtrace init` prints."""
-    rows = [one for wanted in PAGES[name][1] for one in frameworks() if one.name == wanted]
-    if rows:
-        install, lines = recipe(rows)
-        assert heredoc(text_of(name), language_setup(rows[0].language).file) == lines.strip()
-        assert installed(text_of(name))[-len(install) :] == install
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_the_workflow_of_a_page(name: str) -> None:
-    """It installs what the page installs, and has the action run the suite of the page."""
-    text = text_of(name)
-    steps = yaml.safe_load(heredoc(text, ".github/workflows/agents.yml"))["jobs"]["eval"]["steps"]
-    runs = [step["run"] for step in steps if "run" in step]
-
-    if "pip install -r requirements.txt" in runs:
-        assert heredoc(text, "requirements.txt").splitlines() == installed(text)
-    else:
-        assert runs == [f"npm install -g {installed(text)[0]}"] or runs == ["npm ci"]
-    assert steps[-1] == {"uses": "OWNER/clawtrace@REF", "with": {"suite": "first"}}
-    assert "suite" in yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["inputs"]
-
-
-@pytest.mark.full
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", PAGES)
 def test_the_commands_of_a_page(name: str, tmp_path: Path) -> None:
     """The first case passes, the planted fault fails as the page shows, and what is mended passes again."""
-    text = text_of(name)
+    text = (FRAMEWORKS / f"{name}.md").read_text(encoding="utf-8")
     try:
-        programs, there = PAGES[name][0](tmp_path)
+        programs, there = PAGES[name](tmp_path)
     except (environments.CannotInstallError, agents_install.CannotInstallError) as error:
         not_run("registry", f"the page of {name}: {error}")
     assert set(map(name_of, installed(text))) <= there

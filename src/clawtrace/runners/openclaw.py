@@ -124,7 +124,11 @@ class OpenClawRunner(ModelRunner):
         return {"the version of OpenClaw": file_digest(package)}, ""
 
     def run(self, request: RunRequest, target: TelemetryTarget | None, stop: StopSignal) -> RunOutcome:
-        """Run the gateway's keeper as a command: its process, workspace, telemetry and ends are those of any agent."""
+        """Run the gateway's keeper as a command: its process, workspace, telemetry and ends are those of any agent.
+
+        Raises:
+            RunnerError: OpenClaw refuses its configuration, lacks its plugin, or its gateway did not come up.
+        """
         settings = request.settings
         assert isinstance(settings, OpenClawSettings)
         order = _order(request, settings)
@@ -149,12 +153,13 @@ class OpenClawRunner(ModelRunner):
             outcome = CommandRunner().run(alone, target, stop)
             started = _started(home)
             transcripts, lost = _kept(home, request.folder)
+            if why := _why(outcome):
+                raise RunnerError(why)
             return replace(
                 outcome,
                 turns_started_ns=started or outcome.turns_started_ns,
                 final_output=read_output(home / ANSWER_FILE) or None,
                 logs=tuple(transcripts),
-                runner_error=outcome.runner_error or _why(outcome),
                 notes=(*outcome.notes, *_unfinished(outcome, order.turns, started), *lost),
             )
         finally:

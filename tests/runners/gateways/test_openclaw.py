@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from watchfiles import watch
 
+from clawtrace.errors import RunnerError
 from clawtrace.runners.base import AgentFiles, InputsRequest, Message, ModelRequested, RunOutcome
 from clawtrace.runners.openclaw import OpenClawRunner, OpenClawSettings
 
@@ -109,9 +110,10 @@ def test_one_message_is_given_as_it_is(openclaw):
 )
 def test_what_keeps_the_agent_from_running(openclaw, how, said):
     """It is no failure of the agent's, and says why."""
-    outcome, _ = openclaw.run("One.", how=how)
+    with pytest.raises(RunnerError) as error:
+        openclaw.run("One.", how=how)
 
-    assert said in outcome.runner_error
+    assert said in str(error.value)
 
 
 @pytest.mark.parametrize("how", ["new", "unknown"])

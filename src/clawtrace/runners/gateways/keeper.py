@@ -125,7 +125,7 @@ class _Keeper:
         if _NO_PLUGIN.search(self._validated()):
             sys.stderr.write(
                 f"this OpenClaw does not carry its plugin `diagnostics-otel`, without which it exports no spans, and "
-                f"`openclaw plugins install {_PLUGIN}` could not install it: {said[-1000:]}\n"
+                f"`openclaw plugins install {_PLUGIN}` could not install it: {said}\n"
             )
             raise SystemExit(NOT_READY)
 
@@ -148,7 +148,7 @@ class _Keeper:
         return said
 
     def _install(self) -> str:
-        """Install the plugin into the state of this run; return what was said.
+        """Install the plugin into the state of this run; return the last line that was said.
 
         Its configuration is an empty one: the run's own asks for the plugin, and would have it installed from somewhere else first.
         """
@@ -159,7 +159,7 @@ class _Keeper:
             ["plugins", "install", _PLUGIN],
             {**self._env, "OPENCLAW_CONFIG_PATH": str(empty), "NPM_CONFIG_CACHE": cache},
         )
-        return (done.stdout + done.stderr).strip()
+        return (done.stdout + done.stderr).strip().rpartition("\n")[2]
 
     def _asked(self, words: Sequence[str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -383,3 +383,19 @@ def test_a_message_that_is_sent_again_is_read_once(monkeypatch: pytest.MonkeyPat
     assert len(read) == 3
     assert [part.text for part in parsed[-1]] == ['{"n":1}', '{"n":1.0}', '{"n":true}']
     assert parsed[0] == parsed[-1][:1]
+
+
+def test_an_assistants_message_with_the_id_of_a_call_is_that_call() -> None:
+    """Where its text is an object with a name and arguments."""
+    call = {
+        "gen_ai.completion.0.role": "assistant",
+        "gen_ai.completion.0.content": json.dumps({"name": "get_weather", "arguments": '{"city":"Paris"}'}),
+    }
+    said = {"gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": '{"city": "Paris"}'}
+
+    assert (
+        brief(parse_messages("indexed", json.dumps(call | {"gen_ai.completion.0.tool_call_id": "c1"}), "output"))
+        == ASKED
+    )
+    for other in (call, said | {"gen_ai.completion.0.tool_call_id": "c1"}):
+        assert "tool_call" not in {part.type for part in parse_messages("indexed", json.dumps(other), "output")}

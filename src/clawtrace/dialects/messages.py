@@ -119,10 +119,17 @@ def _ordered(node: Any) -> list[dict[str, Any]]:
 
 
 def _indexed(payload: str, direction: str) -> Iterator[Message]:  # noqa: ARG001
-    """``gen_ai.prompt.<i>.…`` and ``gen_ai.completion.<i>.…`` (OpenLLMetry, GenAI generation 0)."""
+    """``gen_ai.prompt.<i>.…`` and ``gen_ai.completion.<i>.…`` (OpenLLMetry, GenAI generation 0).
+
+    An assistant's message with the id of a tool call is that call, where its text is an object with a name and arguments.
+    """
     for message in _nest(payload, 2):
         calls = [{"type": "tool_call", **call} for call in _ordered(message.get("tool_calls"))]
         content = loads(message.get("content"))
+        call_id = message.get("tool_call_id") if message.get("role") == "assistant" else None
+        if call_id and isinstance(content, dict) and {"name", "arguments"} <= content.keys():
+            yield "assistant", [Piece("tool_call", call_id, content["name"], text_of(content["arguments"]))]
+            continue
         yield message_of({**message, "content": content, "tool_calls": calls})
 
 

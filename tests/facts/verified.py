@@ -44,7 +44,10 @@ unnest(map_keys(t."SpanAttributes")) AS of(key)
 GROUP BY ALL
 """
 
-_READ = "SELECT DISTINCT s.run_id, s.dialect, s.scope, coalesce(s.scope_version, '') FROM spans AS s"
+_READ = """
+SELECT DISTINCT s.run_id, s.dialect, s.scope, coalesce(s.scope_version, '') FROM spans AS s WHERE s.scope IS DISTINCT FROM s.name
+"""
+"""A scope that is called as its span is (Netra's, of what is decorated) is the name of the recorded program's function."""
 
 
 class Read(NamedTuple):

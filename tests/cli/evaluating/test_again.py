@@ -130,10 +130,10 @@ def test_rerun_inconclusive_runs_afresh_what_was_not_decided(project):
     assert project.eval()["b", 1] == (False, "inconclusive")
     assert project.eval()["b", 1] == (True, "inconclusive")
 
-    assert project.eval("--rerun-inconclusive") == {("a", 1): (True, "pass"), ("b", 1): (False, "inconclusive")}
+    assert project.eval("--reuse", "decided") == {("a", 1): (True, "pass"), ("b", 1): (False, "inconclusive")}
 
 
-def test_reevaluate_judges_stored_runs_again(project):
+def test_all_stored_runs_are_judged_again(project):
     """No agent is run; what is kept of the judgement is not believed, but made anew."""
     project.eval()
     (kept,) = (project.root / "outputs/campaigns/s").glob("default-*/evaluations/*/-/a/1.json")
@@ -142,7 +142,7 @@ def test_reevaluate_judges_stored_runs_again(project):
     kept.write_text(json.dumps(data))
     assert project.eval()["a", 1] == (True, "warn")
 
-    assert project.eval("--reevaluate")["a", 1] == (True, "pass")
+    assert project.eval("--reuse", "all")["a", 1] == (True, "pass")
     assert project.eval()["a", 1] == (True, "pass")
 
 
@@ -270,7 +270,7 @@ assertions: [{{type: agent_exit_code, value: 0}}]
         file = project.root / "configs/cases/a/test.yaml"
         file.write_text(file.read_text().replace("agent_exit_code, value: 0", "agent_exit_code, value: 3"))
         ended = project.clawtrace(
-            "eval", "--suite", "s", "--run-profile", "p", "--report", "json=r.json", "--reevaluate",
+            "eval", "--suite", "s", "--run-profile", "p", "--report", "json=r.json", "--reuse", "all",
             env={"MARK": self.mark},
         )  # fmt: skip
 

@@ -82,7 +82,7 @@ def test_judged_again_the_words_are_the_same(project):
     """A verdict does not depend on whether the run was just made or stands for another one."""
     project.eval(MY_TOKEN=VALUE)
 
-    assert project.eval("--reevaluate", MY_TOKEN=VALUE) == {("a", 1): (True, "warn")}
+    assert project.eval("--reuse", "all", MY_TOKEN=VALUE) == {("a", 1): (True, "warn")}
     assert project.ended.returncode == 0
 
 

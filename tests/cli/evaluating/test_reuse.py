@@ -295,10 +295,10 @@ class TestWhatIsNotKnown:
         ).stdout  # fmt: skip
 
     def test_flags_that_look_back_take_the_last_execution(self, project):
-        """`--reevaluate` judges what is stored; `--last-failed` never says that all is well of agents it cannot know."""
+        """`--reuse all` judges what is stored; `--last-failed` never says that all is well of agents it cannot know."""
         project.undeclared("a", "b")
         project.eval()
-        assert reused(project.eval("--reevaluate")) == {"a", "b"}
+        assert reused(project.eval("--reuse", "all")) == {"a", "b"}
         ended = project.clawtrace("eval", "--suite", "s", "--last-failed")
         assert ended.returncode == 3
         assert "whether an agent has been edited since is unknown" in ended.stderr

@@ -176,6 +176,7 @@ def test_flags_choose_what_runs(project, program, results) -> None:
         (["--suite", "s", "--model", "gpt"], "selects no model 'gpt'"),
         (["--suite", "s", "--run-profile", "q"], "there is no run profile 'q'"),
         (["--suite", "s", "--repeat", "0"], "0 is not in the range x>=1"),
+        (["--suite", "s", "--reuse", "--no-reuse"], "--reuse and --no-reuse contradict each other"),
     ],
 )
 def test_mistakes_start_nothing(args, said, project, program, tmp_path) -> None:

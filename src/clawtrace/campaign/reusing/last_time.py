@@ -132,7 +132,7 @@ def undecided_afresh(plan: Plan, decisions: Mapping[str, Decision]) -> dict[str,
         decision = decisions[run.run_id]
         last = _last(plan, run, decision)
         if last is not None and any(one.status in (Status.SKIP, Status.INCONCLUSIVE) for one in last.standings):
-            decision = replace(decision, stored=None, why="it was not decided last time (`--rerun-inconclusive`)")
+            decision = replace(decision, stored=None, why="it was not decided last time (`--reuse decided`)")
         found[run.run_id] = decision
     return found
 

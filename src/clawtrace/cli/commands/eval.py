@@ -27,7 +27,7 @@ class _Eval(SectionedCommand):
             "suite", "run_profile", "evaluation_profile", "case", "tag", "model", "repeat", "concurrency", "fail_fast", "max_cost",
             "max_tokens", "dry_run", "watch",
         ),
-        "Stored runs of a suite": ("reuse", "reevaluate", "rerun_inconclusive", "last_failed"),
+        "Stored runs of a suite": ("reuse", "no_reuse", "last_failed"),
         "Judge what was recorded": (
             "traces", "one_run", "run_per_file", "run_per_dir", "logs", "store", "server", "wanted", "where", "assertions",
         ),
@@ -102,6 +102,8 @@ def command(
             raise click.UsageError(
                 "--suite runs agents; --traces or --store with --assertions judges existing runs; give one of them."
             )
+        if suite_flags.reuse is not None and suite_flags.no_reuse:
+            raise click.UsageError("--reuse and --no-reuse contradict each other: give one of them.")
         return eval_suite(suite, suite_flags, out, output, gate, server)
     there = there.located(asked=assertions is not None)
     if assertions == "-" and Path("-") in recordings.paths:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["SuiteFlags", "eval_suite", "suite_options"]
 
 _INTERRUPTED = 130
+_UNCHANGED, _DECIDED, _ALL = "unchanged", "decided", "all"
 _FAILED = "it did not pass last time, and whether its agent has been edited since is unknown"
 _NOTHING_TO_RUN = "Everything passed last time, and nothing has been edited since: there is nothing to run."
 
@@ -47,9 +48,8 @@ class SuiteFlags(NamedTuple):
     concurrency: int | None
     max_cost: float | None
     max_tokens: int | None
-    reuse: bool | None
-    reevaluate: bool
-    rerun_inconclusive: bool
+    reuse: str | None
+    no_reuse: bool
     last_failed: bool
     fail_fast: bool
     allow_unjudged: bool
@@ -58,20 +58,19 @@ class SuiteFlags(NamedTuple):
 
     def given(self) -> list[str]:
         """Return the flags that were given, as a user writes them."""
-        given = {name: value for name, value in self._asdict().items() if value not in (None, (), False)}
-        given |= {"no_reuse": True} if self.reuse is False else {}
+        given = [name for name, value in self._asdict().items() if value not in (None, (), False)]
         return [f"--{name.replace('_', '-')}" for name in given]
 
     def why_nothing_is_reused(self) -> str:
         """Return what keeps every stored run from standing for one; empty where nothing does."""
-        if self.reuse is False:
+        if self.no_reuse:
             return "`--no-reuse`"
         in_ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
         return "in CI nothing is reused without `--reuse`" if in_ci and not self.reuse else ""
 
     def looks_back(self) -> bool:
         """Return whether the outcome of the last execution was requested."""
-        return self.reevaluate or self.rerun_inconclusive or self.last_failed
+        return self.reuse in (_DECIDED, _ALL) or self.last_failed
 
 
 _OPTIONS = (
@@ -99,15 +98,15 @@ _OPTIONS = (
         "--max-tokens", type=click.IntRange(1), help="Start no more runs once this many tokens have been used."
     ),
     click.option(
-        "--reuse/--no-reuse",
-        default=None,
-        help="--reuse: reuse stored runs whose inputs are all known and unchanged, also in CI (`CI` is "
-        "set). --no-reuse: run every agent.  [default: reuse, but not in CI]",
+        "--reuse",
+        type=click.Choice([_UNCHANGED, _DECIDED, _ALL]),
+        is_flag=False,
+        flag_value=_UNCHANGED,
+        help="Which stored runs stand for new ones, also in CI (`CI` is set). unchanged: those whose inputs are all known and "
+        "unchanged. decided: of these, none that was skipped or inconclusive. all: also those of which it is unknown "
+        "whether their agent was edited; all are judged again.  [default: unchanged, but none in CI]",
     ),
-    click.option("--reevaluate", is_flag=True, help="Judge stored runs again, including spans that arrived late."),
-    click.option(
-        "--rerun-inconclusive", is_flag=True, help="Run again what was skipped or inconclusive; reuse the rest."
-    ),
+    click.option("--no-reuse", is_flag=True, help="Run every agent."),
     click.option(
         "--last-failed", "--lf", is_flag=True, help="Run only what did not pass last time or has been edited since."
     ),
@@ -308,14 +307,14 @@ def _as_flagged(
     if flags.last_failed:
         plan = not_passed(plan, decisions, gate)
         decisions = {
-            name: one if flags.reevaluate or not one.unknown else replace(one, stored=None, why=_FAILED)
+            name: one if flags.reuse == _ALL or not one.unknown else replace(one, stored=None, why=_FAILED)
             for name, one in decisions.items()
         }
-    if flags.rerun_inconclusive:
+    if flags.reuse == _DECIDED:
         decisions = undecided_afresh(plan, decisions)
     if why := flags.why_nothing_is_reused():
         decisions = {name: replace(one, stored=None, why=why) for name, one in decisions.items()}
-    return plan, judged_anew(decisions) if flags.reevaluate else decisions
+    return plan, judged_anew(decisions) if flags.reuse == _ALL else decisions
 
 
 def _as_the_suite_says(gate: Gate, plan: Plan) -> Gate:

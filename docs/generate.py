@@ -241,7 +241,7 @@ def dialect_words() -> str:
     models = [
         schema.DialectFile, rules.SpanTests, schema.Detect, rules.Condition, rules.ColumnRule, rules.KindRule, rules.RoleRule,
         rules.EmitRule, rules.LayerRule, rules.Errors, rules.MessageRule, rules.OrphanRule, rules.ShellRule,
-        schema.Verified, schema.ExecutionsRule, schema.Recorded, schema.EventRule, schema.JoinPair,
+        schema.Verified, schema.DispatcherRule, schema.ExecutionsRule, schema.Recorded, schema.EventRule, schema.JoinPair,
     ]  # fmt: skip
     for model in models:
         docs = attribute_docs(model)

@@ -235,7 +235,8 @@ def test_turns_sub_agents_and_denied_tools_side_by_side(suite) -> None:
 def test_the_newest(openclaw: OpenClaw, tmp_path: Path) -> None:
     """It does not carry its plugin: its own command line installs it for the run, and spans and transcript tell all that happened.
 
-    Two turns in one session, over OpenAI's Responses.
+    Two turns in one session, over OpenAI's Responses. Most tools are called through `tool_call`: each is one call, of the tool
+    that it names, also at the same time as another tool, and where there is no such tool.
     """
     try:
         newest = install(lambda _: None, NEWEST)
@@ -248,14 +249,22 @@ def test_the_newest(openclaw: OpenClaw, tmp_path: Path) -> None:
         "input": {"turns": user("Write report.md.", "Thank you.")},
         "assertions": [
             {"type": "artifact_exists", "path": "report.md"},
-            {"type": "tool_call_count", "min": 1, "max": 1},
+            {"type": "tool_call_count", "min": 3, "max": 3},
             {"type": "tool_call", "tool": "write", "args": {"path": "report.md"}, "turn": 1},
-            {"type": "llm_call_count", "min": 3, "max": 3},
-            {"type": "trace_token_budget", "max_total_tokens": 45},
-            {"type": "no_span_errors"},
+            {"type": "tool_call", "id": "status", "tool": "session_status", "args": {"sessionKey": "current"}},
+            {"type": "tool_not_called", "tool": "tool_call"},
+            {"type": "llm_call_count", "min": 4, "max": 4},
+            {"type": "trace_token_budget", "max_total_tokens": 60},
         ],
     }
-    steps = [{"tool_calls": [{"name": "write", "arguments": WRITTEN}]}, {"text": "It is written."}, {"text": "Bye. N."}]
+    status = {"name": "tool_call", "arguments": {"id": "session_status", "args": {"sessionKey": "current"}}}
+    unknown = {"name": "tool_call", "arguments": {"id": "no_such_tool", "args": {"x": 1}}}
+    steps = [
+        {"tool_calls": [{"name": "write", "arguments": WRITTEN}, status]},
+        {"tool_calls": [unknown]},
+        {"text": "It is written."},
+        {"text": "Bye. N."},
+    ]
     with plugin_registry(openclaw.program) as registry:
         suite.write("npmrc", f"{own.read_text() if own.exists() else ''}\n@openclaw:registry={registry}\n")
         suite.env = {"NPM_CONFIG_USERCONFIG": str(tmp_path / "npmrc")}
@@ -264,8 +273,15 @@ def test_the_newest(openclaw: OpenClaw, tmp_path: Path) -> None:
 
     assert run.verdicts == dict.fromkeys(run.verdicts, "pass"), run.result.verdicts
     assert (run.result.run_status, run.result.complete) == ("success", True)
-    assert [(one.api, one.status) for one in asked] == [("responses", 200)] * 3
-    assert run.facts["totals"]["input_tokens"] == 30
+    assert [(one.api, one.status) for one in asked] == [("responses", 200)] * 4
+    assert run.facts["totals"]["input_tokens"] == 40
+    calls = [(call["name"], call["arguments"], call["outcome"]) for call in run.facts["tool_calls"]]
+    assert sorted(calls, key=str) == [
+        ("no_such_tool", {"x": 1}, "error"),
+        ("session_status", {"sessionKey": "current"}, "ok"),
+        ("write", WRITTEN, "ok"),
+    ]
+    assert [one["name"] for one in run.facts["errors"]] == ["no_such_tool"]
     assert run.facts["final_output"] == "Bye. N."
 
 

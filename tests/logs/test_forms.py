@@ -458,3 +458,57 @@ def test_tokens_beside_a_tool_count(tmp_path: Path) -> None:
 
     assert tools(reading, "r1") == ["llm"]
     assert [span.attributes["gen_ai.usage.input_tokens"] for span in spans(reading, "r1", "usage")] == [1000, 1]
+
+
+def _dispatched(asked: dict[str, Any], nested: str | None, **ended: Any) -> list[dict[str, Any]]:
+    """Lines of OpenClaw 2026.9: the model calls `tool_call`, what is recorded of the tool that this called, and the result."""
+    call_id = f"c_{nested}"
+    messages: list[dict[str, Any]] = [
+        {
+            "role": "assistant",
+            "model": "m",
+            "content": [{"type": "toolCall", "id": call_id, "name": "tool_call", "arguments": asked}],
+        },
+        {"role": "toolResult", "toolCallId": call_id, "toolName": "tool_call", **ended},
+    ]
+    if nested is not None:
+        result = ended.get("details", {}).get("result") or {"content": ended["content"]}
+        inner = {"parentToolCallId": call_id, "toolName": nested, "input": {}, "result": result}
+        messages.insert(1, {"role": "custom", "customType": "openclaw.nested-tool.v1", "content": "", "details": inner})
+    return [
+        {"type": "message", "parentId": None, "timestamp": "2026-11-20T10:00:00.000Z", "message": one}
+        for one in messages
+    ]
+
+
+def test_openclaws_dispatcher_is_a_call_of_the_tool_that_it_calls(tmp_path: Path) -> None:
+    """Name, arguments, result and outcome are that tool's, also where it failed; without any such tool nothing is said for it."""
+    content = [{"type": "text", "text": "no such job"}]
+    failed = {
+        "tool": {"name": "cron"},
+        "result": {"content": content, "details": {"status": "error"}},
+        "status": "error",
+    }
+    spawned = {"content": [], "details": {"status": "accepted", "childSessionKey": "agent:b:subagent:1"}}
+    reading = read(
+        tmp_path,
+        {"type": "session", "version": 4, "id": "s", "timestamp": "2026-11-20T10:00:00.000Z"},
+        *_dispatched({"id": "openclaw:core:cron", "args": {"id": "7"}}, "cron", content=[], details=failed),
+        *_dispatched({"id": "pdf"}, "pdf", content=content, isError=True),
+        *_dispatched({"id": "nope", "args": {}}, None, content=content, isError=True),
+        *_dispatched(
+            {"name": "sessions_spawn", "task": "t"}, "sessions_spawn", content=[],
+            details={"tool": {"name": "sessions_spawn"}, "result": spawned},
+        ),
+    )  # fmt: skip
+    about = ("gen_ai.tool.name", "gen_ai.tool.call.id", "gen_ai.tool.call.arguments")
+
+    assert [(*map(span.attributes.get, about), span.error) for span in spans(reading, "s", "tool")] == [
+        ("cron", "c_cron", '{"id":"7"}', "no such job"),
+        ("pdf", "c_pdf", "{}", "no such job"),
+        ("tool_call", "c_None", '{"id":"nope","args":{}}', "no such job"),
+        ("sessions_spawn", "c_sessions_spawn", '{"task":"t"}', None),
+    ]
+    results = [span.attributes["gen_ai.tool.call.result"] for span in spans(reading, "s", "tool")]
+    assert results[0] == json.dumps({"content": content, "details": {"status": "error"}}, separators=(",", ":"))
+    assert [span.attributes.get("gen_ai.agent.name") for span in spans(reading, "s", "agent")] == [None, "b"]

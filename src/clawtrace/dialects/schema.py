@@ -29,6 +29,7 @@ from clawtrace.dialects.rules import (
 __all__ = [
     "Detect",
     "DialectFile",
+    "DispatcherRule",
     "EventRule",
     "ExecutionsRule",
     "JoinPair",
@@ -126,6 +127,28 @@ class ExecutionsRule(DialectPart):
     """Globs of instrumentation scopes for which the rule holds."""
 
 
+class DispatcherRule(DialectPart):
+    """A tool by which a model calls another one: ``tool_call {"id": "read", "args": {"path": "a"}}``.
+
+    Its span and that of the other tool are one call, of the other tool. Without a span of the other tool it is a call of the
+    tool that its arguments name, and where they are not recorded of itself.
+    """
+
+    tool: str
+    """Its name."""
+    name: list[str]
+    """Keys of its arguments that may hold the name of the other tool."""
+    capture: str = "(.+)"
+    """Regular expression on that text; its first group is the name."""
+    arguments: list[str]
+    """Keys of its arguments that may hold those of the other tool; without any they stand next to the name."""
+
+    @field_validator("capture")
+    @classmethod
+    def _expression(cls, value: str) -> str:
+        return _compiled(value)
+
+
 class Recorded(DialectPart):
     """Whether a fact is recorded, where spans and log events differ: yes, no, or the setting that makes it recorded."""
 
@@ -186,6 +209,8 @@ class DialectFile(SpanTests, DialectPart):
     """What a span describes in addition to itself: the first rule that holds."""
     layers: Annotated[list[LayerRule], Merge.BEFORE] = []
     """Spans that are layers of the tool call during which they ran."""
+    dispatchers: Annotated[list[DispatcherRule], Merge.BEFORE] = []
+    """Tools by which a model calls another tool: both spans are one call."""
     columns: Annotated[dict[str, list[RuleOrKey]], Merge.OVER] = {}
     """For each column where its value may stand: the first rule that yields one. An attribute key alone is a rule."""
     errors: Errors | None = None
@@ -238,12 +263,7 @@ class DialectFile(SpanTests, DialectPart):
     @field_validator("refusals", "answer_forms", "handoff_tools")
     @classmethod
     def _expressions(cls, value: list[str]) -> list[str]:
-        for expression in value:
-            try:
-                re.compile(expression.replace("{tool}", "tool"))
-            except re.error as error:
-                raise ValueError(f"{expression!r} is not a valid regular expression: {error}") from None
-        return value
+        return [_compiled(expression) for expression in value]
 
     @field_validator("executions", mode="before")
     @classmethod
@@ -257,3 +277,12 @@ class DialectFile(SpanTests, DialectPart):
         if unknown:
             raise ValueError(f"unknown columns or records: {', '.join(unknown)}")
         return self
+
+
+def _compiled(expression: str) -> str:
+    """Return a regular expression, in which `{tool}` may stand for a name, if it is valid."""
+    try:
+        re.compile(expression.replace("{tool}", "tool"))
+    except re.error as error:
+        raise ValueError(f"{expression!r} is not a valid regular expression: {error}") from None
+    return expression

@@ -19,6 +19,7 @@ from clawtrace.dialects.messages import parse_messages
 from clawtrace.dialects.part import Part
 from clawtrace.dialects.rules import COLUMN_TYPES, SPAN_TESTS
 from clawtrace.facts.calls.cached_input import with_cached_input
+from clawtrace.facts.calls.evidence.dispatchers import with_dispatchers
 from clawtrace.facts.calls.evidence.layers import with_layers
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.logs.records import Completed, complete_rows
@@ -190,7 +191,8 @@ class Normaliser:
             if parents:
                 run = [span._replace(parent_sid=parents.get(span.sid, span.parent_sid)) for span in run]
             layered, layers = with_layers(run, self._layers)
-            run = with_cached_input(layered)
+            called, dispatchers = with_dispatchers(layered, lambda name: self.dialects[name].file.dispatchers)
+            run = with_cached_input(called)
             messages: dict[tuple[int, str], Sequence[Part]] = {}
             while payload is not None and payload.sid <= run[-1].sid:
                 key = (payload.form, payload.direction, _digest(payload.text))
@@ -198,7 +200,7 @@ class Normaliser:
                     read[key] = shared.of(parse_messages(payload.form, payload.text, payload.direction))
                 messages[payload.sid, payload.direction] = read[key]
                 payload = next(payloads, None)
-            yield RunSpans.of(run, messages, layers, self.dialects)
+            yield RunSpans.of(run, messages, {**layers, **dispatchers}, self.dialects)
 
     def _price(self, calls: Sequence[LlmCall]) -> None:
         """Set what follows from each call's model: its name, the cost and its source, and that it writes to no cache.

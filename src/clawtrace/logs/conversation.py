@@ -143,6 +143,7 @@ class LoggedConversation:
         outcome: Outcome,
         name: str | None = None,
         error: str | None = None,
+        arguments: Any = None,
     ) -> LoggedSpan:
         """Add a tool that was executed, or kept from it; it began when the model had requested it.
 
@@ -154,12 +155,13 @@ class LoggedConversation:
             outcome: how it ended.
             name: the tool's name, where the line records it too.
             error: what is said of its failure.
+            arguments: what it was called with; None: what the model requested.
         """
         call, asked = self._asked.get(call_id or "", (None, {}))
         name = name or asked.get("name")
         start = call.end_ns if call is not None and call.end_ns else end
         span = self._below(line, "tool", f"execute_tool {name or ''}".rstrip(), start, end, in_order=False)
-        arguments = asked.get("arguments")
+        arguments = asked.get("arguments") if arguments is None else arguments
         attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": name,
@@ -174,9 +176,9 @@ class LoggedConversation:
             span.attributes[OUTCOME] = outcome
         return span
 
-    def asked(self, tool: LoggedSpan) -> Mapping[str, Any]:
-        """Return the arguments of an executed tool, where they are an object."""
-        arguments = self._asked.get(tool.attributes.get("gen_ai.tool.call.id") or "", (None, {}))[1].get("arguments")
+    def asked(self, call_id: str | None) -> Mapping[str, Any]:
+        """Return the arguments of a requested call, where they are an object."""
+        arguments = self._asked.get(call_id or "", (None, {}))[1].get("arguments")
         return arguments if isinstance(arguments, dict) else {}
 
     def started(self, tool: LoggedSpan, agent: str | None) -> LoggedSpan:

@@ -360,3 +360,172 @@ class TestLoopDetector:
         )
 
         assert lab.rows(OUTCOMES) == [("read", "ok")]
+
+
+ARGUED = "SELECT name, arguments, result, outcome FROM tool_calls ORDER BY call_no"
+
+
+def dispatch(id: str, at: int, to: int, called: str | None = None, args: Any = None, **attrs: Any) -> S:
+    """The span of `tool_call`; with `called` its arguments are captured."""
+    asked = {} if called is None else {"genai__tool__call__arguments": json.dumps({"id": called, "args": args or {}})}
+    return tool(id, "r", "tool_call", at, to, **asked, **attrs)
+
+
+class TestDispatcher:
+    """2026.9 offers most tools by name only: the model calls them through `tool_call`, whose span is a sibling of theirs."""
+
+    def test_both_spans_are_one_call_of_the_called_tool(self, lab: Lab) -> None:
+        lab.put(run("r"), dispatch("d", 10, 20), tool("t", "r", "agents_list", 12, 18))
+
+        assert lab.rows(OUTCOMES) == [("agents_list", "ok")]
+        assert lab.totals("tool_calls", "errors") == (1, 0)
+        assert lab.rows("SELECT tool_name, counted_as, counted_by FROM spans WHERE kind = 'tool' ORDER BY 1") == [
+            ("agents_list", "call", None),
+            ("tool_call", "duplicate", "dispatched-tool"),
+        ]
+
+    def test_it_fails_once(self, lab: Lab) -> None:
+        failed = {"error": "tool_result_error"}
+        lab.put(run("r"), dispatch("d", 10, 20, **failed), tool("t", "r", "cron", 12, 18, **failed))
+
+        assert lab.rows(OUTCOMES) == [("cron", "error")]
+        assert lab.totals("tool_calls", "errors") == (1, 1)
+
+    def test_calls_at_once_and_a_tool_that_was_called_directly(self, lab: Lab) -> None:
+        """As 2026.9.6 ran them: the direct call lies in the time of a dispatcher, too."""
+        lab.put(
+            run("r"), dispatch("d", 10, 20), tool("w", "r", "write", 10, 30), dispatch("e", 10, 90),
+            tool("t", "r", "agents_list", 11, 15), tool("u", "r", "session_status", 12, 88),
+        )  # fmt: skip
+
+        assert lab.rows("SELECT name, end_ns / 1000000 FROM tool_calls ORDER BY name") == [
+            ("agents_list", 20),
+            ("session_status", 90),
+            ("write", 30),
+        ]
+
+    def test_one_after_the_other_each_has_its_own(self, lab: Lab) -> None:
+        """Also where the time of the outer call holds both."""
+        lab.put(
+            run("r"), dispatch("d", 10, 50), dispatch("e", 20, 60),
+            tool("t", "r", "cron", 11, 15), tool("u", "r", "agents_list", 21, 25),
+        )  # fmt: skip
+
+        assert lab.rows(OUTCOMES) == [("cron", "ok"), ("agents_list", "ok")]
+
+    @pytest.mark.parametrize(
+        ("called", "name"), [(None, "tool_call"), ("nope", "nope"), ("openclaw:core:nope", "nope")]
+    )
+    def test_a_dispatch_that_failed_is_a_failed_call(self, lab: Lab, called: str | None, name: str) -> None:
+        """No tool has that name: what ran at the same time and did not fail is another call."""
+        lab.put(run("r"), dispatch("d", 10, 20, called, error="Error"), tool("t", "r", "write", 11, 15))
+
+        assert lab.rows("SELECT name, outcome FROM tool_calls ORDER BY start_ns") == [(name, "error"), ("write", "ok")]
+        assert lab.totals("tool_calls", "errors") == (2, 1)
+
+    def test_what_it_names_is_its_call_whatever_else_ran(self, lab: Lab) -> None:
+        """A result that does not fit the tool's schema fails in the dispatcher only."""
+        lab.put(
+            run("r"), dispatch("d", 10, 20, "cron", {"action": "list"}, error="Error"),
+            tool("t", "r", "cron", 12, 14), tool("w", "r", "write", 15, 19, error="Error"),
+        )  # fmt: skip
+
+        assert lab.rows(ARGUED) == [
+            ("cron", '{"action":"list"}', None, "error"),
+            ("write", None, None, "error"),
+        ]
+
+    def test_arguments_and_result_are_those_of_the_called_tool(self, lab: Lab) -> None:
+        own = {"genai__tool__call__arguments": '{"id":"job"}', "genai__tool__call__result": "two agents"}
+        lab.put(
+            run("r"), dispatch("d", 10, 20, "cron", {"id": "job"}, genai__tool__call__result='{"tool":{}}'),
+            tool("t", "r", "cron", 12, 18, **own),
+        )  # fmt: skip
+
+        assert lab.rows(ARGUED) == [("cron", '{"id":"job"}', "two agents", "ok")]
+
+    def test_ids_of_both_are_one_calls(self, lab: Lab) -> None:
+        """Of the two the call has the id that the model gave it."""
+        lab.put(
+            run("r"), dispatch("d", 10, 20, genai__tool__call__id="call_1"),
+            tool("t", "r", "cron", 12, 18, genai__tool__call__id="tool_search_code:call_1:cron:1"),
+        )  # fmt: skip
+
+        assert lab.rows("SELECT name, call_id FROM tool_calls") == [("cron", "call_1")]
+
+    def test_a_blocked_call_is_blocked_once(self, lab: Lab) -> None:
+        """Both spans are written when they end, without a duration."""
+        stopped = {"outcome": "blocked"}
+        lab.put(
+            run("r"), tool("t", "r", "cron", 12, 12, deniedReason="plugin-before-tool-call", **stopped),
+            dispatch("d", 14, 14, deniedReason="tool_result_blocked", **stopped),
+        )  # fmt: skip
+
+        assert lab.rows(OUTCOMES) == [("cron", "blocked")]
+
+    def test_a_dispatch_that_was_refused_itself_is_a_blocked_call(self, lab: Lab) -> None:
+        lab.put(
+            run("r"), tool("t", "r", "write", 12, 12),
+            dispatch("d", 12, 12, outcome="blocked", deniedReason="plugin-before-tool-call"),
+        )  # fmt: skip
+
+        assert lab.rows("SELECT name, outcome FROM tool_calls ORDER BY name") == [
+            ("tool_call", "blocked"),
+            ("write", "ok"),
+        ]
+
+    def test_a_shell_that_was_called_through_it(self, lab: Lab) -> None:
+        lab.put(run("r"), dispatch("d", 10, 40), tool("t", "r", "exec", 12, 35), process("p", 13, 34, 3, "2"))
+
+        assert lab.rows(OUTCOMES) == [("exec", "error")]
+        assert lab.totals("tool_calls", "errors") == (1, 1)
+
+    def test_a_session_that_was_spawned_through_it(self, lab: Lab) -> None:
+        asked = {"genai__tool__call__arguments": json.dumps({"agentId": "researcher"})}
+        lab.put(
+            run("r"), dispatch("d", 10, 20, "sessions_spawn", {"agentId": "researcher"}),
+            tool("t", "r", "sessions_spawn", 12, 18, **asked), run("s", 50, 90, "2"),
+            call("c", "s", 51, "2", agent__id="researcher"),
+        )  # fmt: skip
+
+        assert lab.rows(ACTIVATIONS) == [(None, None, "root"), ("researcher", 1, "spawn")]
+
+    def test_what_the_model_asked_for_is_the_same_call(self, lab: Lab) -> None:
+        """Messages are captured: the request names `tool_call`, which was offered, and neither is a further call."""
+        asked = [
+            {
+                "type": "tool_call",
+                "id": "c1",
+                "name": "tool_call",
+                "arguments": {"id": "cron", "args": {"action": "list"}},
+            }
+        ]
+        answered = [{"type": "tool_call_response", "id": "c1", "name": "tool_call", "result": "no such job"}]
+        out = json.dumps([{"role": "assistant", "parts": asked}])
+        offered = json.dumps([{"type": "function", "name": "tool_call", "parameters": {"required": ["id"]}}])
+        lab.put(
+            run("r"), call("a", "r", 1, genai__output__messages=out, genai__tool__definitions=offered),
+            dispatch("d", 10, 20), tool("t", "r", "cron", 12, 18),
+            call("b", "r", 30, genai__input__messages=json.dumps([{"role": "assistant", "parts": asked}, {"role": "tool", "parts": answered}])),
+        )  # fmt: skip
+
+        assert lab.rows("SELECT name, call_id, arguments, result, outcome FROM tool_calls") == [
+            ("cron", "c1", '{"action":"list"}', "no such job", "ok")
+        ]
+
+    def test_in_a_heartbeat(self, lab: Lab) -> None:
+        lab.put(
+            run("r"), run("h", 200, 300, "2", trigger="heartbeat"), tool("d", "h", "tool_call", 210, 220, "2"),
+            tool("t", "h", "cron", 212, 218, "2"),
+            tool("u", "h", "pdf", 230, 230, "2", outcome="blocked", deniedReason="policy"),
+            tool("e", "h", "tool_call", 232, 232, "2", outcome="blocked", deniedReason="tool_result_blocked"),
+        )  # fmt: skip
+
+        assert lab.rows("SELECT name, outcome FROM background_tool_calls") == [("cron", "ok"), ("pdf", "blocked")]
+
+    def test_many_at_once(self, lab: Lab) -> None:
+        """Each finds its own."""
+        calls = [dispatch(f"{n:04x}", 10 + n, 2000 - n) for n in range(300)]
+        lab.put(run("r", to=3000), *calls, *(tool(f"a{n:03x}", "r", "cron", 10 + n, 2000 - n) for n in range(300)))
+
+        assert lab.rows("SELECT name, count(*) FROM tool_calls GROUP BY 1") == [("cron", 300)]

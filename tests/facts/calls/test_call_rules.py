@@ -71,6 +71,12 @@ SMALLEST = {
     "layer-of-tool": Smallest(
         (agent("a"), replace(tool("t", "a", at=5, tool="add"), to=40), request("c", 10, 20)), 1
     ),
+    "dispatched-tool": Smallest(
+        (agent("a"), *(
+            S(id, "a", at, to, "openclaw.tool.execution", {"gen_ai.tool.name": name}, scope="openclaw")
+            for id, at, to, name in (("t", 10, 20, "tool_call"), ("u", 11, 19, "add"))
+        )), 1
+    ),
     "nested-model-span": Smallest((chat("m"), by("sdk", chat("n", "m"))), 1),
     "same-response-id": Smallest((chat("m", **{ID: "r"}), by("sdk", chat("n", **{ID: "r"}))), 1),
     "nested-tool-span": Smallest((agent("a"), tool("t", "a", **NO_CALL_ID), tool("u", "t", **NO_CALL_ID)), 1),

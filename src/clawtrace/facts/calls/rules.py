@@ -45,6 +45,12 @@ LAYER_OF_TOOL = _rule(
     "ran within the time of one.",
     "the key `layers` of dialects",
 )
+DISPATCHED_TOOL = _rule(
+    "dispatched-tool",
+    "The dialect declares that models call other tools by this tool, and the span of another tool lies in its time, below it or "
+    "below its parent: they are one call, of the other tool.",
+    "the key `dispatchers` of dialects",
+)
 NESTED_MODEL_SPAN = _rule(
     "nested-model-span",
     "A model span inside another one, with no agent or tool span between them, is the same call, unless their response ids "

@@ -30,7 +30,7 @@ class Offers:
 
         Where the offer to the model that requested it is unknown, the tool of this name counts as it was offered elsewhere.
         """
-        if request is not None and request.served:
+        if request is not None and (request.served or request.asked_as != request.name):
             return None
         offered = None if request is None else self._groups().get(request.group)
         if offered and request is not None:

@@ -101,7 +101,7 @@ def _first_said(said: Sequence[tuple[int, Part]], request: ToolRequest, until: i
 
 def _may_answer(part: Part, request: ToolRequest) -> bool:
     """Return whether a result names no other tool than a request."""
-    return part.name is None or same_tool(part.name, request.name)
+    return part.name is None or same_tool(part.name, request.asked_as)
 
 
 def _by_name(run: RunSpans, asked: Sequence[ToolRequest]) -> dict[int, Result]:
@@ -110,7 +110,7 @@ def _by_name(run: RunSpans, asked: Sequence[ToolRequest]) -> dict[int, Result]:
     together: dict[tuple[int, str], list[ToolRequest]] = defaultdict(list)
     for request in asked:
         if request.call_id is None:
-            together[request.group, request.name].append(request)
+            together[request.group, request.asked_as].append(request)
     found: dict[int, Result] = {}
     for (_, name), of_name in together.items():
         added = _added(run, readers, of_name[0], name)

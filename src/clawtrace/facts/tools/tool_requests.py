@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from clawtrace.dialects.call_ids import canonical, id_kind, of_one_kind
 from clawtrace.facts.calls.agents.handoff_tools import named_agents, slug
+from clawtrace.facts.calls.evidence.dispatchers import dispatched
 from clawtrace.facts.calls.llm_calls import LlmCall
 from clawtrace.facts.calls.run_spans import RunSpans
 from clawtrace.facts.spans.in_order import InOrder
@@ -37,6 +38,8 @@ class ToolRequest(NamedTuple):
     arguments: str | None
     served: bool
     """The provider executes it itself, as its request says."""
+    asked_as: str
+    """The name that the model wrote: `name`, or that of the tool by which it called this one."""
 
 
 def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[ToolRequest]:
@@ -50,10 +53,12 @@ def requests(run: RunSpans, models: Sequence[LlmCall]) -> list[ToolRequest]:
         for part in run.said(call.voice, "output"):
             if part.type in ("tool_call", "server_tool_call") and part.name is not None:
                 start_ns = call.start_ns if call.end_ns is None else call.end_ns
+                inner = dispatched(run.words(call.voice).dispatchers, part.name, part.text)
+                name, arguments = inner or (part.name, part.text)
                 found.append(
                     ToolRequest(
-                        len(found), call.group, call.agent, call.turn, call.start_ns, start_ns, part.call_id, part.name, part.text,
-                        part.type == "server_tool_call",
+                        len(found), call.group, call.agent, call.turn, call.start_ns, start_ns, part.call_id, name, arguments,
+                        part.type == "server_tool_call", part.name,
                     )
                 )  # fmt: skip
     return _with_later_ids(run, found) if any(request.call_id is None for request in found) else found

@@ -167,7 +167,7 @@ class _AgentMessages:
             self._sub_agent(span, details if isinstance(details, dict) else {})
 
     def _sub_agent(self, span: LoggedSpan, details: Mapping[str, Any]) -> None:
-        asked = self._talk.asked(span)
+        asked = self._talk.asked(span.attributes.get("gen_ai.tool.call.id"))
         agent = asked.get("subagent_type")
         activation = self._talk.started(span, agent if isinstance(agent, str) else None)
         name = details.get("agentId")

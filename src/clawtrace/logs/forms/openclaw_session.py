@@ -1,4 +1,8 @@
-"""OpenClaw's session transcripts: ``agents/<agent>/sessions/<session>.jsonl``, version 3."""
+"""OpenClaw's session transcripts: ``agents/<agent>/sessions/<session>.jsonl``, versions 3 and 4.
+
+The tool `tool_call` calls another tool: its result names that tool and holds its result. A line before it (customType
+`openclaw.nested-tool.v1`) records the same; of a call that failed only that line names the tool.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,10 @@ _FAILED = ("error", "failed")
 _BLOCKED = ("blocked", "denied", "rejected")
 _FINISH = {"toolUse": "tool_calls", "stop": "stop", "length": "length"}
 _CHILD_KEY = re.compile(r"agent:([^:]+):")
+_DISPATCHER = "tool_call"
+_OF_DISPATCHER = ("id", "toolId", "name", "args", "input")
+"""Keys of its arguments: the tool's name, and what that is called with."""
+_NESTED = "openclaw.nested-tool.v1"
 _ANNOUNCED = re.compile(r"^session_key: (\S+)\nsession_id: (\S+)$", re.MULTILINE)
 
 
@@ -78,6 +86,8 @@ class SessionReader:
     def __init__(self, run: LoggedRun, agent: str | None) -> None:
         self.run = run
         self._talk = LoggedConversation(run, agent, run.run_id)
+        self._nested: dict[str, Mapping[str, Any]] = {}
+        """Tools that other tools called, by the id of the outer call."""
         self._spawned: dict[str, LoggedSpan] = {}
         """The activation behind each session key that it spawned."""
 
@@ -91,6 +101,8 @@ class SessionReader:
             self._assistant(line, at, message)
         elif role == "toolResult":
             self._result(line, at, message)
+        elif message.get("customType") == _NESTED and isinstance(message.get("details"), dict):
+            self._nested[str(message["details"].get("parentToolCallId"))] = message["details"]
 
     def finish(self) -> None:
         """Say which sub-agents left no word of where their own transcript is."""
@@ -129,21 +141,25 @@ class SessionReader:
         )
 
     def _result(self, line: int, at: int, message: Mapping[str, Any]) -> None:
-        details = message.get("details")
+        name, call_id = _text(message.get("toolName")), _text(message.get("toolCallId"))
+        content, details, arguments = message.get("content"), message.get("details"), None
+        inner = self._called(call_id, details) if name == _DISPATCHER else None
+        if inner is not None:
+            name, content, details, arguments = inner
         facts = details if isinstance(details, dict) else {}
         status, code = facts.get("status"), facts.get("exitCode")
         failed = message.get("isError") is True or status in _FAILED
         failed = failed or (isinstance(code, int) and not isinstance(code, bool) and code != 0)
-        text = texts(message.get("content"))
+        text = texts(content)
         error = _text(facts.get("error")) or (f"exit code {code}" if isinstance(code, int) and code else None) or text
-        result = {"content": message.get("content"), "details": facts} if facts else text
-        name, call_id = _text(message.get("toolName")), _text(message.get("toolCallId"))
+        result = {"content": content, "details": facts} if facts else text
         span = self._talk.tool(
             line,
             at,
             call_id=call_id,
             name=name,
             result=as_text(result),
+            arguments=arguments,
             outcome="error" if failed else "blocked" if status in _BLOCKED else "ok",
             error=error,
         )
@@ -151,6 +167,20 @@ class SessionReader:
         if name == "sessions_spawn" and isinstance(key, str) and status == "accepted":
             agent = _CHILD_KEY.match(key)
             self._spawned[key] = self._talk.started(span, agent.group(1) if agent else None)
+
+    def _called(self, call_id: str | None, details: Any) -> tuple[str, Any, Any, Any] | None:
+        """Return the name of the tool that a dispatcher called, its result's content and details, and its arguments."""
+        found = self._nested.pop(call_id or "", None) or (details if isinstance(details, dict) else {})
+        tool, result = found.get("tool"), found.get("result")
+        name = _text(found.get("toolName")) or (_text(tool.get("name")) if isinstance(tool, dict) else None)
+        if name is None or not isinstance(result, dict):
+            return None
+        asked, executed = self._talk.asked(call_id), found.get("input")
+        arguments: Any = executed if isinstance(executed, dict) else None
+        if asked:
+            rest = {key: value for key, value in asked.items() if key not in _OF_DISPATCHER}
+            arguments = next((asked[key] for key in ("args", "input") if asked.get(key)), rest)
+        return name, result.get("content"), result.get("details"), arguments
 
 
 def _earlier(began: Any, ended: int) -> int:

@@ -1,0 +1,147 @@
+"""Tools by which a model calls another tool: the span of the one and that of the other are one call, of the other.
+
+Which tools these are is dialect data (`dispatchers`). The span of the tool that was called is a child or a sibling of the
+dispatcher's, lies in its time, and failed if that did. Where there is none (no tool has that name, or the call was refused
+before), the dispatcher's span is the call: of the tool that its arguments name, or of the dispatcher where they are unknown.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right, insort
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from clawtrace.dialects.schema import DispatcherRule
+from clawtrace.facts.calls.rules import DISPATCHED_TOOL, CallRule
+from clawtrace.facts.spans.span import NO_TIME, Span, same_tool
+
+__all__ = ["dispatched", "with_dispatchers"]
+
+
+def dispatched(rules: Sequence[DispatcherRule], name: str | None, arguments: str | None) -> tuple[str, str] | None:
+    """Return the tool that a call of a dispatcher names, and its arguments as JSON; None where it is none, or names none."""
+    rule = next((rule for rule in rules if rule.tool == name), None)
+    given = None if rule is None else _object(arguments)
+    if rule is None or given is None:
+        return None
+    key = next((key for key in rule.name if given.get(key) is not None), None)
+    found = re.search(rule.capture, given[key]) if key is not None and isinstance(given[key], str) else None
+    if found is None:
+        return None
+    inner = next((given[key] for key in rule.arguments if given.get(key)), None)
+    if inner is None:
+        inner = {key: value for key, value in given.items() if key not in (*rule.name, *rule.arguments)}
+    return found[1], inner if isinstance(inner, str) else json.dumps(inner, ensure_ascii=False, separators=(",", ":"))
+
+
+def with_dispatchers(
+    spans: Sequence[Span], rules: Callable[[str], Sequence[DispatcherRule]]
+) -> tuple[Sequence[Span], Mapping[int, CallRule]]:
+    """Return the spans of one run, dispatchers as layers of the calls that they made, and these layers by `Span.sid`.
+
+    Args:
+        spans: in order of `Span.sid`.
+        rules: those of a dialect, by its name.
+    """
+    of = {dialect: of_dialect for dialect in {span.dialect for span in spans} if (of_dialect := rules(dialect))}
+    outer = [
+        index
+        for index, span in enumerate(spans)
+        if span.dialect in of and _is_call(span) and any(rule.tool == span.tool_name for rule in of[span.dialect])
+    ]
+    if not outer:
+        return spans, {}
+    named = {
+        index: dispatched(of[spans[index].dialect], spans[index].tool_name, spans[index].tool_arguments)
+        for index in outer
+    }
+    called = _called(spans, named)
+    found = list(spans)
+    layers: dict[int, CallRule] = {}
+    for index, call in named.items():
+        span, place = spans[index], called.get(index)
+        if place is not None:
+            found[place], found[index] = _joined(found[place], span, call)
+            if span.kind == "tool":
+                layers[span.sid] = DISPATCHED_TOOL
+        elif call is not None:
+            found[index] = span._replace(tool_name=call[0], tool_arguments=call[1])
+    return found, layers
+
+
+def _joined(inner: Span, outer: Span, call: tuple[str, str] | None) -> tuple[Span, Span]:
+    """Return the span of the tool that was called, and its dispatcher's as a layer of it."""
+    arguments = call[1] if inner.tool_arguments is None and call is not None else inner.tool_arguments
+    parent_sid = outer.parent_sid if inner.parent_sid == outer.sid else inner.parent_sid
+    inner = inner._replace(
+        parent_sid=parent_sid, tool_call_id=outer.tool_call_id or inner.tool_call_id, tool_arguments=arguments
+    )
+    outer = outer._replace(
+        parent_sid=inner.sid, tool_name=inner.tool_name, tool_call_id=None, tool_arguments=None, tool_result=None,
+        emits=None, failed=outer.failed and not inner.failed,
+    )  # fmt: skip
+    return inner, outer
+
+
+def _is_call(span: Span) -> bool:
+    return span.kind == "tool" or span.emits == "background"
+
+
+def _called(spans: Sequence[Span], named: Mapping[int, tuple[str, str] | None]) -> dict[int, int]:
+    """Return for each dispatcher the span of the tool that it called, each once.
+
+    Of several that may be it, the one that ended last. In order of start, latest first, as many as possible find theirs.
+    """
+    outer: dict[Any, list[int]] = defaultdict(list)
+    inner: dict[Any, list[int]] = defaultdict(list)
+    sids = {spans[index].sid for index in named}
+    for index, span in enumerate(spans):
+        if _is_call(span) and not span.tool_blocked:
+            below = span.parent_sid in sids and index not in named
+            place = span.parent_sid if below else (span.trace_id, span.parent_sid, span.parent_span_id)
+            (outer if index in named else inner)[place].append(index)
+    found: dict[int, int] = {}
+    for place, dispatchers in outer.items():
+        for index in dispatchers:
+            _match(spans, named, [index], inner.get(spans[index].sid, ()), found)
+        left = [index for index in dispatchers if index not in found]
+        _match(spans, named, left, inner.get(place, ()), found)
+    return found
+
+
+def _match(
+    spans: Sequence[Span],
+    named: Mapping[int, tuple[str, str] | None],
+    outer: Sequence[int],
+    inner: Sequence[int],
+    found: dict[int, int],
+) -> None:
+    waiting = sorted((index for index in inner if spans[index].tool_name is not None), key=lambda n: spans[n].start_ns)
+    started: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
+    """What started in the time of the next dispatcher or later, by whether it failed, in order of the ends."""
+    for index in sorted(outer, key=lambda n: (-spans[n].start_ns, spans[n].last_ns)):
+        span, call = spans[index], named[index]
+        while waiting and spans[waiting[-1]].start_ns >= span.start_ns:
+            other = waiting.pop()
+            insort(started[spans[other].failed], (spans[other].last_ns, other))
+        last_ns = NO_TIME if span.end_ns is None else span.last_ns
+        last: list[tuple[int, int]] = []
+        for ends in started.values() if call is not None else (started[span.failed],):
+            fitting = (ends[place] for place in range(bisect_right(ends, (last_ns, len(spans))) - 1, -1, -1))
+            last += islice((one for one in fitting if call is None or same_tool(call[0], spans[one[1]].tool_name)), 1)
+        if last:
+            _, found[index] = one = max(last)
+            started[spans[one[1]].failed].remove(one)
+
+
+def _object(text: str | None) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text or "")
+        value = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -453,7 +453,17 @@ class TestDispatcher:
 
         assert lab.rows("SELECT name, call_id FROM tool_calls") == [("cron", "call_1")]
 
-    def test_a_blocked_call_is_blocked_once(self, lab: Lab) -> None:
+    def test_a_call_that_a_policy_refuses_is_blocked(self, lab: Lab) -> None:
+        """As 2026.9.6 wrote it: the dispatcher failed, and the refused tool's span has no duration."""
+        lab.put(
+            run("r"), dispatch("d", 10, 20, error="Error"), tool("w", "r", "write", 11, 19),
+            tool("t", "r", "cron", 13, 13, outcome="blocked", deniedReason="plugin-before-tool-call"),
+        )  # fmt: skip
+
+        assert lab.rows("SELECT name, outcome FROM tool_calls ORDER BY name") == [("cron", "blocked"), ("write", "ok")]
+        assert lab.totals("tool_calls", "errors") == (2, 1)
+
+    def test_a_blocked_result_is_one_blocked_call(self, lab: Lab) -> None:
         """Both spans are written when they end, without a duration."""
         stopped = {"outcome": "blocked"}
         lab.put(

@@ -1,7 +1,7 @@
 """Tools by which a model calls another tool: the span of the one and that of the other are one call, of the other.
 
 Which tools these are is dialect data (`dispatchers`). The span of the tool that was called is a child or a sibling of the
-dispatcher's, lies in its time, and failed if that did. Where there is none (no tool has that name, or the call was refused
+dispatcher's, lies in its time, and failed or was blocked if the dispatcher failed. Where there is none (no tool has that name, or the call was refused
 before), the dispatcher's span is the call: of the tool that its arguments name, or of the dispatcher where they are unknown.
 """
 
@@ -82,13 +82,17 @@ def _joined(inner: Span, outer: Span, call: tuple[str, str] | None) -> tuple[Spa
     )
     outer = outer._replace(
         parent_sid=inner.sid, tool_name=inner.tool_name, tool_call_id=None, tool_arguments=None, tool_result=None,
-        emits=None, failed=outer.failed and not inner.failed,
+        emits=None, failed=outer.failed and not _stopped(inner),
     )  # fmt: skip
     return inner, outer
 
 
 def _is_call(span: Span) -> bool:
     return span.kind == "tool" or span.emits == "background"
+
+
+def _stopped(span: Span) -> bool:
+    return span.failed or span.tool_blocked
 
 
 def _called(spans: Sequence[Span], named: Mapping[int, tuple[str, str] | None]) -> dict[int, int]:
@@ -100,7 +104,7 @@ def _called(spans: Sequence[Span], named: Mapping[int, tuple[str, str] | None]) 
     inner: dict[Any, list[int]] = defaultdict(list)
     sids = {spans[index].sid for index in named}
     for index, span in enumerate(spans):
-        if _is_call(span) and not span.tool_blocked:
+        if _is_call(span) and not (span.tool_blocked and index in named):  # a blocked dispatcher called nothing
             below = span.parent_sid in sids and index not in named
             place = span.parent_sid if below else (span.trace_id, span.parent_sid, span.parent_span_id)
             (outer if index in named else inner)[place].append(index)
@@ -122,12 +126,12 @@ def _match(
 ) -> None:
     waiting = sorted((index for index in inner if spans[index].tool_name is not None), key=lambda n: spans[n].start_ns)
     started: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
-    """What started in the time of the next dispatcher or later, by whether it failed, in order of the ends."""
+    """What started in the time of the next dispatcher or later, by whether it failed or was blocked, in order of the ends."""
     for index in sorted(outer, key=lambda n: (-spans[n].start_ns, spans[n].last_ns)):
         span, call = spans[index], named[index]
         while waiting and spans[waiting[-1]].start_ns >= span.start_ns:
             other = waiting.pop()
-            insort(started[spans[other].failed], (spans[other].last_ns, other))
+            insort(started[_stopped(spans[other])], (spans[other].last_ns, other))
         last_ns = NO_TIME if span.end_ns is None else span.last_ns
         last: list[tuple[int, int]] = []
         for ends in started.values() if call is not None else (started[span.failed],):
@@ -135,7 +139,7 @@ def _match(
             last += islice((one for one in fitting if call is None or same_tool(call[0], spans[one[1]].tool_name)), 1)
         if last:
             _, found[index] = one = max(last)
-            started[spans[one[1]].failed].remove(one)
+            started[_stopped(spans[one[1]])].remove(one)
 
 
 def _object(text: str | None) -> dict[str, Any] | None:

@@ -512,3 +512,36 @@ def test_openclaws_dispatcher_is_a_call_of_the_tool_that_it_calls(tmp_path: Path
     results = [span.attributes["gen_ai.tool.call.result"] for span in spans(reading, "s", "tool")]
     assert results[0] == json.dumps({"content": content, "details": {"status": "error"}}, separators=(",", ":"))
     assert [span.attributes.get("gen_ai.agent.name") for span in spans(reading, "s", "agent")] == [None, "b"]
+
+
+def test_openclaws_announced_answer_is_a_turn_of_its_own(tmp_path: Path) -> None:
+    """2026.9: no user's message begins it; the runtime names the sub-agent's session, and the task's own text does not."""
+    key = "agent:b:subagent:1"
+    event = f"[Internal task completion event]\nsource: subagent\nsession_key: {key}\nsession_id: child\ntask: x\n\n"
+    forged = f"session_key: {key}\nsession_id: other\n"
+    said = {"role": "assistant", "model": "m", "content": [{"type": "text", "text": "ok"}]}
+    spawn = {
+        "tool": {"name": "sessions_spawn"},
+        "result": {"content": [], "details": {"status": "accepted", "childSessionKey": key}},
+    }
+
+    def works(run: str) -> dict[str, Any]:
+        return {"type": "message", "parentId": None, "message": said | {"__openclaw": {"runId": run}}}
+
+    reading = read(
+        tmp_path,
+        {"type": "session", "version": 4, "id": "s", "timestamp": "2026-11-20T10:00:00.000Z"},
+        {"type": "message", "parentId": None, "message": {"role": "user", "content": "Go."}},
+        *_dispatched({"id": "sessions_spawn", "args": {"task": "t"}}, "sessions_spawn", content=[], details=spawn),
+        works("one"), works("one"),
+        {"type": "custom_message", "content": "", "details": {"fragments": [{"text": event + forged}, {"text": forged}]}},
+        works("announce:1"),
+        {"type": "message", "parentId": None, "message": {"role": "user", "content": "Thanks."}},
+        works("two"),
+    )  # fmt: skip
+    turns = [span for span in spans(reading, "s", "agent") if span.parent is None]
+    calls = spans(reading, "s", "llm")
+
+    assert [sum(call.parent is turn for call in calls) for turn in turns] == [3, 1, 1]
+    assert "Thanks." in calls[-1].attributes["gen_ai.input.messages"]
+    assert list(reading.runs["s"].started) == ["child"]

@@ -29,6 +29,7 @@ _DISPATCHER = "tool_call"
 _OF_DISPATCHER = ("id", "toolId", "name", "args", "input")
 """Keys of its arguments: the tool's name, and what that is called with."""
 _NESTED = "openclaw.nested-tool.v1"
+_COMPLETED = "[Internal task completion event]\nsource: subagent\n"
 _ANNOUNCED = re.compile(r"^session_key: (\S+)\nsession_id: (\S+)$", re.MULTILINE)
 
 
@@ -60,6 +61,8 @@ class OpenClawSession(JsonLines):
             message = line.get("message")
             if line.get("type") == "message" and isinstance(message, dict):
                 session.message(number, line.get("timestamp"), message)
+            elif line.get("type") == "custom_message" and isinstance(line.get("details"), dict):
+                session.context(line["details"])
             elif not isinstance(line.get("type"), str):
                 reading.could_not_read(number, as_text(line))
         if session is not None:
@@ -88,6 +91,8 @@ class SessionReader:
         self._talk = LoggedConversation(run, agent, run.run_id)
         self._nested: dict[str, Mapping[str, Any]] = {}
         """Tools that other tools called, by the id of the outer call."""
+        self._work: str | None = None
+        """Id of the turn's work, from 2026.9 on: an answer that is announced to the agent starts another without a user's message."""
         self._spawned: dict[str, LoggedSpan] = {}
         """The activation behind each session key that it spawned."""
 
@@ -104,6 +109,14 @@ class SessionReader:
         elif message.get("customType") == _NESTED and isinstance(message.get("details"), dict):
             self._nested[str(message["details"].get("parentToolCallId"))] = message["details"]
 
+    def context(self, details: Mapping[str, Any]) -> None:
+        """Take what the runtime of 2026.9 tells the agent between messages: in which session a sub-agent worked."""
+        fragments = details.get("fragments")
+        for fragment in fragments if isinstance(fragments, list) else ():
+            text = fragment.get("text") if isinstance(fragment, dict) else None
+            if isinstance(text, str) and text.startswith(_COMPLETED):
+                self._announced(_ANNOUNCED.findall(text)[:1])  # what follows is the task's own text
+
     def finish(self) -> None:
         """Say which sub-agents left no word of where their own transcript is."""
         for key, span in self._spawned.items():
@@ -113,17 +126,27 @@ class SessionReader:
     def _user(self, message: Mapping[str, Any]) -> None:
         text = texts(message.get("content"))
         self._talk.turn(text)
+        self._work = None
         provenance = message.get("provenance")
         # Only what the runtime says of itself: a user may write the same words.
         if isinstance(provenance, dict) and provenance.get("kind") == "inter_session":
-            for key, session in _ANNOUNCED.findall(text):
-                if key == provenance.get("sourceSessionKey") and key in self._spawned:
-                    self.run.started[session] = self._spawned[key]
+            own = provenance.get("sourceSessionKey")
+            self._announced([pair for pair in _ANNOUNCED.findall(text) if pair[0] == own])
+
+    def _announced(self, sessions: Iterable[tuple[str, str]]) -> None:
+        for key, session in sessions:
+            if key in self._spawned:
+                self.run.started[session] = self._spawned[key]
 
     def _assistant(self, line: int, at: int, message: Mapping[str, Any]) -> None:
         model, stop = message.get("model"), message.get("stopReason")
         if model in _PSEUDO:
             return
+        about = message.get("__openclaw")
+        work = _text(about.get("runId")) if isinstance(about, dict) else None
+        if work is not None and self._work not in (None, work):
+            self._talk.turn()
+        self._work = work or self._work
         failed = stop in ("error", "aborted")
         reason = stop if isinstance(stop, str) else None
         self._talk.model_call(

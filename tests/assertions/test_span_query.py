@@ -143,7 +143,9 @@ def around(inner):
 
 CONDITIONS = st.recursive(COLUMN, around, max_leaves=4)
 COUNTS = st.sampled_from([{"min": 1}, {"max": 0}, {"max": 2}, {"min": 1, "max": 1}, {"min": 0}])
-QUESTIONS = st.fixed_dictionaries({"select": CONDITIONS, "count": COUNTS}, optional={"where": CONDITIONS})
+QUESTIONS = st.fixed_dictionaries({"select": CONDITIONS, "count": COUNTS}, optional={"where": CONDITIONS}).filter(
+    lambda asked: asked["count"] != {"min": 0} or "where" in asked  # else nothing is checked, which is refused
+)
 STORE = DuckFacts()
 
 

@@ -447,8 +447,9 @@ def test_a_campaign_that_was_killed_resumes_with_what_was_finished(tmp_path, pro
     )  # fmt: skip
     from watchfiles import watch
 
+    finished = "outputs/campaigns/s/*/evaluations/*/*/a/1.json"
     for _ in watch(pid.parent, rust_timeout=200, yield_on_timeout=True):
-        if pid.exists() and pid.read_text():
+        if pid.exists() and pid.read_text() and list(tmp_path.glob(finished)):
             break
     process.kill()
     process.wait()

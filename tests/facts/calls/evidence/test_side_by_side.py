@@ -134,6 +134,17 @@ def test_failures_at_other_times_are_several(lab: Lab) -> None:
     assert lab.totals("llm_calls", "errors") == (1, 2)
 
 
+def test_a_failure_of_calls_whose_tokens_one_side_does_not_record(lab: Lab) -> None:
+    """The answered call is known by its time alone; the failure of both sides is one all the same."""
+    lab.put(
+        model_call("framework", 1, 0, 9), model_call("sdk", 1, 1, 8, None),
+        replace(model_call("framework", 2, 30, 39, None), error="bad request"),
+        replace(model_call("sdk", 2, 31, 38, None), error="Error code: 400"),
+    )  # fmt: skip
+
+    assert lab.totals("llm_calls", "errors") == (1, 1)
+
+
 def test_the_very_same_tokens_where_one_side_names_no_model(lab: Lab) -> None:
     lab.put(model_call("framework", 1, 0, 9, 123, **NO_MODEL), model_call("sdk", 1, 1, 8, 123, **named(1)))
 

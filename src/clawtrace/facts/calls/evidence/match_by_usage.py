@@ -154,7 +154,7 @@ def _alike(mine: Sequence[_ScopedCall], theirs: Sequence[_ScopedCall], shared: b
 
 
 def _in_part(mine: Sequence[_ScopedCall], theirs: Sequence[_ScopedCall], shared: bool) -> tuple[_Pairs, _Pairs]:
-    """Pair the calls of which a scope recorded no usage, by their time.
+    """Pair the calls of which a scope recorded no usage, by their time, and failures where there are such calls.
 
     Sure where all of one side are found, and both have as many or recorded some usage. Of scopes that record the same program, calls at one time whose usage alone differs may be one, too.
     """
@@ -163,7 +163,9 @@ def _in_part(mine: Sequence[_ScopedCall], theirs: Sequence[_ScopedCall], shared:
     as_many = len(answered[0]) == len(answered[1])
     some_usage = not any(all(call.silent for call in side) for side in answered)
     if (as_many or some_usage) and _all_of_one_side(mine, theirs, found):
-        return _by_answer(found)
+        certain, doubtful = _by_answer(found)
+        failures = _pairs(mine, theirs, attrgetter("failed"), _no_other_tokens, FAILED_TOGETHER) if certain else []
+        return certain + failures, doubtful
     return [], found + (_pairs(*_rest(*answered, found), _any_key, _no_other_answer, SAME_TIME) if shared else [])
 
 

@@ -56,15 +56,15 @@ def print_verdicts(report: CampaignReport, console: ConsoleOutput, *, verbose: b
     hidden: set[tuple[int, int]] = set()
     hints: set[str] = set()
     printed: set[tuple[int, str]] = set()
-    told = set() if verbose else _print_reasons_of_many(cases, console)
-    for block in () if verbose else _of_many_cases(cases, hidden, told):
+    printed_reasons = set() if verbose else _print_reasons_of_many(cases, console)
+    for block in () if verbose else _of_many_cases(cases, hidden, printed_reasons):
         _print_block(block, report.trees, console, numbered=False, hints=hints, verbose=False)
         for note in _notes_of_all(block.runs):
             if (id(block.runs[0]), note) not in printed:
                 console.paragraph(note, first="  note: ", indent="        ", style="dim")
             printed |= {(id(run), note) for run in block.runs}
     for runs in cases:
-        _print_case(runs, hidden, printed, told, report.trees, console, verbose=verbose)
+        _print_case(runs, hidden, printed, printed_reasons, report.trees, console, verbose=verbose)
 
 
 def title_of(result: RunResult) -> str:
@@ -76,7 +76,7 @@ def _print_case(
     runs: Sequence[RunResult],
     hidden: Set[tuple[int, int]],
     printed: Set[tuple[int, str]],
-    told: Set[tuple[int, str]],
+    printed_reasons: Set[tuple[int, str]],
     trees: Mapping[str, Sequence[SpanNode]],
     console: ConsoleOutput,
     *,
@@ -94,7 +94,7 @@ def _print_case(
     blocks = _alone(pairs) if verbose else _folded(pairs)
     silent = [run for run in reported if not run.spans]
     _print_notes(silent, printed, console, apart=True, which=lambda of: _title(of, numbered))  # why there is no trace
-    _print_reasons(reported, told, console, numbered)
+    _print_reasons(reported, printed_reasons, console, numbered)
     hints: set[str] = set()
     for block in blocks:
         _print_block(block, trees, console, numbered=numbered, hints=hints, verbose=verbose)
@@ -145,7 +145,7 @@ def _folded(pairs: Sequence[tuple[RunResult, Verdict]]) -> list[_Block]:
 
 
 def _of_many_cases(
-    cases: Sequence[Sequence[RunResult]], hidden: set[tuple[int, int]], told: Set[tuple[int, str]]
+    cases: Sequence[Sequence[RunResult]], hidden: set[tuple[int, int]], printed_reasons: Set[tuple[int, str]]
 ) -> list[_Block]:
     """Return what many cases say alike, the gravest first, then what most of them say.
 
@@ -153,12 +153,12 @@ def _of_many_cases(
         cases: the runs of each case and model.
         hidden: run and place of the verdicts that are in a block; they are added here. A verdict itself is not kept: of thousands
             of runs only those that are read are in memory.
-        told: runs with the reasons, why their traces are incomplete, that were printed for many cases.
+        printed_reasons: runs with the reasons, why their traces are incomplete, that were printed for many cases.
     """
     alike: dict[tuple[Any, ...], dict[int, list[tuple[RunResult, int]]]] = {}
     for number, runs in enumerate(cases):
         for run in runs:
-            explained = all((id(run), reason) in told for reason in run.incomplete_because)
+            explained = all((id(run), reason) in printed_reasons for reason in run.incomplete_because)
             for place, verdict in enumerate(run.not_passed()):
                 cut = is_open(run, verdict)
                 if explained or not cut:  # else what could still change is explained with its case
@@ -281,22 +281,24 @@ def _print_reasons_of_many(cases: Sequence[Sequence[RunResult]], console: Consol
             if run.error or any(one.status is not Status.PASS for one in run.standings):
                 for reason in run.incomplete_because:
                     by_reason.setdefault(reason, {}).setdefault(number, []).append(run)
-    told = set()
+    printed_reasons = set()
     for reason, by_case in by_reason.items():
         if len(by_case) >= _MANY_CASES:
             console.line()
             console.line(("INCOMPLETE", "yellow"), (f"  {len(by_case)} cases", "bold"))
             console.paragraph(reason, indent="  ", style="yellow")
             _print_cases([_title(of, _is_numbered(cases[number])) for number, of in by_case.items()], console)
-            told |= {(id(run), reason) for of in by_case.values() for run in of}
-    return told
+            printed_reasons |= {(id(run), reason) for of in by_case.values() for run in of}
+    return printed_reasons
 
 
 def _print_reasons(
-    runs: Sequence[RunResult], told: Set[tuple[int, str]], console: ConsoleOutput, numbered: bool
+    runs: Sequence[RunResult], printed_reasons: Set[tuple[int, str]], console: ConsoleOutput, numbered: bool
 ) -> None:
     """Say why traces are incomplete: the cause of everything that could not be decided below it."""
-    reasons = _by((reason, run) for run in runs for reason in run.incomplete_because if (id(run), reason) not in told)
+    reasons = _by(
+        (reason, run) for run in runs for reason in run.incomplete_because if (id(run), reason) not in printed_reasons
+    )
     by_runs: dict[tuple[int, ...], list[str]] = {}
     for reason, runs_of in reasons.items():
         by_runs.setdefault(tuple(map(id, runs_of)), []).append(reason)

@@ -1,9 +1,8 @@
-// Writes src/types/*.ts from the JSON Schemas, and the OpenAPI description, of what the page is given: `npm run types`.
+// Writes src/types/*.ts from the JSON Schemas, and the OpenAPI description, of what the page is given: `npm run build` does it first.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { compile } from "json-schema-to-typescript";
 
 const schemas = "../../configs/schemas";
-const note = "/* Written by `npm run types` from the JSON Schema; change the struct in Python and run it again. */";
 mkdirSync("src/types", { recursive: true });
 for (const [name, type] of [["results", "Results"], ["run-details", "RunDetails"], ["compare", "Comparison"]]) {
   await write(name, type, JSON.parse(readFileSync(`${schemas}/${name}.schema.json`, "utf8")));
@@ -13,6 +12,6 @@ const { RunList, ListedRun } = JSON.parse(described).components.schemas;
 await write("run-list", "RunList", { ...RunList, $defs: { ListedRun } });
 
 async function write(name, type, schema) {
-  const text = await compile({ ...schema, title: type }, type, { additionalProperties: false, bannerComment: note });
+  const text = await compile({ ...schema, title: type }, type, { additionalProperties: false });
   writeFileSync(`src/types/${name}.ts`, text);
 }

@@ -1,4 +1,4 @@
-"""The asset that the wheel ships is what `src/page` builds, and its types are those of the JSON Schemas."""
+"""The asset that the wheel ships is what `src/page` builds, with the types of the JSON Schemas as they are now."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "configs" / "schemas", root / "configs" / "schemas")
     (root / "docs" / "reference").mkdir(parents=True)
     shutil.copy(ROOT / "docs" / "reference" / "openapi.json", root / "docs" / "reference")
-    for words in (["ci", "--no-audit", "--no-fund"], ["run", "types"], ["run", "build"]):
+    for words in (["ci", "--no-audit", "--no-fund"], ["run", "build"]):
         done = subprocess.run(["npm", *words], cwd=copy, check=False, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
     return root
@@ -38,12 +38,6 @@ def test_the_asset_is_built_from_the_source(built: Path) -> None:
     assert (built / "src" / "clawtrace" / "report" / "assets" / "page.html").read_bytes() == shipped.read_bytes()
 
 
-@pytest.mark.parametrize("name", ["results.ts", "run-details.ts", "run-list.ts"])
-def test_the_types_are_those_of_the_schemas(built: Path, name: str) -> None:
-    """`npm run types` writes them."""
-    assert (built / "src/page/src/types" / name).read_text() == (SOURCE / "src/types" / name).read_text()
-
-
 def test_the_lock_file_names_no_registry() -> None:
-    """Whoever installs decides where from."""
+    """Where packages come from is the setting of each machine."""
     assert '"resolved"' not in (SOURCE / "package-lock.json").read_text()

@@ -15,9 +15,9 @@ from otlp_messages import RUN, post, span, traces
 from clawtrace.errors import QueryError, StoreLockedError, UsageError
 from clawtrace.receiver.receiver import Receiver
 from clawtrace.receiver.transport.questions import QUESTIONS_PATH, QuestionReply, Questions
+from clawtrace.session import held_store
 from clawtrace.session.session import Session
 from clawtrace.store.files.owner import Owner, read_owner, write_owner
-from clawtrace.verdicts.reading import remote
 from clawtrace.verdicts.reading.remote import HeldStore
 
 
@@ -202,15 +202,15 @@ class TestRefused:
             held.inspect(["r9"])
 
     def test_a_query_that_runs_too_long(self, held, monkeypatch) -> None:
-        monkeypatch.setattr(remote, "QUERY_SECONDS", 0.05)
+        monkeypatch.setattr(held_store, "QUERY_SECONDS", 0.05)
         with pytest.raises(QueryError, match=r"longer than 0\.05 s"):
             held.query(
                 "SELECT count(*) FROM range(100000000) AS a, range(100000) AS b WHERE (a.range * b.range) % 7 = 3"
             )
 
     def test_an_answer_that_is_too_large_is_refused_never_cut(self, held, monkeypatch) -> None:
-        monkeypatch.setattr(remote, "MAX_ROWS", 10)
-        monkeypatch.setattr(remote, "MAX_ANSWER_BYTES", 1000)
+        monkeypatch.setattr(held_store, "MAX_ROWS", 10)
+        monkeypatch.setattr(held_store, "MAX_ANSWER_BYTES", 1000)
 
         assert len(held.query("SELECT * FROM range(10)").rows) == 10
         with pytest.raises(QueryError, match="more than 10 rows"):

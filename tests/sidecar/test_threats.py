@@ -136,7 +136,7 @@ class TestSql:
         assert served.client.inspect("r")["runs"][0]["spans"] == 2
 
     def test_what_takes_long_is_ended(self, served: Served, monkeypatch) -> None:
-        monkeypatch.setattr("clawtrace.verdicts.reading.remote.QUERY_SECONDS", 0.3)
+        monkeypatch.setattr("clawtrace.session.held_store.QUERY_SECONDS", 0.3)
         forever = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range = b.range + 1 OR a.range < 0"
         with pytest.raises(QueryError, match=r"longer than 0\.3 s"):
             served.client.query(forever)

@@ -1,20 +1,47 @@
-"""Questions of other processes about the store that this one holds, as they come over HTTP."""
+"""Questions of other processes about the store that this one holds, as they come over HTTP.
+
+`clawtrace.verdicts.reading.remote.HeldStore` asks them. Facts are brought up to date before a question is answered, and one
+answer is of one moment. Cells of a query that JSON has no form for travel as the text that every output of clawtrace shows for them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import logging
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from clawtrace.errors import ClawtraceError, QueryError, UsageError
 
 if TYPE_CHECKING:
     from clawtrace.receiver.transport.questions import HttpQuestion, QuestionReply
-    from clawtrace.verdicts.reading.remote import AskableStore
+    from clawtrace.session.contents import SessionContents
+    from clawtrace.store.api import Answer
 
-__all__ = ["answer_question"]
+__all__ = ["answer_question", "bounded_query"]
+
+QUERY_SECONDS = 10.0
+"""The holder's own questions wait meanwhile."""
+MAX_ROWS = 100_000
+MAX_ANSWER_BYTES = 64 << 20
+_LESS = "ask for less, or try again when the process that has the store open has ended: then there is no limit"
+
+_FIELDS: dict[str, dict[str, type]] = {
+    "runs": {},
+    "gone": {"run_id": str},
+    "query": {"sql": str},
+    "inspect": {"run_ids": list, "trees": bool},
+    "explain": {"run_id": str},
+    "export": {"run_id": str},
+}
+"""The questions, and what each takes."""
+
+_LOG = logging.getLogger("clawtrace.session")
 
 
-def answer_question(store: AskableStore, asked: HttpQuestion) -> QuestionReply:
-    """Answer what another process asks about the store (`clawtrace.verdicts.reading.remote`)."""
+def answer_question(store: SessionContents, asked: HttpQuestion) -> QuestionReply:
+    """Answer what another process asks about the store. Nothing is raised."""
     from clawtrace.receiver.transport.questions import QUESTIONS_PATH, QuestionReply, refusal
-    from clawtrace.verdicts.reading.remote import answer_question as answer_body
 
     if asked.path != QUESTIONS_PATH:
         return refusal(404, f"there is nothing at `{asked.path[:100]}`; questions go to `{QUESTIONS_PATH}`")
@@ -22,4 +49,83 @@ def answer_question(store: AskableStore, asked: HttpQuestion) -> QuestionReply:
         return refusal(405, f"`{QUESTIONS_PATH}` accepts POST, not {asked.method}")
     if asked.content_type != "application/json":
         return refusal(415, "a question is `application/json`")
-    return QuestionReply(*answer_body(store, asked.body))
+    return QuestionReply(*_answered(store, asked.body))
+
+
+def _answered(store: SessionContents, body: bytes) -> tuple[int, bytes]:
+    """Return the HTTP status and JSON."""
+    try:
+        answer = json.dumps(_answer(store, body), default=str).encode()
+        if len(answer) > MAX_ANSWER_BYTES:
+            raise QueryError(f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB; {_LESS}")
+    except (QueryError, UsageError) as error:
+        return 400, _no(type(error).__name__, str(error))
+    except ClawtraceError as error:
+        return 500, _no("StoreError", str(error))
+    except Exception as error:
+        _LOG.exception("a question could not be answered")
+        return 500, _no("StoreError", f"the process that has the store open failed on the question: {error}")
+    return 200, answer
+
+
+def _answer(store: SessionContents, body: bytes) -> dict[str, Any]:
+    question = _read(body)
+    match question["ask"]:
+        case "runs":
+            return {"run_ids": store.run_ids()}
+        case "gone":
+            return {"why": store.why_gone(question["run_id"])}
+        case "query":
+            return _rows(store, question["sql"])
+        case "explain":
+            return {"spans": store.explained(question["run_id"])}
+        case "export":
+            return {"lines": list(store.exported(question["run_id"]))}
+        case _ if not question["trees"]:
+            return {"facts": store.inspect(question["run_ids"])}
+        case _:
+            facts, trees = store.inspect_with_trees(question["run_ids"])
+            return {"facts": facts, "trees": {run: [asdict(node) for node in nodes] for run, nodes in trees.items()}}
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    """Return a question that has exactly its fields.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        question: dict[str, Any] = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"a question must be JSON: {error}") from error
+    fields = _FIELDS.get(str(question.get("ask"))) if isinstance(question, dict) else None
+    if fields is None:
+        raise UsageError(f"a question must be an object whose `ask` is one of {', '.join(_FIELDS)}")
+    given = {name: value for name, value in question.items() if name != "ask"}
+    if given.keys() != fields.keys() or not all(isinstance(given[name], kind) for name, kind in fields.items()):
+        wanted = ", ".join(f"`{name}`" for name in fields) or "nothing"
+        raise UsageError(f"in addition to `ask`, the question {question['ask']!r} takes {wanted}")
+    if not all(isinstance(run_id, str) for run_id in given.get("run_ids", ())):
+        raise UsageError("`run_ids` must be texts")
+    return question
+
+
+def _rows(store: SessionContents, sql: str) -> dict[str, Any]:
+    answer = bounded_query(store, sql)
+    return {"columns": answer.columns, "rows": answer.rows}
+
+
+def bounded_query(store: SessionContents, sql: str) -> Answer:
+    """Answer a user's own SELECT, bounded in time and rows.
+
+    Raises:
+        QueryError: the text is no single SELECT, the engine refuses it, or a bound is reached.
+    """
+    answer = store.query(sql, time_limit_s=QUERY_SECONDS, max_rows=MAX_ROWS + 1)
+    if len(answer.rows) > MAX_ROWS:
+        raise QueryError(f"the answer has more than {MAX_ROWS} rows; {_LESS}")
+    return answer
+
+
+def _no(kind: str, message: str) -> bytes:
+    return json.dumps({"error": kind, "message": message}).encode()

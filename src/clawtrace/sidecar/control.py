@@ -350,7 +350,7 @@ class Control:
         Raises:
             QueryError: it is none, or a bound is reached.
         """
-        from clawtrace.verdicts.reading.remote import bounded_query
+        from clawtrace.session.held_store import bounded_query
 
         return bounded_query(self._session, sql)
 
@@ -384,7 +384,7 @@ def _refuse_the_world(assertions: tuple[Assertion, ...]) -> None:
     Raises:
         UsageError: one of them does.
     """
-    from clawtrace.verdicts.reading.remote import QUERY_SECONDS
+    from clawtrace.session.held_store import QUERY_SECONDS
 
     for one in assertions:
         if getattr(one, "time_limit_s", 0.0) > QUERY_SECONDS:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clawtrace.campaign.mutating.changed_spans import ChangedSpans, trace_of
 from clawtrace.campaign.mutating.mutations import Mutant, ScoredRun
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from clawtrace.assertions.base import Assertion
     from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.model.run import RunRecord
-    from clawtrace.store.api import Answer
+    from clawtrace.verdicts.reading.remote import HeldStore
 
-__all__ = ["MutantResult", "MutationScore", "ReadableRuns", "mutation_score"]
+__all__ = ["MutantResult", "MutationScore", "mutation_score"]
 
 _MOST_SPANS = 200_000
 """All changed copies together: a run of more spans gets fewer faults."""
@@ -31,22 +31,6 @@ _REQUESTS = """
 SELECT DISTINCT span_id, name, call_id FROM messages
 WHERE run_id = '{run_id}' AND direction = 'output' AND type = 'tool_call'
 """
-
-
-class ReadableRuns(Protocol):
-    """Where the run is: a session, or a store that another process holds."""
-
-    def inspect(self, run_ids: Sequence[str]) -> dict[str, Any]:
-        """Return the facts of runs."""
-        ...
-
-    def exported(self, run_id: str) -> Iterator[str]:
-        """Yield a run as lines of OTLP JSON."""
-        ...
-
-    def query(self, sql: str) -> Answer:
-        """Answer a SELECT over the relations."""
-        ...
 
 
 class MutantResult(NamedTuple):
@@ -117,7 +101,7 @@ class MutationScore(NamedTuple):
 
 
 def mutation_score(
-    asked: ReadableRuns,
+    asked: Session | HeldStore,
     run_id: str,
     assertions: Sequence[Assertion],
     settings: SessionSettings,
@@ -163,7 +147,7 @@ def mutation_score(
     )
 
 
-def _good_run(asked: ReadableRuns, run_id: str) -> GoodRun:
+def _good_run(asked: Session | HeldStore, run_id: str) -> GoodRun:
     (facts,) = asked.inspect([run_id])["runs"]
     quoted = run_id.replace("'", "''")
     rows = list(asked.query(_SPANS.format(run_id=quoted)).rows)

@@ -9,21 +9,20 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from clawtrace.campaign.planning.expand import Plan
 from clawtrace.campaign.results.layout import write_json
 from clawtrace.campaign.results.stored import StoredRun, kept_runs
 from clawtrace.campaign.results.stored_results import kept_file
 
+if TYPE_CHECKING:
+    from clawtrace.session.session import Session
+
 __all__ = ["mark_stale", "mark_what_grew"]
 
 
-class _LateSession(Protocol):
-    def has_grown(self, run_id: str) -> bool: ...
-
-
-def mark_what_grew(plan: Plan, session: _LateSession) -> tuple[str, ...]:
+def mark_what_grew(plan: Plan, session: Session) -> tuple[str, ...]:
     """Mark the verdicts on runs of the campaign that are not of this plan, and of which more arrived now; return the runs."""
     planned = {plan.folder / run.folder for run in plan.runs}
     grown = [run for run in kept_runs(plan.folder, but=planned) if session.has_grown(run.run_id)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
 from clawtrace.campaign.results.stored_results import kept_file, read_result
@@ -16,26 +16,13 @@ from clawtrace.errors import ExitCode
 from clawtrace.model.verdict import RunResult, Status
 from clawtrace.verdicts.gating.gate import Gate
 
-__all__ = ["StoreOfRuns", "against_the_store", "judged_anew", "not_passed", "undecided_afresh"]
+if TYPE_CHECKING:
+    from clawtrace.session.session import Session
+
+__all__ = ["against_the_store", "judged_anew", "not_passed", "undecided_afresh"]
 
 
-class StoreOfRuns(Protocol):
-    """What is asked of the session that holds the campaign's store."""
-
-    def run_ids(self) -> list[str]:
-        """Return every run of the store."""
-        ...
-
-    def facts_states(self, run_ids: Sequence[str]) -> Mapping[str, tuple[int | str, ...]]:
-        """Return what the facts of runs are computed from now."""
-        ...
-
-    def runs_to_take(self, store: Path) -> Collection[str] | None:
-        """Return the runs that another store holds; None where it cannot be opened."""
-        ...
-
-
-def against_the_store(plan: Plan, decisions: Mapping[str, Decision], session: StoreOfRuns) -> dict[str, Decision]:
+def against_the_store(plan: Plan, decisions: Mapping[str, Decision], session: Session) -> dict[str, Decision]:
     """Return the decisions with what only the campaign's store knows of its stored runs.
 
     One that its store does not hold is run, and so is one of another campaign whose store cannot be opened, such as while that

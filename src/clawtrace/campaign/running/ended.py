@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from clawtrace.assertions._runner_word import RunnerWord
 from clawtrace.assertions.base import Assertion
@@ -12,6 +12,9 @@ from clawtrace.assertions.registry import parse_assertion
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.runners.base import RunOutcome, RunStatus
 from clawtrace.runners.starting.command_turn import read_output
+
+if TYPE_CHECKING:
+    from clawtrace.session.session import Session
 
 __all__ = [
     "as_stored",
@@ -45,19 +48,11 @@ def asked_of_the_end(assertions: Sequence[Assertion], run_status: str | None) ->
     return [*assertions, parse_assertion({**_ENDED_WELL, "min_pass_rate": minimum})]
 
 
-class _EndedSession(Protocol):
-    def clean(self, text: str) -> str: ...
-
-    def provider_failure(self, run_id: str) -> str | None: ...
-
-    def put_record(self, record: RunRecord) -> None: ...
-
-
 _LAST_LINES = 3
 """An exporter that fails says so in a few lines, of which the last names the cause."""
 
 
-def with_last_words(outcome: RunOutcome, session: _EndedSession) -> RunOutcome:
+def with_last_words(outcome: RunOutcome, session: Session) -> RunOutcome:
     """Return an outcome with what an agent that failed said at its end, without known secrets; one that ended well as it is."""
     said = "" if outcome.run_status == "success" else _last_words(outcome, session, 1)
     if not said:
@@ -66,7 +61,7 @@ def with_last_words(outcome: RunOutcome, session: _EndedSession) -> RunOutcome:
     return replace(outcome, notes=(*outcome.notes, note))
 
 
-def without_trace(outcome: RunOutcome, session: _EndedSession) -> RunOutcome:
+def without_trace(outcome: RunOutcome, session: Session) -> RunOutcome:
     """Return the outcome of a run that has no trace with what its agent said, although it ended well: the cause may be there."""
     said = _last_words(outcome, session, _LAST_LINES) if outcome.run_status == "success" else ""
     if not said:
@@ -74,7 +69,7 @@ def without_trace(outcome: RunOutcome, session: _EndedSession) -> RunOutcome:
     return replace(outcome, notes=(*outcome.notes, f"no span arrived; the end of the agent's standard error: {said}"))
 
 
-def _last_words(outcome: RunOutcome, session: _EndedSession, count: int) -> str:
+def _last_words(outcome: RunOutcome, session: Session, count: int) -> str:
     """Return the last lines of an agent's standard error, without known secrets; empty where it said nothing."""
     if outcome.stderr is None:
         return ""
@@ -82,9 +77,7 @@ def _last_words(outcome: RunOutcome, session: _EndedSession, count: int) -> str:
     return " | ".join(session.clean(line[:300]) for line in lines[-count:])
 
 
-def with_provider_failure(
-    record: RunRecord, outcome: RunOutcome, session: _EndedSession
-) -> tuple[RunRecord, RunOutcome]:
+def with_provider_failure(record: RunRecord, outcome: RunOutcome, session: Session) -> tuple[RunRecord, RunOutcome]:
     """Return the end of a run as its provider's failure, where its spans say that its last model call failed so.
 
     Such a run says nothing of the agent: it is tried again where retries are left, and is never reused.
@@ -101,7 +94,7 @@ def with_provider_failure(
 
 
 def as_stored(
-    stored: RunRecord | None, record: RunRecord, outcome: RunOutcome, session: _EndedSession
+    stored: RunRecord | None, record: RunRecord, outcome: RunOutcome, session: Session
 ) -> tuple[RunRecord, RunOutcome]:
     """Return the end of a run that a stored one is replayed as: how that one ended.
 

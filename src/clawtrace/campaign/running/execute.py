@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import Gateway, World
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
@@ -36,7 +37,6 @@ from clawtrace.campaign.running.interrupts import interrupts
 from clawtrace.campaign.running.judged_run import judging_of
 from clawtrace.campaign.running.manifest import note_finished, write_manifest
 from clawtrace.campaign.running.one_run import (
-    CampaignSession,
     RunContext,
     RunInterruptedError,
     assertion_problem,
@@ -53,6 +53,9 @@ from clawtrace.errors import ClawtraceError, ConfigError, InputError, Preconditi
 from clawtrace.model.verdict import RunResult
 from clawtrace.runners.base import Runner, StopSignal, runner_types
 from clawtrace.verdicts.gating.gate import Gate
+
+if TYPE_CHECKING:
+    from clawtrace.session.session import Session
 
 __all__ = ["CampaignResult", "UnfinishedRun", "execute"]
 
@@ -94,7 +97,7 @@ class CampaignResult:
 
 def execute(
     plan: Plan,
-    session: CampaignSession,
+    session: Session,
     env: Mapping[str, str],
     listener: Listener = lambda _: None,
     *,
@@ -123,7 +126,7 @@ class _Execution:
     def __init__(
         self,
         plan: Plan,
-        session: CampaignSession,
+        session: Session,
         env: Mapping[str, str],
         listener: Listener,
         decisions: Mapping[str, Decision],

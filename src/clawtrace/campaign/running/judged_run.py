@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import Plan, PlannedRun
@@ -21,30 +21,17 @@ from clawtrace.providers.asking import Wording
 from clawtrace.runners.base import StopSignal
 from clawtrace.runners.starting.templates import RunValues, render
 
-__all__ = ["JudgedStore", "judging_of", "unavailable_judge", "with_judgement"]
+if TYPE_CHECKING:
+    from clawtrace.session.session import Session
 
-
-class JudgedStore(Protocol):
-    """What judging needs of a session."""
-
-    def inspect(self, run_ids: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return the facts of runs."""
-        ...
-
-    def put_judgements(self, run_id: str, asked_by: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Store the scores that judges gave a run."""
-        ...
-
-    def clean(self, text: str) -> str:
-        """Take known secrets out of a text."""
-        ...
+__all__ = ["judging_of", "unavailable_judge", "with_judgement"]
 
 
 _NOT_THE_AGENTS = {"provider_error": "its provider failed", "invalid": "its agent could not be run"}
 
 
 def judging_of(
-    panel: Panel, plan: Plan, session: JudgedStore, env: Mapping[str, str], budget: Budget, stop: StopSignal
+    panel: Panel, plan: Plan, session: Session, env: Mapping[str, str], budget: Budget, stop: StopSignal
 ) -> Judging:
     """Return what asks the judges of a campaign: within its budget, by its prices, into its store."""
     pricing = plan.suite.project.pricing or Pricing()
@@ -69,7 +56,7 @@ def with_judgement(
     world: World,
     values: RunValues,
     judging: Judging | None,
-    session: JudgedStore,
+    session: Session,
 ) -> RunResult:
     """Return a result with what the judges of the profile say of the run; unchanged where none is asked about runs."""
     if judging is None:
@@ -111,7 +98,7 @@ def _why_not(result: RunResult, world: World) -> tuple[Status, str] | None:
     return None
 
 
-def _subject(planned: PlannedRun, result: RunResult, world: World, values: RunValues, session: JudgedStore) -> Subject:
+def _subject(planned: PlannedRun, result: RunResult, world: World, values: RunValues, session: Session) -> Subject:
     (facts,) = session.inspect([result.run_id])["runs"]
     said = planned.case.conversation
     models = (planned.model_id, planned.model.requested_model if planned.model else None)

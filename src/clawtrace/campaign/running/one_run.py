@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.world import World
 from clawtrace.campaign.planning.expand import PlannedRun
 from clawtrace.campaign.results.layout import fresh_folder
@@ -35,127 +34,17 @@ from clawtrace.runners.base import Message, Runner, RunOutcome, RunRequest, Stop
 from clawtrace.runners.starting.templates import RunValues, render, render_tree, session_id
 
 if TYPE_CHECKING:
-    from clawtrace.facts.logs.runs import LoadedLogs, RunOf
     from clawtrace.judge.judging import Judging
     from clawtrace.receiver.close import Waiting
-    from clawtrace.receiver.recordings.recording import Grouping
+    from clawtrace.session.session import Session
 
 __all__ = [
-    "CampaignSession",
-    "HasEndpoints",
     "RunContext",
     "RunInterruptedError",
     "failed_result",
     "run_one",
     "run_values",
 ]
-
-
-class HasEndpoints(Protocol):
-    """Where the session's receiver listens."""
-
-    @property
-    def grpc(self) -> str:
-        """Base URL of OTLP/gRPC."""
-        ...
-
-    @property
-    def http(self) -> str:
-        """Base URL of OTLP/HTTP."""
-        ...
-
-    @property
-    def token(self) -> str | None:
-        """What every export request must carry."""
-        ...
-
-
-class CampaignSession(Protocol):
-    """What a campaign needs of `clawtrace.session.session.Session`; several threads call it."""
-
-    @property
-    def endpoints(self) -> HasEndpoints:
-        """Where agents export to."""
-        ...
-
-    def open_run(self, record: RunRecord) -> None:
-        """Announce a run before its agent starts."""
-        ...
-
-    def prepare(self) -> None:
-        """Load what judging needs."""
-        ...
-
-    def stop_receiving(self) -> None:
-        """Take nothing more in."""
-        ...
-
-    def has_grown(self, run_id: str) -> bool:
-        """Return whether spans or log records of a run came in this session."""
-        ...
-
-    def close_run(
-        self,
-        record: RunRecord,
-        *,
-        processes_gone: bool,
-        ended: float | None = None,
-        waiting: Waiting | None = None,
-    ) -> RunRecord:
-        """Wait until nothing more can come."""
-        ...
-
-    def close_again(self, run_id: str, waiting: Waiting | None = None) -> bool:
-        """Close a run by silence of which more came after it was closed."""
-        ...
-
-    def take_run(self, store: Path, run_id: str, renamed: RunRecord | None = None) -> RunRecord | None:
-        """Copy a run, its spans and its record, from another store, maybe as another run; return the record."""
-        ...
-
-    def load_recordings(self, paths: Sequence[Path], grouping: Grouping) -> Any:
-        """Store recorded spans as a closed run."""
-        ...
-
-    def load_logs(self, paths: Sequence[Path], run_of: RunOf, *, must_be_logs: bool) -> LoadedLogs:
-        """Read the agent's own logs and transcripts."""
-        ...
-
-    def clean(self, text: str) -> str:
-        """Take known secrets out of a text."""
-        ...
-
-    def provider_failure(self, run_id: str) -> str | None:
-        """Return the provider's error that the last model call of a run ended with."""
-        ...
-
-    def put_record(self, record: RunRecord) -> None:
-        """Store what more is known of a run that is closed."""
-        ...
-
-    def inspect(self, run_ids: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return the facts of runs."""
-        ...
-
-    def put_judgements(self, run_id: str, asked_by: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Store the scores that judges gave a run."""
-        ...
-
-    def facts_states(self, run_ids: Sequence[str]) -> Mapping[str, tuple[int | str, ...]]:
-        """Return what the facts of runs are computed from now."""
-        ...
-
-    def evaluate(
-        self,
-        run_ids: Sequence[str],
-        assertions: Sequence[Assertion],
-        *,
-        worlds: Mapping[str, World] | None = None,
-        case_dir: Path | None = None,
-        looked: Callable[[], None] = lambda: None,
-    ) -> list[RunResult]:
-        """Judge runs."""
-        ...
 
 
 class RunInterruptedError(Exception):
@@ -166,7 +55,7 @@ class RunInterruptedError(Exception):
 class RunContext:
     """What the runs of a campaign share."""
 
-    session: CampaignSession
+    session: Session
     runners: Mapping[str, Runner]
     """One instance of each runner type in use."""
     stop: StopSignal
@@ -285,14 +174,14 @@ def _its_own_input() -> Iterator[None]:
         raise RunnerError(str(error)) from error
 
 
-def _read_logs(session: CampaignSession, logs: Sequence[Path], run_id: str) -> tuple[str, ...]:
+def _read_logs(session: Session, logs: Sequence[Path], run_id: str) -> tuple[str, ...]:
     """Read the agent's own logs; return what was not used of them."""
     if not logs:
         return ()
     return tuple(session.load_logs(logs, lambda _: run_id, must_be_logs=False).notes)
 
 
-def _load(session: CampaignSession, recordings: Sequence[Path], run_id: str) -> None:
+def _load(session: Session, recordings: Sequence[Path], run_id: str) -> None:
     from clawtrace.receiver.recordings.recording import Grouping
 
     session.load_recordings(recordings, Grouping.one_run(run_id))

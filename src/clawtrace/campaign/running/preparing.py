@@ -5,15 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
-from clawtrace.campaign.running.one_run import CampaignSession
 from clawtrace.errors import ClawtraceError
+
+if TYPE_CHECKING:
+    from clawtrace.session.session import Session
 
 __all__ = ["preparing"]
 
 
 @contextmanager
-def preparing(session: CampaignSession) -> Iterator[None]:
+def preparing(session: Session) -> Iterator[None]:
     """Load what judging needs in the block: the first verdict waits half as long for it."""
 
     def prepare() -> None:

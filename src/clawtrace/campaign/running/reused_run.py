@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clawtrace.assertions.base import Assertion
 from clawtrace.assertions.probe import Probe
@@ -18,14 +18,17 @@ from clawtrace.campaign.results.stored import StoredRun
 from clawtrace.campaign.results.stored_results import read_result
 from clawtrace.campaign.running.ended import asked_of_the_end
 from clawtrace.campaign.running.judged_run import with_judgement
-from clawtrace.campaign.running.one_run import CampaignSession, RunContext, run_values
+from clawtrace.campaign.running.one_run import RunContext, run_values
 from clawtrace.errors import RunnerError
 from clawtrace.model.verdict import RunResult
+
+if TYPE_CHECKING:
+    from clawtrace.session.session import Session
 
 __all__ = ["at_home", "judge_stored"]
 
 
-def at_home(stored: StoredRun, folder: Path, campaign: Path, session: CampaignSession) -> StoredRun:
+def at_home(stored: StoredRun, folder: Path, campaign: Path, session: Session) -> StoredRun:
     """Return a stored run in its place of this campaign: one of another campaign is copied, with its spans.
 
     ``run.json`` is copied last, so that a copy that was interrupted is no run.

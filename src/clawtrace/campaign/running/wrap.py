@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from clawtrace.campaign.running.ended import asked_of_the_end
 from clawtrace.campaign.running.interrupts import interrupts
-from clawtrace.campaign.running.one_run import CampaignSession
 from clawtrace.campaign.running.preparing import preparing
 from clawtrace.config.base import is_slug
 from clawtrace.config.cases.assertion_list import AssertionList
@@ -29,6 +28,7 @@ from clawtrace.runners.starting.templates import RunValues
 
 if TYPE_CHECKING:
     from clawtrace.receiver.close import Waiting
+    from clawtrace.session.session import Session
 
 __all__ = ["WrappedRun", "run_command"]
 
@@ -50,7 +50,7 @@ class WrappedRun:
 
 def run_command(
     argv: Sequence[str],
-    session: CampaignSession,
+    session: Session,
     env: Mapping[str, str],
     *,
     assertions: AssertionList | None = None,
@@ -123,7 +123,7 @@ def run_command(
 def _spec(
     argv: Sequence[str],
     record: RunRecord,
-    session: CampaignSession,
+    session: Session,
     env: Mapping[str, str],
     switches: Mapping[str, bool | str],
     protocol: Protocol,

@@ -70,5 +70,5 @@ def command(cmd: tuple[str, ...], as_json: bool) -> int:
     if as_json:
         print_json({"schema": _SCHEMA, "findings": [finding._asdict() for finding in found]})
     elif silent is not None:
-        say_how_to_connect(cmd, console, exports=silent.has_trace)
+        say_how_to_connect(cmd, console, imported=silent.has_trace)
     return 4 if any(finding.status == "problem" for finding in found) else 0

@@ -10,15 +10,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clawtrace.assertions.base import Assertion
-    from clawtrace.campaign.mutating.mutation_score import MutationScore, ReadableRuns
+    from clawtrace.campaign.mutating.mutation_score import MutationScore
     from clawtrace.config.projects.project_file import Project
     from clawtrace.report.console import ConsoleOutput
+    from clawtrace.session.session import Session
+    from clawtrace.verdicts.reading.remote import HeldStore
 
 __all__ = ["print_score", "score_of"]
 
 
 def score_of(
-    asked: ReadableRuns, run_id: str, assertions: Sequence[Assertion], project: Project | None = None
+    asked: Session | HeldStore, run_id: str, assertions: Sequence[Assertion], project: Project | None = None
 ) -> MutationScore:
     """Return the mutation score of assertions on a run, read with the settings of the project."""
     from clawtrace.campaign.mutating.mutation_score import mutation_score

@@ -19,11 +19,13 @@ from typing import Any, NamedTuple
 import conformance
 import pytest
 import verified
+from pydantic import TypeAdapter
 
 from clawtrace.dialects import load_dialects
 from clawtrace.dialects.unread import unknown_attributes
 from clawtrace.facts.runs.unknown_totals import UNKNOWN_REASONS
 from clawtrace.model.relations import RELATIONS
+from clawtrace.report.inspection import Inspection
 from clawtrace.session.session import Session
 from clawtrace.support.yaml_reading import read_yaml
 
@@ -106,6 +108,14 @@ def test_recording_of_a_stranger(path: Path, inspected: dict[Path, dict[str, Any
 
     assert _of(facts, "wrong") == {}
     assert not (RECORDINGS / path.parent.name).is_dir() or _unlisted(path, facts) == set()
+
+
+def test_inspect_is_as_its_schema_says(inspected: dict[Path, dict[str, Any]]) -> None:
+    """`clawtrace.inspect/1` of every recording has the keys of its struct and no other, and values of their types."""
+    said = json.dumps({"schema": "clawtrace.inspect/1", "runs": list(inspected.values())})
+    contract = TypeAdapter(Inspection)
+
+    assert contract.dump_python(contract.validate_json(said, strict=True), mode="json") == json.loads(said)
 
 
 @pytest.mark.skipif(not OF_STRANGERS, reason="needs the recordings of strangers")

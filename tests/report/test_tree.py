@@ -104,6 +104,21 @@ def test_five_thousand_deep(node) -> None:
     assert max(map(len, lines)) < 140
 
 
+def test_a_failure_that_repeats_is_folded(node) -> None:
+    """Of 40 equal attempts to connect the first and the last ones are shown; another failure among them is shown, too."""
+    errors = ["refused"] * 20 + ["not found"] + ["refused"] * 19
+    nodes = [node(f"s{at}", None, 0, "GET", "infra", error=error) for at, error in enumerate(errors)]
+
+    lines = text_of(nodes)
+
+    assert sum("✗ refused" in line for line in lines) == 17
+    assert sum("✗ not found" in line for line in lines) == 1
+    assert [line.strip() for line in lines if "more" in line] == [
+        "… 8 more spans, 8 failed",
+        "… 14 more spans, 14 failed",
+    ]
+
+
 def test_names_are_cut_to_the_width(node) -> None:
     """At a given width long names end in an ellipsis; without one they are written out."""
     nodes = [node("a", None, 0, "x" * 300, "llm")]

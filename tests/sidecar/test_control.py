@@ -333,7 +333,7 @@ class TestDescription:
         check("RunStanding", served.client.end_run("r", exit_code=0))
         check("RunList", request(served, "GET", "/clawtrace/v1/runs")[1])
         check("RunPage", request(served, "GET", "/clawtrace/v1/runs/r/page")[1])
-        check("Inspected", served.client.inspect("r"))
+        check("Inspection", served.client.inspect("r"))
         check("Results", served.client.evaluate(NEVER))
         check("Deletion", request(served, "DELETE", "/clawtrace/v1/runs/r")[1])
         check("Refusal", request(served, "GET", "/clawtrace/v1/runs/nobody")[1])

@@ -1,6 +1,7 @@
 """A run's spans as a tree: kind, tokens, cost, time, errors; the spans that decided carry a mark and the reason.
 
-Long lists of siblings are folded, and the fold says how many spans it hides: nothing disappears silently.
+Long lists of siblings are folded, and the fold says how many spans it hides: nothing disappears silently. A failure is
+shown, but for those that repeat it.
 """
 
 from __future__ import annotations
@@ -41,6 +42,16 @@ class _Branch:
     """Whether the span or one below it is marked."""
     failed: bool = False
     """Whether the span or one below it has an error."""
+
+
+@dataclass(slots=True)
+class _Fold:
+    """Neighbouring siblings that are not shown."""
+
+    size: int = 0
+    """Spans, those below them included."""
+    failed: int = 0
+    """Siblings that have an error, or one below them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +115,13 @@ def _grow(nodes: Sequence[SpanNode], marks: Mapping[str, str]) -> _Branch:
 
 def _rows(root: _Branch, marks: Mapping[str, str], fold: bool) -> Iterator[_SpanLine]:
     """Walk the tree depth first, with an explicit stack: 5 000 deep is ordinary."""
-    stack: list[tuple[_Branch | int, str, bool, int]] = _children(root, "", 0, fold)
+    stack: list[tuple[_Branch | _Fold, str, bool, int]] = _children(root, "", 0, fold)
     while stack:
         item, prefix, last, depth = stack.pop()
         lead, below = (prefix + ("└─ " if last else "├─ "), prefix + ("   " if last else "│  ")) if depth else ("", "")
-        if isinstance(item, int):
-            text = f"{lead}… {count(item)} more span{'s' if item != 1 else ''}"
+        if isinstance(item, _Fold):
+            text = f"{lead}… {count(item.size)} more span{'s' if item.size != 1 else ''}"
+            text += f", {count(item.failed)} failed" if item.failed else ""
             yield _SpanLine(False, text, ("", "", "", ""), "dim", ())
             continue
         assert item.node is not None
@@ -119,16 +131,18 @@ def _rows(root: _Branch, marks: Mapping[str, str], fold: bool) -> Iterator[_Span
         stack += pending
 
 
-def _children(branch: _Branch, prefix: str, depth: int, fold: bool) -> list[tuple[_Branch | int, str, bool, int]]:
-    """Return what is shown below `branch`, last first: branches, and numbers of spans that are folded away."""
-    shown: list[_Branch | int] = []
+def _children(branch: _Branch, prefix: str, depth: int, fold: bool) -> list[tuple[_Branch | _Fold, str, bool, int]]:
+    """Return what is shown below `branch`, last first: branches, and what is folded away."""
+    shown: list[_Branch | _Fold] = []
     for position, child in enumerate(branch.children):
         if _is_shown(branch.children, position, fold):
             shown.append(child)
-        elif shown and isinstance(shown[-1], int):
-            shown[-1] += child.size + 1
-        else:
-            shown.append(child.size + 1)
+            continue
+        folded = shown[-1] if shown and isinstance(shown[-1], _Fold) else _Fold()
+        if not folded.size:
+            shown.append(folded)
+        folded.size += child.size + 1
+        folded.failed += child.failed
     indent = prefix if depth <= _SHOWN_DEPTH else f"… depth {depth}  "
     return [(item, indent, item is shown[-1], depth) for item in reversed(shown)]
 
@@ -141,7 +155,16 @@ def _is_shown(siblings: Sequence[_Branch], position: int, fold: bool) -> bool:
         return any(other.marked for other in siblings[max(position - 1, 0) : position + 2])
     if len(siblings) <= _SHOWN_SIBLINGS:
         return True
-    return branch.failed or position < _HEAD or position >= len(siblings) - _TAIL
+    if position < _HEAD or position >= len(siblings) - _TAIL:
+        return True
+    return branch.failed and not _same_failure(branch, siblings[position - 1])
+
+
+def _same_failure(branch: _Branch, other: _Branch) -> bool:
+    """Return whether two spans without children have one name and one error, such as two attempts to connect."""
+    if branch.children or other.children or branch.node is None or other.node is None:
+        return False
+    return (branch.node.name, branch.node.error) == (other.node.name, other.node.error)
 
 
 def _row(branch: _Branch, lead: str, below: str, marks: Mapping[str, str], *, hidden: int) -> _SpanLine:

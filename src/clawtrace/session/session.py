@@ -24,7 +24,6 @@ from clawtrace.config.projects.session_settings import SessionSettings
 from clawtrace.errors import ReceiverError
 from clawtrace.model.run import ClosedBy, RunRecord
 from clawtrace.session.contents import SessionContents
-from clawtrace.session.held_store import answer_question
 from clawtrace.store.duckdb import MEMORY, DuckStore
 from clawtrace.store.files.owner import PATIENCE_SECONDS, Owner, remove_owner, write_owner
 
@@ -122,6 +121,7 @@ class Session(SessionContents):
         import secrets
 
         from clawtrace.receiver.transport.questions import Questions
+        from clawtrace.session.held_store import answer_question
 
         self._token = secrets.token_urlsafe(32)
         return Questions(partial(answer_question, self), self._token)

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
+from clawtrace.report.inspection import Inspection
 from clawtrace.report.results import Results
 from clawtrace.sidecar.requests import AdoptTraces, BeginRun, EndRun, Gating, PutVerdicts, ReceivedRows, WaitComplete
 from clawtrace.verdicts.reading.run_details import RunDetails
@@ -78,14 +79,6 @@ class PutAnswer:
 
 
 @dataclass
-class Inspected:
-    """``clawtrace.inspect/1``: the facts of runs."""
-
-    schema: str
-    runs: list[dict[str, Any]]
-
-
-@dataclass
 class Refusal:
     """Why a request was refused."""
 
@@ -100,7 +93,7 @@ class Health:
 
 
 _MODELS: tuple[TypeAdapter[Any], ...] = (
-    *(TypeAdapter(one) for one in (BegunRun, RunStanding, RunList, RunPage, Deletion, Inspected, Refusal, Health)),
+    *(TypeAdapter(one) for one in (BegunRun, RunStanding, RunList, RunPage, Deletion, Inspection, Refusal, Health)),
     *(TypeAdapter(one) for one in (ExportEndpoints, Received, PutAnswer)),
     *(TypeAdapter(one) for one in (BeginRun, EndRun, WaitComplete, AdoptTraces, ReceivedRows, PutVerdicts, Results)),
 )
@@ -134,7 +127,7 @@ def openapi(version: str) -> dict[str, Any]:
             },
             f"{_PREFIX}/runs/{{run_id}}": {
                 "parameters": [run],
-                "get": _operation("inspectRun", "The facts of a run.", Inspected),
+                "get": _operation("inspectRun", "The facts of a run.", Inspection),
                 "delete": _operation("deleteRun", "Delete a run that has ended.", Deletion),
             },
             f"{_PREFIX}/runs/{{run_id}}/adopt": {

@@ -247,6 +247,19 @@ def test_spans_without_a_model_call_name_the_line_that_is_lacking(program, tmp_p
         assert "    OpenAIInstrumentor().instrument()\n" in said
 
 
+def test_an_exporter_that_is_set_up_elsewhere_is_not_printed_again(program, tmp_path, tmp_path_factory) -> None:
+    """As by `opentelemetry-instrument`: spans arrive, and no source of the agent says why."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "sitecustomize.py").write_text(WITHOUT_MODEL.replace("import openai", "pass"))
+    (tmp_path / "agent.py").write_text("def ask():\n    import openai\n")
+
+    shown = program("run", "--", "env", f"PYTHONPATH={elsewhere}", *COMMAND).stderr
+
+    assert "Its spans arrive, but none records a model call." in " ".join(shown.split())
+    assert "    OpenAIInstrumentor().instrument()\n" in shown
+    assert "TracerProvider" not in printed_lines(shown)
+
+
 def test_ctrl_c_on_a_terminal_ends_the_agent_and_keeps_what_came(tmp_path) -> None:
     """Exit 130 although verdicts were given: of what came until then; the only traceback is the agent's own, if any."""
     (tmp_path / "checks.yaml").write_text("assert: [{tool_not_invoked: pay}]\n")

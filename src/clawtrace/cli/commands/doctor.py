@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_SCHEMA = "clawtrace.doctor/1"
 _MARKS = {"ok": ("ok       ", "green"), "warning": ("warning  ", "yellow"), "problem": ("problem  ", "red")}
 
 
@@ -43,9 +42,11 @@ def command(cmd: tuple[str, ...], as_json: bool) -> int:
 
     Exit codes: 0 no problem (warnings may be there); 4 at least one.
     """
+    from dataclasses import asdict
+
     from clawtrace.cli.output.connecting import makes_no_model_call, say_how_to_connect
     from clawtrace.cli.output.data import print_json, stdout_console
-    from clawtrace.cli.projects.checkup import checkup
+    from clawtrace.cli.projects.checkup import Checkup, checkup
     from clawtrace.cli.projects.trial_run import trial_run
 
     console, found = stdout_console(), []
@@ -68,7 +69,7 @@ def command(cmd: tuple[str, ...], as_json: bool) -> int:
             if finding.advice:
                 console.paragraph(finding.advice, indent=indent, style="dim")
     if as_json:
-        print_json({"schema": _SCHEMA, "findings": [finding._asdict() for finding in found]})
+        print_json(asdict(Checkup(schema="clawtrace.doctor/1", findings=found)))
     elif silent is not None:
-        say_how_to_connect(cmd, console, imported=silent.has_trace)
+        say_how_to_connect(cmd, console, exports=silent.has_trace)
     return 4 if any(finding.status == "problem" for finding in found) else 0

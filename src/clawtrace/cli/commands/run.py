@@ -96,7 +96,7 @@ def _show(session: Session, wrapped: WrappedRun, cmd: tuple[str, ...], *, judged
     if not facts["spans"] and not judged:
         console.paragraph(session.why_no_trace(run_id), first="  hint: ", indent="        ", style="cyan")
     if makes_no_model_call(wrapped.result):
-        say_how_to_connect(cmd, console, imported=wrapped.result.has_trace)
+        say_how_to_connect(cmd, console, exports=wrapped.result.has_trace)
     for note in () if judged else wrapped.result.diagnostics:
         console.paragraph(note, first="  note: ", indent="    ", style="dim")
 

@@ -16,9 +16,11 @@ def schemas() -> dict[str, dict[str, Any]]:
     from clawtrace._scripted_model.script import Script
     from clawtrace.campaign.comparing.comparison import Comparison
     from clawtrace.campaign.mutating.mutations import Mutations
+    from clawtrace.cli.projects.checkup import Checkup
     from clawtrace.config.schemas import file_schema
     from clawtrace.config.schemas import schemas as of_files
     from clawtrace.report.difference import Difference
+    from clawtrace.report.inspection import Inspection
     from clawtrace.report.page import details_schema
     from clawtrace.report.results import Results
     from clawtrace.report.struct import Struct
@@ -27,6 +29,8 @@ def schemas() -> dict[str, dict[str, Any]]:
         "results": Results,
         "compare": Comparison,
         "diff": Difference,
+        "doctor": Checkup,
+        "inspect": Inspection,
         "mutations": Mutations,
     }
     found = {**of_files(), **{name: struct.json_schema() for name, struct in written.items()}}

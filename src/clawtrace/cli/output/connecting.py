@@ -23,7 +23,7 @@ def makes_no_model_call(result: RunResult) -> bool:
 
 
 def say_how_to_connect(
-    command: str | Sequence[str], console: ConsoleOutput, folder: Path | None = None, *, imported: bool = False
+    command: str | Sequence[str], console: ConsoleOutput, folder: Path | None = None, *, exports: bool = False
 ) -> None:
     """Print the lines that an agent lacks, as far as it is known what it uses.
 
@@ -31,23 +31,27 @@ def say_how_to_connect(
         command: what starts it.
         console: where to print.
         folder: where it is started; by default the current one.
-        imported: whether only what its sources import counts: what a project depends on, an agent need not use.
+        exports: whether spans came from it. Then its exporter works, and only what its sources import counts: what a project
+            depends on, an agent need not use.
     """
     from clawtrace.runners.starting.frameworks import language_setup, recipe
     from clawtrace.runners.starting.used_frameworks import used_frameworks
 
     used = used_frameworks(_words_of(command), folder or Path.cwd())
-    if used is None or (imported and used.place not in used.sources.files):
+    if used is None or (exports and used.place not in used.sources.files):
         return
     lacking = tuple(one for one in used.found if not used.sources.connects(one))
-    if used.sources.sets_up:
+    prepared = used.sources.sets_up or exports
+    if prepared:
         lacking = tuple(one for one in lacking if one.lines)
     if not lacking:
         return
     setup = language_setup(lacking[0].language)
-    install, text = recipe(lacking, common=not used.sources.sets_up)
+    install, text = recipe(lacking, common=not prepared)
     console.line()
-    if used.sources.sets_up:
+    if exports and not used.sources.sets_up:
+        said = "Its spans arrive, but none records a model call. Add its instrumentation at the start of the agent:"
+    elif prepared:
         said = "It sets up OpenTelemetry, but no instrumentation. Add, after the tracer provider is set:"
     else:
         said = f"To send its spans here, write `{setup.file}`, with {setup.use}:"

@@ -11,18 +11,20 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from clawtrace.errors import ClawtraceError
+from clawtrace.report.struct import Struct
 
 if TYPE_CHECKING:
     from clawtrace.config.projects.project_file import Project
     from clawtrace.config.projects.session_settings import SessionSettings
     from clawtrace.session.session import Session
 
-__all__ = ["CheckupFinding", "checkup"]
+__all__ = ["Checkup", "CheckupFinding", "checkup"]
 
 _SECONDS = 10.0
 _LEAST_FREE = 1 << 30
@@ -32,16 +34,28 @@ _HANDLED = ("OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME")
 """Variables of the user's own that agents keep: they are merged, or harmless."""
 
 
-class CheckupFinding(NamedTuple):
+@dataclass(frozen=True)
+class CheckupFinding(Struct):
     """One thing that was looked at."""
 
     check: str
     """A short name, the same every time."""
     status: Literal["ok", "warning", "problem"]
+    """Whether something is to be done."""
     message: str
     """What was found, in a sentence."""
     advice: str = ""
     """What to do; empty where nothing is to be done."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkup(Struct):
+    """`clawtrace.doctor/1`: what `clawtrace doctor --json` prints. Keys are added, never changed."""
+
+    schema: Literal["clawtrace.doctor/1"]
+    """Name and version of this format: keys may be added, never changed."""
+    findings: list[CheckupFinding]
+    """Everything that was looked at, in order."""
 
 
 def checkup(start: Path, env: Mapping[str, str]) -> Iterator[CheckupFinding]:

@@ -118,7 +118,7 @@ def is_absent(path: Path, fact: str) -> bool:
     }
     text = _exported(path)
     if fact in ("input_tokens", "output_tokens"):
-        sums = [call[fact] for call in calls], [sum(call[fact] for call in calls)]
+        sums = [call[fact] for call in calls], [_summed(calls, fact)]
         return not any(all(_holds(text, value) for value in of) for of in sums)
     return any(not _holds(text, value) for value in values.get(fact, ()))
 

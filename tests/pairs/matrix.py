@@ -25,7 +25,7 @@ from random_model import RandomModel  # noqa: E402
 
 from clawtrace._scripted_model.script import Play  # noqa: E402
 from clawtrace.session.session import Session  # noqa: E402
-from soak import Batch, Tally, judge, play, table  # noqa: E402
+from soak import Batch, Tally, exit_code, judge, play, table  # noqa: E402
 
 OPENAI = ("openinference-openai", "openllmetry-openai", "genai-openai")
 """Instrumentations of the SDK of the model, below a framework."""
@@ -101,6 +101,8 @@ def matrix(names: Iterable[str], seed: str, runs: int, out: Path | None = None) 
             print(f"not run: {error}", file=sys.stderr)
             continue
         batches += [(Batch(framework, pairing, seed, range(runs)), program) for pairing in framework.instrumentations]
+    if not batches:
+        return {}
     with (
         tempfile.TemporaryDirectory() as name,
         Session.open(receive=True) as session,
@@ -119,7 +121,7 @@ def matrix(names: Iterable[str], seed: str, runs: int, out: Path | None = None) 
 
 
 def main() -> int:
-    """Run what the command line says; the exit code is 1 where something is wrong."""
+    """Run what the command line says; return what `exit_code` says of it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="FRAMEWORK")
     parser.add_argument("--runs", type=int, default=20, help="runs of each pairing")
@@ -130,7 +132,7 @@ def main() -> int:
     for tally in tallies.values():
         print(*tally.wrong, sep="\n", end="\n" if tally.wrong else "")
     print(*table(tallies), sep="\n")
-    return int(any(tally.wrong for tally in tallies.values()))
+    return exit_code(tallies)
 
 
 if __name__ == "__main__":

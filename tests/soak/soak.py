@@ -217,6 +217,8 @@ def soak(
             for start in range(0, len(whole.numbers), RUNS_A_PROCESS):
                 part = whole.numbers[start : start + RUNS_A_PROCESS]
                 batches.append((Batch(framework, instrumentation, seed, part), program))
+    if not batches:
+        return {}
     with (
         tempfile.TemporaryDirectory() as name,
         Session.open(receive=True) as session,
@@ -262,8 +264,16 @@ def table(tallies: dict[str, Tally]) -> Iterator[str]:
         )
 
 
+def exit_code(tallies: dict[str, Tally]) -> int:
+    """Return 0, 1 where something is wrong, or 2, with words, where nothing was run."""
+    if not tallies:
+        print("error: nothing was run", file=sys.stderr)
+        return 2
+    return int(any(tally.wrong for tally in tallies.values()))
+
+
 def main() -> int:
-    """Run what the command line says; the exit code is 1 where something is wrong."""
+    """Run what the command line says; return what `exit_code` says of it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--framework", action="append", help="name of a script in frameworks/; by default all")
     parser.add_argument("--runs", type=int, default=500, help="runs of each framework and set of instrumentations")
@@ -280,7 +290,7 @@ def main() -> int:
         if options.unknown:
             print(*(f"{client}: {count:5} {reason}" for reason, count in tally.unknown.most_common()), sep="\n")
     print(*table(tallies), sep="\n")
-    return int(any(tally.wrong for tally in tallies.values()))
+    return exit_code(tallies)
 
 
 if __name__ == "__main__":

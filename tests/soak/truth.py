@@ -167,10 +167,6 @@ def may_be_reason(reason: str, truth: Truth) -> bool:
         return bool(truth.tools or truth.refused)
     if reason == "ended-on-misfit":
         return bool(truth.refused)
-    if reason == "ended-without-answer":
-        # Some record nothing of an answer without usage.
-        useless = any(not one.text or usage_of(one) is None for one in truth.answered)
-        return bool(truth.failed or truth.refused or useless)
     if reason == "usage-below-answer":
         return any(len((one.text or "").split()) > 1 for one in truth.answered)
     return True

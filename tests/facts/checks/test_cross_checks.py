@@ -52,6 +52,13 @@ def unread(id: str, exception: str) -> S:
     return span
 
 
+def broken(finish: list[str] | None) -> S:
+    """A model call that failed, although it used tokens."""
+    span = chat("m", **{"gen_ai.response.finish_reasons": finish})
+    span.error = "no text"
+    return span
+
+
 def asked_next(id: str, at: int) -> S:
     """A step of a workflow that ends with what a model is asked next."""
     said = '{"input": [{"role": "user"}], "current_agent_name": "clerk"}'
@@ -94,6 +101,7 @@ SMALLEST = {
         (given_up("t"), chat("n", "t", at=2)),
     ),
     "unread-answer": Smallest((unread("m", "AttributeError"),), (unread("m", "openai.BadRequestError"),)),
+    "failed-with-usage": Smallest((broken(None),), (broken(["length"]),)),
     "agent-without-calls": Smallest(
         (agent("r", agent="runner"), agent("a", "r"), chat("m", "a")),
         (agent("r", agent="runner"), agent("a", "r"), chat("m", "a"), chat("n", "r", at=20)),
@@ -107,7 +115,7 @@ SMALLEST = {
         (agent("a"), replace(WAITING), S("t", "a", 10, name="get_weather")),
         (agent("a"), replace(WAITING), S("t", "a", 10, name="look_up")),
     ),
-    "ended-without-answer": Smallest(
+    "last-answer-not-recorded": Smallest(
         (agent("a"), S("m", "a", 1, 5, "chat", {"gen_ai.operation.name": "chat"})),
         (agent("a"), S("m", "a", 1, 5, "chat", {"gen_ai.operation.name": "chat", "gen_ai.response.id": "r"})),
     ),

@@ -101,25 +101,26 @@ def _call(run: RunSpans, number: int, members: Sequence[int]) -> LlmCall:
     spans, index = run.spans, members[0]
     if len(members) == 1:
         best = best_facts = spans[index]
-        answered = best.cut or (not best.failed and (best.end_ns is not None or best.answered))
+        answered = best.unusable or (not best.failed and (best.end_ns is not None or best.answered))
         error = None if answered else best.error
         first_token_ns = None if best.time_to_first_token_s is None else _first_token_ns(best)
         agent, turn = run.agent[index], run.turn[index]
-        failed, attempts = int(run.cause[index]), 1
+        failed, attempts = int(run.cause[index] and not best.unusable), 1
         end_ns = best.last_ns if run.role[index] == "answer" else best.end_ns
     else:
         members = sorted(members, key=lambda n: (spans[n].failed, not run.words(n).sdk, -run.depth[n], n))
         index = members[0]
         ranked = [spans[n] for n in members]
         best, best_facts = ranked[0], merged(ranked)
-        answered = any(span.answered or span.cut for span in ranked) or all(
+        answered = any(span.answered or span.unusable for span in ranked) or all(
             not span.failed and span.end_ns is not None for span in ranked
         )
         error = next((span.error for span in ranked if span.error is not None), None)
         first_token_ns = next((at for at in map(_first_token_ns, ranked) if at is not None), None)
         agent = next((run.agent[n] for n in members if run.agent[n] is not None), None)
         turn = next((run.turn[n] for n in members if run.turn[n] is not None), None)
-        failed, attempts = sum(run.cause[n] for n in members), _attempts(run, members)
+        failed = sum(run.cause[n] and not spans[n].unusable for n in members)
+        attempts = _attempts(run, members)
         end_ns = max((spans[n].last_ns for n in members if run.role[n] == "answer"), default=best_facts.end_ns)
     call = LlmCall(
         number,
@@ -164,7 +165,11 @@ def _answer_recorded(run: RunSpans, index: int) -> bool:
     """Return whether a span records something of an answer; a message without any part is nothing."""
     span = run.spans[index]
     facts = (span.response_id, span.response_model, span.output_tokens, span.finish_reason)
-    return span.cut or bool(run.said(index, "output")) or (not span.failed and any(fact is not None for fact in facts))
+    return (
+        span.unusable
+        or bool(run.said(index, "output"))
+        or (not span.failed and any(fact is not None for fact in facts))
+    )
 
 
 def _first_token_ns(span: Span) -> int | None:

@@ -11,8 +11,9 @@ from clawtrace.facts.checks.findings import Findings
 from clawtrace.facts.checks.rules import (
     AGENT_NOT_RECEIVED,
     ENDED_ON_REQUEST,
-    ENDED_WITHOUT_ANSWER,
+    FAILED_WITH_USAGE,
     GIVEN_UP_CALL,
+    LAST_ANSWER_NOT_RECORDED,
     UNREAD_ANSWER,
 )
 from clawtrace.facts.spans.span import Span
@@ -28,6 +29,8 @@ def check_models(run: RunSpans, models: Sequence[LlmCall], findings: Findings) -
     for call in models:
         if call.outcome == "error" and run.spans[call.index].answer_unread:
             findings.add(UNREAD_ANSWER, call.index)
+        if call.outcome == "error" and call.output_tokens:
+            findings.add(FAILED_WITH_USAGE, call.index)
         if call.agent is None and "agent" in run.kinds and _lacks_a_failed_parent(run, run.root[call.index]):
             findings.add(AGENT_NOT_RECEIVED, call.index)
     silent = [call for call in models if not call.answer_recorded and not _failed_by_itself(run, call)]
@@ -54,7 +57,7 @@ def check_ends(
         silent = call.outcome == "ok" and not call.answer_recorded
         ends = max(failed_ns, worked_ns.get(agent, -1)) < call.start_ns
         if silent and ends and records(run.spans[call.index], "tokens") is True:
-            findings.add(ENDED_WITHOUT_ANSWER, call.index)
+            findings.add(LAST_ANSWER_NOT_RECORDED, call.index)
     last = unmade_request(run)
     if last is not None:
         findings.add(ENDED_ON_REQUEST, last)

@@ -111,6 +111,16 @@ UNREAD_ANSWER = _check(
     always=True,
 )  # fmt: skip
 
+FAILED_WITH_USAGE = _check(
+    "failed-with-usage",
+    "A model span failed and records output tokens, but not how its answer ended: the model may have answered before the program "
+    "could not use it, or the stream of its answer broke off.",
+    "some clients fail on answers that they cannot use, and some streams tell their usage as they go",
+    ("llm_calls", "failed_llm_attempts"),
+    "An instrumentation that records finish reasons.",
+    always=True,
+)
+
 # Agents -----------------------------------------------------------------------------------------------------------------
 
 AGENT_WITHOUT_CALLS = _check(
@@ -148,10 +158,10 @@ REQUEST_IN_OTHER_SPAN = _check(
     ("tool_calls", "errors", "unrecovered_errors"),
     _TOOLS,
 )
-ENDED_WITHOUT_ANSWER = _check(
-    "ended-without-answer",
-    "The last model call of an agent records no answer, although its instrumentation records answers, and no span failed "
-    "since.",
+LAST_ANSWER_NOT_RECORDED = _check(
+    "last-answer-not-recorded",
+    "The last model call of an agent records no answer, and no span failed since: the work may have ended in a failure on that "
+    "answer.",
     "frameworks end a run with a failure on an answer that they cannot use, and some instrumentations record neither",
     ("errors", "unrecovered_errors"),
     "Look at the exit code or the output of the program.",

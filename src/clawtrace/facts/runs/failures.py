@@ -74,7 +74,7 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
             continue
         group = run.group[index]
         # Each failed attempt inside of an answered model call is a separate failure.
-        alone = group is None or (span.kind == "llm" and outcomes.get(group) == "ok" and not span.cut)
+        alone = group is None or (span.kind == "llm" and outcomes.get(group) == "ok" and not span.unusable)
         layers.setdefault((span.kind, -1 - index if alone or group is None else group), []).append(index)
     if not layers:
         return []
@@ -93,7 +93,7 @@ def _of_spans(run: RunSpans, models: Sequence[LlmCall], tools: Sequence[ToolCall
                 recovered = None
         elif span.kind == "llm":
             group = run.group[index]
-            answered = group is not None and outcomes.get(group) == "ok" and not span.cut
+            answered = group is not None and outcomes.get(group) == "ok" and not span.unusable
             recovered = answered or last_model.get(run.agent[index], -1) >= span.last_ns
         found.append(Failure(index, name, span.kind, span.error, recovered))
     return found

@@ -55,7 +55,7 @@ def final_output(run: RunSpans, models: Sequence[LlmCall]) -> str | None:
     if tellers and not models:
         return _message(run, [index for index in agents if homes[run.root[index]] == last], tellers)
     call = next((call for call in reversed(models) if homes[run.root[call.index]] == last), None)
-    if call is None or call.outcome != "ok" or call.voice is None or run.spans[call.index].cut:
+    if call is None or call.outcome != "ok" or call.voice is None or run.spans[call.index].unusable:
         return None
     if run.went_on_unseen(run.spans[call.index].last_ns):
         return None

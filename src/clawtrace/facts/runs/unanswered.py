@@ -29,6 +29,7 @@ def unanswered(run: RunSpans, models: Sequence[LlmCall], tools: ToolCalls) -> li
         several = run.role[call.index] == "turn"
         if (
             call.outcome == "ok"
+            and not run.spans[call.index].unusable
             and asked
             and not several
             and not after.followed(call)

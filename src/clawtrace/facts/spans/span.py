@@ -30,8 +30,8 @@ _CACHED_NAMES = 4_096
 """Names of tools that are kept as models are offered them."""
 
 
-_CUT = frozenset({"length", "max_tokens", "max_output_tokens", "content_filter"})
-"""Why an answer ends before its end, as providers name it."""
+_ENDS = frozenset({"stop", "tool_call", "tool_calls", "length", "max_tokens", "max_output_tokens", "content_filter"})
+"""Why an answer ends, in OpenTelemetry's and similar words; those for errors are none of them."""
 
 
 class Span(NamedTuple):
@@ -168,9 +168,9 @@ class Span(NamedTuple):
         )
 
     @property
-    def cut(self) -> bool:
-        """Whether a model call failed because its answer was cut: there was one, and the program could not use it."""
-        return self.failed and self.finish_reason is not None and self.finish_reason.lower() in _CUT
+    def unusable(self) -> bool:
+        """Whether a model call failed although it was answered, as its finish reason shows: the program could not use the answer."""
+        return self.failed and self.finish_reason is not None and self.finish_reason.lower() in _ENDS
 
     @property
     def tells_its_tool(self) -> bool:

@@ -20,6 +20,10 @@ def model_call(scope: str, number: int, at: int, to: int, tokens: int | None = 1
     return replace(span, to=to, scope=scope, trace=f"{1000 * ord(scope[0]) + number:032x}")
 
 
+NO_END = {"gen_ai.response.finish_reasons": None}
+"""Of a call that failed."""
+
+
 def named(number: int) -> dict[str, str]:
     return {"gen_ai.response.id": f"chatcmpl-{number}"}
 
@@ -102,7 +106,7 @@ def test_parallel_calls_of_which_the_longer_one_started_first(lab: Lab) -> None:
 
 def test_an_attempt_that_only_the_sdk_tells_of(lab: Lab) -> None:
     """The SDK tried again: its failed request has no twin, and its answer is the framework's call."""
-    failed = replace(model_call("sdk", 1, 1, 3, None), error="429")
+    failed = replace(model_call("sdk", 1, 1, 3, None, **NO_END), error="429")
     lab.put(model_call("framework", 1, 0, 20, **named(1)), failed, model_call("sdk", 2, 5, 18))
 
     assert lab.totals(*USAGE) == (1, 100, 10)
@@ -115,8 +119,8 @@ NO_MODEL = {"gen_ai.request.model": None, "gen_ai.response.model": None}
 def test_a_failure_that_both_tell_of_is_one(lab: Lab, words: dict[str, None]) -> None:
     """A failed call has no id: it was two failures, and the tools of the run were counted twice with it."""
     failed = [
-        replace(model_call("framework", 2, 30, 39, None, **words), error="bad request"),
-        replace(model_call("sdk", 2, 31, 38, None), error="Error code: 400"),
+        replace(model_call("framework", 2, 30, 39, None, **words, **NO_END), error="bad request"),
+        replace(model_call("sdk", 2, 31, 38, None, **NO_END), error="Error code: 400"),
     ]
     tools = [replace(tool(f"t{at}", at=at), scope=scope, to=25) for scope, at in (("framework", 20), ("sdk", 21))]
     lab.put(model_call("framework", 1, 0, 9, **named(1)), model_call("sdk", 1, 1, 8, **named(1)), *tools, *failed)
@@ -127,8 +131,8 @@ def test_a_failure_that_both_tell_of_is_one(lab: Lab, words: dict[str, None]) ->
 def test_failures_at_other_times_are_several(lab: Lab) -> None:
     lab.put(
         model_call("framework", 1, 0, 9, **named(1)), model_call("sdk", 1, 1, 8, **named(1)),
-        replace(model_call("framework", 2, 30, 39, None), error="bad request"),
-        replace(model_call("sdk", 2, 41, 48, None), error="bad request"),
+        replace(model_call("framework", 2, 30, 39, None, **NO_END), error="bad request"),
+        replace(model_call("sdk", 2, 41, 48, None, **NO_END), error="bad request"),
     )  # fmt: skip
 
     assert lab.totals("llm_calls", "errors") == (1, 2)
@@ -138,8 +142,8 @@ def test_a_failure_of_calls_whose_tokens_one_side_does_not_record(lab: Lab) -> N
     """The answered call is known by its time alone; the failure of both sides is one all the same."""
     lab.put(
         model_call("framework", 1, 0, 9), model_call("sdk", 1, 1, 8, None),
-        replace(model_call("framework", 2, 30, 39, None), error="bad request"),
-        replace(model_call("sdk", 2, 31, 38, None), error="Error code: 400"),
+        replace(model_call("framework", 2, 30, 39, None, **NO_END), error="bad request"),
+        replace(model_call("sdk", 2, 31, 38, None, **NO_END), error="Error code: 400"),
     )  # fmt: skip
 
     assert lab.totals("llm_calls", "errors") == (1, 1)

@@ -15,8 +15,6 @@ from clawtrace.sidecar.requests import (
     BeginRun,
     EndRun,
     Gating,
-    PutVerdicts,
-    ReceivedRows,
     WaitComplete,
     read,
 )
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["Operations"]
 
 _ROWS_A_MESSAGE = 1_000
-_BYTES_A_MESSAGE = 1 << 20
 _LISTS = ("llm_calls", "tool_calls", "agents", "delegations", "errors")
 
 _NOT_FINITE = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
@@ -53,10 +50,6 @@ class Operations:
             "Inspect": self._inspect,
             "Evaluate": self._evaluate,
             "Query": self._query,
-            "GetEndpoints": self._endpoints,
-            "FetchRun": self._fetch,
-            "CountReceived": self._received,
-            "PutVerdicts": self._put_verdicts,
         }.get(method)
         if answers is None:
             return None
@@ -100,24 +93,6 @@ class Operations:
             results.append(result)
         code = int(gating.gate().of_results(results))
         yield _pb("EvaluateResponse", {"summary": {"exit_code": code, "runs": len(results)}})
-
-    def _endpoints(self, asked: Any) -> Iterator[Any]:
-        del asked
-        yield _pb("Endpoints", self._control.endpoints())
-
-    def _fetch(self, asked: Any) -> Iterator[Any]:
-        from clawtrace._pb import message
-
-        packed = self._control.packed_run(asked.run_id)
-        for start in range(0, len(packed), _BYTES_A_MESSAGE):
-            yield message("clawtrace.v1.RunPiece")(data=packed[start : start + _BYTES_A_MESSAGE])
-
-    def _received(self, asked: Any) -> Iterator[Any]:
-        yield _pb("CountReceivedResponse", {"received": self._control.received_rows(_model(ReceivedRows, asked))})
-
-    def _put_verdicts(self, asked: Any) -> Iterator[Any]:
-        given = _model(PutVerdicts, asked, "run_id")
-        yield _pb("PutVerdictsResponse", self._control.put_verdicts(asked.run_id, given))
 
     def _query(self, asked: Any) -> Iterator[Any]:
         answer = self._control.query(asked.sql)

@@ -170,7 +170,7 @@ class PutVerdicts(_Request):
 
     verdicts: tuple[GivenVerdict, ...]
     received: int | None = Field(default=None, ge=0)
-    """How much of the run they are of, as `CountReceived` counts it; of less than is here they are stale."""
+    """How much of the run they are of, as `POST /clawtrace/v1/received` counts it; of less than is here they are stale."""
 
 
 class Gating(_Request):
